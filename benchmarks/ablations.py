@@ -173,16 +173,18 @@ def rows_of(part: str, traces: Path, results: Path, names: set[str]) -> list[Row
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def judged(found: dict[Cell, dict[str, Row]], whole: dict[Cell, dict[str, Row]]) -> tuple[Any, ...]:
+def judged(
+    result: dict[Cell, dict[str, Row]], whole: dict[Cell, dict[str, Row]]
+) -> tuple[Any, ...]:
     """Return disk time, hits and hits with writes free, beside the best baselines."""
     best = {cell: baselines(rows) for cell, rows in whole.items()}
     most = {cell: max(map(hit_ratio, rows)) for cell, rows in best.items()}
     least = {cell: min(map(disk_ns, rows)) for cell, rows in best.items()}
 
     def points(policy: str) -> float:
-        return 100 * float(np.mean([hit_ratio(found[at][policy]) - most[at] for at in found]))
+        return 100 * float(np.mean([hit_ratio(result[at][policy]) - most[at] for at in result]))
 
-    time = mean([disk_ns(rows[LEARNED]) / least[at] for at, rows in found.items()])
+    time = mean([disk_ns(rows[LEARNED]) / least[at] for at, rows in result.items()])
     return time, points(LEARNED), points(FREE)
 
 
@@ -194,10 +196,10 @@ def table(parts: list[str], results: Path, show: Callable[[str], None] = print) 
         whole = cells(rows_of(WHOLE, traces, results, BASELINES | {LEARNED, FREE}), "hits")
         show(f"| {len(whole)} cells | disk time | hits | hits, writes free |\n|---|---|---|---|")
         for part in parts:
-            found = whole
+            result = whole
             if part != WHOLE:
-                found = cells(rows_of(part, traces, results, {LEARNED, FREE}), "hits")
-            time, hits, free = judged(found, whole)
+                result = cells(rows_of(part, traces, results, {LEARNED, FREE}), "hits")
+            time, hits, free = judged(result, whole)
             show(f"| {part} | {time:.3f} | {hits:+.1f} | {free:+.1f} |")
 
 

@@ -73,7 +73,7 @@ class Measured:
     @property
     def mode(self) -> BcacheMode:
         """The mode, which sysfs shows in brackets."""
-        return BcacheMode[re.search(r"\[(\w+)\]", self.said["cache_mode"])[1].upper()]
+        return BcacheMode[re.search(r"\[(\w+)\]", self.specified["cache_mode"])[1].upper()]
 
     @property
     def has_writes(self) -> bool:
@@ -121,8 +121,8 @@ def began_ns(log: Path, samples: list[dict[str, int]]) -> int:
     counted = np.array([one["cache_hits"] + one["cache_misses"] for one in after])
 
     def error(begin_ms: float) -> float:
-        found = np.interp(times - begin_ms, ends_ms, done)
-        return float(np.abs(found - counted).mean())
+        result = np.interp(times - begin_ms, ends_ms, done)
+        return float(np.abs(result - counted).mean())
 
     return min(range(0, 15_000, 10), key=error) * MS
 
@@ -159,20 +159,20 @@ def simulate(measured: Measured, paced: bool = False) -> list[dict[str, int]]:
     run = Run(machine(measured, paced), facts_rows=count + 1)
     run.machine.clock[0] = measured.begin_ns
     run.feed(Batch(arrival, ops, at, lengths, none, none, np.array([0, 1, 0])))
-    found = []
+    result = []
     for sample in measured.samples:
         run.advance(sample["time_ns"])
         totals = run.machine.cache.totals()
         shown = {name: totals[f"sysfs_{name}"] for name in COUNTERS}
-        found.append({"time_ns": sample["time_ns"], **shown})
-    return found
+        result.append({"time_ns": sample["time_ns"], **shown})
+    return result
 
 
-def errors(measured: Measured, found: list[dict[str, int]]) -> dict[str, np.ndarray]:
+def errors(measured: Measured, result: list[dict[str, int]]) -> dict[str, np.ndarray]:
     """Return how far each counter is off at each sample, as a share of its last value."""
     off = {}
     for name in COUNTERS:
-        ours = np.array([sample[name] for sample in found], float)
+        ours = np.array([sample[name] for sample in result], float)
         real = measured.column(name)
         if real.any() or ours.any():
             off[name] = np.abs(ours - real) / max(real.max(), 1)
@@ -185,7 +185,7 @@ def print_table(measured: Measured, *simulated: list[dict[str, int]]) -> None:
     for i in [*(step - 1 for step in steps(measured.samples)), -1]:
         print(f"{measured.samples[i]['time_ns'] / SECOND:8.1f}", end="")
         for name in COUNTERS:
-            three = [measured.samples[i][name], *(found[i][name] for found in simulated)]
+            three = [measured.samples[i][name], *(result[i][name] for result in simulated)]
             print("  " + "".join(f"{number:>10,}" for number in three), end="")
         print()
 
@@ -203,17 +203,17 @@ def main() -> None:
         if said.runs and folder.name not in said.runs:
             continue
         measured = Measured.load(folder)
-        found = {"at depth 32": simulate(measured), "at its pace": simulate(measured, paced=True)}
-        off = {how: errors(measured, rows) for how, rows in found.items()}
+        result = {"at depth 32": simulate(measured), "at its pace": simulate(measured, paced=True)}
+        off = {how: errors(measured, rows) for how, rows in result.items()}
         if said.json:
             worst = {
                 how: {name: float(one.max()) for name, one in each.items()}
                 for how, each in off.items()
             }
-            print(json.dumps({"run": folder.name, "worst": worst, "simulated": found}))
+            print(json.dumps({"run": folder.name, "worst": worst, "simulated": result}))
             continue
         print(f"{folder.name}: fio began {measured.begin_ns / SECOND:.2f} s after attaching")
-        print_table(measured, *found.values())
+        print_table(measured, *result.values())
         for how, each in off.items():
             for name, one in each.items():
                 share = f"within 5% at {(one <= 0.05).sum()} of {len(one)} samples"

@@ -191,16 +191,16 @@ def peers(folder: Path) -> dict[str, Used]:
     return {"blkparse -d": parse, "btt -A": btt, BOTH: both}
 
 
-def show(found: Measured) -> None:
+def show(measured: Measured) -> None:
     """Print the table."""
-    size = found.capture_bytes / 1e6
-    print(f"{found.records:,} records, {found.requests:,} requests, {size:,.0f} MB")
-    rows = {"hybridsim, reading": found.reading, "  with start of the process": found.whole}
+    size = measured.capture_bytes / 1e6
+    print(f"{measured.records:,} records, {measured.requests:,} requests, {size:,.0f} MB")
+    rows = {"hybridsim, reading": measured.reading, "  with start of the process": measured.whole}
     print(f"{'':<26} {'CPU s':>7} {'M records/s':>12} {'wall s':>7} {'ratio':>7}")
-    for name, (used, wall) in (rows | found.peers).items():
-        speed, ratio = found.records / used / 1e6, used / found.reading.cpu_s
+    for name, (used, wall) in (rows | measured.peers).items():
+        speed, ratio = measured.records / used / 1e6, used / measured.reading.cpu_s
         print(f"{name:<26} {used:>7.2f} {speed:>12.1f} {wall:>7.2f} {ratio:>6.1f}x")
-    print(f"hybridsim's peak memory: {found.peak_bytes / (1 << 20):,.0f} MiB")
+    print(f"hybridsim's peak memory: {measured.peak_bytes / (1 << 20):,.0f} MiB")
 
 
 def main() -> None:

@@ -101,11 +101,11 @@ class Ran:
 
     def side(self, first: int, end: int) -> Side:
         """Return what the judge sees of requests [first, end)."""
-        found = Ledger()
+        result = Ledger()
         cut = {name: column[first:end] for name, column in self.facts.items()}
-        found.arrive(0, cut.pop("arrival_ns"))
-        found.add(Facts(number=np.arange(end - first), **cut))
-        return Side(found, self.counters, self.marks)
+        result.arrive(0, cut.pop("arrival_ns"))
+        result.add(Facts(number=np.arange(end - first), **cut))
+        return Side(result, self.counters, self.marks)
 
 
 @dataclass
@@ -160,11 +160,11 @@ def simulate(folder: Path, name: str, quick: bool) -> str:
 
 def _simulate(case: Case, place: Path, quick: bool) -> str:
     rows = case.load()
-    shown = in_memory(case.name, rows.between(0, int(rows.rows * SHOWN)), case.made)
+    shown = in_memory(case.name, rows.between(0, int(rows.rows * SHOWN)), case.is_generated)
     first = Several(shown, Scenario.default())
     first.results([Scenario.default()])
     mode = first.mode
-    whole = Several(in_memory(case.name, rows, case.made), Scenario.default())
+    whole = Several(in_memory(case.name, rows, case.is_generated), Scenario.default())
     touched = first.summary.footprint_bytes
     sizes = sorted({max(round(touched * share / MIB), 1) * MIB for share in SHARES})
     sizes = sizes[1:3] if quick else sizes
@@ -230,9 +230,9 @@ def dirty_bytes(machine: Machine, counters) -> np.ndarray:
 def loaded(folder: Path, case: Case) -> Runs:
     """Read the runs of a case."""
     place = folder / _file(case.name)
-    found = [_loaded(each) for each in sorted(place.glob("*.npz"))]
-    plain = next(each for each in found if each.machine.is_plain)
-    cached = [each for each in found if not each.machine.is_plain]
+    result = [_loaded(each) for each in sorted(place.glob("*.npz"))]
+    plain = next(each for each in result if each.machine.is_plain)
+    cached = [each for each in result if not each.machine.is_plain]
     return Runs(case, (place / "mode").read_text(), plain, cached)
 
 

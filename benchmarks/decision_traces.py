@@ -19,7 +19,7 @@ from policy_traces import data_folder, read_table
 
 from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, joined
 from hybridsim.studies.trace_fit import fit
-from hybridsim.traces.trace import MADE, Trace
+from hybridsim.traces.trace import WORKLOAD, Trace
 from hybridsim.workloads.generated import generate
 from hybridsim.workloads.workload import Workload
 
@@ -38,12 +38,12 @@ class Case:
     name: str
     family: str
     load: Callable[[], Requests]
-    made: bool = False
+    is_generated: bool = False
     same: str = ""  # cases that differ by their seed alone have the same
 
     def trace(self) -> Trace:
         """Read or generate it."""
-        return in_memory(self.name, self.load(), self.made)
+        return in_memory(self.name, self.load(), self.is_generated)
 
 
 class Reader:
@@ -60,7 +60,7 @@ class Reader:
         yield self.rows
 
 
-def in_memory(name: str, rows: Requests, made: bool = False) -> Trace:
+def in_memory(name: str, rows: Requests, is_generated: bool = False) -> Trace:
     """Return requests as a trace that begins at 0."""
     first = int(rows.arrival_ns[0])
     times = {
@@ -68,7 +68,7 @@ def in_memory(name: str, rows: Requests, made: bool = False) -> Trace:
         for column in ("dispatch_ns", "complete_ns")
     }
     rows = rows._replace(arrival_ns=rows.arrival_ns - first, **times)
-    return Trace(name, MADE if made else "captured", Reader(name, rows))
+    return Trace(name, WORKLOAD if is_generated else "captured", Reader(name, rows))
 
 
 def read(*paths: Path, device: str | None = None) -> Requests:

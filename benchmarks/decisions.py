@@ -92,7 +92,7 @@ def decided(runs: Runs) -> list[Decided]:
     cuts = [border(runs, share) for share in (SHOWN, *LENGTHS)]
     alone = [runs.plain.side(0, cut) for cut in cuts]
     whole = runs.plain.side(0, runs.requests)
-    found = []
+    result = []
     for each in runs.cached:
         judged, *sooner = (
             judge(plain, each.side(0, cut), adapts) for plain, cut in zip(alone, cuts)
@@ -102,7 +102,7 @@ def decided(runs: Runs) -> list[Decided]:
         if truth is None:
             continue
         machine: Machine = each.machine
-        found.append(
+        result.append(
             Decided(
                 runs.case.name, runs.case.family, runs.case.same, machine.kind,
                 sizes.index(machine.size_bytes), machine.size_bytes, judged.answer,
@@ -110,7 +110,7 @@ def decided(runs: Runs) -> list[Decided]:
                 tuple(one.answer for one in sooner),
             )
         )  # fmt: skip
-    return found
+    return result
 
 
 def regret(of: Sequence[Decided]) -> float:
@@ -207,22 +207,22 @@ def main() -> None:
     parser.add_argument("--machines", action="store_true", help="each wrong or unsure answer too")
     options = parser.parse_args()
     runs = collected(options.folder, options.quick, options.workers, options.only)
-    found = [each for one in runs for each in decided(one)]
+    result = [each for one in runs for each in decided(one)]
     halves = {
-        "tuned": [x for x in found if is_tuned(x.family)],
-        "judged": [x for x in found if not is_tuned(x.family)],
-        "all": found,
+        "tuned": [x for x in result if is_tuned(x.family)],
+        "judged": [x for x in result if not is_tuned(x.family)],
+        "all": result,
     }
     rows = {name: summed_up(half) for name, half in halves.items() if half}
     if options.machines:
-        for each in found:
+        for each in result:
             if each.is_wrong or each.answer == UNSURE:
                 print(f"{each.answer:6} {each.gain:6.2f} [{each.low:.2f}, {each.high:.2f}] "
                       f"truth {each.truth:6.2f}  {each.case}: {each.kind} "
                       f"{each.size_bytes >> 20} MiB")  # fmt: skip
     print(table(rows))
     if options.json:
-        text = json.dumps({"rows": rows, "machines": [asdict(x) for x in found]}, indent=1)
+        text = json.dumps({"rows": rows, "machines": [asdict(x) for x in result]}, indent=1)
         options.json.write_text(text)
 
 

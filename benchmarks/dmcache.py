@@ -92,8 +92,8 @@ def began_ns(log: Path, samples: list[dict[str, int]]) -> int:
     def error(begin_ms: float) -> float:
         since = times - begin_ms
         inside = (since > 1000) & (since < ends_ms[-1])
-        found = np.interp(since, np.r_[0, ends_ms], np.r_[0, done]) + DEPTH
-        return float(np.abs(found - issued(samples))[inside].mean())
+        result = np.interp(since, np.r_[0, ends_ms], np.r_[0, done]) + DEPTH
+        return float(np.abs(result - issued(samples))[inside].mean())
 
     return min(range(0, 4000, 10), key=error) * MS
 
@@ -139,28 +139,28 @@ def simulate(measured: Measured) -> list[dict[str, int]]:
     run.machine.clock[0] = measured.begin_ns
     ops, lengths = np.zeros(count, np.uint8), np.full(count, 4 * KIB)
     run.feed(Batch(none, ops, at, lengths, none, none, np.array([0, 1, 0])))
-    found = []
+    result = []
     for sample in measured.samples:
         run.advance(sample["time_ns"])
         totals = run.machine.cache.totals()
-        found.append({"time_ns": sample["time_ns"], **{name: totals[name] for name in COUNTERS}})
-    return found
+        result.append({"time_ns": sample["time_ns"], **{name: totals[name] for name in COUNTERS}})
+    return result
 
 
-def errors(measured: Measured, found: list[dict[str, int]]) -> dict[str, np.ndarray]:
+def errors(measured: Measured, result: list[dict[str, int]]) -> dict[str, np.ndarray]:
     """Return how far each counter is off at each sample, as a share of its last value."""
     off = {}
     for name in COUNTERS:
-        ours = np.array([sample[name] for sample in found], float)
+        ours = np.array([sample[name] for sample in result], float)
         real = measured.column(name)
         off[name] = np.abs(ours - real) / max(real.max(), 1)
     return off
 
 
-def print_table(measured: Measured, found: list[dict[str, int]]) -> None:
+def print_table(measured: Measured, result: list[dict[str, int]]) -> None:
     """Print a dozen samples, measured and simulated."""
     print(f"{'s':>8}" + "".join(f"{counter:>24}" for counter in COUNTERS))
-    rows = list(zip(measured.samples, found))
+    rows = list(zip(measured.samples, result))
     for real, ours in [*rows[:: max(1, len(rows) // 12)], rows[-1]]:
         cells = (f"{real[name]:>12,} {ours[name]:>10,} " for name in COUNTERS)
         print(f"{real['time_ns'] / SECOND:8.1f}" + "".join(cells))
@@ -180,14 +180,14 @@ def main() -> None:
         if arguments.runs and folder.name not in arguments.runs:
             continue
         measured = Measured.load(folder, arguments.late)
-        found = simulate(measured)
-        off = errors(measured, found)
+        result = simulate(measured)
+        off = errors(measured, result)
         worst = {name: round(float(one.max()), 4) for name, one in off.items()}
         if arguments.json:
-            print(json.dumps({"run": folder.name, "worst": worst, "simulated": found}))
+            print(json.dumps({"run": folder.name, "worst": worst, "simulated": result}))
             continue
         print(folder.name)
-        print_table(measured, found)
+        print_table(measured, result)
         for name, one in off.items():
             share = f"within 5% at {(one <= 0.05).sum()} of {len(one)} samples"
             print(f"  {name:12} off by at most {worst[name]:6.1%} of its end, {share}")

@@ -42,13 +42,13 @@ def halves(whole: Observed) -> list[tuple[str, Observed, Observed]]:
 
 def measured(path: Path) -> list[dict[str, object]]:
     whole, _ = observe(Trace.read(path).chunks())
-    found = []
+    result = []
     for name, fitted, held in halves(whole):
         begun = time.process_time()
         answer = array.answer(path.stem, fitted, lambda what, done, of: None, [])
         cpu_s = time.process_time() - begun
         values = {one.key: one for one in answer.estimates}
-        found.append(
+        result.append(
             {
                 "capture": path.name.split(".")[0],
                 "fitted_to": name,
@@ -60,7 +60,7 @@ def measured(path: Path) -> list[dict[str, object]]:
                         "value": values[key].value,
                         "low": values[key].low,
                         "high": values[key].high,
-                        "told": values[key].told,
+                        "told": values[key].determined,
                         "truth": truth,
                     }
                     for key, truth in TRUTH.items()
@@ -68,7 +68,7 @@ def measured(path: Path) -> list[dict[str, object]]:
                 },
             }
         )
-    return found
+    return result
 
 
 def main() -> None:

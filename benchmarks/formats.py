@@ -146,9 +146,9 @@ def measure(folder: Path, rows: int, peer: str | None) -> dict[Program, Reading]
         for each in programs:
             runs[each].append(run(each, folder))
     best = {}
-    for each, found in runs.items():
+    for each, result in runs.items():
         size = (folder / ("alibaba" if each.form == "zst" else each.form)).stat().st_size
-        best[each] = Reading(*min(found), size)
+        best[each] = Reading(*min(result), size)
         assert best[each].rows == rows, (each.title, best[each].rows)
     return best
 
@@ -162,10 +162,10 @@ def pyarrow(python: str, form: str, threads: int) -> Program:
 
 def peer_s(best: dict[Program, Reading], form: str) -> float | None:
     """CPU seconds of pyarrow's better way to read a form; None where it was not asked."""
-    found = [
+    result = [
         took.cpu_s for each, took in best.items() if each.code == PYARROW and each.form == form
     ]
-    return min(found, default=None)
+    return min(result, default=None)
 
 
 def show(best: dict[Program, Reading]) -> None:

@@ -90,9 +90,9 @@ def fit(path: Path) -> None:
     from hybridsim.answers.fitting import fio, fio_results
     from hybridsim.cli.fit import text
 
-    found = fio.fit(str(path), fio_results.read([str(path)]))
-    text(found)
-    found.scenario()
+    result = fio.fit(str(path), fio_results.read([str(path)]))
+    text(result)
+    result.scenario()
 
 
 def plan(path: Path) -> None:
@@ -135,15 +135,15 @@ def saved_seeds() -> list[bytes]:
         pages = np.arange(50) * 3
         SavedCache("", 4096, 512, 1 << 30, pages, pages * 0 + 255).write(path)
         packed = Path(path).read_bytes()
-        with np.load(path) as found:
-            np.savez(plain := io.BytesIO(), **dict(found))
+        with np.load(path) as result:
+            np.savez(plain := io.BytesIO(), **dict(result))
     return [packed, plain.getvalue()]
 
 
 def fio_json_seeds() -> list[bytes]:
     rng = np.random.default_rng(1)
     percents = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99)
-    found = []
+    result = []
     for scale in (1e5, 9e6):
         latency = scale * (0.4 + rng.random(999))
         told = {
@@ -155,8 +155,8 @@ def fio_json_seeds() -> list[bytes]:
                 "runtime": 9, "clat_ns": told, "lat_ns": told}  # fmt: skip
         said = {"rw": "randread", "bs": "4k", "iodepth": "1", "direct": "1"}
         job = {"jobname": "one", "groupid": 0, "job options": said, "read": part}
-        found.append(json.dumps({"fio version": "fio-3.33", "jobs": [job]}).encode())
-    return found
+        result.append(json.dumps({"fio version": "fio-3.33", "jobs": [job]}).encode())
+    return result
 
 
 DRIVE = b"""[backing]
@@ -306,7 +306,7 @@ def fuzz(
     reader = readers()[name]
     rng = random.Random(f"{name} {seed}")
     lines, corpus = Lines(), list(reader.seeds)
-    found: dict[str, bytes] = {}
+    result: dict[str, bytes] = {}
     places: set[str] = set()
     before = signal.signal(signal.SIGPROF, _too_long)
     begun, number = time.monotonic(), 0
@@ -322,7 +322,7 @@ def fuzz(
             place = ":".join(wrong.split(":")[:3])
             if wrong and place not in places:
                 places.add(place)
-                found[wrong] = data
+                result[wrong] = data
                 if keep:
                     (keep / f"{name}-{seed}-{number}{reader.ending}").write_bytes(data)
                     print(f"{name} input {number}: {wrong}", flush=True)
@@ -331,7 +331,7 @@ def fuzz(
             if time.monotonic() - begun > seconds:
                 break
     signal.signal(signal.SIGPROF, before)
-    return number, len(corpus) - len(reader.seeds), found
+    return number, len(corpus) - len(reader.seeds), result
 
 
 def main() -> None:
@@ -346,8 +346,8 @@ def main() -> None:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, used + MEMORY_BYTES))
     for name in [*readers()] if said.reader == "all" else [said.reader]:
-        count, kept, found = fuzz(name, said.inputs, said.seed, said.seconds, said.keep)
-        print(f"{name}: {count:,} inputs, {kept} kept, {len(found)} findings", flush=True)
+        count, kept, result = fuzz(name, said.inputs, said.seed, said.seconds, said.keep)
+        print(f"{name}: {count:,} inputs, {kept} kept, {len(result)} findings", flush=True)
 
 
 if __name__ == "__main__":

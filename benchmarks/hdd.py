@@ -157,8 +157,10 @@ def fitted(name, keys, requests, measured_us):
         kinds = (is_read, ~is_read)
         return sum(demerit(simulated_us[kind], measured_us[kind]) for kind in kinds)
 
-    found = minimize(cost, [0.3, 0.6], method="Nelder-Mead", options={"xatol": 2e-3, "fatol": 1e-3})
-    return {key: f"{abs(ms) * 1000:.0f}us" for key, ms in zip(keys, found.x, strict=True)}
+    result = minimize(
+        cost, [0.3, 0.6], method="Nelder-Mead", options={"xatol": 2e-3, "fatol": 1e-3}
+    )
+    return {key: f"{abs(ms) * 1000:.0f}us" for key, ms in zip(keys, result.x, strict=True)}
 
 
 def real_disks():

@@ -101,8 +101,8 @@ def our_run(path, policy, pages):
     from hybridsim import hits
 
     begin = time.process_time()
-    (found,) = hits(pages_of(path), pages * 4096, policy)
-    return time.process_time() - begin, found.page_misses
+    (result,) = hits(pages_of(path), pages * 4096, policy)
+    return time.process_time() - begin, result.page_misses
 
 
 def our_curve(path):
@@ -137,9 +137,9 @@ def zipf(path, share, requests=0):
 
     if requests:
         write_trace(path, requests)
-    found = path.stat().st_size // record().itemsize
+    result = path.stat().st_size // record().itemsize
     distinct = len(np.unique(np.concatenate(list(pages_of(path)))))
-    return Zipf(path, found, distinct, int(distinct * share))
+    return Zipf(path, result, distinct, int(distinct * share))
 
 
 def race(trace, policy, peer=None):
@@ -222,8 +222,8 @@ def exact():
             if policy not in ours or not mine:
                 continue
             sizes = [int(row["cache_objs"]) * page for row in mine]
-            found = hits(trace, sizes, ours[policy], page=page)
-            off = [f.page_misses - round(float(r["misses"])) for f, r in zip(found, mine)]
+            result = hits(trace, sizes, ours[policy], page=page)
+            off = [f.page_misses - round(float(r["misses"])) for f, r in zip(result, mine)]
             share = np.abs(np.array(off) / [float(r["misses"]) for r in mine]).max()
             text = "equal" if not any(off) else f"off by {off}, at most {share:.4%}"
             print(f"{name:8}{ours[policy]:12}{len(mine)} sizes: {text}", flush=True)

@@ -78,7 +78,7 @@ VOLATILE = {"version", "wall_s", "seconds", "elapsed_s", "time", "timestamp", "t
 
 def outputs(tree: Path, names: list[str]) -> dict[str, Any]:
     """Run the commands in a tree; return what each wrote, by name."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     env = os.environ | {"PYTHONPATH": str(tree), "COLUMNS": "80"}
     program = "import sys; from hybridsim.cli import main; sys.exit(main())"
     for name in names:
@@ -89,13 +89,13 @@ def outputs(tree: Path, names: list[str]) -> dict[str, Any]:
             done = subprocess.run(words, cwd=tree, env=env, capture_output=True, text=True)
             text = out.read_text() if out.exists() else done.stdout
             try:
-                found[name] = json.loads(text)
+                result[name] = json.loads(text)
             except ValueError:
-                found[name] = text + done.stderr.replace(folder, "")
+                result[name] = text + done.stderr.replace(folder, "")
             if done.returncode not in (0, 1, 4) or not text:
-                found[name] = {"exit code": done.returncode, "stderr": done.stderr[-500:]}
+                result[name] = {"exit code": done.returncode, "stderr": done.stderr[-500:]}
                 print(f"{name}: exit code {done.returncode}: {done.stderr[-300:]}", flush=True)
-    return found
+    return result
 
 
 def differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
@@ -140,10 +140,10 @@ def main() -> None:
                     subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=ROOT)
     apart = 0
     for name in names:
-        found = list(differences(one[name], other[name]))
-        apart += bool(found)
-        print(f"{name:28} {'identical' if not found else f'{len(found)} differences'}")
-        for line in found[:5]:
+        result = list(differences(one[name], other[name]))
+        apart += bool(result)
+        print(f"{name:28} {'identical' if not result else f'{len(result)} differences'}")
+        for line in result[:5]:
             print(f"    {line}")
     print(f"{len(names) - apart} of {len(names)} documents are identical")
     sys.exit(apart > 0)

@@ -57,12 +57,12 @@ def in_guest(seconds, out):
     words = [sys.executable, "-m", "validate.lab.serve", str(running.MACHINE)]
     server = [*words, *(each.words for each in served)]
     done = guest.run(commands, disks, out, server=server)
-    found = {}
+    result = {}
     for name in SIZES:
         for depth in DEPTHS:
             told = json.loads((out / f"{name}-{depth}.json").read_text())["jobs"][0]["read"]
-            found[name, depth] = told["iops"], told["lat_ns"]["mean"] / 1e6
-    return done, found
+            result[name, depth] = told["iops"], told["lat_ns"]["mean"] / 1e6
+    return done, result
 
 
 def main():
@@ -75,10 +75,10 @@ def main():
         f"a guest ({one.accelerator}): up {one.boot_s:.1f} s, from start to end {one.wall_s:.1f} s"
     )
     out = Path(tempfile.mkdtemp())
-    _, found = in_guest(seconds, out)
+    _, result = in_guest(seconds, out)
     print(f"load of the host {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
     print("disk depth | IOPS model  guest | mean ms model  guest")
-    for (name, depth), (iops, mean_ms) in found.items():
+    for (name, depth), (iops, mean_ms) in result.items():
         model_iops, model_ms = alone(name, depth)
         print(
             f"{name} {depth:5} | {model_iops:10.0f} {iops:6.0f} | {model_ms:13.2f} {mean_ms:6.2f}"

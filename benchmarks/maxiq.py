@@ -232,18 +232,18 @@ def main() -> None:
     options = parser.parse_args()
     if options.learned is not None:
         POLICY.update(admission="learned", replacement="learned", write_price=options.learned)
-    found = []
+    result = []
     for row in rows(options.quick):
-        found.append(row)
+        result.append(row)
         if not options.json:
             mark = " " if row.is_met else "*"
             print(
                 f"{row.row} {row.what:24}{row.published:>12}{row.simulated:12,.1f} {mark}", row.note
             )
     if options.json:
-        print(json.dumps([row._asdict() | {"met": row.is_met} for row in found], indent=1))
+        print(json.dumps([row._asdict() | {"met": row.is_met} for row in result], indent=1))
     else:
-        print(f"within the target: {sum(row.is_met for row in found)} of {len(found)}")
+        print(f"within the target: {sum(row.is_met for row in result)} of {len(result)}")
 
 
 if __name__ == "__main__":

@@ -488,8 +488,8 @@ class Watch:
     def fixtures(self, item: Any) -> set[Any]:
         """Return the shared fixtures that a test uses and that have been made."""
         info = getattr(item, "_fixtureinfo", None)
-        found = info.name2fixturedefs.values() if info else ()
-        return {each for several in found for each in several} & self.shared.keys()
+        result = info.name2fixturedefs.values() if info else ()
+        return {each for several in result for each in several} & self.shared.keys()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Any:
@@ -666,12 +666,12 @@ class Server:
     def functions(self, file: str, text: str, within: str) -> tuple[list[Any], Any]:
         """Return the functions to change, as they are in memory, and their mutated code."""
         name, path = within.partition(".<locals>")[0], str(self.tree / file)
-        found = [
+        result = [
             code
             for code in codes_in(compile(text, path, "exec", dont_inherit=True))
             if code.co_qualname == name
         ]
-        if len(found) != 1:
+        if len(result) != 1:
             return [], None  # none, or several of one name, as a property and its setter
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -681,8 +681,8 @@ class Server:
             for each in everything
             if each.__code__.co_filename == path
             and each.__code__.co_qualname == name
-            and each.__code__.co_firstlineno == found[0].co_firstlineno
-        ], found[0]
+            and each.__code__.co_firstlineno == result[0].co_firstlineno
+        ], result[0]
 
     def ask(self, mutant: Mutant, tests: dict[str, float], seconds: float) -> dict[str, Any]:
         """Return what a mutant met; its status is None if it cannot be run here."""

@@ -95,13 +95,13 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
-    found = {}
+    result = {}
     as_json = parser.parse_args().json
     if not as_json:
         times = "".join(f"{f'{second} s':>7}" for second in SHOWN_S)
         print(f"{'hit ratio after':40}{times}  to 90%   IOPS    mean  GiB written: 60 s, all")
     for name, table in CACHES.items():
-        found[name] = one = warmed(table)
+        result[name] = one = warmed(table)
         if as_json:
             continue
         ratios = "".join(f"{ratio:7.1%}" for ratio in one["hit_ratio"].values())
@@ -112,7 +112,7 @@ def main() -> None:
             flush=True,
         )
     if as_json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def rows(said: argparse.Namespace, traces: list[Traced]) -> Iterator[dict[str, A
         tell(f"{traced.name} {page}: {time.perf_counter() - begin:.1f} s")
     if not said.timed:
         return
-    machines = [each for each in chosen if not each.knows_the_future]
+    machines = [each for each in chosen if not each.is_offline]
     machines += [each for each in systems() if not said.policy or each.name in said.policy]
     for traced, page in cells(said, traces):
         asked = said.all or said.trace or not traced.is_tuned
@@ -95,14 +95,14 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def draw(found: list[dict[str, Any]], file: Path) -> None:
+def draw(result: list[dict[str, Any]], file: Path) -> None:
     """Draw the disk time of policies in cells not tuned on, over the best baseline's there."""
     from hybridsim.show import plot
 
-    level = "timed" if any(row["level"] == "timed" for row in found) else "hits"
+    level = "timed" if any(row["level"] == "timed" for row in result) else "hits"
     shown = [
         {**row, "disk_ns": disk_ns(row)}
-        for row in found
+        for row in result
         if row["level"] == level and not row["is_tuned"]
     ]
     plot.policies(shown, baselines=sorted(BASELINES)).savefig(file)
@@ -111,15 +111,15 @@ def draw(found: list[dict[str, Any]], file: Path) -> None:
 def main(arguments: list[str] | None = None, traces: list[Traced] | None = None) -> None:
     """Run what is missing, and print the table."""
     said = parsed(arguments)
-    found = list(rows(said, all_traces() if traces is None else traces))
+    result = list(rows(said, all_traces() if traces is None else traces))
     if said.figure:
-        draw(found, said.figure)
+        draw(result, said.figure)
     if said.json:
-        print("\n".join(json.dumps(row) for row in found))
+        print("\n".join(json.dumps(row) for row in result))
     elif said.markdown:
-        print("\n".join(compact(found)))
+        print("\n".join(compact(result)))
     else:
-        print("\n".join([*lines(found), *summary(found)]))
+        print("\n".join([*lines(result), *summary(result)]))
 
 
 if __name__ == "__main__":

@@ -35,9 +35,9 @@ FIRST = 0  # in the place of a gap: the page was never accessed before
 def gaps(ids: Int32s) -> Ints:
     """Return, page after page, how many accesses each access comes after the page's last one."""
     order = np.argsort(ids, kind="stable")
-    found = np.diff(order, prepend=0)
-    found[np.diff(ids[order], prepend=-1) != 0] = FIRST
-    return found
+    result = np.diff(order, prepend=0)
+    result[np.diff(ids[order], prepend=-1) != 0] = FIRST
+    return result
 
 
 def bound(gaps: Ints, pages: int, price: float) -> float:
@@ -50,10 +50,10 @@ def bound(gaps: Ints, pages: int, price: float) -> float:
 
     # At a rent of 1 no stretch gains anything; below the least one room is as good as free.
     least_rent = 1e-3 / max(budget, 1)
-    found = minimize_scalar(
+    result = minimize_scalar(
         above, bounds=(math.log(least_rent), 0.0), method="bounded", options={"xatol": 1e-3}
     )
-    return min(float(found.fun), float(best_value(gaps, price, 0.0)))
+    return min(float(result.fun), float(best_value(gaps, price, 0.0)))
 
 
 @loop

@@ -69,14 +69,14 @@ def version(level: str, policy: Any) -> set[Path]:
 def of_class(policy: Any) -> set[Path]:
     """Return the files of a policy: its own, those beside it in a folder of its own, imported."""
     own = Path(sys.modules[policy.__module__].__file__ or "")
-    found: set[Path] = set()
+    result: set[Path] = set()
     ahead = [own] if own.parent.name == "policies" else list(own.parent.glob("*.py"))
     while ahead:
         path = ahead.pop()
-        if path not in found:
-            found.add(path)
+        if path not in result:
+            result.add(path)
             ahead += imported(path)
-    return found
+    return result
 
 
 def imported(path: Path) -> list[Path]:

@@ -27,7 +27,7 @@ from hybridsim.answers.metrics import Collector
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.warmup import WarmUp, judge, of_hits
 from hybridsim.caches import CACHES
-from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE
+from hybridsim.caches.policies import ADMISSION, OFFLINE
 from hybridsim.caches.policies.belady import NEVER
 from hybridsim.caches.policies.budget import Budgeted
 from hybridsim.caches.policies.write_budget import parse_write_budget
@@ -76,12 +76,12 @@ class Policy:
     @property
     def can_be_held(self) -> bool:
         """Whether it can be held to a write budget."""
-        return not (self.toml or self.knows_the_future or self.name in PRICED_NAMES)
+        return not (self.toml or self.is_offline or self.name in PRICED_NAMES)
 
     @property
-    def knows_the_future(self) -> bool:
+    def is_offline(self) -> bool:
         """Whether it is a bound."""
-        return self.replacement in KNOWS_THE_FUTURE
+        return self.replacement in OFFLINE
 
 
 def priced(price: float) -> Policy:
@@ -158,7 +158,7 @@ class Stream:
     @cached_property
     def distinct(self) -> int:
         """How many pages there are."""
-        return self._ids.given if self.pieces else 0
+        return self._ids.count if self.pieces else 0
 
     @cached_property
     def future(self) -> Any:
@@ -172,7 +172,7 @@ class Stream:
 
     def prepared(self, policy: Policy) -> Any:
         """Return what the runs of a policy read, made once: threads would make it each."""
-        return self.future if policy.knows_the_future else self.pieces, self.followed
+        return self.future if policy.is_offline else self.pieces, self.followed
 
     def pages(self, share: float) -> int:
         """Return the pages of a cache."""
@@ -202,7 +202,7 @@ class Stream:
             for ids, part in piece:
                 if followed:
                     followed.add(after, number, ids, cache)
-                if policy.knows_the_future:
+                if policy.is_offline:
                     future = self.future[first : first + len(ids)]
                     cache.take_foreseen(ids, part, future, self._ids.capacity)
                 else:
@@ -248,9 +248,9 @@ def cached(
         yield from _cached(stream, shares, policies, kept, budget)
     here = Path(__file__).parent / "policy_bound.py"
     for share in shares:
-        found = key("bound", [stream.digest, page_bytes, share], [here])
-        yield kept.get(found) or kept.add(
-            {"key": found, "level": "bound", "policy": "bound"}
+        result = key("bound", [stream.digest, page_bytes, share], [here])
+        yield kept.get(result) or kept.add(
+            {"key": result, "level": "bound", "policy": "bound"}
             | stream.about(share)
             | {"bounds": [[p, bound(stream.gaps, stream.pages(share), p)] for p in PRICES]}
         )
@@ -291,7 +291,7 @@ def timed(
     ids = Ids()
     for part in accesses(rows, page_bytes):
         ids.of(part.numbers)
-    pages = max(1, int(share * ids.given))
+    pages = max(1, int(share * ids.count))
     about = [FORM, digest(rows.rows), traced.mode, page_bytes, share]
     with ThreadPoolExecutor(THREADS) as threads:
         keys = {

@@ -45,11 +45,11 @@ def cell_of(row: Row) -> Cell:
 
 def cells(rows: Iterable[Row], level: str) -> dict[Cell, dict[str, Row]]:
     """Return the rows of a level by cell and policy."""
-    found: dict[Cell, dict[str, Row]] = defaultdict(dict)
+    result: dict[Cell, dict[str, Row]] = defaultdict(dict)
     for row in rows:
         if row["level"] == level:
-            found[cell_of(row)][row["policy"]] = row
-    return found
+            result[cell_of(row)][row["policy"]] = row
+    return result
 
 
 def hit_ratio(row: Row) -> float:
@@ -139,9 +139,9 @@ def ranking(held_out: dict[Cell, dict[str, Row]]) -> Iterator[str]:
     yield f"  {'policy':19}{'geometric mean':>15}{'worst cell':>12}{'best in':>9}"
     ratios = relative(held_out)
     for name in sorted(ratios, key=lambda name: mean(ratios[name])):
-        found = ratios[name]
-        best = sum(ratio <= 1 for ratio in found)
-        yield f"  {name:19}{mean(found):>15.3f}{max(found):>12.3f}{best:>9}"
+        result = ratios[name]
+        best = sum(ratio <= 1 for ratio in result)
+        yield f"  {name:19}{mean(result):>15.3f}{max(result):>12.3f}{best:>9}"
 
 
 def relative(held_out: dict[Cell, dict[str, Row]]) -> dict[str, list[float]]:
@@ -264,11 +264,11 @@ def at_writes_of_larc(
     held_out: dict[Cell, dict[str, Row]], bounds: dict[Cell, dict[str, Row]]
 ) -> Iterator[str]:
     """Yield what the learning policy hits where it writes no more than LARC."""
-    found = {cell: rows for cell, rows in held_out.items() if {"LARC", "s3-fifo"} <= rows.keys()}
-    larc = np.array([hit_ratio(rows["LARC"]) for rows in found.values()])
-    s3_fifo = np.array([hit_ratio(rows["s3-fifo"]) for rows in found.values()])
-    ours = np.array([frontier(rows, ssd_bytes(rows["LARC"])) for rows in found.values()])
-    if not found:
+    result = {cell: rows for cell, rows in held_out.items() if {"LARC", "s3-fifo"} <= rows.keys()}
+    larc = np.array([hit_ratio(rows["LARC"]) for rows in result.values()])
+    s3_fifo = np.array([hit_ratio(rows["s3-fifo"]) for rows in result.values()])
+    ours = np.array([frontier(rows, ssd_bytes(rows["LARC"])) for rows in result.values()])
+    if not result:
         return
     yield told("at LARC's writes at least LARC's hits", (ours >= larc).tolist())
     # Where S3-FIFO has fewer hits than LARC there is no distance, and LARC's hits are all it takes.
@@ -284,7 +284,7 @@ def at_writes_of_larc(
     limits = [
         most_hits(dict(bounds[cell]["bound"]["bounds"]), rows["LARC"]["fills"])
         / rows["LARC"]["page_accesses"]
-        for cell, rows in found.items()
+        for cell, rows in result.items()
         if cell in bounds
     ]
     if limits:
@@ -328,16 +328,16 @@ def _pair(row: Row) -> str:
     return f"{100 * hit_ratio(row):.1f} / {100 * row['fills'] / row['page_accesses']:.1f}"
 
 
-def timed_table(found: dict[Cell, dict[str, Row]]) -> Iterator[str]:
+def timed_table(result: dict[Cell, dict[str, Row]]) -> Iterator[str]:
     """Yield disk time a request, and what is written to the SSD, by policy and cell."""
-    if not found:
+    if not result:
         return
-    names = dict.fromkeys(name for rows in found.values() for name in rows)
+    names = dict.fromkeys(name for rows in result.values() for name in rows)
     yield ""
-    yield "| policy | " + " | ".join(f"{trace} {share:.0%}" for trace, _, share in found) + " |"
-    yield "|---" * (1 + len(found)) + "|"
+    yield "| policy | " + " | ".join(f"{trace} {share:.0%}" for trace, _, share in result) + " |"
+    yield "|---" * (1 + len(result)) + "|"
     for name in names:
-        each = [rows.get(name) for rows in found.values()]
+        each = [rows.get(name) for rows in result.values()]
         parts = [
             "" if row is None else f"{disk_ns(row) / 1e6:.2f} / {ssd_bytes(row) / 1e9:.2f}"
             for row in each

@@ -86,10 +86,10 @@ class Traced:
 
 def digest(rows: Requests) -> str:
     """Return a hash of what a replay sees of requests."""
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for column in (rows.arrival_ns, rows.op, rows.offset_bytes, rows.length_bytes):
-        found.update(np.ascontiguousarray(column).data)
-    return found.hexdigest()[:16]
+        result.update(np.ascontiguousarray(column).data)
+    return result.hexdigest()[:16]
 
 
 def data_folder() -> Path:
@@ -101,14 +101,14 @@ def data_folder() -> Path:
 def all_traces(requests: int = REQUESTS) -> list[Traced]:
     """Return the traces at hand: those of the data folder if there is one, and the generated."""
     folder = data_folder()
-    found = []
+    result = []
     for name, file, is_tuned, pages, mode in (
         ("OLTP", "OLTP.lis.zst", True, NUMBERED, "closed"),
         ("P2", "P2.lis.zst", False, NUMBERED, "closed"),
         ("cloudPhysics", "cloudPhysicsIO.vscsi.zst", False, PAGES, "open"),
     ):
         path = folder / "traces" / file
-        found += [Traced(name, is_tuned, pages, _from(path), mode=mode)] if path.exists() else []
+        result += [Traced(name, is_tuned, pages, _from(path), mode=mode)] if path.exists() else []
     for name, is_tuned in (
         ("rocksdb_mixgraph", True),
         ("mariadb_moving_hot", True),
@@ -120,13 +120,13 @@ def all_traces(requests: int = REQUESTS) -> list[Traced]:
             capture = _from(*sorted(table.parent.glob("*.blktrace.*")))
             read = functools.partial(read_table, table)
             moves = mariadb_moves(read) if name == "mariadb_moving_hot" else None
-            found.append(Traced(name, is_tuned, PAGES, read, capture, "think", moves))
+            result.append(Traced(name, is_tuned, PAGES, read, capture, "think", moves))
     for seed in SEEDS:
         for kind in KINDS:
             make = functools.partial(hot_spot, kind, seed, requests)
             moves = functools.partial(hot_spot_moves, seed, requests) if kind == "moving" else None
-            found.append(Traced(f"{kind} {seed}", seed == SEEDS[0], PAGES, make, moves=moves))
-    return found
+            result.append(Traced(f"{kind} {seed}", seed == SEEDS[0], PAGES, make, moves=moves))
+    return result
 
 
 def _from(*paths: Path) -> Callable[[], Requests]:
@@ -162,12 +162,12 @@ def _requests(arrival_ns, is_write, offset, length) -> Requests:
 def mariadb_moves(read: Callable[[], Requests]) -> Callable[[], Moves]:
     """Return when the hot keys jump, all of them: any access after that is to what grew hot."""
 
-    def found() -> Moves:
+    def moves() -> Moves:
         at_s = read().arrival_ns / SECOND
         requests = np.searchsorted(at_s, MARIADB_MOVES_S)
         return Moves(requests, np.zeros(len(requests), np.int64), 1 << 62, MARIADB_STRETCH)
 
-    return found
+    return moves
 
 
 def hot_spot(kind: str, seed: int, requests: int = REQUESTS) -> Requests:
@@ -230,26 +230,26 @@ def nothing(rng, span_ns: int, requests: int) -> list[Requests]:
 
 def scans(rng, span_ns: int, requests: int) -> list[Requests]:
     """Return the requests of readers, each of which passes through a part of the volume."""
-    found = []
+    result = []
     for scan in range(SCANS):
         begin = rng.integers((VOLUME - SCAN_BYTES) // SCAN_READ) * SCAN_READ
         offset = begin + np.arange(0, SCAN_BYTES, SCAN_READ)
         at_ns = (scan + 0.5) / SCANS * span_ns + np.arange(len(offset)) * SECOND / 50
         reads = np.zeros(len(offset), np.bool_)
-        found.append(_requests(at_ns, reads, offset, np.full(len(offset), SCAN_READ)))
-    return found
+        result.append(_requests(at_ns, reads, offset, np.full(len(offset), SCAN_READ)))
+    return result
 
 
 def bursts(rng, span_ns: int, requests: int) -> list[Requests]:
     """Return bursts of writes, 1,000 a second, to places anywhere."""
-    found = []
+    result = []
     count = max(1, requests // 1000)
     for burst in range(BURSTS):
         at_ns = (burst + 0.5) / BURSTS * span_ns + np.arange(count) * SECOND / 1000
         offset = rng.integers(VOLUME // (8 * KIB), size=count) * 8 * KIB
         writes = np.ones(count, np.bool_)
-        found.append(_requests(at_ns, writes, offset, np.full(count, 8 * KIB)))
-    return found
+        result.append(_requests(at_ns, writes, offset, np.full(count, 8 * KIB)))
+    return result
 
 
 KINDS = {"steady": nothing, "moving": nothing, "scans": scans, "bursts": bursts}

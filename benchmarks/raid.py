@@ -70,7 +70,7 @@ def rate(site: Scenario, op: Op, length: int, count: int, depth: int) -> float:
 
 def rows(write_cache: str) -> list[dict[str, object]]:
     """Every array, state and load."""
-    found: list[dict[str, object]] = []
+    result: list[dict[str, object]] = []
     for kind, members in ARRAYS:
         for state in STATES if kind != "raid0" else STATES[:1]:
             row: dict[str, object] = {"write cache": WRITE_CACHES[write_cache]}
@@ -81,8 +81,8 @@ def rows(write_cache: str) -> list[dict[str, object]]:
                 row[name] = round(rate(site, op, length, count, depth), 1)
             if state == "healthy":
                 row |= arithmetic(kind, members, write_cache)
-            found.append(row)
-    return found
+            result.append(row)
+    return result
 
 
 def arithmetic(kind: str, members: int, write_cache: str) -> dict[str, object]:
@@ -99,12 +99,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = {words: rows(name) for name, words in WRITE_CACHES.items()}
+    result = {words: rows(name) for name, words in WRITE_CACHES.items()}
     if options.json:
-        print(json.dumps([row for table in found.values() for row in table], indent=2))
+        print(json.dumps([row for table in result.values() for row in table], indent=2))
         return
     names = [name for name, *_ in LOADS]
-    for words, table in found.items():
+    for words, table in result.items():
         print(f"Write caches {words}:\n")
         print("| | " + " | ".join(names) + " | n x disk, read | n x disk / penalty, write |")
         print("|---" * (len(names) + 3) + "|")

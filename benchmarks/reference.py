@@ -223,20 +223,20 @@ def joined(text: str) -> str:
 def commands() -> Iterator[Row]:
     """Yield the rows of all commands."""
     for command in COMMANDS:
-        found = simulate(command)
+        result = simulate(command)
         for one in command.figures:
-            job = found.jobs[one.run - 1]
-            yield held(command, one, figure_of(found, job, one.measure) / UNITS[one.unit])
+            job = result.jobs[one.run - 1]
+            yield held(command, one, figure_of(result, job, one.measure) / UNITS[one.unit])
 
 
-def figure_of(found: Measurement, job: str, measure: str) -> float:
+def figure_of(result: Measurement, job: str, measure: str) -> float:
     """Return a figure of a job, or what its curve tells: its begin, knee and plateau."""
-    what = next(name.what for name in found.figures if name.job == job)
-    known = found.figures.get(Name(job, what, measure))
+    what = next(name.what for name in result.figures if name.job == job)
+    known = result.figures.get(Name(job, what, measure))
     if known is not None:
         return known
-    averaged = found.curves[Name(job, what, "bandwidth")]  # by bwavgtime, as its log
-    iops = found.curves[Name(job, what, "IOPS")]
+    averaged = result.curves[Name(job, what, "bandwidth")]  # by bwavgtime, as its log
+    iops = result.curves[Name(job, what, "IOPS")]
     level = float(np.median(iops.value[-20:]))
     knee = iops.start_ns[int(np.argmax(iops.value >= maxiq.WARM * level))]
     return {"first": averaged.value[0] / 4096, "knee": float(knee), "plateau": level}[measure]
@@ -362,19 +362,19 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one object a row instead")
     parser.add_argument("--markdown", action="store_true", help="a table in Markdown")
     options = parser.parse_args()
-    found = []
+    result = []
     if not options.json:
         print(line(HEADER, options.markdown))
         if options.markdown:
             print("|" + "---|" * len(HEADER))
     for row in rows(options.only, options.quick):
-        found.append(row)
+        result.append(row)
         if not options.json:
             print(line(cells(row), options.markdown), flush=True)
     if options.json:
-        print(json.dumps([row._asdict() for row in found], indent=1))
+        print(json.dumps([row._asdict() for row in result], indent=1))
         return
-    judged = [row for row in found if row.is_met is not None]
+    judged = [row for row in result if row.is_met is not None]
     print(f"\n{sum(row.is_met for row in judged)} of {len(judged)} figures are within tolerance.")
     print("Not run:")
     for where, why in NOT_RUN:

@@ -241,8 +241,8 @@ def percentiles(facts, reference, host_us=0):
     """Compare the latencies of reads with measured ones, in microseconds."""
     latencies = latency_us(facts[facts[:, 1] == READ])
     # no value in between where there are two kinds, half of each
-    found = np.percentile(latencies, PERCENTILES, method="higher") + host_us
-    pairs = zip(PERCENTILES, found, reference)
+    result = np.percentile(latencies, PERCENTILES, method="higher") + host_us
+    pairs = zip(PERCENTILES, result, reference)
     return [Row(f"p{rank}, us", simulated, real) for rank, simulated, real in pairs]
 
 

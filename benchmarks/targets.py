@@ -160,14 +160,14 @@ def compile_cpu_s(words: list[str]) -> float:
 
 def reading(asked: Asked) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        found = blktrace.measure(Path(folder), asked.size(10_000_000, 500_000))
+        result = blktrace.measure(Path(folder), asked.size(10_000_000, 500_000))
     peer: tuple[str, float | None] = ("not installed: apt-get install blktrace", None)
-    if blktrace.BOTH in found.peers:
-        peer = (blktrace.BOTH, found.peers[blktrace.BOTH].cpu_s)
-    what = f"blktrace, {found.records / 1e6:.1f} M records to requests with latencies"
-    yield times(what, found.reading.cpu_s, "CPU s", peer, 10, less=True)
-    yield times("– the whole process", found.whole.cpu_s, "CPU s", peer, 10, less=True)
-    yield at_most("– its peak memory", found.peak_bytes / MB, "MB", 300)
+    if blktrace.BOTH in result.peers:
+        peer = (blktrace.BOTH, result.peers[blktrace.BOTH].cpu_s)
+    what = f"blktrace, {result.records / 1e6:.1f} M records to requests with latencies"
+    yield times(what, result.reading.cpu_s, "CPU s", peer, 10, less=True)
+    yield times("– the whole process", result.whole.cpu_s, "CPU s", peer, 10, less=True)
+    yield at_most("– its peak memory", result.peak_bytes / MB, "MB", 300)
 
 
 def text(asked: Asked) -> Iterator[Row]:
@@ -212,12 +212,12 @@ def hits(asked: Asked) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         trace = zipf(Path(folder) / "zipf.bin", 0.1, asked.size(10_000_000, 1_000_000))
         for policy, (_, wanted) in PEERS.items():
-            found = race(trace, policy, asked.peer)
-            speed = trace.requests / found.seconds / 1e6
+            result = race(trace, policy, asked.peer)
+            speed = trace.requests / result.seconds / 1e6
             peer: tuple[str, float | None] = (INSTALL.format("libcachesim"), None)
-            if found.peer_s is not None:
-                same = "the same" if found.misses == found.peer_misses else "other"
-                peer = (f"libCacheSim, {same} misses", trace.requests / found.peer_s / 1e6)
+            if result.peer_s is not None:
+                same = "the same" if result.misses == result.peer_misses else "other"
+                peer = (f"libCacheSim, {same} misses", trace.requests / result.peer_s / 1e6)
             yield times(f"hits, {policy}", speed, "M/CPU s", peer, wanted)
         curve, single = curve_s(trace)
     yield at_most("LRU's curve, all sizes", curve / single, "runs of one size", 4)
@@ -253,8 +253,8 @@ def access_ns(rows: Any, page: int, policy: str, admission: str) -> float:
     best = float("inf")
     for _ in range(3):
         begun = time.process_time_ns()
-        (found,) = hits(rows, pages * page, policy, admission, page=page)
-        best = min(best, (time.process_time_ns() - begun) / found.page_accesses)
+        (result,) = hits(rows, pages * page, policy, admission, page=page)
+        best = min(best, (time.process_time_ns() - begun) / result.page_accesses)
     return best
 
 

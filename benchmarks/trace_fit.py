@@ -68,9 +68,9 @@ def likenesses() -> None:
         workload = Workload.model_validate({"load": [{"kind": "stand-in", **table}]})
         stand_in = joined(list(generate(workload)))
         taken = time.process_time() - begun
-        found = trace_fit.likeness(capture, stand_in)
+        result = trace_fit.likeness(capture, stand_in)
         size = len(trace_fit.Fitted(table, None).to_toml()) / 1e3
-        print(row(name, found, policies(capture, stand_in), size, taken), flush=True)
+        print(row(name, result, policies(capture, stand_in), size, taken), flush=True)
 
 
 def captures():

@@ -79,9 +79,9 @@ def reads_of(rows: Rows, page_bytes: int) -> np.ndarray:
 def counted(past: Rows, page_bytes: int, pages: int, recent: bool) -> np.ndarray:
     """Return the pages read last, or most often, the best first."""
     everything = reads_of(past, page_bytes)[::-1]
-    found, first, often = np.unique(everything, return_index=True, return_counts=True)
+    result, first, often = np.unique(everything, return_index=True, return_counts=True)
     order = np.argsort(first if recent else -often, kind="stable")
-    return found[order[:pages]]
+    return result[order[:pages]]
 
 
 def simulate(site: Scenario, mode: str, volume: int, pages: int, rows: Rows, warm: WarmStart):
@@ -133,11 +133,11 @@ def figures(outcome: Outcome, level: float | None) -> dict[str, Any]:
     starts = np.array(series.start_ns)[~np.isnan(hit)]
     if level is None:
         level = float(np.median(smooth[-len(smooth) // 5 :]))
-    found = {"level": level}
+    result = {"level": level}
     for share in (0.5, 0.9):
         late = np.flatnonzero(smooth >= share * level)
-        found[f"t{share:.0%}"] = float(starts[late[0]] / SECOND) if len(late) else None
-    return found | {
+        result[f"t{share:.0%}"] = float(starts[late[0]] / SECOND) if len(late) else None
+    return result | {
         "there": there,
         "used": counters.get("warm_pages_used", 0) / there if there else None,
         "loaded_s": float(times[np.searchsorted(loaded, loaded[-1])]) / SECOND if loaded[-1] else 0,
@@ -178,16 +178,16 @@ def study(trace: Traced, size: str, chosen: list[str]) -> dict[str, dict[str, An
         "recent": swept(counted(past, page_bytes, pages, True)),
         "frequent": swept(counted(past, page_bytes, pages, False)),
     }
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for way, warm in ways.items():
-        if way in (chosen or ways) or not found:
-            level = found["cold"]["level"] if found else None
-            found[way] = figures(simulate(*how, present, warm)[0], level)
+        if way in (chosen or ways) or not result:
+            level = result["cold"]["level"] if result else None
+            result[way] = figures(simulate(*how, present, warm)[0], level)
     if not chosen or NEVER_ENDED in chosen:
         rows = trace.requests(timed=True).rows.between(0, TIMED_REQUESTS)
         whole = Rows(trace.name, rows, past.rows.rows)
-        found[NEVER_ENDED] = never_ended(*how, whole)
-    return found
+        result[NEVER_ENDED] = never_ended(*how, whole)
+    return result
 
 
 def shown(value: float | None, form: str = "g") -> str:
@@ -195,12 +195,12 @@ def shown(value: float | None, form: str = "g") -> str:
     return "–" if value is None else format(round(value, 2) if form == "g" else value, form)
 
 
-def table(found: dict[str, dict[str, dict[str, Any]]]) -> None:
+def table(result: dict[str, dict[str, dict[str, Any]]]) -> None:
     """Print the figures of all ways in Markdown, and the means of their differences to `cold`."""
     names = "trace|way|pages / used|loaded by s|hits in 10 s|in 60 s|t50 s|t90 s"
     heads = [*names.split("|"), "disk ms a request", "GB to the SSD"]
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
-    for trace, ways in found.items():
+    for trace, ways in result.items():
         for way, row in ways.items():
             there = f"{row['there']} / {shown(row['used'], '.0%')}" if row["there"] else "–"
             cells = [trace, way, there]
@@ -210,8 +210,8 @@ def table(found: dict[str, dict[str, dict[str, Any]]]) -> None:
             cells += [shown(row["disk_ms"], ".2f"), shown(row["ssd_gb"], ".2f")]
             print(f"| {' | '.join(cells)} |")
     print("\nAgainst `cold`, means over the traces (points of hits; geometric for the others):")
-    for way in next(iter(found.values())):
-        pairs = [(ways[way], ways["cold"]) for ways in found.values()]
+    for way in next(iter(result.values())):
+        pairs = [(ways[way], ways["cold"]) for ways in result.values()]
         points = [
             100 * np.mean([row[name] - cold[name] for row, cold in pairs])
             for name in ("hit_10s", "hit_60s")
@@ -234,8 +234,8 @@ def foretold(trace: Traced, share: float) -> dict[str, float]:
     pages = max(int(share * len(np.unique(numbers))), 1)
     ranking = Ranking.of(Rows("", past), page_bytes, pages)
     wanted = reads_of(Rows("", soon), page_bytes)
-    found = {f"{each}": float(np.isin(wanted, ranking.best(each)).mean()) for each in HALF_LIVES}
-    return found | {"chosen": found[str(ranking.half_life)], "best": max(found.values())}
+    result = {f"{each}": float(np.isin(wanted, ranking.best(each)).mean()) for each in HALF_LIVES}
+    return result | {"chosen": result[str(ranking.half_life)], "best": max(result.values())}
 
 
 def rankings() -> None:
@@ -265,17 +265,17 @@ def main() -> None:
     if options.ranking:
         rankings()
         return
-    found = {
+    result = {
         trace.name: study(trace, options.size, options.way)
         for trace in all_traces(TIMED_REQUESTS)
         if trace.pages != NUMBERED
         and options.trace in trace.name
         and not trace.name.startswith(("scans", "bursts"))
     }
-    table(found)
+    table(result)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as stream:
-            json.dump(found, stream, indent=1)
+            json.dump(result, stream, indent=1)
 
 
 if __name__ == "__main__":

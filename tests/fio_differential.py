@@ -246,9 +246,9 @@ def ours(job: list[Section]) -> Run:
     feeds = Feeds(lay_out(jobs, CAPACITY))
     run: Run = []
     for feed, each in zip(feeds._feeds, jobs):
-        while not feed.is_last and sum(part.shape[1] for part in feed.made) < LIMIT:
+        while not feed.is_last and sum(part.shape[1] for part in feed.generated) < LIMIT:
             feed.rows(len(feed._rows[0]))
-        made = np.concatenate([np.zeros((4, 0), np.int64), *feed.made], axis=1)
+        made = np.concatenate([np.zeros((4, 0), np.int64), *feed.generated], axis=1)
         run.append([
             (each.files[file], KINDS[kind], offset, length)
             for kind, offset, length, file in made.T.tolist()

@@ -73,14 +73,14 @@ class Taus258:
 
     def bits(self) -> int:
         """The next 64 random bits."""
-        found = 0
+        result = 0
         for word, (left, right, low, up) in enumerate(self.STEPS):
             state = self.states[word]
             mixed = ((state << left & MASK64) ^ state) >> right
             state = (state >> low << low << up & MASK64) ^ mixed
             self.states[word] = state
-            found ^= state
-        return found
+            result ^= state
+        return result
 
 
 class End(Exception):  # noqa: N818 - nothing went wrong
@@ -143,7 +143,11 @@ class Job:
     def requests(self) -> Iterator[tuple[int, int, int]]:
         """Yield (direction, offset, length)."""
         pattern = self.pattern
-        left, number, largest = pattern.passes, pattern.requests, max(s.most for s in pattern.sizes)
+        left, number, largest = (
+            pattern.passes,
+            pattern.requests,
+            max(s.maximum for s in pattern.sizes),
+        )
         for started in itertools.count():
             if left or pattern.is_endless:
                 left -= 1
@@ -323,7 +327,7 @@ class Job:
     def block(self, file: File, direction: int) -> int:
         pattern = self.pattern
         sizes = pattern.sizes[direction]
-        last = (self.size - max(sizes.least - sizes.unit, 0)) // sizes.unit
+        last = (self.size - max(sizes.minimum - sizes.unit, 0)) // sizes.unit
         match pattern.distribution:
             case Distribution.RANDOM:
                 return self.even(file, last)
@@ -348,7 +352,7 @@ class Job:
 
     def mark(self, file: File, direction: int, offset: int, length: int) -> int:
         """Remember blocks up to one that was used; return how much of the length is left."""
-        least = self.pattern.sizes[direction].least
+        least = self.pattern.sizes[direction].minimum
         first = (offset - self.begin) // least
         size = self.size // self.pattern.block_bytes
         count = 0
@@ -365,9 +369,9 @@ class Job:
             direction = WRITE if is_drawn else READ
         sizes = self.pattern.sizes[direction]
         end = self.begin + self.size
-        if sizes.least == sizes.most:
-            return sizes.least
-        if offset + sizes.least > end:
+        if sizes.minimum == sizes.maximum:
+            return sizes.minimum
+        if offset + sizes.minimum > end:
             raise End
         while True:
             length = self.drawn_length(direction, sizes, offset, end)
@@ -385,10 +389,10 @@ class Job:
                 if drawn // sum_percent <= (int(self.whole) - 1) // 100 and offset + length <= end:
                     break
         else:
-            length = sizes.least + int(sizes.most * (drawn / self.whole))
+            length = sizes.minimum + int(sizes.maximum * (drawn / self.whole))
         if not self.pattern.unaligned_sizes:
-            length -= length % sizes.least
-        return min(length, sizes.most)
+            length -= length % sizes.minimum
+        return min(length, sizes.maximum)
 
     def zoned(self, file: File, direction: int, last: int) -> int:
         if not self.pattern.zones[direction]:
@@ -417,7 +421,7 @@ class Spread:
     def __init__(self, pattern: Pattern) -> None:
         self.kind = pattern.distribution
         self.bits = Taus88(pattern.distribution_seeds[0]).bits
-        self.blocks = -(-pattern.file_bytes // min(each.least for each in pattern.sizes[:2]))
+        self.blocks = -(-pattern.file_bytes // min(each.minimum for each in pattern.sizes[:2]))
         self.shape = pattern.shape
         if self.kind == Distribution.NORMAL:
             self.shift = int(self.blocks * ((pattern.center or 0.5) - 0.5)) & 0xFFFFFFFF

@@ -66,7 +66,7 @@ class Drawn(Drives):
         drive, kind_of_drive = self.drive("backing")
         kind = self.rng.choice([*KINDS, "raid0"])
         about = KINDS["stripe" if kind == "raid0" else kind]
-        members = 1 if kind == "single" else self.rng.randint(about.least_members, 8)
+        members = 1 if kind == "single" else self.rng.randint(about.min_members, 8)
         chunk = self.rng.choice([16, 64, 65, 128]) * KIB
         layout = self.rng.choice(["near", "far", "offset"]) if kind == "raid10" else "near"
         optional = {

@@ -166,9 +166,9 @@ def test_with_the_users_prices_the_gain_per_cost_decides():
 def test_sizes_worth_a_replay_are_target_knee_and_all():
     from test_size import curve
 
-    found = sizes_to_try(curve())
+    result = sizes_to_try(curve())
     # 90 % of the fall of the misses from 399/400 to a tenth; the knee; all pages
-    assert [size // 4096 for size in found] == [325, 360, 1000]
+    assert [size // 4096 for size in result] == [325, 360, 1000]
 
 
 @pytest.mark.parametrize(

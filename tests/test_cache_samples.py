@@ -26,8 +26,8 @@ def gathered(folder, name, text):
 
 
 def test_samples_of_casadm_give_the_counters_of_the_simulation():
-    found = opencas_stats.read("cas-stats.csv", CAS)
-    assert {name: list(samples.value) for name, samples in found.counters.items()} == {
+    result = opencas_stats.read("cas-stats.csv", CAS)
+    assert {name: list(samples.value) for name, samples in result.counters.items()} == {
         "occupancy": [1, 12],
         "dirty": [0, 4],
         "read_hits": [5, 9],
@@ -35,19 +35,19 @@ def test_samples_of_casadm_give_the_counters_of_the_simulation():
         "writes_to_core": [8, 16],
         "cleaned_blocks": [3, 7],
     }
-    assert list(found.counters["dirty"].time_ns) == [7_790_000_000, 8_040_000_000]
-    assert found.levels == {"occupancy", "dirty"}
+    assert list(result.counters["dirty"].time_ns) == [7_790_000_000, 8_040_000_000]
+    assert result.levels == {"occupancy", "dirty"}
 
 
 def test_samples_of_a_writecache_give_its_status_fields_in_order():
-    found = writecache_status.read("writecache-status.log", STATUS)
-    last = {name: samples.value[-1] for name, samples in found.counters.items()}
+    result = writecache_status.read("writecache-status.log", STATUS)
+    last = {name: samples.value[-1] for name, samples in result.counters.items()}
     assert last == {
         "free_blocks": 16300, "blocks_under_writeback": 3, "reads": 9, "read_hits": 8,
         "writes": 7, "write_hits_uncommitted": 6, "write_hits_committed": 5, "writes_around": 4,
         "writes_allocated": 2, "writes_blocked": 1, "flushes": 11, "discards": 12,
     }  # fmt: skip
-    assert found.levels == {"free_blocks", "blocks_under_writeback"}
+    assert result.levels == {"free_blocks", "blocks_under_writeback"}
 
 
 @pytest.mark.parametrize(("text", "name"), [(CAS, "read_hits"), (STATUS, "writes_allocated")])

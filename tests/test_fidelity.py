@@ -57,9 +57,9 @@ def test_the_demerit_is_of_squares_over_the_measured_mean():
 def test_the_words_begin_where_they_are_defined_to():
     measured = of(10)
     for demerit_of, word in ((0.10, "good"), (0.11, "fair"), (0.25, "fair"), (0.26, "poor")):
-        found = Fidelity(measured, measured)
-        object.__setattr__(found, "demerit", demerit_of)
-        assert found.likeness == word
+        result = Fidelity(measured, measured)
+        object.__setattr__(result, "demerit", demerit_of)
+        assert result.likeness == word
 
 
 def test_medians_more_than_five_times_apart_are_of_other_storage():
@@ -71,13 +71,13 @@ def test_medians_more_than_five_times_apart_are_of_other_storage():
 
 def test_the_document_of_a_fidelity():
     measured, modelled = of(*range(1, 101)), of(*range(2, 102))
-    found = Fidelity(measured, modelled)
+    result = Fidelity(measured, modelled)
 
     def figures(one):
         percentiles = {f"p{percent}_ns": one.percentile(percent) for percent in (50, 95, 99)}
         return {"n": 100, "mean_ns": one.mean_ns, **percentiles}
 
-    assert found.to_dict() == {
+    assert result.to_dict() == {
         "why_not": None,
         "demerit": demerit(measured, modelled),
         "measured": figures(measured),

@@ -130,7 +130,7 @@ def test_size_units_are_those_of_fio(text, number):
 
 def test_options_accept_separate_values_for_reads_and_writes():
     one = job("--name=a --rw=randrw --size=1m --bs=4k,64k --rate=1m, --rwmixread=70")
-    assert [each.least >> 10 for each in one.pattern.sizes] == [4, 64, 64]
+    assert [each.minimum >> 10 for each in one.pattern.sizes] == [4, 64, 64]
     assert one.bytes_per_s == (1 << 20, 0, 0)
     assert one.pattern.read_percent == 70
     assert one.pattern.directions == (READ, WRITE)

@@ -19,11 +19,11 @@ SLICES = 20
 @pytest.mark.parametrize("logged", LOGGED, ids=[str(each) for each in range(len(LOGGED))])
 def test_requests_are_those_that_fio_logged(logged):
     sections = [section for section in logged["job"] for _ in range(_clones(section))]
-    found = []
+    result = []
     for section, requests in zip(sections, ours(logged["job"]), strict=True):
         requests = as_in_latencies(requests) if _clones(section) > 1 else requests
-        found.append(summary(requests))
-    assert found == logged["processes"], fio_differential.text(logged["job"])
+        result.append(summary(requests))
+    assert result == logged["processes"], fio_differential.text(logged["job"])
 
 
 def fio_version():

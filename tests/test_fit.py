@@ -71,15 +71,15 @@ def test_the_known_array_is_recovered_from_half_a_capture(fitted):
     assert estimate(fitted, "scheduler").value == "fcfs"
     for key, truth in (("rpm", 7200), ("seek_full", 8 * MS)):
         one = estimate(fitted, key)
-        assert one.told
+        assert one.determined
         assert one.value == pytest.approx(truth, rel=0.15)
         assert one.low <= truth <= one.high
 
 
 def test_parameters_that_the_capture_does_not_determine_are_marked(fitted):
-    assert not estimate(fitted, "rate_outer").told
+    assert not estimate(fitted, "rate_outer").determined
     assert "4 KiB" in estimate(fitted, "rate_outer").how
-    assert not estimate(fitted, "write_settle").told
+    assert not estimate(fitted, "write_settle").determined
 
 
 def test_a_model_of_one_half_predicts_the_latencies_of_the_other_half(fitted, halves):

@@ -62,7 +62,7 @@ def test_an_ssd_at_several_depths_is_recovered(tmp_path):
     model = fit(results(tmp_path / "ssd.json", job(latency), job(latency * 4, 32, iops=80_000)))
     assert estimate(model, "read_latency").value == pytest.approx(90_000, rel=0.01)
     assert estimate(model, "random_read_iops").value == 80_000
-    assert not estimate(model, "write_latency").told
+    assert not estimate(model, "write_latency").determined
     assert model.scenario().backing.drive.kind == "ssd"
 
 

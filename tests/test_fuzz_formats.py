@@ -35,7 +35,7 @@ def check(path, format=None, use_dispatch=False):
 def check_sound(trace):
     """Check that times, offsets and warnings are valid."""
     last = 0
-    for chunk in islice(trace.chunks(100), PARTS_MAX if trace.is_made else None):
+    for chunk in islice(trace.chunks(100), PARTS_MAX if trace.is_generated else None):
         assert chunk.rows > 0
         assert chunk.arrival_ns[0] >= last
         assert (np.diff(chunk.arrival_ns) >= 0).all()
@@ -50,7 +50,7 @@ def check_sound(trace):
         if trace.format in ("blktrace", "blkparse"):
             finished = chunk.complete_ns >= 0
             assert (chunk.complete_ns >= chunk.arrival_ns)[finished].all()
-    for warning in [] if trace.is_made else trace.warnings:
+    for warning in [] if trace.is_generated else trace.warnings:
         assert warning.count > 0
         assert warning.text
 

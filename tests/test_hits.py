@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numba.extending import typeof_impl
 
 from hybridsim import hits
-from hybridsim.caches.policies import KNOWS_THE_FUTURE, REPLACEMENT
+from hybridsim.caches.policies import OFFLINE, REPLACEMENT
 from hybridsim.caches.policies.belady import Belady
 from hybridsim.caches.policies.lru import LRU
 from hybridsim.cli.hits import hits as command
@@ -117,7 +117,7 @@ def test_removed_pages_leave_the_heap_of_belady():
 
 def test_no_policy_has_more_hits_than_belady():
     numbers = skewed(5_000, 800)
-    results = hits(numbers, "20%", [*REPLACEMENT, *KNOWS_THE_FUTURE])
+    results = hits(numbers, "20%", [*REPLACEMENT, *OFFLINE])
     assert max(results, key=lambda each: each.page_hits).replacement == "belady"
 
 

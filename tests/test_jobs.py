@@ -91,8 +91,8 @@ def jobs(draw):
     return {
         "depth": depth,
         "low": draw(st.just(depth) | st.integers(0, depth)),
-        "reap_least": draw(st.sampled_from([1, 1, 2, 9])),
-        "reap_most": draw(st.sampled_from([1, 2, 100])),
+        "reap_min": draw(st.sampled_from([1, 1, 2, 9])),
+        "reap_max": draw(st.sampled_from([1, 2, 100])),
         "delay_ns": draw(st.sampled_from([0, 0, 10**6, 10**8])),
         "run_ns": draw(st.sampled_from([0, 0, 0, 10**7, 10**9])),
     } | draw(st.just({}) | searches())
@@ -207,7 +207,7 @@ def test_a_job_may_drain_its_queue_before_it_issues_more():
 
 
 def test_completions_are_reaped_in_batches():
-    job = JobParameters(depth=4, low=4, reap_least=3, reap_most=3)
+    job = JobParameters(depth=4, low=4, reap_min=3, reap_max=3)
     assert issued_ms(reads(7), job, dies=1) == [[0, 0, 0, 0, 3, 3, 3]]
 
 

@@ -34,16 +34,16 @@ def ledger(arrival_ns, latency_ns, writes=None, issue_ns=None, portions=1, misse
     path = np.full(len(arrival), Path.HIT, np.uint8)
     path[list(missed)] = Path.MISS
     done = issue + np.asarray(latency_ns, np.int64)
-    found = Ledger()
-    found.arrive(0, arrival)
+    result = Ledger()
+    result.arrive(0, arrival)
     for part in np.array_split(np.argsort(done, kind="stable"), portions):
-        found.add(
+        result.add(
             Facts(
                 number[part], issue[part], done[part], op[part].astype(np.uint8),
                 np.full(len(part), 4096, np.int64), path[part],
             )
         )  # fmt: skip
-    return found
+    return result
 
 
 def side(of, **columns):
@@ -72,14 +72,14 @@ class TestLedger:
     def test_groups_double_when_the_requests_outgrow_them_and_nothing_is_lost(self):
         count = 3 * GROUPS + 5
         latency = np.arange(count, dtype=np.int64) + 1
-        found = ledger(even(count), latency, writes=np.arange(count) % 3 == 0)
-        assert found.each == 4
-        assert found.used == -(-count // 4)
-        assert found.count.sum() == count == found.latency.sum()
-        assert found.total_ns.sum() == latency.sum()
+        result = ledger(even(count), latency, writes=np.arange(count) % 3 == 0)
+        assert result.each == 4
+        assert result.used == -(-count // 4)
+        assert result.count.sum() == count == result.latency.sum()
+        assert result.total_ns.sum() == latency.sum()
         first = latency[:4]
-        assert found.total_ns[0].tolist() == [first[1] + first[2], first[0] + first[3]]
-        assert found.times_ns()[:3].tolist() == [0, 40 * MS, 80 * MS]
+        assert result.total_ns[0].tolist() == [first[1] + first[2], first[0] + first[3]]
+        assert result.times_ns()[:3].tolist() == [0, 40 * MS, 80 * MS]
 
     def test_memory_does_not_grow_with_the_run(self):
         small, large = (ledger(even(n, 1), np.ones(n, np.int64)) for n in (10, 300_000))
@@ -88,52 +88,52 @@ class TestLedger:
         assert sizes[0] == sizes[1] < 3_000_000
 
     def test_a_flush_and_an_empty_request_have_no_direction_but_take_time(self):
-        found = Ledger()
+        result = Ledger()
         ops = np.array([Op.FLUSH, Op.READ, Op.WRITE_ZEROES], np.uint8)
-        found.add(Facts(np.arange(3), even(3), even(3) + 5, ops, np.array([0, 0, 4096]), ops))
-        assert found.count.sum(axis=0).tolist() == [0, 1]
-        assert found.progress_ns().tolist() == [5, 10 * MS + 5, 20 * MS + 5]
+        result.add(Facts(np.arange(3), even(3), even(3) + 5, ops, np.array([0, 0, 4096]), ops))
+        assert result.count.sum(axis=0).tolist() == [0, 1]
+        assert result.progress_ns().tolist() == [5, 10 * MS + 5, 20 * MS + 5]
 
     def test_a_distribution_is_of_the_groups_between_two_borders(self):
         latency = np.repeat([10, 20], 2 * JOINED)
-        found = ledger(even(4 * JOINED), latency)
-        half = found.distribution(2 * JOINED, 4 * JOINED, READ)
+        result = ledger(even(4 * JOINED), latency)
+        half = result.distribution(2 * JOINED, 4 * JOINED, READ)
         assert (half.count, half.mean_ns, half.max_ns) == (2 * JOINED, 20, 20)
-        assert found.distribution(0, 4 * JOINED, WRITE).count == 0
+        assert result.distribution(0, 4 * JOINED, WRITE).count == 0
 
 
 class TestGain:
     def test_it_is_plain_over_cached_of_the_second_half(self):
         after = np.where(np.arange(4000) < 2000, 9 * MS, 3 * MS)
-        found = judged(9 * MS, after)
-        assert found.gain == found.low == found.high == 3
-        assert found.answer == YES
-        assert found.pairs["whole"].latency_gain == 1.5
+        result = judged(9 * MS, after)
+        assert result.gain == result.low == result.high == 3
+        assert result.answer == YES
+        assert result.pairs["whole"].latency_gain == 1.5
 
     def test_reads_and_writes_count_alike(self):
         """Nine writes of 10 ms that stay, one read of 10 ms that takes 1: 100 / 91."""
         arrival, writes = even(3200), np.arange(3200) % 10 != 0
         before = np.full(3200, 10 * MS)
         after = np.where(writes, 10 * MS, MS)
-        found = judge(
+        result = judge(
             side(ledger(arrival, before, writes)), side(ledger(arrival, after, writes)), False
         )
-        assert found.gain == pytest.approx(100 / 91)
-        assert found.answer == NO
-        assert found.judged.plain.reads.mean_ns / found.judged.cached.reads.mean_ns == 10
+        assert result.gain == pytest.approx(100 / 91)
+        assert result.answer == NO
+        assert result.judged.plain.reads.mean_ns / result.judged.cached.reads.mean_ns == 10
 
     def test_where_the_load_adapts_it_is_the_time_of_the_work(self):
         """Each request comes 1 ms after the one before: 10 ms of latency become 4."""
         count = 4000
         slow, fast = even(count, 11 * MS), even(count, 5 * MS)
-        found = judge(
+        result = judge(
             side(ledger(even(count), np.full(count, 10 * MS), issue_ns=slow)),
             side(ledger(even(count), np.full(count, 4 * MS), issue_ns=fast)),
             adapts=True,
         )
-        assert found.gain == pytest.approx(11 / 5)
-        assert found.judged.took_gain == pytest.approx(11 / 5)
-        assert found.judged.latency_gain == 2.5
+        assert result.gain == pytest.approx(11 / 5)
+        assert result.judged.took_gain == pytest.approx(11 / 5)
+        assert result.judged.latency_gain == 2.5
 
     @pytest.mark.parametrize(
         ("goal", "gain"), [("latency", 1.51), ("p99", 0.5), ("disk-time", 4.0)]
@@ -149,16 +149,16 @@ class TestGain:
             )
             for each, busy in ((10 * MS, 32 * SECOND), (after.astype(np.int64), 8 * SECOND))
         )
-        found = judge(plain, cached, False, goal)
-        assert found.gain == pytest.approx(gain, rel=0.01)
-        assert found.answer == (YES if gain > 1.15 else NO)
+        result = judge(plain, cached, False, goal)
+        assert result.gain == pytest.approx(gain, rel=0.01)
+        assert result.answer == (YES if gain > 1.15 else NO)
 
     def test_phases_hold_the_same_requests_of_both_machines(self):
-        found = judged(9 * MS, 3 * MS, warm=1000)
+        result = judged(9 * MS, 3 * MS, warm=1000)
         each, at = 2, round(1000 / 2 / JOINED) * JOINED * 2
-        assert found.pairs["filling"].end == found.pairs["warm"].first == at
+        assert result.pairs["filling"].end == result.pairs["warm"].first == at
         for name in ("filling", "warm", "whole", "judged"):
-            pair = found.pairs[name]
+            pair = result.pairs[name]
             assert pair.plain.both.count == pair.cached.both.count == pair.end - pair.first
         assert each == 2
 
@@ -181,24 +181,24 @@ class TestSure:
     def test_an_answer_between_yes_and_no_says_how_much_longer_to_record(self):
         """Half of the blocks gain 1.4 times, the others nothing: 1.17, and anything near it."""
         after = np.where(np.arange(4000) // 100 % 2 == 0, 10 * MS, 10 * MS / 1.4).astype(np.int64)
-        found = judged(10 * MS, after)
-        assert found.low < 1.15 < found.high
-        assert found.answer == UNSURE
-        assert found.more_ns >= 40 * SECOND
+        result = judged(10 * MS, after)
+        assert result.low < 1.15 < result.high
+        assert result.answer == UNSURE
+        assert result.more_ns >= 40 * SECOND
 
     def test_a_few_requests_are_too_few(self):
-        found = judged(9 * MS, MS, count=320)
-        assert found.answer == UNSURE
-        assert found.too_short == "160 reads and writes in its second half"
+        result = judged(9 * MS, MS, count=320)
+        assert result.answer == UNSURE
+        assert result.too_short == "160 reads and writes in its second half"
 
     def test_requests_that_come_at_once_are_one_moment(self):
         arrival = np.zeros(4000, np.int64)
         arrival[-1] = SECOND
-        found = judge(
+        result = judge(
             side(ledger(arrival, np.full(4000, 9))), side(ledger(arrival, np.full(4000, 1))), False
         )
-        assert found.answer == UNSURE
-        assert "at once" in found.too_short
+        assert result.answer == UNSURE
+        assert "at once" in result.too_short
 
     def test_two_runs_of_other_requests_are_no_pair(self):
         with pytest.raises(ValueError, match="different requests"):
@@ -225,32 +225,32 @@ class TestDirty:
         )
 
     def test_a_level_that_stays_costs_nothing(self):
-        found = self.found([1 << 20, 1 << 20], marks=[2 << 20])
-        assert found.dirty_is_steady
-        assert found.gain == found.low == found.high == 10
+        result = self.found([1 << 20, 1 << 20], marks=[2 << 20])
+        assert result.dirty_is_steady
+        assert result.gain == result.low == result.high == 10
 
     def test_what_grows_is_free_while_the_disks_have_time_for_it(self):
         """A quarter of the writes is put off, 5 s of the disks' time; they are idle."""
-        found = self.found([0, self.HALF // 4])
-        assert found.dirty_grown == pytest.approx(0.25, rel=0.01)
-        assert found.gain == 10
-        assert found.answer == YES
+        result = self.found([0, self.HALF // 4])
+        assert result.dirty_grown == pytest.approx(0.25, rel=0.01)
+        assert result.gain == 10
+        assert result.answer == YES
 
     def test_what_the_disks_have_no_time_for_costs_what_a_write_costs_them(self):
         """A quarter is put off and the disks are busy all the time: 1 ms + 10 / 4 ms."""
-        found = self.found([0, self.HALF // 4], busy_s=(20, 20))
-        assert found.gain == found.low == pytest.approx(10 / 3.5, rel=0.02)
-        assert found.high == found.uncharged == 10
-        assert found.answer == YES
+        result = self.found([0, self.HALF // 4], busy_s=(20, 20))
+        assert result.gain == result.low == pytest.approx(10 / 3.5, rel=0.02)
+        assert result.high == result.uncharged == 10
+        assert result.answer == YES
 
     def test_a_mark_that_will_be_reached_makes_a_yes_a_not_yet(self):
         """2 MiB in 20 s: 6 MiB more take a minute, which is within 7/3 of the 40 s."""
-        found = self.found([0, self.HALF // 4], marks=[self.HALF])
-        assert found.uncharged == 10
-        assert found.low == pytest.approx(10 / 3.5, rel=0.02)
-        assert found.answer == UNSURE
-        assert found.changes_ns == pytest.approx(60 * SECOND, rel=0.02)
-        assert found.more_ns >= found.changes_ns
+        result = self.found([0, self.HALF // 4], marks=[self.HALF])
+        assert result.uncharged == 10
+        assert result.low == pytest.approx(10 / 3.5, rel=0.02)
+        assert result.answer == UNSURE
+        assert result.changes_ns == pytest.approx(60 * SECOND, rel=0.02)
+        assert result.more_ns >= result.changes_ns
 
     @pytest.mark.parametrize("mark", [1 << 20, 20 << 20])
     def test_a_mark_that_is_behind_or_far_away_is_none(self, mark):
@@ -284,27 +284,27 @@ class TestLuck:
         )
 
     def test_misses_that_take_what_they_took_are_no_luck(self):
-        found = self.found(10 * MS)
-        assert found.by_chance == 0
-        assert found.gain == pytest.approx(20 / 11)
+        result = self.found(10 * MS)
+        assert result.by_chance == 0
+        assert result.gain == pytest.approx(20 / 11)
 
     @pytest.mark.parametrize("missed_ns", [5 * MS, 15 * MS])
     def test_misses_that_changed_though_nothing_waited_are_luck(self, missed_ns):
-        found = self.found(missed_ns)
-        assert found.gain == pytest.approx(20 / 11)
-        assert found.judged.latency_gain == pytest.approx(20 * MS / (MS + missed_ns))
-        assert found.by_chance == pytest.approx((10 * MS - missed_ns) / (MS + missed_ns))
+        result = self.found(missed_ns)
+        assert result.gain == pytest.approx(20 / 11)
+        assert result.judged.latency_gain == pytest.approx(20 * MS / (MS + missed_ns))
+        assert result.by_chance == pytest.approx((10 * MS - missed_ns) / (MS + missed_ns))
 
     def test_what_reads_wait_less_for_the_disks_is_the_cache_s_merit(self):
         """Half of the judged requests, the misses, waited half of all the time: 5 of 10 ms each."""
-        found = self.found(5 * MS, before_wait_ns=2000 * 10 * MS)
-        assert found.by_chance == 0
-        assert found.gain == pytest.approx(20 / 6)
+        result = self.found(5 * MS, before_wait_ns=2000 * 10 * MS)
+        assert result.by_chance == 0
+        assert result.gain == pytest.approx(20 / 6)
 
     def test_what_they_wait_more_is_its_fault(self):
-        found = self.found(15 * MS, after_wait_ns=2000 * 10 * MS)
-        assert found.by_chance == 0
-        assert found.gain == pytest.approx(20 / 16)
+        result = self.found(15 * MS, after_wait_ns=2000 * 10 * MS)
+        assert result.by_chance == 0
+        assert result.gain == pytest.approx(20 / 16)
 
     def test_a_sample_of_a_long_run_is_of_the_same_requests_on_both_machines(self):
         count = 3 * SAMPLES

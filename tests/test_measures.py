@@ -27,8 +27,8 @@ def phase(reads=(10, 20, 60), writes=(1, 2, 6), **more):
         writes=Distribution.of(np.array(writes) * MS),
         hit_ratio=0.75,
     )
-    found = {"figures": figures, "utilisation": 0.4, "iops": 123.0, "saturated": False}
-    return SimpleNamespace(**found | more)
+    result = {"figures": figures, "utilisation": 0.4, "iops": 123.0, "saturated": False}
+    return SimpleNamespace(**result | more)
 
 
 def seen(**phases):
@@ -137,10 +137,10 @@ def test_disks_alone_have_phases_of_their_own():
     """Nothing warms up and no SSD wears out."""
     phases = {name: phase() for name in ("warm", "cold", "whole")}
     alone = {"none": phase([1]), "none_cold": phase([2]), "none_whole": phase([3])}
-    found = Seen.alone(SimpleNamespace(phases=phases | alone))
+    result = Seen.alone(SimpleNamespace(phases=phases | alone))
     for number, name in enumerate(("warm", "cold", "whole"), 1):
-        assert parse_measure(f"mean.{name}").value(found)[0] == number * MS
-    assert found[1:] == (0, "", 0.0, float("inf"))
+        assert parse_measure(f"mean.{name}").value(result)[0] == number * MS
+    assert result[1:] == (0, "", 0.0, float("inf"))
 
 
 def worn(bytes_written, years, drive_writes=0.5):
@@ -167,8 +167,8 @@ def test_a_machine_that_is_not_steady_has_no_warm_up_time():
     ],
 )
 def test_an_ssd_that_is_never_written_lasts_for_ever(wear, years):
-    found = Seen.cached(replayed(True, None, wear))
-    assert (found.dwpd, found.years) == (0.5, years)
+    result = Seen.cached(replayed(True, None, wear))
+    assert (result.dwpd, result.years) == (0.5, years)
 
 
 @pytest.mark.parametrize(

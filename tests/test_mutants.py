@@ -22,10 +22,10 @@ def mutants(monkeypatch, tmp_path):
 def changed(mutants, tmp_path, source):
     """What becomes of a piece of source, as pairs of a line before and after."""
     (tmp_path / "one.py").write_text(textwrap.dedent(source))
-    found = [
+    result = [
         mutants.shown(each) for each in mutants.mutants_of("one.py") if mutants.is_python(each)
     ]
-    return {(each["before"], each["after"]) for each in found}
+    return {(each["before"], each["after"]) for each in result}
 
 
 @pytest.mark.parametrize(

@@ -232,9 +232,9 @@ def places(requests, lines, core_lines):
 )
 def test_each_request_takes_its_lines_from_the_next_list_that_has_some(lines, chunks):
     """In each list the lines ascend."""
-    found = places(reads([0, 4 * KIB, 8 * KIB]), lines, range(3))
-    assert [line // CHUNK for line in found] == chunks
-    assert [line % CHUNK for line in found] == [
+    result = places(reads([0, 4 * KIB, 8 * KIB]), lines, range(3))
+    assert [line // CHUNK for line in result] == chunks
+    assert [line % CHUNK for line in result] == [
         chunks[:at].count(each) for at, each in enumerate(chunks)
     ]
 
@@ -251,9 +251,9 @@ def test_the_lists_that_have_lines_serve_those_that_have_none():
     """
     fill = [*reads([0], 2 * MIB), *reads([0])]  # takes list 0, goes on in list 1; is there
     new = reads(range(512 * MIB, 544 * MIB, MIB))
-    found = places([*fill, *new], 2 * CHUNK, range(128 * KIB, 136 * KIB, CHUNK))
-    assert [line // CHUNK for line in found].count(1) == 1
-    assert found[0] // CHUNK == 1  # the second request of all begins at list 1
+    result = places([*fill, *new], 2 * CHUNK, range(128 * KIB, 136 * KIB, CHUNK))
+    assert [line // CHUNK for line in result].count(1) == 1
+    assert result[0] // CHUNK == 1  # the second request of all begins at list 1
 
 
 @pytest.mark.parametrize("mode", [CasMode.WT, CasMode.WB])

@@ -30,7 +30,7 @@ def test_every_command_is_parsed(reference, tmp_path, monkeypatch):
         jobs = jobs_of(read(shlex.split(reference.joined(command.text))[1:]))
         assert len(jobs) == 1, command.text
         assert jobs[0].is_direct
-        assert jobs[0].depth == int(jobs[0].said["iodepth"])
+        assert jobs[0].depth == int(jobs[0].specified["iodepth"])
 
 
 @pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="the reference documents are not at hand")

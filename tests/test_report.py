@@ -245,10 +245,10 @@ def test_nothing_is_drawn_where_nothing_was_read():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_without_a_cache_the_machine_is_shown_alone(mode):
-    found = result(SHORT, scenario={**SCENARIO, "cache_pages": 0, "mode": mode})
-    assert found.verdict.answer == "unsure"
-    assert "no cache to judge" in found.verdict.headline
-    text = render(found, details=True)
+    matches = result(SHORT, scenario={**SCENARIO, "cache_pages": 0, "mode": mode})
+    assert matches.verdict.answer == "unsure"
+    assert "no cache to judge" in matches.verdict.headline
+    text = render(matches, details=True)
     assert "with cache" not in text
     assert "SSD writes" not in text
     assert "--cache page" in text

@@ -177,17 +177,17 @@ def test_a_rebuild_is_told_by_machine():
     ],
 )
 def test_recorded_latencies_are_compared_where_the_recorded_load_was_replayed(more, why_not):
-    found = result(LOAD, scenario={**SCENARIO, **more}, recorded=RECORDED)
-    assert found.fidelity.is_known == (why_not is None)
-    assert (why_not or "") in found.fidelity.why_not
-    figures = found.plain.whole.figures
-    assert found.fidelity.modelled.count == figures.requests == 60_000
-    assert found.fidelity.measured.count == 1000
+    matches = result(LOAD, scenario={**SCENARIO, **more}, recorded=RECORDED)
+    assert matches.fidelity.is_known == (why_not is None)
+    assert (why_not or "") in matches.fidelity.why_not
+    figures = matches.plain.whole.figures
+    assert matches.fidelity.modelled.count == figures.requests == 60_000
+    assert matches.fidelity.measured.count == 1000
 
 
 def test_disks_that_cannot_serve_the_arrivals_are_not_compared():
-    found = result(LOAD._replace(backlog_ns_per_s=50_000_000), recorded=RECORDED)
-    assert "cannot serve" in found.fidelity.why_not
+    matches = result(LOAD._replace(backlog_ns_per_s=50_000_000), recorded=RECORDED)
+    assert "cannot serve" in matches.fidelity.why_not
 
 
 def test_a_closed_loop_is_judged_by_iops_and_both_machines_by_the_same_requests():
@@ -197,17 +197,17 @@ def test_a_closed_loop_is_judged_by_iops_and_both_machines_by_the_same_requests(
     slower = cached._replace(issue_ns=cached.issue_ns * 2, done_ns=cached.done_ns * 2)
     end = int(slower.done_ns[-1])
     runs = collected(cached), collected(slower)
-    found = conclude(TRACE, scenario, runs[0], cached_counters, runs[1],
+    matches = conclude(TRACE, scenario, runs[0], cached_counters, runs[1],
                      counters(slower, LOAD, end, 1))  # fmt: skip
-    assert found.warm_up.measure == "IOPS"
-    assert found.warm_up.initial == of_iops(runs[1]).level
+    assert matches.warm_up.measure == "IOPS"
+    assert matches.warm_up.initial == of_iops(runs[1]).level
     opened = conclude(TRACE, SCENARIO, runs[0], cached_counters, runs[1],
                       counters(slower, LOAD, end, 1))  # fmt: skip
     assert opened.warm_up.level == of_hits(runs[0]).level
-    cold, none_cold = (found.phases[name].figures for name in ("cold", "none_cold"))
+    cold, none_cold = (matches.phases[name].figures for name in ("cold", "none_cold"))
     assert none_cold.requests == pytest.approx(cold.requests, abs=400)
     assert none_cold.end_ns == pytest.approx(
-        2 * cold.end_ns, abs=3 * found.plain.collector.width_ns
+        2 * cold.end_ns, abs=3 * matches.plain.collector.width_ns
     )
 
 

@@ -121,7 +121,7 @@ def test_a_fit_matches_its_schema():
     known = [
         Estimate("backing", "members", 4),
         Estimate("backing.drive", "rpm", 7200.0, "rpm", 7100.0, 7300.0, True, "of the services"),
-        Estimate("backing", "scheduler", "fcfs", told=False),
+        Estimate("backing", "scheduler", "fcfs", determined=False),
     ]
     latencies = Distribution.of([10**6, 2 * 10**6])
     model = Fit("run.csv", "A disk.", known, 2, ["so"], Fidelity(latencies, latencies))

@@ -76,7 +76,7 @@ def test_a_generated_load_depends_on_the_seed():
     )
     assert (first == again).all()
     assert (first != other).any()
-    assert chance.drawn(Scenario.default(), load.is_made)
+    assert chance.drawn(Scenario.default(), load.is_generated)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def searched(meets, grid=GRID, first=(150, 199)):
     while sizes := search.next():
         tried += sizes
         for each in sizes:
-            search.told(each, meets(each))
+            search.record(each, meets(each))
     return search, tried
 
 
@@ -113,7 +113,7 @@ def test_sizes_that_the_cache_cannot_have_are_left_out():
 
 @pytest.mark.parametrize(
     ("scenario", "require", "said"),
-    [("", [], "say what must be reached"), ('[cache]\nkind = "none"', ["hit>1%"], "no cache")],
+    [("", [], "specify what must be reached"), ('[cache]\nkind = "none"', ["hit>1%"], "no cache")],
 )
 def test_what_cannot_be_answered_is_refused_before_the_trace_is_read(scenario, require, said):
     with pytest.raises(UsageError, match=said):
@@ -179,8 +179,8 @@ def test_all_of_it_is_in_the_json():
 def test_a_size_is_told_what_its_replay_tells():
     """Several caches side by side do what each does alone."""
     trace = Trace.read(TRACES / "blktrace" / "loop_ext4_buffered_meta")
-    found = size(trace, Scenario.default().with_options(cache="page"), ["hit>100%"])
-    one = found.tried[0]
+    results = size(trace, Scenario.default().with_options(cache="page"), ["hit>100%"])
+    one = results.tried[0]
     alone = replay(
         trace,
         sized(Scenario.default().with_options(cache="page", cache_mode=one.mode), one.size_bytes),
@@ -188,10 +188,10 @@ def test_a_size_is_told_what_its_replay_tells():
     assert [each.value for each in one.own] == [alone.phases["warm"].figures.hit_ratio]
     assert one.whole_ns == alone.phases["whole"].figures.reads.mean_ns
     assert one.drive_writes_per_day == alone.wear.drive_writes_per_day
-    assert len({each.alone_ns for each in found.tried}) == 1  # of the same requests
-    assert {each.mode for each in found.tried} == {"write-through", "write-back"}
-    assert found.answer is None
-    assert found.alone[0].value == 0
+    assert len({each.alone_ns for each in results.tried}) == 1  # of the same requests
+    assert {each.mode for each in results.tried} == {"write-through", "write-back"}
+    assert results.answer is None
+    assert results.alone[0].value == 0
 
 
 PROGRAM = """
@@ -224,9 +224,9 @@ def test_a_write_back_machine_is_found_where_write_through_does_not_meet_it():
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answers = json.loads(done.stdout)
-    found = answers["found"]
+    results = answers["found"]
     assert answers["through"]["answer"] is None
-    assert found["answer"]["mode"] in ("write-back", "write-only")
-    assert found["bought"]["mirrored"]
-    assert answers["replayed"] == found["answer"]["own"]
-    assert len({each["alone_ns"] for each in found["tried"]}) == 1
+    assert results["answer"]["mode"] in ("write-back", "write-only")
+    assert results["bought"]["mirrored"]
+    assert answers["replayed"] == results["answer"]["own"]
+    assert len({each["alone_ns"] for each in results["tried"]}) == 1

@@ -186,7 +186,7 @@ def compared(outcome):
 def test_all_points_are_computed_once_and_failures_do_not_stop_the_sweep(trace, tmp_path):
     progress = []
     outcome = sweep(
-        plan(trace), tmp_path, 1, tell=lambda _, s: s and progress.append(s), compute=made_up
+        plan(trace), tmp_path, 1, report=lambda _, s: s and progress.append(s), compute=made_up
     )
     assert (len(outcome.settings), len(outcome.failed), len(progress)) == (
         GOOD,
@@ -204,7 +204,7 @@ def test_a_result_is_on_disk_before_it_is_reported(trace, tmp_path):
         if settled is not None and settled.row is not None:
             assert settled.point.key in lines(tmp_path)
 
-    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=check, compute=made_up)
+    sweep(plan(trace, AXES[:2]), tmp_path, 1, report=check, compute=made_up)
 
 
 def test_known_results_are_reused_unchanged(trace, tmp_path):
@@ -677,7 +677,7 @@ def test_an_interrupted_client_of_two_workers_keeps_its_results(trace, tmp_path)
 def test_long_planning_shows_its_progress(trace, tmp_path, monkeypatch):
     monkeypatch.setattr("hybridsim.studies.sweep.running.QUIET_S", 0.0)
     progress = []
-    sweep(plan(trace, AXES[:2]), tmp_path, 1, tell=lambda p, _: progress.append(worded(p)),
+    sweep(plan(trace, AXES[:2]), tmp_path, 1, report=lambda p, _: progress.append(worded(p)),
           compute=made_up)  # fmt: skip
     planned = [each for each in progress if "planned" in each]
     assert planned[-1] == "49 of 50 settings planned"

@@ -92,16 +92,16 @@ def test_largest_error_of_the_hit_ratio_in_10_s_is_reported():
     one, other = (
         measured(read_hits=each, read_misses=np.cumsum([50] * 100)) for each in (hits, fewer)
     )
-    found = compare(one, other, Tolerances())
-    (worst,) = [each for each in found.rows if each.name.measure == f"{HIT_RATIO} each 10 s"]
+    result = compare(one, other, Tolerances())
+    (worst,) = [each for each in result.rows if each.name.measure == f"{HIT_RATIO} each 10 s"]
     assert worst.error == pytest.approx(230 / 730 - 0.5)
 
 
 def test_counters_are_compared_at_the_pace_of_the_run():
     real, slow, fast = (measured(promotions=np.arange(100) * rate) for rate in (10, 10, 20))
     closed, paced = (compare(real, each, Tolerances()) for each in (fast, slow))
-    found = at_its_pace(closed, paced)
-    errors = {each.name.measure: each.error for each in found.rows}
+    result = at_its_pace(closed, paced)
+    errors = {each.name.measure: each.error for each in result.rows}
     assert errors["promotions"] == pytest.approx(0)
     assert errors[f"promotions{IN_CLOSED_LOOP}"] == pytest.approx(1)
 
@@ -122,28 +122,28 @@ def cells(found, tmp_path):
 
 def test_row_of_a_run_in_the_table(tmp_path):
     real, twin = measured(promotions=np.arange(100)), measured(promotions=np.arange(100) * 2)
-    found = cells(compare(real, twin, Tolerances()), tmp_path)
-    assert (found["promo"], found["demo"]) == ("+100%*", "–")
-    assert (found["steady"], found["t50"], found["curve"]) == ("+0.0%", "+0.0%", "0.000")
-    assert found["met"] == "4/5"
+    result = cells(compare(real, twin, Tolerances()), tmp_path)
+    assert (result["promo"], result["demo"]) == ("+100%*", "–")
+    assert (result["steady"], result["t50"], result["curve"]) == ("+0.0%", "+0.0%", "0.000")
+    assert result["met"] == "4/5"
 
 
 def test_run_without_a_steady_state_is_marked(tmp_path):
     rising = measured(np.arange(SECONDS) * 10.0 + 10)
-    found = cells(compare(rising, measured(), Tolerances()), tmp_path)
-    assert (found["steady"], found["t50"]) == ("not yet", "not yet")
+    result = cells(compare(rising, measured(), Tolerances()), tmp_path)
+    assert (result["steady"], result["t50"]) == ("not yet", "not yet")
 
 
 def test_run_without_a_warm_up_is_flat(tmp_path):
     flat = measured([500.0] * SECONDS)
-    found = cells(compare(flat, flat, Tolerances()), tmp_path)
-    assert (found["steady"], found["t90"]) == ("+0.0%", "flat")
+    result = cells(compare(flat, flat, Tolerances()), tmp_path)
+    assert (result["steady"], result["t90"]) == ("+0.0%", "flat")
 
 
 def test_text_has_verdict_assumptions_and_noise(tmp_path):
-    found = compare(measured(promotions=np.arange(100)), measured(promotions=np.arange(100)),
+    result = compare(measured(promotions=np.arange(100)), measured(promotions=np.arange(100)),
                     Tolerances())  # fmt: skip
-    one = held(found, tmp_path, 2, {Name("", CACHE, "promotions"): 0.125})
+    one = held(result, tmp_path, 2, {Name("", CACHE, "promotions"): 0.125})
     output = text([one], True)
     assert output.startswith("AGREES")
     assert "the cache was 0.50 s old" in " ".join(output.split())
@@ -165,9 +165,9 @@ def test_json_has_verdict_scenario_and_table(tmp_path):
 def test_html_has_curves_of_each_run(tmp_path):
     from validate.report.html import page
 
-    found = compare(measured(promotions=np.arange(100)), measured(promotions=np.arange(100)),
+    result = compare(measured(promotions=np.arange(100)), measured(promotions=np.arange(100)),
                     Tolerances())  # fmt: skip
-    html = page([held(found, tmp_path), held(found, tmp_path)])
+    html = page([held(result, tmp_path), held(result, tmp_path)])
     assert html.count("<h2") >= 3
     assert "run-0-promotions" in html
     assert "run-1-promotions" in html

@@ -10,14 +10,14 @@ GLOBAL = "[global]\nfilename=/dev/dm-0\n"
 
 def sizes(text):
     """The last size of each job, which is the one that counts; that of [global] without one."""
-    found, common = {}, ""
+    result, common = {}, ""
     for section in recorded._sized(text, DEVICE).split("[")[1:]:
         name, _, lines = section.partition("]")
         own = [line[5:] for line in lines.split() if line.startswith("size=")]
         common = own[-1] if name == "global" and own else common
         if name != "global":
-            found[name] = own[-1] if own else common
-    return found
+            result[name] = own[-1] if own else common
+    return result
 
 
 @pytest.mark.parametrize(

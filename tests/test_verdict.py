@@ -26,10 +26,10 @@ def text(verdict):
 
 
 def test_a_cache_that_makes_reads_much_faster_is_worth_it():
-    found = result(QUICK)
-    verdict = found.verdict
+    results = result(QUICK)
+    verdict = results.verdict
     assert verdict.answer == "yes"
-    pair = found.judgement.judged
+    pair = results.judgement.judged
     gain = pair.plain.both.total_ns / pair.cached.both.total_ns
     assert verdict.confidence["gain"] == pytest.approx(gain)
     assert verdict.confidence["low"] < gain < verdict.confidence["high"]
@@ -46,9 +46,9 @@ def test_a_cache_that_makes_reads_much_faster_is_worth_it():
 
 
 def test_data_that_is_touched_once_is_no_case_for_a_cache():
-    found = result(QUICK._replace(hit_ratio=never, misses=COLD_ONLY, cached_disk_ns=9_000_000))
-    assert found.verdict.answer == "no"
-    assert "of the reads touch data for the first time" in text(found.verdict)
+    results = result(QUICK._replace(hit_ratio=never, misses=COLD_ONLY, cached_disk_ns=9_000_000))
+    assert results.verdict.answer == "no"
+    assert "of the reads touch data for the first time" in text(results.verdict)
 
 
 def test_no_names_the_machine_that_it_is_about():
@@ -69,9 +69,9 @@ def test_the_whole_work_decides_reads_and_writes(hits, answer):
         misses={Reason.NOT_HOT: 1},
         cached_disk_ns=9_000_000,
     )
-    found = result(load)
-    assert found.verdict.confidence["gain"] == pytest.approx(1 / (1 - 0.7 * hits), rel=0.01)
-    assert found.verdict.answer == answer
+    results = result(load)
+    assert results.verdict.confidence["gain"] == pytest.approx(1 / (1 - 0.7 * hits), rel=0.01)
+    assert results.verdict.answer == answer
 
 
 def test_sequential_reads_are_left_to_the_disks():
@@ -88,13 +88,13 @@ def test_an_unsure_answer_says_how_long_to_record():
         iops=20, hit_ratio=lambda share: 0.19 + 0 * share, misses={Reason.NOT_HOT: 1},
         cached_disk_ns=9_000_000,
     )  # fmt: skip
-    found = result(load)
-    assert found.judgement.low < 1.15 <= found.judgement.high
-    assert found.verdict.answer == "unsure"
-    assert found.verdict.headline.startswith("Not yet: record ")
-    minutes = -(-found.judgement.more_ns // 60_000_000_000)
+    results = result(load)
+    assert results.judgement.low < 1.15 <= results.judgement.high
+    assert results.verdict.answer == "unsure"
+    assert results.verdict.headline.startswith("Not yet: record ")
+    minutes = -(-results.judgement.more_ns // 60_000_000_000)
     command = f"sudo blktrace -d /dev/DISK -w {3600 + 60 * minutes} "  # the trace tells an hour
-    assert command in text(found.verdict)
+    assert command in text(results.verdict)
 
 
 def test_a_gain_while_the_hit_ratio_still_rises_is_a_lower_bound():
@@ -104,14 +104,14 @@ def test_a_gain_while_the_hit_ratio_still_rises_is_a_lower_bound():
 
 
 def test_disks_that_cannot_keep_up_have_no_latency():
-    found = result(QUICK._replace(backlog_ns_per_s=20_000_000))
-    assert found.phases["none"].saturated
-    assert found.verdict.answer == "yes"
-    assert "disks alone cannot keep up" in found.verdict.headline
-    assert "busy" in found.verdict.headline
-    assert "times" not in text(found.verdict)
-    assert found.verdict.confidence["mean_read_gain"] is None
-    assert "hybridsim replay db01.blk --mode think" in text(found.verdict)
+    results = result(QUICK._replace(backlog_ns_per_s=20_000_000))
+    assert results.phases["none"].saturated
+    assert results.verdict.answer == "yes"
+    assert "disks alone cannot keep up" in results.verdict.headline
+    assert "busy" in results.verdict.headline
+    assert "times" not in text(results.verdict)
+    assert results.verdict.confidence["mean_read_gain"] is None
+    assert "hybridsim replay db01.blk --mode think" in text(results.verdict)
 
 
 def test_without_completions_think_time_is_not_recommended():
@@ -136,9 +136,9 @@ def test_a_cache_that_overloads_the_disks_is_refused():
 
 def test_a_closed_loop_is_never_saturated():
     scenario = {**SCENARIO, "mode": "closed"}
-    found = result(QUICK._replace(backlog_ns_per_s=20_000_000), scenario=scenario)
-    assert not found.phases["none"].saturated
-    assert found.warm_up.measure == "IOPS"
+    results = result(QUICK._replace(backlog_ns_per_s=20_000_000), scenario=scenario)
+    assert not results.phases["none"].saturated
+    assert results.warm_up.measure == "IOPS"
 
 
 @pytest.mark.parametrize("mode", ["read-only", "write-through"])
@@ -234,11 +234,11 @@ def test_phases_that_contradict_each_other_are_one_sentence():
 
 def test_a_quiet_end_never_decides_alone():
     """1,000 requests a second for 80 s that gain 2.5 times, then 2 a second that gain nothing."""
-    found = result_of_busy_then_quiet()
-    last_fifth = found.cached.phase(96 * 10**9, 120 * 10**9).figures.reads
-    same_alone = found.plain.phase(96 * 10**9, 120 * 10**9).figures.reads
+    results = result_of_busy_then_quiet()
+    last_fifth = results.cached.phase(96 * 10**9, 120 * 10**9).figures.reads
+    same_alone = results.plain.phase(96 * 10**9, 120 * 10**9).figures.reads
     assert same_alone.mean_ns == last_fifth.mean_ns
-    assert found.verdict.answer == "yes"
+    assert results.verdict.answer == "yes"
 
 
 def result_of_busy_then_quiet():

@@ -55,19 +55,24 @@ def worth(seconds=100, loaded=(10, 30, 30)):
 
 
 def test_a_warm_start_beside_an_empty_cache():
-    found = worth()
-    assert (found.source, found.is_kept, found.listed, found.chosen) == ("cache.npz", True, 500, 80)
-    assert not found.remembers
-    assert found.counters == {
+    result = worth()
+    assert (result.source, result.is_kept, result.listed, result.chosen) == (
+        "cache.npz",
+        True,
+        500,
+        80,
+    )
+    assert not result.remembers
+    assert result.counters == {
         "pages_kept": 50, "pages_preloaded": 30, "preload_reads": 3, "warm_pages_used": 20
     }  # fmt: skip
-    assert found.there == 80
-    assert found.used_share == 0.25
-    assert found.first_ns == 10 * SECOND  # a tenth: twenty reads
-    assert found.first_hit_ratio == 0.3
-    assert found.cold_first_hit_ratio == 0.2
-    assert (found.disk_ns, found.cold_disk_ns) == (7, 11)
-    assert (found.ssd_bytes, found.cold_ssd_bytes) == (300, 600)
+    assert result.there == 80
+    assert result.used_share == 0.25
+    assert result.first_ns == 10 * SECOND  # a tenth: twenty reads
+    assert result.first_hit_ratio == 0.3
+    assert result.cold_first_hit_ratio == 0.2
+    assert (result.disk_ns, result.cold_disk_ns) == (7, 11)
+    assert (result.ssd_bytes, result.cold_ssd_bytes) == (300, 600)
 
 
 def test_the_first_moments_of_a_long_run_are_a_minute():
@@ -84,16 +89,16 @@ def test_all_is_loaded_when_the_last_page_was_read(loaded, thirds):
 
 
 def test_the_document_of_a_beginning():
-    found = worth()
-    told = found.to_dict()
-    kept = {name for name in vars(found) if name not in ("warm_up", "cold_warm_up")}
+    result = worth()
+    told = result.to_dict()
+    kept = {name for name in vars(result) if name not in ("warm_up", "cold_warm_up")}
     assert told.keys() == kept | {"reached_ns", "cold_reached_ns"}
-    assert all(told[name] == getattr(found, name) for name in kept)
+    assert all(told[name] == getattr(result, name) for name in kept)
     assert told["reached_ns"] == {"50": 30 * SECOND, "90": 30 * SECOND, "95": 30 * SECOND}
     assert told["cold_reached_ns"] == {"50": None, "90": None, "95": None}
 
 
 def test_nothing_there_was_nothing_used():
     nothing = {"pages_kept": 0, "pages_preloaded": 0, "warm_pages_used": 0}
-    found = Beginning(**{**vars(worth()), "counters": nothing})
-    assert (found.there, found.used_share) == (0, None)
+    result = Beginning(**{**vars(worth()), "counters": nothing})
+    assert (result.there, result.used_share) == (0, None)

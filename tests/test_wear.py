@@ -41,11 +41,11 @@ def test_wear_of_a_day():
 @pytest.mark.parametrize(("span_ns", "per_day"), [(DAY // 24, 24), (DAY // 2, 2), (2 * DAY, 0.5)])
 def test_the_rate_is_that_of_the_phase_whenever_it_began(span_ns, per_day):
     for start_ns in (0, DAY):
-        found = wear(phase({"fast_bytes_written": 10 * GB}, span_ns, start_ns), TB, 5 * GB)
-        assert found.bytes_written == 10 * GB
-        assert found.bytes_per_day == pytest.approx(per_day * 10 * GB)
-        assert found.drive_writes_per_day == pytest.approx(per_day * 2)
-        assert found.years == pytest.approx(TB / (per_day * 10 * GB) / 365.25)
+        result = wear(phase({"fast_bytes_written": 10 * GB}, span_ns, start_ns), TB, 5 * GB)
+        assert result.bytes_written == 10 * GB
+        assert result.bytes_per_day == pytest.approx(per_day * 10 * GB)
+        assert result.drive_writes_per_day == pytest.approx(per_day * 2)
+        assert result.years == pytest.approx(TB / (per_day * 10 * GB) / 365.25)
 
 
 @pytest.mark.parametrize("factor", [2, 3, 10])
@@ -71,10 +71,10 @@ def test_what_the_flash_moved_costs_cycles_and_not_years():
         "fast_bytes_placed": 80 * GB,
         "fast_bytes_moved": 40 * GB,
     }
-    found = wear(phase(counters), 36_525 * GB, 300 * GB)
-    assert found.in_flash == 1.5
-    assert found.cycles_per_year == pytest.approx(182.625)
-    assert found.years == pytest.approx(1.0)
+    result = wear(phase(counters), 36_525 * GB, 300 * GB)
+    assert result.in_flash == 1.5
+    assert result.cycles_per_year == pytest.approx(182.625)
+    assert result.years == pytest.approx(1.0)
     unknown = wear(phase(counters), 36_525 * GB, None)
     assert (unknown.in_flash, unknown.cycles_per_year) == (1.5, None)
     still = wear(phase({"fast_bytes_written": GB, "fast_bytes_placed": GB}), None, 2 * GB)
@@ -83,15 +83,15 @@ def test_what_the_flash_moved_costs_cycles_and_not_years():
 
 def test_what_is_unknown_is_none():
     """No rating, no capacity, no host writes, no SSD reads counted, no flash simulated."""
-    found = wear(phase({"fast_bytes_written": GB}), None)
-    assert found == Wear(GB, GB, None, None, None, None, None, None, None)
+    result = wear(phase({"fast_bytes_written": GB}), None)
+    assert result == Wear(GB, GB, None, None, None, None, None, None, None)
     placed_nothing = {"fast_bytes_written": 0, "fast_bytes_placed": 0, "fast_bytes_moved": GB}
     assert wear(phase(placed_nothing), TB, TB).in_flash is None
 
 
 def test_an_ssd_that_is_not_written_never_wears_out():
-    found = wear(phase({"fast_bytes_written": 0, "fast_bytes_read": GB}, host_bytes=GB), TB, TB)
-    assert found == Wear(0, 0.0, 0.0, None, TB, None, 0.0, None, None)
+    result = wear(phase({"fast_bytes_written": 0, "fast_bytes_read": GB}, host_bytes=GB), TB, TB)
+    assert result == Wear(0, 0.0, 0.0, None, TB, None, 0.0, None, None)
 
 
 def test_without_a_count_of_ssd_writes_or_time_there_is_no_wear():

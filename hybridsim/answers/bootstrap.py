@@ -26,9 +26,9 @@ def interval(
     often = np.zeros((draws, blocks))
     np.add.at(often, (np.arange(draws)[:, None], picked), 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = ratio(often)
-    found = found[np.isfinite(found)]
-    if not len(found):
+        result = ratio(often)
+    result = result[np.isfinite(result)]
+    if not len(result):
         return 0.0, float("inf")
-    low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(result, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

@@ -23,8 +23,8 @@ def dirty(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> 
     rows = len(np.atleast_1d(np.asarray(counters.get("time_ns", [0]))))
 
     def column(name: str) -> Ints:
-        found = counters.get(name)
-        return np.zeros(rows, np.int64) if found is None else np.asarray(found, np.int64)
+        result = counters.get(name)
+        return np.zeros(rows, np.int64) if result is None else np.asarray(result, np.int64)
 
     if kind == "page":
         return column("dirty_pages") * page_bytes

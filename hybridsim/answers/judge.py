@@ -375,8 +375,8 @@ class Both:
         low, high = self._merit(start, waits[0], waits[1], int(from_disks.sum()) * plain.stride)
         total = float(by_block.sum())
         luck = total - min(max(total, low / plain.stride), high / plain.stride)
-        found: Floats = by_block * (luck / total if luck else 0.0) / float(after[known].sum())
-        return np.maximum(found, LUCK_AT_MOST / BLOCKS)
+        result: Floats = by_block * (luck / total if luck else 0.0) / float(after[known].sum())
+        return np.maximum(result, LUCK_AT_MOST / BLOCKS)
 
     def _merit(self, start: int, before_ns: int, after_ns: int, reads: int) -> tuple[float, float]:
         """How much latency `reads` from the disks may have lost and gained by the cache.
@@ -411,8 +411,8 @@ class Both:
         """The block of each group from `start` on: equal parts of the recorded time."""
         times = self.times_ns[start:]
         edges = np.linspace(int(times[0]), int(times[-1]) + 1, BLOCKS + 1)[1:-1]
-        found: Ints = np.searchsorted(edges, times, side="right").astype(np.int64)
-        return found
+        result: Ints = np.searchsorted(edges, times, side="right").astype(np.int64)
+        return result
 
     def ratio(self, goal: str, adapts: bool, blocks: Ints, luck: Floats, charge: float) -> _Ratio:
         """Return the gain as a function of how often each block is counted."""
@@ -436,11 +436,11 @@ class Both:
     ) -> Floats:
         """What a goal costs one machine by block; of p99 its histograms (BLOCKS, BINS)."""
         if goal == "p99":
-            found = np.zeros((BLOCKS, BINS))
+            result = np.zeros((BLOCKS, BINS))
             for joint in range(start // JOINED, -(-self.groups // JOINED)):
                 group = min(max(joint * JOINED - start, 0), len(blocks) - 1)
-                found[blocks[group]] += side.ledger.latency[joint].sum(axis=0)
-            return found
+                result[blocks[group]] += side.ledger.latency[joint].sum(axis=0)
+            return result
         if goal == "disk-time":
             shown = side.counters.at("slow_busy_ns", done_ns[start:])
             cost = np.diff(shown) if shown is not None else np.zeros(len(blocks))
@@ -456,8 +456,8 @@ class Both:
         half = max(len(blocks) // (2 * BLOCKS), 1)
         took = np.maximum(np.diff(side.ledger.means_ns(edges, half)), 0.0)
         whole = float(done_ns[-1] - done_ns[start])
-        found: Floats = took * (whole / max(float(took.sum()), 1.0))
-        return found
+        result: Floats = took * (whole / max(float(took.sum()), 1.0))
+        return result
 
 
 class _Ratio:
@@ -469,16 +469,16 @@ class _Ratio:
 
     def __call__(self, often: Floats) -> Floats:
         if not self._is_percentile:
-            found: Floats = (often @ self._plain) / (often @ self._cached)
-            return found
+            result: Floats = (often @ self._plain) / (often @ self._cached)
+            return result
         return _p99(often @ self._plain) / _p99(often @ self._cached)
 
 
 def _p99(histograms: Floats) -> Floats:
     reached = np.cumsum(histograms, axis=1)
     place = (reached >= 0.99 * reached[:, -1:]).argmax(axis=1)
-    found: Floats = VALUES[place].astype(np.float64)
-    return found
+    result: Floats = VALUES[place].astype(np.float64)
+    return result
 
 
 def _figures(of: Distribution) -> dict[str, Any]:

@@ -156,10 +156,10 @@ class Ledger:
             for column in (self.done_us, self.there)
         )
         low, high = np.maximum(edges - half, 0), np.minimum(edges + half, self.used)
-        found: npt.NDArray[np.float64] = (
+        result: npt.NDArray[np.float64] = (
             1000.0 * (done[high] - done[low]) / np.maximum(there[high] - there[low], 1)
         )
-        return found
+        return result
 
     def distribution(self, start: int, stop: int, direction: int) -> Distribution:
         """Return latencies of groups [start, stop); borders are multiples of JOINED, or the end."""

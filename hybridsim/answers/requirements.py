@@ -41,12 +41,12 @@ class Unit(NamedTuple):
 
 def _number(text: str) -> float:
     try:
-        found = float(text)
+        result = float(text)
     except ValueError:
         raise ValueError(f"{text!r} is no number") from None
-    if not 0 <= found < float("inf"):
+    if not 0 <= result < float("inf"):
         raise ValueError(f"{text} is out of range")
-    return found
+    return result
 
 
 def _time(text: str) -> float:

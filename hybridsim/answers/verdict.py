@@ -160,16 +160,16 @@ def _record_more(case: Case) -> str:
 
 def _effect(case: Case, headline: str) -> Iterator[str]:
     """Yield what the cache brings, with the interval; the most important sentence first."""
-    found = case.judgement
+    result = case.judgement
     if not case.has_cache:
         mean = case.without.figures.reads.mean_ns
         if mean is not None and not case.without.saturated:
             yield f"Without a cache a read takes {latency(mean)} on average."
         return
-    if _endless(case) or not found.pairs["whole"].plain.both.count or found.too_short:
+    if _endless(case) or not result.pairs["whole"].plain.both.count or result.too_short:
         yield headline
         return
-    yield f"{_saved(found)}{_worse_tail(found)}."
+    yield f"{_saved(result)}{_worse_tail(result)}."
     yield from _about_phases(case)
     yield from _about_requests(case, FEW)
 
@@ -197,49 +197,50 @@ def _answer(case: Case) -> tuple[str, str]:
         return UNSURE, "The scenario has no cache to judge; this is the machine alone."
     if _endless(case):
         return _answer_of_backlog(case)
-    found = case.judgement
-    if not found.pairs["whole"].plain.both.count:
+    result = case.judgement
+    if not result.pairs["whole"].plain.both.count:
         if number := case.trace.get("reads"):  # all requests are of 0 bytes
             whose = "The capture's read asks" if number == 1 else f"All {number:,} reads ask"
             return NO, f"{whose} for 0 bytes: there is nothing that a cache could serve."
         return NO, "The capture holds no reads and no writes: there is nothing to be faster."
-    if found.too_short:
-        return UNSURE, f"The capture is too short to judge: {found.too_short}."
-    gained = f"{_saved(found)}{_worse_tail(found)}"
-    if found.answer == YES:
+    if result.too_short:
+        return UNSURE, f"The capture is too short to judge: {result.too_short}."
+    gained = f"{_saved(result)}{_worse_tail(result)}"
+    if result.answer == YES:
         return YES, f"{gained}."
-    if found.answer == NO:
+    if result.answer == NO:
         return NO, f"Not {case.machine}: {_decapitalised(gained)}."
     return UNSURE, f"Not yet: {_record_more(case)}. {gained}."
 
 
-def _saved(found: Judgement) -> str:
+def _saved(judgement: Judgement) -> str:
     """What is gained by the goal, with its interval."""
-    before, after = found.judged.plain, found.judged.cached
-    sure = f"90%: {_factor(found.low)} to {_factor(found.high)}"
-    change = f"{_change(found.gain)}; {sure}"
-    if found.goal == "p99":
+    before, after = judgement.judged.plain, judgement.judged.cached
+    sure = f"90%: {_factor(judgement.low)} to {_factor(judgement.high)}"
+    change = f"{_change(judgement.gain)}; {sure}"
+    if judgement.goal == "p99":
         now, then = (latency(each.both.percentile(99)) for each in (after, before))
         return f"p99 of all requests is {now} instead of {then} ({change})"
-    if found.goal == "disk-time":
+    if judgement.goal == "disk-time":
         now, then = (span(each.disk_ns or 0) for each in (after, before))
         return f"The disks are busy for {now} instead of {then} ({change})"
-    if found.goal == "throughput" or (found.goal == "time" and found.adapts):
+    if judgement.goal == "throughput" or (judgement.goal == "time" and judgement.adapts):
         now, then = span(after.took_ns), span(before.took_ns)
-        if found.goal == "time":  # the gain is that of the mean completion, not of the last one
-            change = f"{_sooner(found.gain)} on average; {sure}"
+        if judgement.goal == "time":  # the gain is that of the mean completion, not of the last one
+            change = f"{_sooner(judgement.gain)} on average; {sure}"
         return f"The second half of the work takes {now} instead of {then} ({change})"
     now, then = (latency(each.both.mean_ns) for each in (after, before))
     return f"A request takes {now} on average instead of {then} ({change})"
 
 
-def _worse_tail(found: Judgement) -> str:
+def _worse_tail(judgement: Judgement) -> str:
     """The 99th percentile, where it gets worse while the mean gets better."""
-    tail = found.judged.percentile_gain(99)
-    if found.goal == "p99" or tail is None or tail > 1 - SAME or (found.gain or 0) < 1:
+    tail = judgement.judged.percentile_gain(99)
+    if judgement.goal == "p99" or tail is None or tail > 1 - SAME or (judgement.gain or 0) < 1:
         return ""
     now, then = (
-        latency(each.both.percentile(99)) for each in (found.judged.cached, found.judged.plain)
+        latency(each.both.percentile(99))
+        for each in (judgement.judged.cached, judgement.judged.plain)
     )
     return f", but the slowest 1% get slower: {now} instead of {then}"
 
@@ -337,11 +338,11 @@ def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
 
 def _about_phases(case: Case) -> Iterator[str]:
     """Where filling and warm gain differently, each; and the whole run."""
-    found = case.judgement
+    result = case.judgement
     gains = {
-        name: found.pairs[name].gain(found.goal, found.adapts)
+        name: result.pairs[name].gain(result.goal, result.adapts)
         for name in ("filling", "warm", "whole")
-        if name in found.pairs
+        if name in result.pairs
     }
     filling, warm = gains.get("filling"), gains.get("warm")
     if filling and warm and max(filling / warm, warm / filling) >= APART:
@@ -354,15 +355,15 @@ def _about_phases(case: Case) -> Iterator[str]:
 
 def _about_dirt(case: Case) -> Iterator[str]:
     """What is dirty at the end, where it still grows."""
-    found = case.judgement
-    if found.dirty_is_steady:
+    result = case.judgement
+    if result.dirty_is_steady:
         return
-    grown = f"{percent(found.dirty_grown)} of what was written is not on the disks yet"
-    if found.changes_ns is not None:
-        soon = span(_minutes(found.changes_ns) * 60 * SECOND)
+    grown = f"{percent(result.dirty_grown)} of what was written is not on the disks yet"
+    if result.changes_ns is not None:
+        soon = span(_minutes(result.changes_ns) * 60 * SECOND)
         yield f"{grown}: in some {soon} so much is dirty that the cache behaves otherwise."
     else:
-        yield f"{grown}, and that still grows; without its cost: {_factor(found.uncharged)} times."
+        yield f"{grown}, and that still grows; without its cost: {_factor(result.uncharged)} times."
 
 
 def _about_run_time(case: Case) -> Iterator[str]:
@@ -438,9 +439,9 @@ def _advice(case: Case) -> Iterator[Step]:
         text = "Give it a cache: `kind` and `size` under [cache] in the scenario."
         yield Step(text, _replay(case, "--cache page"))
         return
-    found = case.judgement
-    if found.answer == UNSURE and found.more_ns and not _endless(case):
-        seconds, paused = _capture_s(case, found.more_ns)
+    result = case.judgement
+    if result.answer == UNSURE and result.more_ns and not _endless(case):
+        seconds, paused = _capture_s(case, result.more_ns)
         text = f"Capture for {span(seconds * SECOND)} in all{paused}; that may be enough to decide."
         if seconds == LONGEST_S:
             text = f"Capture for {span(seconds * SECOND)}{paused}; even that may not be enough."

@@ -87,5 +87,5 @@ def _simulated(job: str, scenario_file: str | None, preset: str | None) -> Measu
 
     site = machine(scenario_file, preset=preset)
     with progress_of_jobs() as progress:
-        result = fio(read([job]), site, tell=progress)
+        result = fio(read([job]), site, progress=progress)
     return measurement(result, job)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
+from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.explain import TERMS
@@ -28,8 +28,8 @@ VALUES: dict[str, Iterable[str]] = {
     "format": FORMATS,
     "format_": FORMATS,
     "admission": ADMISSION,
-    "replacement": [*REPLACEMENT, *KNOWS_THE_FUTURE],
-    "policy": [*REPLACEMENT, *KNOWS_THE_FUTURE],
+    "replacement": [*REPLACEMENT, *OFFLINE],
+    "policy": [*REPLACEMENT, *OFFLINE],
     "catalog kind": catalog.KINDS,
     "show name": [*catalog.names(), *catalog.systems()],
     "explain term": TERMS,

@@ -80,7 +80,7 @@ def text(fitted: Fit) -> str:
     for one in fitted.estimates:
         if one.key in ("name", "rate_inner") or (one.table, one.key) == ("backing.drive", "kind"):
             continue
-        interval = one.interval if one.told else "not determined"
+        interval = one.interval if one.determined else "not determined"
         rows.append((one.key.replace("_", " "), one.shown(one.value), interval, one.how))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
+from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
 from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.trace_arguments import examples, trace_options
 
@@ -21,7 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 SECTOR_BYTES = 512
 SHARE_MIN = 0.005  # of the accesses, to be reported
 SKIPPED = "Requests before these, which filled the caches and are not counted:"
-REPLACEMENTS = ", ".join([*REPLACEMENT, *KNOWS_THE_FUTURE])
+REPLACEMENTS = ", ".join([*REPLACEMENT, *OFFLINE])
 
 
 def policy_options(function: Any) -> Any:

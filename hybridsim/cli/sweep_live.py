@@ -16,7 +16,7 @@ from hybridsim.show.screen import Steered
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.plan import Plan
-    from hybridsim.studies.sweep.running import Progress, Tell
+    from hybridsim.studies.sweep.running import Progress, Report
     from hybridsim.studies.sweep.workers import Settled
 
 LINE_EVERY_S = 10.0
@@ -25,7 +25,7 @@ BEST_SHOWN = 5
 
 
 @contextmanager
-def live_progress(plan: Plan) -> Iterator[Tell]:
+def live_progress(plan: Plan) -> Iterator[Report]:
     """Yield a callback for each settled point, which shows the progress on standard error."""
     if not sys.stderr.isatty():
         yield Lines().on_point

@@ -39,10 +39,10 @@ class Job:
     def reap(self) -> None:
         """While the job is full, reap complete requests in portions."""
         while self.is_full:
-            minimum = min(self.parameters.reap_least, self.issued)
+            minimum = min(self.parameters.reap_min, self.issued)
             if self.unreaped < minimum:
                 break
-            portion = min(self.unreaped, self.parameters.reap_most)
+            portion = min(self.unreaped, self.parameters.reap_max)
             self.unreaped -= portion
             self.issued -= portion
             self.is_full = self.issued > self.parameters.low

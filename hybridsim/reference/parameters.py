@@ -348,8 +348,8 @@ class JobParameters(_Plain):
 
     depth: int = 1
     low: int = 1
-    reap_least: int = 1
-    reap_most: int = 1
+    reap_min: int = 1
+    reap_max: int = 1
     group: int = 0
     delay_ns: int = 0
     run_ns: int = 0

@@ -147,14 +147,14 @@ class Ids:
         self.capacity = IDS
 
     @property
-    def given(self) -> int:
+    def count(self) -> int:
         """Number of distinct pages seen."""
         return int(self._index.used[0])
 
     @property
     def numbers(self) -> Ints:
         """The number of each page seen, by id."""
-        return self._index.number[: self.given]
+        return self._index.number[: self.count]
 
     def of(self, numbers: Ints) -> Int32s:
         """Return the ids of page numbers, in order."""

@@ -135,7 +135,7 @@ class Backing(Part):
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield (key, message) for each invalid combination of values."""
-        minimum = levels.KINDS[self.kind].least_members
+        minimum = levels.KINDS[self.kind].min_members
         if self.members < minimum:
             yield "members", f"{self.kind} needs at least {minimum} members, not {self.members}"
         if self.kind == "single" and self.members != 1:

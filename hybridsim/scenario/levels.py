@@ -15,7 +15,7 @@ class Kind(NamedTuple):
     """Properties of all arrays of one kind."""
 
     level: Level
-    least_members: int
+    min_members: int
     usual_members: int
     copies: int = 1  # of each chunk; ALL: on every member
     parities: int = 0  # per row

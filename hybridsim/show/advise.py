@@ -62,7 +62,7 @@ def _head(advice: Advice) -> Iterator[str]:
 def _answer(advice: Advice) -> str:
     pick = advice.pick
     what = f"{pick.candidate.name} with {human_size(pick.size_bytes)} of SSD"
-    found = pick.judgement
+    result = pick.judgement
     if advice.answer == YES:
         label = "" if pick.candidate.installable else " (not installable: no product has it)"
         return f"Use {what}{label}."
@@ -76,10 +76,12 @@ def _answer(advice: Advice) -> str:
             f"Not yet: record longer. The first half of the requests is for {what}, the second for "
             f"{better.candidate.name} with {human_size(better.size_bytes)}."
         )
-    if found.too_short:
-        return f"Not yet: record longer, there are only {found.too_short}. So far the best: {what}."
-    if found.more_ns:
-        return f"Not yet: record {span(found.more_ns)} more. So far the best is {what}."
+    if result.too_short:
+        return (
+            f"Not yet: record longer, there are only {result.too_short}. So far the best: {what}."
+        )
+    if result.more_ns:
+        return f"Not yet: record {span(result.more_ns)} more. So far the best is {what}."
     return f"Can't say: {pick.result.verdict.headline}"
 
 
@@ -101,9 +103,9 @@ def _brings(advice: Advice) -> str:
     pick = advice.pick
     if not pick.keeps_up or pick.result.phases["none"].saturated:
         return " ".join([pick.result.verdict.headline, *pick.result.verdict.reasons[:2]])
-    found, pair = pick.judgement, pick.judged
+    result, pair = pick.judgement, pick.judged
     before, after = pair.plain, pair.cached
-    if found.goal == "throughput" or (found.goal == "time" and found.adapts):
+    if result.goal == "throughput" or (result.goal == "time" and result.adapts):
         what = f"The same work takes {span(after.took_ns)} instead of {span(before.took_ns)}"
     else:
         now, then = latency(after.both.mean_ns), latency(before.both.mean_ns)
@@ -120,14 +122,14 @@ def _brings(advice: Advice) -> str:
 
 
 def _gain_of(row: Row) -> str:
-    found = row.judgement
+    result = row.judgement
     sure = ""
-    if found.low is not None and found.high is not None:
-        sure = f" (90%: {_factor(found.low)} to {_factor(found.high)})"
-    of = {"p99": " of the p99", "disk-time": " of the disks' time"}.get(found.goal, "")
-    if found.goal == "time" and found.adapts:
+    if result.low is not None and result.high is not None:
+        sure = f" (90%: {_factor(result.low)} to {_factor(result.high)})"
+    of = {"p99": " of the p99", "disk-time": " of the disks' time"}.get(result.goal, "")
+    if result.goal == "time" and result.adapts:
         of = " of the mean completion"
-    return f"gain{of} {_factor(found.gain)} times{sure}"
+    return f"gain{of} {_factor(result.gain)} times{sure}"
 
 
 def _factor(gain: float | None) -> str:
@@ -151,20 +153,20 @@ def _costs(advice: Advice) -> str:
 def _risks(advice: Advice) -> str:
     """Return what could go wrong with the recommended machine, the gravest first."""
     pick = advice.pick
-    found, row = [], pick.to_dict()
+    result, row = [], pick.to_dict()
     if pick.candidate.keeps_writes:
-        found.append(
+        result.append(
             f"writes are on the SSD alone for a while ({human_size(row['dirty_bytes'])} at the "
             "end): without a mirror a dead SSD loses them"
         )
     before, after = (one.both.percentile(99) for one in (pick.judged.plain, pick.judged.cached))
     if before and after and after > WORSE_TAIL * before:
-        found.append(f"the slowest 1% get slower, {latency(after)} instead of {latency(before)}")
+        result.append(f"the slowest 1% get slower, {latency(after)} instead of {latency(before)}")
     if not pick.judgement.dirty_is_steady:
         share = percent(pick.judgement.dirty_grown)
-        found.append(f"dirty data still grow ({share} of what was written); that is charged")
+        result.append(f"dirty data still grow ({share} of what was written); that is charged")
     if not pick.result.warm_up.steady:
-        found.append(f"not steady yet: {pick.result.warm_up.why}")
+        result.append(f"not steady yet: {pick.result.warm_up.why}")
     gains = [pick.of(pick.warm), pick.of(pick.whole)]
     if (
         all(gains)
@@ -172,12 +174,12 @@ def _risks(advice: Advice) -> str:
         and gains[1]
         and max(gains[0] / gains[1], gains[1] / gains[0]) > 1.15
     ):
-        found.append(
+        result.append(
             f"the gain varies: {_factor(gains[0])} times once all are warm, {_factor(gains[1])} "
             "over the whole run"
         )
-    found.append("another day's load may differ")
-    return "; ".join(found[:3]).capitalize()[:1] + "; ".join(found[:3])[1:] + "."
+    result.append("another day's load may differ")
+    return "; ".join(result[:3]).capitalize()[:1] + "; ".join(result[:3])[1:] + "."
 
 
 def _assumed(advice: Advice) -> str:
@@ -215,10 +217,10 @@ def _others(advice: Advice, room: int) -> list[str]:
 
 
 def _interval(row: Row) -> str:
-    found = row.judgement
-    if found.low is None or found.high is None:
+    result = row.judgement
+    if result.low is None or result.high is None:
         return NONE
-    return f"{_factor(found.low)} to {_factor(found.high)}"
+    return f"{_factor(result.low)} to {_factor(result.high)}"
 
 
 def _details(advice: Advice) -> Iterator[str]:

@@ -33,24 +33,24 @@ TIMES = ("mean", "stddev", "min", "max", "t50", "t90", RUNTIME)
 LISTED_MAX = 12  # names in a line, in the text; the JSON has all
 
 
-def text(found: Comparison, ascii_only: bool = False) -> str:
+def text(comparison: Comparison, ascii_only: bool = False) -> str:
     """Return the report; it fits a screen."""
-    lines = [*_sources(found), "", *_verdict(found), ""]
-    drawn = _chosen(found)
+    lines = [*_sources(comparison), "", *_verdict(comparison), ""]
+    drawn = _chosen(comparison)
     if drawn is not None:
         lines += [*_curves(drawn, ascii_only), ""]
-    lines += [*_table(found), "", *_left(found)]
+    lines += [*_table(comparison), "", *_left(comparison)]
     whole = "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
     return in_ascii(whole) if ascii_only else whole
 
 
-def document(found: Comparison) -> dict[str, Any]:
+def document(comparison: Comparison) -> dict[str, Any]:
     """Return all of it as what JSON can hold."""
     return {
         "schema": SCHEMA,
-        "pass": not found.failed,
-        "real": found.real.sources,
-        "simulated": found.simulated.sources,
+        "pass": not comparison.failed,
+        "real": comparison.real.sources,
+        "simulated": comparison.simulated.sources,
         "rows": [
             {
                 "job": row.name.job,
@@ -63,20 +63,22 @@ def document(found: Comparison) -> dict[str, Any]:
                 "slack": row.slack,
                 "pass": row.is_met,
             }
-            for row in found.rows
+            for row in comparison.rows
         ],
-        "curves": [_curve_document(each) for each in found.curves],
-        "only_real": [f"{name.job} {name.what} {said}".strip() for name, said in found.only_real],
+        "curves": [_curve_document(each) for each in comparison.curves],
+        "only_real": [
+            f"{name.job} {name.what} {said}".strip() for name, said in comparison.only_real
+        ],
         "only_simulated": [
-            f"{name.job} {name.what} {said}".strip() for name, said in found.only_simulated
+            f"{name.job} {name.what} {said}".strip() for name, said in comparison.only_simulated
         ],
-        "notes": found.notes,
+        "notes": comparison.notes,
     }
 
 
-def to_json(found: Comparison) -> str:
+def to_json(comparison: Comparison) -> str:
     """Return the document as text; what is unknown is null."""
-    return json.dumps(document(found), indent=2, allow_nan=False) + "\n"
+    return json.dumps(document(comparison), indent=2, allow_nan=False) + "\n"
 
 
 def _curve_document(curve: Aligned) -> dict[str, Any]:
@@ -107,8 +109,8 @@ def _labelled(label: str, words: str) -> list[str]:
     ) or [label]  # fmt: skip
 
 
-def _sources(found: Comparison) -> Iterator[str]:
-    for label, run in (("real", found.real), ("simulated", found.simulated)):
+def _sources(comparison: Comparison) -> Iterator[str]:
+    for label, run in (("real", comparison.real), ("simulated", comparison.simulated)):
         yield from _labelled(label, _files(run))
 
 
@@ -121,8 +123,8 @@ def _files(run: Measurement) -> str:
     return f"{Path(run.sources[0]).parent}: {listed}{version}"
 
 
-def _verdict(found: Comparison) -> list[str]:
-    judged, failed = len(found.judged), found.failed
+def _verdict(comparison: Comparison) -> list[str]:
+    judged, failed = len(comparison.judged), comparison.failed
     if not failed:
         return _labelled("AGREES", f"All {judged} figures are within their tolerances.")
     worst = max(failed, key=_excess)
@@ -141,9 +143,9 @@ def _excess(row: Row) -> float:
     return abs(row.error) / max(row.tolerance or 0.0, 1e-9)
 
 
-def _chosen(found: Comparison) -> Aligned | None:
+def _chosen(comparison: Comparison) -> Aligned | None:
     """Return the curve to draw: of IOPS, if there is one that reaches over some bins."""
-    usable = [each for each in found.curves if len(each.time_ns) > 4]
+    usable = [each for each in comparison.curves if len(each.time_ns) > 4]
     return min(usable, key=lambda each: "IOPS" not in each.name.measure, default=None)
 
 
@@ -163,10 +165,10 @@ def _curves(curve: Aligned, ascii_only: bool) -> Iterator[str]:
             yield f"{beside:>{MARGIN - 1}} {line:{plot}}{name}"
 
 
-def _table(found: Comparison) -> Iterator[str]:
-    width = max(len(str(row.name)) for row in found.judged) + 2
+def _table(comparison: Comparison) -> Iterator[str]:
+    width = max(len(str(row.name)) for row in comparison.judged) + 2
     yield f"{'':{width}}{'real':>12}{'simulated':>12}{'error':>10}{'allowed':>10}"
-    for row in found.judged:
+    for row in comparison.judged:
         if row.real == row.simulated == 0:
             continue  # in one line below
         mark = "✓" if row.is_met else "✗"
@@ -176,19 +178,19 @@ def _table(found: Comparison) -> Iterator[str]:
         yield f"{row.name!s:{width}}{known}{error:>10}{allowed:>10} {mark}"
 
 
-def _left(found: Comparison) -> Iterator[str]:
-    still = [row.name for row in found.judged if row.real == row.simulated == 0]
-    rows = [row for row in found.rows if row.is_met is None]
+def _left(comparison: Comparison) -> Iterator[str]:
+    still = [row.name for row in comparison.judged if row.real == row.simulated == 0]
+    rows = [row for row in comparison.rows if row.is_met is None]
     untold = [(row.name, f"{row.name.measure} {error_in_words(row)}") for row in rows]
     for label, names in (
         ("0 in both", [(name, name.measure) for name in still]),
         ("not judged", untold),
-        ("only real", found.only_real),
-        ("only simul.", found.only_simulated),
+        ("only real", comparison.only_real),
+        ("only simul.", comparison.only_simulated),
     ):
         if names:
             yield from _labelled(label, _listed(names))
-    for number, note in enumerate(found.notes):
+    for number, note in enumerate(comparison.notes):
         yield from _labelled("" if number else "notes", note)
 
 

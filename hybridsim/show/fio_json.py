@@ -57,7 +57,7 @@ def measurement(result: FioResult, name: str) -> Measurement:
 def _windows(result: FioResult) -> Iterator[dict[str, Any]]:
     """Yield what each job did in equal stretches of time, as its logs would show."""
     for number, each in enumerate(result.reported):
-        for name, measured in each.told:
+        for name, measured in each.reported:
             if measured.count:
                 done, moved = (w.whole(each.span_ns) for w in (measured.done, measured.moved))
                 wider = -(-max(len(done), len(moved)) // WINDOWS_MAX)
@@ -78,24 +78,24 @@ def _over(sums: Ints, width_ns: int, wider: int) -> dict[str, Any]:
 
 def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
     job = result.jobs[0]
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "jobname": job.name,
         "groupid": job.group,
         "error": result.error,
         "eta": 0,
         "elapsed": -(-result.end_ns // SECOND),
-        "job options": {"name": job.name, **ALWAYS_SAID, **job.said},
+        "job options": {"name": job.name, **ALWAYS_SAID, **job.specified},
     }
-    for name, measured in result.told:
-        found[name] = _direction(result, measured, job, with_bins)
+    for name, measured in result.reported:
+        results[name] = _direction(result, measured, job, with_bins)
     syncs = result.directions[SYNC]
-    found["sync"] = {"total_ios": syncs.count, "lat_ns": _latency(syncs, job, with_bins)}
-    found |= {"job_runtime": result.span_ms * len(result.jobs)}
-    found |= {"usr_cpu": 0.0, "sys_cpu": 0.0, "ctx": 0, "majf": 0, "minf": 0}
-    found |= _depths(result) | _coarse(result)
+    results["sync"] = {"total_ios": syncs.count, "lat_ns": _latency(syncs, job, with_bins)}
+    results |= {"job_runtime": result.span_ms * len(result.jobs)}
+    results |= {"usr_cpu": 0.0, "sys_cpu": 0.0, "ctx": 0, "majf": 0, "minf": 0}
+    results |= _depths(result) | _coarse(result)
     goal = job.goal
-    found |= {"latency_depth": result.depth, "latency_target": goal.target_ns}
-    return found | {"latency_percentile": goal.percent, "latency_window": goal.window_ns // 1000}
+    results |= {"latency_depth": result.depth, "latency_target": goal.target_ns}
+    return results | {"latency_percentile": goal.percent, "latency_window": goal.window_ns // 1000}
 
 
 def _direction(result: JobResult, measured: Measured, job: Job, with_bins: bool) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _direction(result: JobResult, measured: Measured, job: Job, with_bins: bool)
 
 
 def _latency(measured: Measured, job: Job, with_bins: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "min": measured.min_ns,
         "max": measured.latency.max_ns,
         "mean": round(measured.mean_ns, 6),
@@ -144,22 +144,22 @@ def _latency(measured: Measured, job: Job, with_bins: bool) -> dict[str, Any]:
         "N": measured.count,
     }
     if not measured.count:
-        return found
-    found["percentile"] = {f"{p:.6f}": value for p, value in percentiles(measured, job).items()}
+        return result
+    result["percentile"] = {f"{p:.6f}": value for p, value in percentiles(measured, job).items()}
     if with_bins:
-        found["bins"] = measured.latency.by_value()
-    return found
+        result["bins"] = measured.latency.by_value()
+    return result
 
 
 def percentiles(measured: Measured, job: Job) -> dict[float, int]:
     """Return the latency at each requested percentile: the middle of its bin, as in fio."""
     bins = measured.latency.by_value()
     values, counts = list(bins), np.cumsum(list(bins.values()))
-    found = {}
+    result = {}
     for percent in job.percents:
         place = int(np.searchsorted(counts, percent / 100 * measured.count))
-        found[percent] = int(values[min(place, len(values) - 1)])
-    return found
+        result[percent] = int(values[min(place, len(values) - 1)])
+    return result
 
 
 def _moments(sums: Any) -> Mapping[str, float]:
@@ -176,8 +176,8 @@ def _moments(sums: Any) -> Mapping[str, float]:
 def shares(counts: Any) -> list[float]:
     """Return counts as percentages; what is there at all shows as a tenth at least, as in fio."""
     total = int(np.sum(counts))
-    found = [100 * int(count) / total if total else 0.0 for count in counts]
-    return [round(max(share, 0.1) if share else 0.0, 6) for share in found]
+    result = [100 * int(count) / total if total else 0.0 for count in counts]
+    return [round(max(share, 0.1) if share else 0.0, 6) for share in result]
 
 
 def _depths(result: JobResult) -> dict[str, Any]:
@@ -194,15 +194,15 @@ def _depths(result: JobResult) -> dict[str, Any]:
 def coarse(result: JobResult) -> dict[str, dict[str, float]]:
     """Return the share of requests in each of fio's coarse bins, by unit."""
     total = int(result.coarse.sum())
-    found: dict[str, dict[str, float]] = {"ns": {}, "us": {}, "ms": {}}
+    results: dict[str, dict[str, float]] = {"ns": {}, "us": {}, "ms": {}}
     for count, edge in zip(result.coarse.tolist(), [*EDGES_NS.tolist(), 0]):
         share = round(100 * count / total, 6) if total else 0.0
         share = max(share, 0.01) if count else share
         unit, per = ("ns", 1) if 0 < edge <= 1000 else ("us", 10**3)
         if edge == 0 or edge > 10**6:
             unit, per = "ms", 10**6
-        found[unit][str(edge // per) if edge else ">=2000"] = share
-    return found
+        results[unit][str(edge // per) if edge else ">=2000"] = share
+    return results
 
 
 def _coarse(result: JobResult) -> dict[str, Any]:

@@ -46,26 +46,26 @@ def _lines(result: JobResult, rows: Rows) -> Iterator[str]:
         for time_ms, value, kind, size, _ in rows.T.tolist():
             yield f"{time_ms}, {value}, {kind}, {size}, 0\n"
         return
-    assert result.made is not None
+    assert result.generated is not None
     if result.jobs[0].log_window_ns:
         offset = np.zeros_like(rows[NUMBER])
     else:
-        offset = result.made[1][rows[NUMBER]]
+        offset = result.generated[1][rows[NUMBER]]
     for (time_ms, value, kind, size, _), at in zip(rows.T.tolist(), offset.tolist()):
         yield f"{time_ms}, {value}, {kind}, {size}, {at}, 0\n"
 
 
 def _requests(result: JobResult) -> Iterator[str]:
     """Yield an I/O log of version 3: all requests in the order in which they were issued."""
-    assert result.made is not None
+    assert result.generated is not None
     files = result.jobs[0].files
     yield "fio version 3 iolog\n"
     yield from (f"0 {file} {word}\n" for file in files for word in ("add", "open"))
     issued = np.concatenate([np.zeros((2, 0), np.int64), *result.issued], axis=1)
     issued = issued[:, np.argsort(issued[0])]
-    issued = issued[:, issued[0] < result.made.shape[1]]  # a sync at the end is none of them
+    issued = issued[:, issued[0] < result.generated.shape[1]]  # a sync at the end is none of them
     last = time_us = 0
-    rows = result.made[:, issued[0]].T.tolist()
+    rows = result.generated[:, issued[0]].T.tolist()
     for since_ns, (kind, offset, length, file) in zip(issued[1].tolist(), rows):
         time_us = since_ns // 1000
         last = last if kind == SYNC else offset
@@ -118,7 +118,7 @@ def _averaged(facts: Rows, name: str, window_ns: int) -> Rows:
     """Return a row for each whole window and direction in which something was done."""
     window = facts[DONE] // window_ns
     last = int(facts[DONE].max()) // window_ns  # not whole
-    found = []
+    result = []
     for kind in np.unique(facts[KIND]).tolist():
         mine = facts[KIND] == kind
         number = np.bincount(window[mine], minlength=last + 1)
@@ -132,6 +132,6 @@ def _averaged(facts: Rows, name: str, window_ns: int) -> Rows:
         used = np.flatnonzero(number[:last])
         times = (used + 1) * window_ns // MILLISECOND
         none = np.zeros_like(used)
-        found.append(np.stack([times, value[used], none + kind, none, none]))
-    rows = np.concatenate(found, axis=1)
+        result.append(np.stack([times, value[used], none + kind, none, none]))
+    rows = np.concatenate(result, axis=1)
     return rows[:, np.lexsort((rows[2], rows[0]))]

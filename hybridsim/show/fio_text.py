@@ -50,12 +50,12 @@ def _heading(result: FioResult) -> Iterator[str]:
                 yield "..."
         else:
             sizes = ", ".join(
-                f"({letter}) {short(each.least, 1024)}B-{short(each.most, 1024)}B"
+                f"({letter}) {short(each.minimum, 1024)}B-{short(each.maximum, 1024)}B"
                 for letter, each in zip("RWT", job.pattern.sizes)
             )
-            engine = job.said.get("ioengine", "psync")
+            engine = job.specified.get("ioengine", "psync")
             yield (
-                f"{job.name}: (g={job.group}): rw={job.said.get('rw', 'read')}, bs={sizes}, "
+                f"{job.name}: (g={job.group}): rw={job.specified.get('rw', 'read')}, bs={sizes}, "
                 f"ioengine={engine}, iodepth={job.depth}"
             )
         seen.append(job)
@@ -69,7 +69,7 @@ def _job(result: JobResult) -> Iterator[str]:
     if result.error:
         error = f"err={result.error} (func=max latency exceeded, error=Connection timed out)"
     yield f"{job.name}: (groupid={job.group}, jobs={len(result.jobs)}): {error}: pid=0: simulated"
-    for name, measured in result.told:
+    for name, measured in result.reported:
         if measured.count:
             yield from _direction(name, measured, result, job)
     yield from _coarse(result)
@@ -135,10 +135,10 @@ def _percentiles(what: str, measured: Measured, job: Job) -> Iterator[str]:
     values = percentiles(measured, job)
     unit = _unit(min(values.values()), max(values.values()), float("inf"))
     yield f"    {what} percentiles ({unit}):"
-    found = [f"{percent:5.2f}th=[{value // UNITS[unit]:5d}]" for percent, value in values.items()]
-    for begin in range(0, len(found), A_LINE):
-        comma = "," if begin + A_LINE < len(found) else ""
-        yield f"     | {', '.join(found[begin : begin + A_LINE])}{comma}"
+    result = [f"{percent:5.2f}th=[{value // UNITS[unit]:5d}]" for percent, value in values.items()]
+    for begin in range(0, len(result), A_LINE):
+        comma = "," if begin + A_LINE < len(result) else ""
+        yield f"     | {', '.join(result[begin : begin + A_LINE])}{comma}"
 
 
 def _coarse(result: JobResult) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _groups(result: FioResult) -> Iterator[str]:
             pairs = [
                 (each, part.moved_bytes)
                 for each in members
-                for name, part in each.told
+                for name, part in each.reported
                 if name == wanted and part.count
             ]
             if not pairs:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 VOLUMES_SHOWN = 5  # on either end
 
 
-def lines(found: SweepResult) -> Iterator[str]:
+def lines(sweep_result: SweepResult) -> Iterator[str]:
     """Yield the sums by setting, the distribution of gains, and the volumes at both ends."""
-    rows = found.fleet
+    rows = sweep_result.fleet
     yield f"{counted(len(rows[0].settings), 'volume')}, each replayed by itself"
     heads = ["", "yes", "no", "unsure", "SSD", "alone", "cached", "gain", "10%", "half", "90%"]
     yield from table(heads, [_cells(row) for row in rows])

@@ -94,12 +94,12 @@ def _answer(sizing: Sizing) -> Iterator[str]:
 
 def _best(sizing: Sizing, index: int) -> Iterator[str]:
     """Say how near the sizes come to a requirement that fails at the largest."""
-    required, found = sizing.require[index], sizing.best(index)
-    if found is None:
+    required, result = sizing.require[index], sizing.best(index)
+    if result is None:
         why = sizing.tried[-1].checked[index].why
         yield from paragraph("", f"{required.text}: no size tells: {why}.")
         return
-    checked, at = found
+    checked, at = result
     if not checked.met:
         where = f"with {human_size(at.size_bytes)}"
         yield from paragraph("", f"{required.text}: the best is {checked.words}, {where}.")

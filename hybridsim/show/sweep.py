@@ -18,33 +18,33 @@ FAILED_SHOWN = 5
 CELL = 24  # columns of a value at most
 
 
-def text(found: SweepResult, ascii_only: bool = False) -> str:
+def text(sweep_result: SweepResult, ascii_only: bool = False) -> str:
     """Return what was found as text."""
-    return page(_lines(found), ascii_only)
+    return page(_lines(sweep_result), ascii_only)
 
 
-def _lines(found: SweepResult) -> Iterator[str]:
-    yield from paragraph("sweep", _of_what(found))
-    yield from paragraph("replays", _replays(found))
-    if found.settings and found.is_fleet:
+def _lines(sweep_result: SweepResult) -> Iterator[str]:
+    yield from paragraph("sweep", _of_what(sweep_result))
+    yield from paragraph("replays", _replays(sweep_result))
+    if sweep_result.settings and sweep_result.is_fleet:
         yield ""
-        yield from fleet.lines(found)
-    elif found.settings:
-        yield from paragraph("best", best(found))
-        for title, rows in tables(found):
+        yield from fleet.lines(sweep_result)
+    elif sweep_result.settings:
+        yield from paragraph("best", best(sweep_result))
+        for title, rows in tables(sweep_result):
             yield ""
             yield title
-            yield from _table(found, rows)
-        yield from _effects(found)
-    for number, note in enumerate([*found.notes, *found.doubts]):
+            yield from _table(sweep_result, rows)
+        yield from _effects(sweep_result)
+    for number, note in enumerate([*sweep_result.notes, *sweep_result.doubts]):
         yield from paragraph("" if number else "notes", note)
-    yield from _failures(found)
+    yield from _failures(sweep_result)
 
 
-def _of_what(found: SweepResult) -> str:
-    plan = found.plan
+def _of_what(sweep_result: SweepResult) -> str:
+    plan = sweep_result.plan
     parts = [f"{axis.key} ({_number(axis)})" for axis in plan.axes] or ["nothing is varied"]
-    traces = counted(len(plan.traces), "volume" if found.is_fleet else "trace")
+    traces = counted(len(plan.traces), "volume" if sweep_result.is_fleet else "trace")
     seeds = f"; {plan.seeds} random seeds" if plan.seeds > 1 else ""
     kind = {"grid": "every combination of", "random": "at random:", "pareto": "towards the front:"}
     how = f"{kind[plan.kind]} " if plan.axes else ""
@@ -55,40 +55,43 @@ def _number(axis: Any) -> str:
     return str(len(axis.choices)) if isinstance(axis.choices, tuple) else str(axis.choices)
 
 
-def _replays(found: SweepResult) -> str:
-    parts = [f"{found.computed:,} computed in {span(found.seconds * 1e9)}"]
-    if found.known:
-        parts.append(f"{found.known:,} known from before")
-    if found.failed:
-        parts.append(f"{len(found.failed):,} failed")
-    if found.interrupted:
-        left = f"{found.missing:,} are missing" if found.missing else "more remains"
+def _replays(sweep_result: SweepResult) -> str:
+    parts = [f"{sweep_result.computed:,} computed in {span(sweep_result.seconds * 1e9)}"]
+    if sweep_result.known:
+        parts.append(f"{sweep_result.known:,} known from before")
+    if sweep_result.failed:
+        parts.append(f"{len(sweep_result.failed):,} failed")
+    if sweep_result.interrupted:
+        left = f"{sweep_result.missing:,} are missing" if sweep_result.missing else "more remains"
         parts.append(f"interrupted: {left}; the same command goes on")
     return "; ".join(parts)
 
 
-def best(found: SweepResult) -> str:
+def best(sweep_result: SweepResult) -> str:
     """Return the best setting by the first objective, as a sentence."""
-    first = found.ranked()[0]
+    first = sweep_result.ranked()[0]
     figures = ", ".join(
         f"{objective.text} {cell}"
-        for objective, cell in zip(found.plan.objectives, _cells(found, first))
+        for objective, cell in zip(sweep_result.plan.objectives, _cells(sweep_result, first))
     )
-    where = first.trace if len({each.trace for each in found.settings}) > 1 else ""
+    where = first.trace if len({each.trace for each in sweep_result.settings}) > 1 else ""
     values = " ".join(f"{key}={value}" for key, value in first.values.items())
     return f"{' '.join(filter(None, (where, values))) or 'the only one'}: {figures}"
 
 
-def tables(found: SweepResult) -> list[tuple[str, list[Setting]]]:
+def tables(sweep_result: SweepResult) -> list[tuple[str, list[Setting]]]:
     """Return the settings worth a row, with titles."""
-    front, every = found.front, found.ranked()
+    front, every = sweep_result.front, sweep_result.ranked()
     if len(every) <= SHOWN:
         return [
-            (f"all {len(every)} settings, the best {found.plan.objectives[0].text} first", every)
+            (
+                f"all {len(every)} settings, the best {sweep_result.plan.objectives[0].text} first",
+                every,
+            )
         ]
-    shown = [(f"the best by {found.plan.objectives[0].text}", every[: SHOWN // 2])]
-    if len(found.plan.objectives) > 1 and front:
-        words = ", ".join(each.text for each in found.plan.objectives)
+    shown = [(f"the best by {sweep_result.plan.objectives[0].text}", every[: SHOWN // 2])]
+    if len(sweep_result.plan.objectives) > 1 and front:
+        words = ", ".join(each.text for each in sweep_result.plan.objectives)
         title = f"Pareto front of {words}: {len(front)} of {len(every)} settings"
         some = front if len(front) <= SHOWN else [front[index] for index in _spread(len(front))]
         shown.append((title + (f"; {SHOWN} of them" if len(front) > SHOWN else ""), some))
@@ -99,11 +102,11 @@ def _spread(number: int) -> list[int]:
     return [round(step * (number - 1) / (SHOWN - 1)) for step in range(SHOWN)]
 
 
-def _table(found: SweepResult, rows: Sequence[Setting]) -> list[str]:
-    keys = found.keys
-    heads = [*_short(keys), *(each.text for each in found.plan.objectives)]
+def _table(sweep_result: SweepResult, rows: Sequence[Setting]) -> list[str]:
+    keys = sweep_result.keys
+    heads = [*_short(keys), *(each.text for each in sweep_result.plan.objectives)]
     cells = [
-        [*(_clipped(str(setting.level(key))) for key in keys), *_cells(found, setting)]
+        [*(_clipped(str(setting.level(key))) for key in keys), *_cells(sweep_result, setting)]
         for setting in rows
     ]
     if not keys:
@@ -111,10 +114,10 @@ def _table(found: SweepResult, rows: Sequence[Setting]) -> list[str]:
     return table(heads, cells)
 
 
-def _cells(found: SweepResult, setting: Setting) -> list[str]:
+def _cells(sweep_result: SweepResult, setting: Setting) -> list[str]:
     return [
         NONE if each is None else each.worded(objective.worded)
-        for objective, each in zip(found.plan.objectives, setting.estimates)
+        for objective, each in zip(sweep_result.plan.objectives, setting.estimates)
     ]
 
 
@@ -128,16 +131,16 @@ def _clipped(text: str) -> str:
     return text if len(text) <= CELL else "…" + text[-CELL + 1 :]
 
 
-def _effects(found: SweepResult) -> Iterator[str]:
+def _effects(sweep_result: SweepResult) -> Iterator[str]:
     """What moves which objective: the share that is its key's, from the worst mean to the best."""
-    effects = found.effects
+    effects = sweep_result.effects
     if not effects:
         return
     yield ""
     yield "what matters: the share of all differences that a key explains by itself"
     rows = [[each.key, each.objective.text, percent(each.share), *_ends(each)] for each in effects]
     yield from table(["key", "of", "share", "worst", "", "best", ""], rows)
-    intervals = [e for each in found.settings for e in each.estimates if e and e.n > 1]
+    intervals = [e for each in sweep_result.settings for e in each.estimates if e and e.n > 1]
     if intervals:
         yield f"± {percent(LEVEL)} interval over seeds (Student's t)"
 
@@ -150,13 +153,13 @@ def _ends(one: Effect) -> list[str]:
     ]
 
 
-def _failures(found: SweepResult) -> Iterator[str]:
-    for number, each in enumerate(found.failed[:FAILED_SHOWN]):
+def _failures(sweep_result: SweepResult) -> Iterator[str]:
+    for number, each in enumerate(sweep_result.failed[:FAILED_SHOWN]):
         if not number:
             yield ""
         yield from paragraph("failed", f"{each.words}: {each.why}")
         if each.command:
             yield f"  {each.command}"
-    more = len(found.failed) - FAILED_SHOWN
+    more = len(sweep_result.failed) - FAILED_SHOWN
     if more > 0:
         yield from paragraph("", f"and {more:,} more: --json lists all of them")

@@ -35,23 +35,23 @@ WORDS = {
 }
 
 
-def text(found: Why, ascii_only: bool = False) -> str:
+def text(why: Why, ascii_only: bool = False) -> str:
     """Return all of it for a terminal of 80 columns."""
-    lines = [*_threshold(found)]
-    for each in found.asked:
-        lines += ["", *_page(each, found.page_bytes)]
+    lines = [*_threshold(why)]
+    for each in why.asked:
+        lines += ["", *_page(each, why.page_bytes)]
     return page(lines, ascii_only)
 
 
-def _threshold(found: Why) -> list[str]:
-    cache = human_size(found.pages * found.page_bytes)
+def _threshold(why: Why) -> list[str]:
+    cache = human_size(why.pages * why.page_bytes)
     told = (
-        f"a cache of {cache} in pages of {human_size(found.page_bytes)}. A page that is missed is "
+        f"a cache of {cache} in pages of {human_size(why.page_bytes)}. A page that is missed is "
         "let in if what it will save, less the rent of its room, is above the price of a fill, in "
         "reads of the disks."
     )
     heads = ("after", "accesses", "hits", "let in", "pages stay", "rent", "price")
-    return [*paragraph("threshold", told), "", *table(heads, map(_moment, found.moments))]
+    return [*paragraph("threshold", told), "", *table(heads, map(_moment, why.moments))]
 
 
 def _moment(one: Moment) -> tuple[str, ...]:

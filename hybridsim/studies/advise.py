@@ -42,7 +42,7 @@ from hybridsim.studies.candidates import (
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.replay import Report
 from hybridsim.studies.side_by_side import Several
-from hybridsim.studies.size import Say, possible, sizes_of
+from hybridsim.studies.size import Status, possible, sizes_of
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace
 
@@ -113,9 +113,9 @@ class Advice:
         """A machine that is worth it by the second half where the chosen one is not."""
         if self.pick.answer == YES:
             return None
-        found = [each for each in self.rows[1:]
+        result = [each for each in self.rows[1:]
                  if each.answer == YES and may_be_chosen(each, self.rows)]  # fmt: skip
-        return max(found, key=lambda each: each.judgement.low or 0.0, default=None)
+        return max(result, key=lambda each: each.judgement.low or 0.0, default=None)
 
     @property
     def answer(self) -> str:
@@ -178,7 +178,7 @@ def advise(
     compare: Sequence[str] = NAMES,
     data_bytes: int | None = None,
     report: Report | None = None,
-    say: Say = lambda text: None,
+    status: Status = lambda text: None,
     goal: str = "time",
 ) -> Advice:
     """Recommend a cache for an application whose trace this is, on a scenario's disks.
@@ -194,15 +194,15 @@ def advise(
     prices = pricing(scenario)
     several = Several(trace, every[0].scenario, report, goal)
     summary = several.summary
-    say("the application's own time, its processes and its hot spot")
+    status("the application's own time, its processes and its hot spot")
     activity = Activity()
     for chunk in trace.from_first():
         activity.add(chunk)
     page_bytes = Scenario.default().cache.page_bytes
     hot = hot_spot(trace, summary.requests, summary.reads, page_bytes)
-    say("the miss-ratio curve")
+    status("the miss-ratio curve")
     curve = miss_ratio_curve(trace, "lru", None, page_bytes)
-    rows, left_out = searched(several, every, curve, prices, say)
+    rows, left_out = searched(several, every, curve, prices, status)
     is_per_cost = scenario.price is not None
     pick = picked(rows, is_per_cost)
     others = sorted(
@@ -216,7 +216,7 @@ def advise(
     options = alternatives(
         site, names, data_bytes, pick.size_bytes, prices.price, summary.max_end_bytes
     )
-    compared = _compared(several, options, pick.result, say)
+    compared = _compared(several, options, pick.result, status)
     about = pick.result
     told = [f"{each.text} ({each.fix})" if each.fix else each.text for each in about.warnings]
     return Advice(
@@ -227,7 +227,7 @@ def advise(
 
 
 def searched(
-    several: Several, every: Sequence[Candidate], curve: Curve, prices: Pricing, say: Say
+    several: Several, every: Sequence[Candidate], curve: Curve, prices: Pricing, status: Status
 ) -> tuple[list[Row], list[str]]:
     """Replay all candidates at one size, and the best at others; also say what was left out."""
     wanted = sizes_to_try(curve)
@@ -242,7 +242,7 @@ def searched(
             refused = error
     if not coarse:
         raise refused
-    say(f"replays of {len(coarse)} kinds of cache, and without one")
+    status(f"replays of {len(coarse)} kinds of cache, and without one")
     rows = _rows(several, coarse, prices)
     if not fixed:
         best = sorted((r for r in rows if may_be_chosen(r, rows)), key=lambda each: -each.sure)
@@ -252,7 +252,7 @@ def searched(
             more += [(one.candidate, size) for size in sorted(sizes - {one.size_bytes})]
         if more:
             words = ", ".join(f"{each.name} of {human_size(size)}" for each, size in more)
-            say(f"replays of {words}")
+            status(f"replays of {words}")
             rows += _rows(several, more, prices)
     return rows, notes
 
@@ -355,7 +355,7 @@ def _more(here: int, there: int) -> float:
 
 
 def _compared(
-    several: Several, options: Sequence[Alternative], pick: Result, say: Callable[[str], None]
+    several: Several, options: Sequence[Alternative], pick: Result, status: Callable[[str], None]
 ) -> list[Compared]:
     """Replay the alternatives, in the mode of all replays and as fast as they can.
 
@@ -374,14 +374,14 @@ def _compared(
             outcomes[one.name] = outcome
     missing = [one for one in options if one.name not in outcomes]
     if missing:
-        say(f"replays of {', '.join(one.name for one in missing)}")
+        status(f"replays of {', '.join(one.name for one in missing)}")
         machines = [(one.scenario, one.has_cache) for one in missing]
         ran = several.outcomes(machines, several.mode)
         outcomes |= {one.name: each for one, each in zip(missing, ran)}
     if len(options) == 1:
         most: list[float | None] = [None]
     else:
-        say(f"the most IOPS of {', '.join(one.name for one in options)}")
+        status(f"the most IOPS of {', '.join(one.name for one in options)}")
         machines = [(one.scenario, one.has_cache) for one in options]
         most = [_iops(each) for each in several.outcomes(machines, "closed")]
     return [

@@ -17,7 +17,7 @@ from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import format_size, human_size
 from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
-from hybridsim.studies.fio import Tell, fio
+from hybridsim.studies.fio import Progress, fio
 from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.pattern import READ, WRITE
 from hybridsim.workloads.fio.results import JobResult, Measured
@@ -33,7 +33,7 @@ WARM_UP_LEAST, WARM_UP_MOST = 100_000, 8_000_000  # requests
 HOT_BYTES = 1 << 30  # where the cache has no size of its own
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 STATES = ("without", "cold", "warm")
-Say = Callable[[str], None]
+Status = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ def bench(
     sequential_bytes: int = 1 << 20,
     requests: int = 10_000,
     randseed: int | None = None,
-    say: Say = lambda text: None,
-    tell: Tell = lambda done, now_ns: None,
+    status: Status = lambda text: None,
+    progress: Progress = lambda done, now_ns: None,
 ) -> Bench:
     """Measure the five parameters of a scenario's machine.
 
@@ -180,16 +180,16 @@ def bench(
         notes.append(f"the hot spot ({human_size(hot_bytes)}) is larger than the cache "
                      f"({human_size(cache_bytes)}): no cache can serve it all")  # fmt: skip
     points: list[Point] = []
-    say("the array without its cache")
-    words, found = _row(scenario, setting, "without", tell)
-    points += found
+    status("the array without its cache")
+    words, result = _row(scenario, setting, "without", progress)
+    points += result
     if has_cache:
         for parameter in PARAMETERS:
-            say(f"an empty cache: {parameter.name}")
-            points += _cold(scenario, setting, parameter, tell)
-        say(f"the cache is warmed with {setting.warm_up:,} reads, then measured")
-        words, found = _row(scenario, setting, "warm", tell)
-        points += found
+            status(f"an empty cache: {parameter.name}")
+            points += _cold(scenario, setting, parameter, progress)
+        status(f"the cache is warmed with {setting.warm_up:,} reads, then measured")
+        words, result = _row(scenario, setting, "warm", progress)
+        points += result
     about = {"file": scenario.origin.name or None, "toml": scenario.to_toml()}
     return Bench(words, about, setting, points, notes)
 
@@ -229,25 +229,29 @@ def _check(scenario: Scenario, hot_bytes: int, block_bytes: int, sequential_byte
         )
 
 
-def _row(scenario: Scenario, setting: Setting, state: str, tell: Tell) -> tuple[str, list[Point]]:
+def _row(
+    scenario: Scenario, setting: Setting, state: str, progress: Progress
+) -> tuple[str, list[Point]]:
     """Measure all parameters at all depths one after the other, on one machine."""
     wanted = [(one, depth) for one in PARAMETERS for depth in setting.depths]
     twice = [each for each in wanted for _ in range(2)]
     jobs = [job(scenario, setting, *each, turn) for turn, each in enumerate(twice)]
     if state == "warm":
         jobs.insert(0, warm_up(setting))
-    result = fio(written(jobs), scenario, tell=tell, cached=state == "warm")
+    result = fio(written(jobs), scenario, progress=progress, cached=state == "warm")
     measured = result.of_jobs[len(jobs) - len(twice) :]
     pairs = zip(measured[::2], measured[1::2])
     return result.machine, [Point.of(state, *one, pair) for one, pair in zip(wanted, pairs)]
 
 
-def _cold(scenario: Scenario, setting: Setting, parameter: Parameter, tell: Tell) -> list[Point]:
+def _cold(
+    scenario: Scenario, setting: Setting, parameter: Parameter, progress: Progress
+) -> list[Point]:
     """Measure a parameter at all depths, each on a machine whose cache is empty."""
     points = []
     for depth in setting.depths:
         jobs = [job(scenario, setting, parameter, depth, turn) for turn in range(2)]
-        result = fio(written(jobs), scenario, tell=tell)
+        result = fio(written(jobs), scenario, progress=progress)
         points.append(Point.of("cold", parameter, depth, result.of_jobs))
     return points
 

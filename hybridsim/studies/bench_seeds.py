@@ -28,13 +28,13 @@ def over_seeds(scenario: Scenario, seeds: int, measure: Measure) -> Bench:
 def _mean(points: Sequence[Point]) -> Point:
     """Return the mean of one figure over seeds."""
     number = len(points)
-    found = estimate([each.iops for each in points])
-    assert found is not None
+    result = estimate([each.iops for each in points])
+    assert result is not None
     known = [each.p99_ns for each in points if each.p99_ns is not None]
     return replace(
         points[0],
-        iops=found.mean,
-        iops_half=found.half,
+        iops=result.mean,
+        iops_half=result.half,
         bytes_per_s=sum(each.bytes_per_s for each in points) / number,
         mean_ns=sum(each.mean_ns for each in points) / number,
         p99_ns=round(sum(known) / len(known)) if len(known) == number else None,

@@ -96,7 +96,7 @@ def candidates(scenario: Scenario) -> tuple[list[Candidate], list[str]]:
     of_preset = bool(scenario.origin.specified.get("preset")) and own != "none"
     is_fixed = is_specified(scenario, KIND) or of_preset
     kinds = [own] if is_fixed else [*(k for k in CACHES if k not in NOT_INSTALLABLE), "page"]
-    found: dict[tuple[str, str], Candidate] = {}
+    result: dict[tuple[str, str], Candidate] = {}
     refused: dict[str, ScenarioError] = {}
     for kind in kinds:
         try:
@@ -105,13 +105,13 @@ def candidates(scenario: Scenario) -> tuple[list[Candidate], list[str]]:
             modes = [None] if fixed_mode else BOTH_MODES
             for mode in modes:
                 one = Candidate(site.with_options(cache_mode=mode))
-                found.setdefault((one.kind, one.mode), one)
+                result.setdefault((one.kind, one.mode), one)
         except ScenarioError as error:
             refused[kind] = error
-    if not found:
+    if not result:
         raise next(iter(refused.values()))
     notes = [f"{kind} was left out: {error}" for kind, error in refused.items()]
-    return list(found.values()), notes
+    return list(result.values()), notes
 
 
 @dataclass(frozen=True)
@@ -202,8 +202,8 @@ class Row:
     @property
     def sure(self) -> float:
         """What the search ranks by: the lower end of the gain on the first half."""
-        found = self.searched
-        low = found.low if found.low is not None else found.gain
+        result = self.searched
+        low = result.low if result.low is not None else result.gain
         return low or 0.0
 
     def of(self, pair: Pair) -> float | None:
@@ -212,7 +212,7 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        found, warm_up = self.judgement, self.result.warm_up
+        result, warm_up = self.judgement, self.result.warm_up
         return {
             "kind": self.candidate.kind,
             "mode": self.candidate.mode,
@@ -222,14 +222,14 @@ class Row:
             "options": self.result.scenario["options"],
             "hit": self.hit,
             "answer": self.answer,
-            "gain": found.gain,
-            "low": found.low,
-            "high": found.high,
+            "gain": result.gain,
+            "low": result.low,
+            "high": result.high,
             "searched_gain": self.searched.gain,
             "searched_low": self.searched.low,
             "warm_gain": self.of(self.warm),
             "whole_gain": self.of(self.whole),
-            "dirty_grown": found.dirty_grown,
+            "dirty_grown": result.dirty_grown,
             "judged": self.judged.to_dict(),
             "warm": self.warm.to_dict(),
             "whole": self.whole.to_dict(),
@@ -259,9 +259,9 @@ def on_first_half(result: Result) -> Judgement:
     """Judge the first half of the requests as if the capture had ended there."""
     plain, cached = result.sides
     half = Both(plain, cached).half
-    found = result.judgement
+    results = result.judgement
     cut = [Side(_until(side, half), side.counters) for side in (plain, cached)]
-    return judge(cut[0], cut[1], found.adapts, found.goal)
+    return judge(cut[0], cut[1], results.adapts, results.goal)
 
 
 def _until(side: Side, group: int) -> Any:
@@ -273,9 +273,9 @@ def _until(side: Side, group: int) -> Any:
 
 def latest_warm(results: Iterable[Result]) -> int:
     """Return the request from which all machines are warm, as far as the runs show it."""
-    found = [each.judgement.pairs["warm"].first for each in results
+    result = [each.judgement.pairs["warm"].first for each in results
              if "warm" in each.judgement.pairs]  # fmt: skip
-    return max(found, default=0)
+    return max(result, default=0)
 
 
 def from_request(result: Result, first: int) -> Pair:

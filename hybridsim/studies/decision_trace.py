@@ -93,7 +93,7 @@ class Witness:
 
     def decided(self, number: int, page: int, write: int, rest: int | None, wanted: bool) -> None:
         """Note a decision, just after it was taken; `page` is an id."""
-        cache, found = self._cache, self.decisions[number]
+        cache, result = self._cache, self.decisions[number]
         policy, reuse = cache.admission, cache.admission.reuse
         worth, group = reuse.worth, int(policy.stamp[page]) & CLASS_MAX
         border = int(reuse.state[BORDER])
@@ -105,11 +105,11 @@ class Witness:
         price = float(worth.price())
         is_known = known >= DOUBT and reuse.heard[group] > 0
         promise = None if victim == NONE else float(policy.promise(policy.stamp[victim]))
-        found.append(
+        result.append(
             Decision(
                 self._now,
                 bool(write),
-                len(found) + 1,
+                len(result) + 1,
                 rest,
                 HIT if cache.present[page] else _reason(wanted, value, sure, price, is_known),
                 touched / max(known, 1),
@@ -125,11 +125,11 @@ class Witness:
 
     def _passed_by(self, number: int, is_write: bool) -> None:
         """Note that the policy was not asked: the access continues a long run."""
-        found = self.decisions[number]
+        result = self.decisions[number]
         price = float(self._cache.admission.reuse.worth.price())
-        found.append(
+        result.append(
             Decision(
-                self._now, is_write, len(found) + 1, None, SCAN, 0.0, 0, 0.0, 0.0, price, 0.0,
+                self._now, is_write, len(result) + 1, None, SCAN, 0.0, 0, 0.0, 0.0, price, 0.0,
                 None, None,
             )
         )  # fmt: skip

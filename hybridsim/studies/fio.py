@@ -34,14 +34,14 @@ TOO_DEEP = 1 << 20
 RETRY_NS = 10_000_000  # after which a busy cache is looked at again
 SEEDINGS = {"3.33": Seeding.V3_33, "newer": Seeding.CHAINED}
 READS = {"hits": Path.HIT, "misses": Path.MISS, "bypasses": Path.BYPASS}
-Tell = Callable[[int, int], None]  # requests done, simulated ns
+Progress = Callable[[int, int], None]  # requests done, simulated ns
 
 
 def fio(
     written: Written,
     scenario: Scenario,
     runs: int = 1,
-    tell: Tell = lambda done, now_ns: None,
+    progress: Progress = lambda done, now_ns: None,
     interpreted: bool = False,
     cached: bool = True,
     seeding: str = "3.33",
@@ -50,7 +50,7 @@ def fio(
     """Run what was written on the machine of a scenario, with its cache as it then is.
 
     With `runs` all jobs are run that many times, one after the other, and the cache stays warm.
-    `tell` is called with the progress, first at the start; `interpreted` runs the loop as plain
+    `progress` is called with the progress, first at the start; `interpreted` runs the loop as plain
     Python, for small jobs.  If not `cached` it is the machine without its cache.  Offsets are
     those of fio 3.33, or with `seeding="newer"` of releases since.  With `real` the run repeats
     what a real run did: a cache that was stopped and started there is restarted warm, if its kind
@@ -79,9 +79,9 @@ def fio(
     watch = Watch(pages > 0, real.lead_ns)
     feeds = Feeds(laid)
     reload_ns = min(real.reload_ns, NEVER - real.lead_ns) + real.lead_ns
-    end_ns = _run(run, feeds, results, watch, tell, reload_ns) - real.lead_ns
-    for of_job, made in zip(results.of_jobs, feeds.made):
-        of_job.made = made
+    end_ns = _run(run, feeds, results, watch, progress, reload_ns) - real.lead_ns
+    for of_job, made in zip(results.of_jobs, feeds.generated):
+        of_job.generated = made
     backing = scenario.backing
     words = f"{backing.members} x {backing.drive.name}, {backing.kind}; cache: "
     cache_bytes = pages * scenario.cache.page_bytes
@@ -124,10 +124,12 @@ class Watch:
         return self._samples.columns()
 
 
-def _run(run: Run, feeds: Feeds, results: Results, watch: Watch, tell: Tell, reload_ns: int) -> int:
+def _run(
+    run: Run, feeds: Feeds, results: Results, watch: Watch, progress: Progress, reload_ns: int
+) -> int:
     """Run to the end; return when the last request was complete."""
     done, end_ns = 0, run.now_ns
-    tell(done, end_ns)
+    progress(done, end_ns)
     watch.sample(run.now_ns, run)
     run.feed(feeds.batch())
     while True:
@@ -140,7 +142,7 @@ def _run(run: Run, feeds: Feeds, results: Results, watch: Watch, tell: Tell, rel
             watch.add(facts)
             done += int(facts.used[0])
             end_ns = int(facts.done_ns[-1])
-            tell(done, end_ns)
+            progress(done, end_ns)
         if status == loops.REACHED and until_ns == reload_ns:
             reload_ns = NEVER if _reload(run) else until_ns + RETRY_NS
         elif status == loops.REACHED:
@@ -177,29 +179,31 @@ def _given(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.int64
         if job.depth > TOO_DEEP:
             raise UsageError(f"job {job.name}: iodepth={job.depth} is more than {TOO_DEEP}")
         run_ns = job.run_ns + job.ramp_ns if job.run_ns else 0
-        row = (job.depth, job.low, job.reap_least, job.reap_most, job.group, job.delay_ns, run_ns)
+        row = (job.depth, job.low, job.reap_min, job.reap_max, job.group, job.delay_ns, run_ns)
         goal = job.goal
         searched = (goal.target_ns, goal.window_ns, goal.share, int(goal.keeps_on))
-        rows.append((*row, job.ramp_ns, *goal.most_ns, *searched))
+        rows.append((*row, job.ramp_ns, *goal.limit_ns, *searched))
     return np.array(rows, np.int64)
 
 
 def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
     """Return the ignored options, and differences from a real machine."""
     notes = []
-    ignored = sorted({name for job in jobs for name in job.said if name in MEANINGLESS})
+    ignored = sorted({name for job in jobs for name in job.specified if name in MEANINGLESS})
     if ignored:
         notes.append(f"without meaning here, passed over: {', '.join(ignored)}")
     if not all(job.is_direct for job in jobs):
         notes.append("direct=0: there is no page cache of the host; each request is direct")
-    waiting = [job for job in jobs if "iodepth" in job.said and job.depth == 1]
-    slow = {job.said.get("ioengine", "psync") for job in waiting if job.said["iodepth"] != "1"}
+    waiting = [job for job in jobs if "iodepth" in job.specified and job.depth == 1]
+    slow = {
+        job.specified.get("ioengine", "psync") for job in waiting if job.specified["iodepth"] != "1"
+    }
     if slow & set(SYNC_ENGINES):
         notes.append(
             f"ioengine={min(slow)} waits for each request, so iodepth is 1, as in fio; "
             "ioengine=libaio keeps more under way"
         )
-    if any({"read_iolog", "write_iolog"} <= job.said.keys() for job in jobs):
+    if any({"read_iolog", "write_iolog"} <= job.specified.keys() for job in jobs):
         notes.append("write_iolog is ignored where read_iolog is set, as in fio")
     unsized = sorted({job.files[0] for job in jobs if job.lacks_size})
     if unsized:

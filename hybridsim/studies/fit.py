@@ -43,11 +43,11 @@ def fit(
     trace, by_arrival = _open(path, format, device)
     progress("reading the capture", 0, 1)
     observed, seen = observe(trace.from_first(), by_arrival)
-    found = capture.fit(trace.name, observed, seen, progress)
+    result = capture.fit(trace.name, observed, seen, progress)
     if not check:
-        return found
+        return result
     progress("simulating the capture", 0, 1)
-    return replace(found, fidelity=fidelity(observed, found.scenario()))
+    return replace(result, fidelity=fidelity(observed, result.scenario()))
 
 
 def _open(

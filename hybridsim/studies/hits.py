@@ -15,7 +15,7 @@ import numpy as np
 from hybridsim import jit
 from hybridsim.caches.policies import (
     ADMISSION_METHODS,
-    KNOWS_THE_FUTURE,
+    OFFLINE,
     REPLACEMENT_METHODS,
     pair,
 )
@@ -151,7 +151,7 @@ def hits(
     sizes = cache_pages(trace, several(cache_size), page_bytes)
     wanted = list(product(several(admission), several(replacement), sizes))
     cutoff = size_bytes(sequential_cutoff)
-    if budget and (known := KNOWS_THE_FUTURE.keys() & set(several(replacement))):
+    if budget and (known := OFFLINE.keys() & set(several(replacement))):
         raise UsageError(f"{', '.join(known)} is a bound of all policies, and held to no budget")
     caches = [
         Cache(*each, page_bytes, cutoff, parameters | {"write_budget": budget}) for each in wanted
@@ -207,7 +207,7 @@ def cache_pages(
         ids = Ids()
         for part in accesses(trace, page_bytes):
             ids.of(part.numbers)
-        distinct = ids.given
+        distinct = ids.count
     return [_pages(size, distinct, page_bytes) for size in sizes]
 
 
@@ -254,7 +254,7 @@ class Cache:
         """Make an empty cache of `pages`."""
         self.admission, admits = admission_policy(admission)
         self.replacement, replaces = replacement_policy(replacement)
-        self.knows_the_future = self.replacement in KNOWS_THE_FUTURE
+        self.is_offline = self.replacement in OFFLINE
         ids = Ids().capacity
         given = (parameters or {}) | {"page_bytes": page_bytes}
         policies = pair(admits, replaces, ids, pages, given)
@@ -284,9 +284,9 @@ class Cache:
         """Return for each page whether it is cached: 1 or 0."""
         present = self._state.present
         known = ids < len(present)
-        found = np.zeros(len(ids), np.uint8)
-        found[known] = present[ids[known]]
-        return found
+        result = np.zeros(len(ids), np.uint8)
+        result[known] = present[ids[known]]
+        return result
 
     def served(self) -> tuple[int, int]:
         """Return how many page accesses there were, and how many of them were hits."""
@@ -331,8 +331,8 @@ class Feed:
         """Start with empty caches; counting starts after the skipped requests."""
         self._skip, self._is_counting = skip, not skip
         self._counted_from = 0  # of the parts kept
-        self._at_once = [cache for cache in caches if not cache.knows_the_future]
-        self._later = [cache for cache in caches if cache.knows_the_future]
+        self._at_once = [cache for cache in caches if not cache.is_offline]
+        self._later = [cache for cache in caches if cache.is_offline]
         self._kept: list[tuple[Int32s, Part]] = []
         self._ids = Ids()
         self._threads = ThreadPoolExecutor(os.cpu_count())
@@ -355,34 +355,36 @@ class Feed:
     def _take(self, part: Part) -> None:
         if not requests_in(part):
             return
-        found = self._ids.of(part.numbers)
+        result = self._ids.of(part.numbers)
         capacity, first = self._ids.capacity, self._first
-        self._each(self._at_once, lambda cache: cache.take(found, part, first, capacity))
-        self._first += len(found)
-        if isinstance(part, Accesses) and len(found):
+        self._each(self._at_once, lambda cache: cache.take(result, part, first, capacity))
+        self._first += len(result)
+        if isinstance(part, Accesses) and len(result):
             self._began_ns = min(self._began_ns, int(part.arrival_ns[0]))
             self.has_times |= int(part.arrival_ns[-1]) > self._began_ns
         if self._later:
-            self._kept.append((found, part))
+            self._kept.append((result, part))
 
     def finish(self) -> int:
         """Run the policies that need the future accesses; return the number of distinct pages."""
         if not self._is_counting:
             raise UsageError("skip: the trace has no more requests; leave out fewer, or '20%'")
         if self._kept:
-            whole = np.concatenate([found for found, _ in self._kept])
-            future = next_uses(whole, self._ids.given, NEVER)
+            whole = np.concatenate([result for result, _ in self._kept])
+            future = next_uses(whole, self._ids.count, NEVER)
             self._each(self._later, lambda cache: self._foresee(cache, future))
         self._threads.shutdown()
-        return self._ids.given
+        return self._ids.count
 
     def _foresee(self, cache: Cache, future: Ints) -> None:
         first = 0
-        for number, (found, part) in enumerate(self._kept):
+        for number, (result, part) in enumerate(self._kept):
             if number == self._counted_from:
                 cache.forget()
-            cache.take_foreseen(found, part, future[first : first + len(found)], self._ids.capacity)
-            first += len(found)
+            cache.take_foreseen(
+                result, part, future[first : first + len(result)], self._ids.capacity
+            )
+            first += len(result)
 
     def _each(self, caches: list[Cache], step: Callable[[Cache], None]) -> None:
         if len(caches) == 1:

@@ -194,7 +194,7 @@ def _distinct(parts: Iterator[Part], sample: Sample) -> int:
     ids = Ids()
     for part in parts:
         ids.of(sample.of(part.numbers)[0])
-    return round(ids.given / sample.rate)
+    return round(ids.count / sample.rate)
 
 
 def _none(accesses_seen: int) -> None:
@@ -208,20 +208,20 @@ def _exact_lru(parts: Iterator[Part], sizes: Ints | None, page_bytes: int, sampl
     count = fitting(count_depths, stack)
     seen = 0
     for part in parts:
-        found = ids.of(part.numbers)
+        result = ids.of(part.numbers)
         if len(hits) <= ids.capacity:
             stack = stack.grown(ids.capacity)
             hits = np.concatenate([hits, np.zeros(ids.capacity + 1 - len(hits), np.int64)])
-        count(stack, found, hits)
-        seen += len(found)
+        count(stack, result, hits)
+        seen += len(result)
     _none(seen)
     if sizes is None:
-        sizes = np.arange(1, ids.given + 1)
+        sizes = np.arange(1, ids.count + 1)
     hits[0] = 0  # first uses
     within = np.cumsum(hits)[np.minimum(sizes, len(hits) - 1)]
     ratio = 1 - within / seen
     error = np.zeros(len(sizes))
-    return Curve("lru", "always", page_bytes, sizes, ratio, error, seen, seen, ids.given, 1.0)
+    return Curve("lru", "always", page_bytes, sizes, ratio, error, seen, seen, ids.count, 1.0)
 
 
 class Thinned:
@@ -247,19 +247,19 @@ class Thinned:
             part = slice(start, start + step)
             below = hashes[part] < self.sample.threshold  # which may have sunk meanwhile
             self._use(chosen[part][below], hashes[part][below])
-            if self.sample.pages and self.ids.given > self.sample.pages:
+            if self.sample.pages and self.ids.count > self.sample.pages:
                 self._thin()
 
     def _use(self, numbers: Ints, hashes: Ints) -> None:
-        found = self._enter(numbers, hashes)
+        result = self._enter(numbers, hashes)
         rate = self.sample.rate
         group = hashes % GROUPS
         weigh = fitting(weigh_depths, self._stack)
-        weigh(self._stack, found, group, 1 / rate, 1 / rate, PER_OCTAVE, self.hits)
-        self.sampled += len(found)
+        weigh(self._stack, result, group, 1 / rate, 1 / rate, PER_OCTAVE, self.hits)
+        self.sampled += len(result)
 
     def _enter(self, numbers: Ints, hashes: Ints) -> Int32s:
-        found = self.ids.of(numbers)
+        result = self.ids.of(numbers)
         if len(self._stack.last) < self.ids.capacity:
             self._stack = self._stack.grown(self.ids.capacity)
         if len(self._hash) < self.ids.capacity:
@@ -267,13 +267,13 @@ class Thinned:
                 [self._hash, np.zeros(self.ids.capacity - len(self._hash), np.int64)]
             )
             self._numbers = np.resize(getattr(self, "_numbers", self._hash), self.ids.capacity)
-        self._hash[found] = hashes
-        self._numbers[found] = numbers
-        return found
+        self._hash[result] = hashes
+        self._numbers[result] = numbers
+        return result
 
     def _thin(self) -> None:
         """Lower the threshold so that an eighth fewer pages than allowed are left."""
-        given = self.ids.given
+        given = self.ids.count
         keep = self.sample.pages * 7 // 8
         self.sample.threshold = int(np.partition(self._hash[:given], keep)[keep])
         order = np.empty(given, np.int32)
@@ -281,8 +281,8 @@ class Thinned:
         kept = fitting(in_order_of_use, self._stack)(self._stack, is_kept, order)
         numbers, hashes = self._numbers[order[:kept]], self._hash[order[:kept]]
         self._begin()
-        found = self._enter(numbers, hashes)
-        fitting(count_depths, self._stack)(self._stack, found, np.zeros(1, np.int64))
+        result = self._enter(numbers, hashes)
+        fitting(count_depths, self._stack)(self._stack, result, np.zeros(1, np.int64))
 
 
 def _sampled_lru(
@@ -292,7 +292,7 @@ def _sampled_lru(
     for part in parts:
         thinned.take(part.numbers)
     _none(thinned.sampled)
-    distinct = round(thinned.ids.given / sample.rate)
+    distinct = round(thinned.ids.count / sample.rate)
     sizes = spread_sizes(distinct) if sizes is None else sizes
     bins = (np.log2(np.maximum(sizes, 1)) * PER_OCTAVE).astype(np.int64) + 1
     accesses_of = thinned.hits.sum(axis=1)

@@ -7,11 +7,11 @@ from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.caches.policies import ADMISSION, KNOWS_THE_FUTURE, REPLACEMENT
+from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import hint
 
-REPLACEMENTS: Mapping[str, Any] = ChainMap(REPLACEMENT, KNOWS_THE_FUTURE)  # type: ignore[arg-type]
+REPLACEMENTS: Mapping[str, Any] = ChainMap(REPLACEMENT, OFFLINE)  # type: ignore[arg-type]
 PARAMETERS = (  # of policies of the registry
     "touches", "probability_per_million", "seed", "request_max_bytes", "write_price_per_thousand",
 )  # fmt: skip

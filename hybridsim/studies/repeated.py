@@ -31,7 +31,7 @@ def repeated(
     """
     if not 1 <= seeds <= SEEDS_MAX:
         raise UsageError(f"--seeds: from 1 to {SEEDS_MAX:,}")
-    drawn = chance.drawn(scenario, trace.is_made)
+    drawn = chance.drawn(scenario, trace.is_generated)
     chosen = range(scenario.seed, scenario.seed + (seeds if drawn else 1))
     results = []
     for seed in chosen:
@@ -41,11 +41,11 @@ def repeated(
     first = results[0]
     if not drawn:
         return _telling(first, chance.NONE, {"n": 1, "drawn": []})
-    found = _estimates(results)
-    known = {name: each and each.to_dict() for name, each in found.items()}
+    result = _estimates(results)
+    known = {name: each and each.to_dict() for name, each in result.items()}
     about = {"n": seeds, "drawn": drawn, "answers": _answers(results), "level": LEVEL, **known}
     required = [_worst(checked) for checked in zip(*(each.required for each in results))]
-    return _telling(dataclasses.replace(first, required=required), _words(results, found), about)
+    return _telling(dataclasses.replace(first, required=required), _words(results, result), about)
 
 
 def _estimates(results: Sequence[Result]) -> dict[str, Estimate | None]:
@@ -59,9 +59,9 @@ def _answers(results: Sequence[Result]) -> dict[str, int]:
     return {answer: answers.count(answer) for answer in dict.fromkeys(answers)}
 
 
-def _words(results: Sequence[Result], found: dict[str, Estimate | None]) -> str:
+def _words(results: Sequence[Result], result: dict[str, Estimate | None]) -> str:
     parts = [
-        f"{name} {one.worded(parse_measure(name).worded)}" for name, one in found.items() if one
+        f"{name} {one.worded(parse_measure(name).worded)}" for name, one in result.items() if one
     ]
     answers = _answers(results)
     agreed = (

@@ -122,17 +122,17 @@ def _found(task: Task) -> tuple[Result, Any]:
     if task.goal == "throughput":
         said = adapting(task, said)
     if said != "auto":
-        found = _replay(task, said)
-        assert found is not None
-        return found
+        result = _replay(task, said)
+        assert result is not None
+        return result
     knows_waits = summary.incomplete < summary.requests
-    found = _replay(task, "open", may_give_up=knows_waits)
-    if found is not None and not (knows_waits and is_overloaded(found[0])):
-        return found
-    found = _replay(task, "think")
-    assert found is not None
-    found[0].warnings.append(Warning("arrivals", *TOO_MUCH))
-    return found
+    result = _replay(task, "open", may_give_up=knows_waits)
+    if result is not None and not (knows_waits and is_overloaded(result[0])):
+        return result
+    result = _replay(task, "think")
+    assert result is not None
+    result[0].warnings.append(Warning("arrivals", *TOO_MUCH))
+    return result
 
 
 def adapting(task: Task, said: str) -> str:
@@ -190,7 +190,7 @@ def pumped(
     done = 0
     with ThreadPoolExecutor(len(pumps)) as threads:
         # What was made has no latencies of its own.
-        watch = recorded.add if not trace.is_made else (lambda chunk: None)
+        watch = recorded.add if not trace.is_generated else (lambda chunk: None)
         for batch in batches(trace, scenario.replay.speed, mode == "think", watch):
             all_of_them = [
                 threads.submit(pump.take, batch._replace(state=batch.state.copy()))
@@ -226,7 +226,7 @@ def concluded(
     """Bring a machine with a cache and one without to their result."""
     trace, summary, scenario = task[:3]
     pages = scenario.cache.pages(summary.footprint_bytes)
-    found = conclude(
+    result = conclude(
         _about_trace(trace, summary),
         _about_scenario(scenario, mode, pages),
         cached.collector,
@@ -239,8 +239,8 @@ def concluded(
         recorded=recorded.latency,
         goal=task.goal,
     )
-    cost = bill(scenario, found)
-    return dataclasses.replace(found, cost=None if cost is None else cost.to_dict())
+    cost = bill(scenario, result)
+    return dataclasses.replace(result, cost=None if cost is None else cost.to_dict())
 
 
 def read_once(trace: Trace, report: Report | None) -> Summary:
@@ -271,10 +271,10 @@ def is_overloaded(result: Result) -> bool:
     return result.phases["warm"].saturated and result.phases["none"].saturated
 
 
-def _warning(found: TraceWarning) -> Warning:
-    number = f" (x {found.count:,})" if found.count > 1 else ""
-    place = f" [{found.place}]" if found.place else ""
-    return Warning(found.code, f"{found.text}{number}{place}", found.fix)
+def _warning(trace_warning: TraceWarning) -> Warning:
+    number = f" (x {trace_warning.count:,})" if trace_warning.count > 1 else ""
+    place = f" [{trace_warning.place}]" if trace_warning.place else ""
+    return Warning(trace_warning.code, f"{trace_warning.text}{number}{place}", trace_warning.fix)
 
 
 def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:

@@ -64,12 +64,12 @@ class Several:
         if self.mode:
             return self._results(scenarios, self.mode) or []
         has_waits = self.summary.incomplete < self.summary.requests
-        found = self._results(scenarios, "open", may_give_up=has_waits)
+        result = self._results(scenarios, "open", may_give_up=has_waits)
         self.mode = "open"
-        if found is None or (has_waits and all(map(is_overloaded, found))):
+        if result is None or (has_waits and all(map(is_overloaded, result))):
             self.mode, self._plain = "think", None
-            found = self._results(scenarios, "think")
-        return found or []
+            result = self._results(scenarios, "think")
+        return result or []
 
     def outcomes(self, sites: Sequence[tuple[Scenario, bool]], mode: str) -> list[Outcome]:
         """Replay scenarios of any kind, each with its cache or (False) without."""
@@ -81,15 +81,15 @@ class Several:
     def _results(
         self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool = False
     ) -> list[Result] | None:
-        found: list[Result] = []
+        result: list[Result] = []
         for start in range(0, len(scenarios), AT_ONCE):
             # Once a machine keeps up, the others are compared in its mode.
-            gives_up = may_give_up and all(map(is_overloaded, found))
+            gives_up = may_give_up and all(map(is_overloaded, result))
             some = self._pass(scenarios[start : start + AT_ONCE], mode, gives_up)
             if some is None:
                 return None
-            found += some
-        return found
+            result += some
+        return result
 
     def _pass(
         self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool

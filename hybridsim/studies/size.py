@@ -41,7 +41,7 @@ PAGE_BYTES = 64 * 1024  # of the curve where several kinds are tried
 AT_ONCE = 3  # sizes that are replayed in one pass between two known ones
 FALLEN = (0.5, 0.8, 0.95)  # of the curve's whole fall: where the first sizes lie
 POINTS = 200  # of the curve in JSON
-Say = Callable[[str], None]
+Status = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -175,17 +175,17 @@ def size(
     scenario: Scenario | None = None,
     require: Sequence[str] = (),
     report: Report | None = None,
-    say: Say = lambda text: None,
+    status: Status = lambda text: None,
 ) -> Sizing:
     """Find the smallest cache with which the machine of a scenario meets all of `require`.
 
-    `say` hears what is done, `report` how far each pass over the trace is.  Raises UsageError for a
-    wrong requirement or a scenario that says no cache, and what `replay` raises.
+    `status` gets the name of each step, `report` how far each pass over the trace is.  Raises
+    UsageError for a wrong requirement or a scenario without a cache, and what `replay` raises.
     """
     scenario = scenario or Scenario.default()
     wanted = parse_all(require)
     if not wanted:
-        raise UsageError("say what must be reached: --require 'p99.warm<8ms'")
+        raise UsageError("specify what must be reached: --require 'p99.warm<8ms'")
     if scenario.origin.option(SIZE) is not None:
         raise UsageError("size searches the size of the cache: leave cache.size out")
     every, notes = candidates(scenario)
@@ -193,9 +193,9 @@ def size(
     several = Several(trace, able[0].scenario, report)
     check_answerable(wanted, several.summary.reads, several.summary.writes)
     page_bytes = able[0].scenario.cache.page_bytes if len(able) == 1 else PAGE_BYTES
-    say(f"the miss-ratio curve of pages of {human_size(page_bytes)}")
+    status(f"the miss-ratio curve of pages of {human_size(page_bytes)}")
     curve = miss_ratio_curve(trace, "lru", None, page_bytes)
-    runs = Runs(several, wanted, curve, say)
+    runs = Runs(several, wanted, curve, status)
     runs.begin(able, notes)
     if not all(each.met for each in runs.alone):
         for each in runs.best():
@@ -220,14 +220,14 @@ class Runs:
     """The replays of a search over kinds, modes and sizes; all are judged on the same requests."""
 
     def __init__(
-        self, several: Several, require: list[Requirement], curve: Curve, say: Say
+        self, several: Several, require: list[Requirement], curve: Curve, status: Status
     ) -> None:
         """Begin with no replay."""
         self.results: list[Result] = []
         self.alone: list[Checked] = []  # the disks without a cache
         self._ran: list[tuple[Candidate, int]] = []
         self._grids: dict[str, tuple[list[int], str]] = {}
-        self._several, self._require, self._curve, self._say = several, require, curve, say
+        self._several, self._require, self._curve, self._status = several, require, curve, status
 
     def begin(self, able: Sequence[Candidate], notes: list[str]) -> None:
         """Replay each candidate at the largest size, and at those where LRU's curve falls."""
@@ -248,7 +248,7 @@ class Runs:
 
     def _replay(self, machines: Sequence[tuple[Candidate, int]]) -> None:
         words = ", ".join(f"{each.name} of {human_size(size)}" for each, size in machines)
-        self._say(f"replays of {words}")
+        self._status(f"replays of {words}")
         self.results += self._several.results([each.sized(size) for each, size in machines])
         self._ran += machines
         plain = self.results[0]
@@ -267,11 +267,11 @@ class Runs:
     def tried(self) -> list[Tried]:
         """Return what was found, by size; all from the same request on."""
         first = self._first
-        found = [
+        results = [
             Tried.of(candidate, size, result, self._require, first)
             for (candidate, size), result in zip(self._ran, self.results)
         ]
-        return sorted(found, key=lambda one: (one.size_bytes, one.name))
+        return sorted(results, key=lambda one: (one.size_bytes, one.name))
 
     def best(self) -> list[Candidate]:
         """Return the candidates whose sizes are searched: those that meet with the smallest SSD.
@@ -289,7 +289,7 @@ class Runs:
         search = Search(self._grids[candidate.name][0], ())
         while True:
             for each in self._of(candidate):
-                search.told(each.size_bytes, each.meets)
+                search.record(each.size_bytes, each.meets)
             sizes = search.next()
             if not sizes:
                 return
@@ -303,13 +303,13 @@ class Runs:
         tried = self.tried()
         met = [each for each in tried if each.meets]
         # Of two of a size, the one whose SSD has no only copy of writes.
-        found = min(met, key=lambda one: (one.size_bytes, "back" in one.mode), default=None)
-        why = self._grids[(found or tried[-1]).name][1]
-        if found is None:
+        result = min(met, key=lambda one: (one.size_bytes, "back" in one.mode), default=None)
+        why = self._grids[(result or tried[-1]).name][1]
+        if result is None:
             return None, None, why
         smaller = [each for each in tried
-                   if each.name == found.name and each.size_bytes < found.size_bytes]  # fmt: skip
-        return found, smaller[-1] if smaller else None, why
+                   if each.name == result.name and each.size_bytes < result.size_bytes]  # fmt: skip
+        return result, smaller[-1] if smaller else None, why
 
     def candidate(self, one: Tried | None) -> Candidate | None:
         """Return the candidate of a replay."""
@@ -341,7 +341,7 @@ class Search:
         self._met: dict[int, bool] = {}  # by index
         self._looked_between = False
 
-    def told(self, size_bytes: int, meets: bool) -> None:
+    def record(self, size_bytes: int, meets: bool) -> None:
         """Hear what was found at a size."""
         self._met[self._grid.index(size_bytes)] = meets
 
@@ -387,13 +387,13 @@ class Search:
 
 def sizes_of(curve: Curve, times: int = 1) -> list[int]:
     """Return sizes up to all that the trace touches, or some times that: four to a doubling."""
-    pages, step, found = 1, 1, [1]
-    while found[-1] < times * curve.distinct:
+    pages, step, result = 1, 1, [1]
+    while result[-1] < times * curve.distinct:
         if pages == 8 * step:
             step *= 2
         pages += step
-        found.append(pages)
-    return [each * curve.page_bytes for each in found]
+        result.append(pages)
+    return [each * curve.page_bytes for each in result]
 
 
 def possible(scenario: Scenario, grid: Sequence[int]) -> tuple[list[int], str]:

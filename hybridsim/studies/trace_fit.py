@@ -142,13 +142,13 @@ def likeness(capture: Requests, stand_in: Requests) -> Likeness:
 
 
 def _curves(page: str, capture: Rows, stand_in: Rows) -> Curves:
-    known, found = (miss_ratio_curve(each, page=page) for each in (capture, stand_in))
+    known, result = (miss_ratio_curve(each, page=page) for each in (capture, stand_in))
     apart = np.abs(
-        [known.at(size) - found.at(size) for size in spread_sizes(known.distinct, SIZES)]
+        [known.at(size) - result.at(size) for size in spread_sizes(known.distinct, SIZES)]
     )
     sizes = [max(int(known.distinct * share), 1) for share in SHARES]
     mean, largest = float(apart.mean()), float(apart.max())
-    return Curves(page, _at(known, sizes), _at(found, sizes), mean, largest)
+    return Curves(page, _at(known, sizes), _at(result, sizes), mean, largest)
 
 
 def _at(curve: Curve, sizes: list[int]) -> list[float]:
@@ -158,11 +158,11 @@ def _at(curve: Curve, sizes: list[int]) -> list[float]:
 def hits_over_time(trace: Rows, size: int) -> Floats:
     """Return the hit ratios of an LRU cache of `pages` pages, in BINS parts of the accesses."""
     ids = Ids()
-    found = np.concatenate([ids.of(part.numbers) for part in accesses(trace, WARM_PAGE_BYTES)])
+    result = np.concatenate([ids.of(part.numbers) for part in accesses(trace, WARM_PAGE_BYTES)])
     stack, depths = Stack.new(ids.capacity), np.zeros(ids.capacity + 1, np.int64)
     count = fitting(count_depths, stack)
     ratios = []
-    for part in np.array_split(found, BINS):
+    for part in np.array_split(result, BINS):
         depths[:] = 0
         count(stack, part, depths)
         ratios.append(depths[1 : size + 1].sum() / max(len(part), 1))

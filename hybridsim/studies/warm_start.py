@@ -93,8 +93,8 @@ def _saved(source: SavedCache, said: Cache, pages: int, ssd_kept: bool) -> Begin
         memory = None
         warnings.append(Warning("warm-start", OTHER_POLICY.format(source.name), SAME_POLICY))
     if not ssd_kept:
-        found = _preloaded(best, source.name, len(source.pages), said.page_bytes, warnings)
-        return found._replace(warm=found.warm._replace(memory=memory))
+        result = _preloaded(best, source.name, len(source.pages), said.page_bytes, warnings)
+        return result._replace(warm=result.warm._replace(memory=memory))
     if source.granule_bytes != said.granule_bytes:
         raise UsageError(
             f"--ssd-kept: {source.name} has parts of pages of {human_size(source.granule_bytes)},"

@@ -55,9 +55,9 @@ def _survey(trace: Chunked, page_bytes: int) -> tuple[int, int]:
     """Return how many page accesses there are, and the page of most of them."""
     ids, total, counts = Ids(), 0, np.zeros(0, np.int64)
     for part in accesses(trace, page_bytes):
-        found = np.bincount(ids.of(part.numbers), minlength=len(counts))
-        found[: len(counts)] += counts
-        counts = found
+        result = np.bincount(ids.of(part.numbers), minlength=len(counts))
+        result[: len(counts)] += counts
+        counts = result
         total += len(part.numbers)
     if not total:
         raise TraceError("no reads or writes in the trace")

@@ -27,7 +27,7 @@ from hybridsim.traces.summary import Summary, Tally, summarize
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 
 CHUNK_ROWS = 65_536
-MADE = "workload"  # the format of generated requests
+WORKLOAD = "workload"  # the format of generated requests
 GENERATED = "gen:"  # prefix of a workload specified in place of a file
 PathLike = str | os.PathLike[str]
 Watch = Callable[[Iterator[Requests]], Iterator[Requests]]
@@ -88,9 +88,9 @@ class Trace:
         return again
 
     @property
-    def is_made(self) -> bool:
+    def is_generated(self) -> bool:
         """Whether the requests are generated from a workload, not captured."""
-        return self.format == MADE
+        return self.format == WORKLOAD
 
     @property
     def devices(self) -> list[Device]:
@@ -121,7 +121,7 @@ class Trace:
 
         A generated workload begins before its first request and keeps its times.
         """
-        first_ns = 0 if self.is_made else None
+        first_ns = 0 if self.is_generated else None
         for part in self.chunks():
             if first_ns is None:
                 first_ns = int(part.arrival_ns[0])
@@ -163,7 +163,7 @@ class Trace:
 
     def summary(self, watch: Watch = iter) -> Summary:
         """Read the trace once and return its summary; `watch` wraps the iterator of chunks."""
-        tally = summarize(watch(self.chunks()), 0 if self.is_made else None)
+        tally = summarize(watch(self.chunks()), 0 if self.is_generated else None)
         return Summary(
             requests=tally.requests,
             reads=tally.count[Op.READ],

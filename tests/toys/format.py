@@ -35,12 +35,12 @@ class Reader:
         """Read the file and yield its requests."""
         malformed, rows, last_ns = Malformed(self._source), [], 0
         for number, line in lines(self._source, findings):
-            found = LINE.fullmatch(line)
-            if found is None or int(found[1]) < last_ns:
+            result = LINE.fullmatch(line)
+            if result is None or int(result[1]) < last_ns:
                 malformed.add(number, line)
                 continue
-            op = Op.READ if found[2] == b"R" else Op.WRITE
-            rows.append((int(found[1]), int(op), int(found[3]), int(found[4])))
+            op = Op.READ if result[2] == b"R" else Op.WRITE
+            rows.append((int(result[1]), int(op), int(result[3]), int(result[4])))
             last_ns = rows[-1][0]
         if not rows:
             raise malformed.refuse("slashes")

@@ -265,11 +265,11 @@ class HandedOver:
         Raises UnsafeError if another process wrote to them since the device was marked.
         """
         claim, read = held(part, system), _shared(self.device, system)
-        found = _ends(claim.read, part.size_bytes, MIB)
+        result = _ends(claim.read, part.size_bytes, MIB)
 
         def with_zeros(offset: int, length: int) -> bytes:
             data = bytearray(read(offset, length))
-            for at, old in found.items():
+            for at, old in result.items():
                 first = max(start_bytes + at - offset, 0)
                 last = min(start_bytes + at + len(old) - offset, length)
                 if first < last:
@@ -278,7 +278,7 @@ class HandedOver:
 
         content = signatures.content(with_zeros, self.device.size_bytes)
         self.verify(system)  # what was read above is what was accepted
-        for start, old in found.items():
+        for start, old in result.items():
             for at in range(0, len(old), ZEROED_BYTES):
                 expected = old[at : at + ZEROED_BYTES]
                 if claim.read(start + at, len(expected)) != expected:

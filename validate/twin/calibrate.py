@@ -188,7 +188,7 @@ class _Measured:
         jobs = jobs_of(written(bare.job))
         depth = sum(job.depth for job in jobs)
         iops = sum(part["iops"] for part in parts)
-        return cls(bare.job, depth, iops, str(jobs[0].said.get("rw", "read")))
+        return cls(bare.job, depth, iops, str(jobs[0].specified.get("rw", "read")))
 
     @property
     def calibrates(self) -> bool:

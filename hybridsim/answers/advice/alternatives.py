@@ -74,16 +74,16 @@ def alternatives(
 
     One that a traced volume of `volume_bytes` does not fit on is left out.
     """
-    found = []
+    result = []
     for name in names:
         try:
             one = _built(name, scenario, data_bytes, cache_bytes, price)
             if one is not None:
                 one.scenario.backing.member_bytes(volume_bytes)
-                found.append(one)
+                result.append(one)
         except ScenarioError:
             continue  # such as outer cylinders of an SSD
-    return found
+    return result
 
 
 def _built(
@@ -103,7 +103,7 @@ def _built(
         drive = scenario.cache.drive
         if is_solid or not drive.like:
             return None
-        least = levels.KINDS[own.kind].least_members
+        least = levels.KINDS[own.kind].min_members
         number = _members(scenario, drive.capacity_bytes, data_bytes, least)
         site = _of_members(scenario, number).with_options(backing_drive=drive.like, stroke="full")
     elif name == "hybrid":

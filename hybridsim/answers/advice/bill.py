@@ -50,17 +50,17 @@ def bill(scenario: Scenario, result: Result) -> Bill | None:
     backing, cache, cache_bytes = scenario.backing, scenario.cache, result.scenario["cache_bytes"]
     if not cache_bytes or (scenario.price is None and backing.drive.kind == "volume"):
         return None
-    found = pricing(scenario)
+    results = pricing(scenario)
     what, saved_ns = _saved(result)
     is_priced = cache.drive.kind == "ssd"
     return Bill(
-        found,
+        results,
         scenario.price is not None,
         _named(backing),
-        drives_cost(backing, found.price),
+        drives_cost(backing, results.price),
         _named(cache),
-        drives_cost(cache, found.price),
-        cache_bytes / GB * found.price.ssd_per_gb if is_priced else None,
+        drives_cost(cache, results.price),
+        cache_bytes / GB * results.price.ssd_per_gb if is_priced else None,
         what,
         saved_ns,
     )

@@ -92,12 +92,12 @@ def hot_spot(trace: Chunked, requests: int, reads: int, page_bytes: int) -> HotS
         for each in np.unique(column[wanted]).tolist():
             mine = OneChunk(Requests._make(part[wanted & (column == each)] for part in chunk))
             for part in accesses(mine, page_bytes):
-                found = ids.of(part.numbers)
+                result = ids.of(part.numbers)
                 if counts.shape[1] < ids.capacity:
                     more = ids.capacity - counts.shape[1]
                     counts = np.pad(counts, ((0, 0), (0, more)))
-                counts[each] += np.bincount(found, minlength=ids.capacity).astype(np.int32)
-    return judged(counts[:, : ids.given], page_bytes, "reads" if reads else "requests")
+                counts[each] += np.bincount(result, minlength=ids.capacity).astype(np.int32)
+    return judged(counts[:, : ids.count], page_bytes, "reads" if reads else "requests")
 
 
 def judged(counts: NDArray[np.int32], page_bytes: int, of: str = "reads") -> HotSpot:
@@ -158,13 +158,13 @@ def _mean_of_all(mean_of_touched: float) -> float:
 
 def _kept(counts: NDArray[np.int32], lag: int) -> float:
     """Return the share that the hottest pages of a quarter take `lag` quarters later."""
-    found = []
+    result = []
     for quarter in range(QUARTERS - lag):
         known, later = counts[quarter * HALVES], counts[(quarter + lag) * HALVES + 1]
         if known.any() and later.any():
             hot = _hottest(known)
-            found.append(float(later[hot].sum() / later.sum()))
-    return sum(found) / len(found) if found else 0.0
+            result.append(float(later[hot].sum() / later.sum()))
+    return sum(result) / len(result) if result else 0.0
 
 
 def _hottest(counts: NDArray[np.int32]) -> Ints:

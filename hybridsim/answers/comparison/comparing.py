@@ -38,31 +38,31 @@ COUNTERS = "counters"
 
 def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -> Comparison:
     """Hold a simulated run against a real one; MeasurementError if they have nothing in common."""
-    found = Comparison(real, simulated)
-    match_jobs(found)
+    result = Comparison(real, simulated)
+    match_jobs(result)
     for each, other in ((real, simulated), (simulated, real)):
         add_up(each, other)
         if each.is_instant:
             each.figures = with_completions(each.figures, other.figures)
             each.latencies = with_completions(each.latencies, other.latencies)
-    _until_the_same_time(found)
-    found.rows += _figures(found, tolerances)
-    found.rows += _distributions(found, tolerances)
+    _until_the_same_time(result)
+    result.rows += _figures(result, tolerances)
+    result.rows += _distributions(result, tolerances)
     for name in in_both(real.curves, simulated.curves):
-        found.rows += curve_rows(found, name, tolerances)
-    found.rows += _counters(found, tolerances)
-    found.rows += _hit_ratios(found, tolerances)
-    places = {row.name[:2]: -at for at, row in reversed(list(enumerate(found.rows)))}
-    found.rows.sort(key=lambda row: (row.name.what == CACHE, -places[row.name[:2]]))
-    _note_lengths(found)
-    if not found.judged:
+        result.rows += curve_rows(result, name, tolerances)
+    result.rows += _counters(result, tolerances)
+    result.rows += _hit_ratios(result, tolerances)
+    places = {row.name[:2]: -at for at, row in reversed(list(enumerate(result.rows)))}
+    result.rows.sort(key=lambda row: (row.name.what == CACHE, -places[row.name[:2]]))
+    _note_lengths(result)
+    if not result.judged:
         raise MeasurementError(
             f"nothing to compare: {', '.join(real.sources)} has {_holdings(real)}; "
             f"{', '.join(simulated.sources)} has {_holdings(simulated)}"
-            + "".join(f"; {note}" for note in found.notes)
+            + "".join(f"; {note}" for note in result.notes)
         )
-    _note_differences(found)
-    return found
+    _note_differences(result)
+    return result
 
 
 def _holdings(one: Measurement) -> str:
@@ -71,16 +71,16 @@ def _holdings(one: Measurement) -> str:
     return ", ".join(names[:FEW]) + more
 
 
-def _figures(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
-    for name, real in found.real.figures.items():
-        simulated = found.simulated.figures.get(name)
+def _figures(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+    for name, real in comparison.real.figures.items():
+        simulated = comparison.simulated.figures.get(name)
         if simulated is not None:
             yield row_of(name, real, simulated, tolerances.of(name.measure))
 
 
-def _distributions(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
-    for name, real in found.real.latencies.items():
-        simulated = found.simulated.latencies.get(name)
+def _distributions(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+    for name, real in comparison.real.latencies.items():
+        simulated = comparison.simulated.latencies.get(name)
         if simulated is None or not (real.count and simulated.count):
             continue
         for word, measure in (("KS", distance), ("demerit", demerit)):
@@ -89,14 +89,14 @@ def _distributions(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
             yield Row(row_name, None, None, error, tolerances.of(word))
 
 
-def _counters(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
-    for counter, real in found.real.counters.items():
-        simulated = found.simulated.counters.get(counter)
+def _counters(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+    for counter, real in comparison.real.counters.items():
+        simulated = comparison.simulated.counters.get(counter)
         if simulated is None:
             continue
         times = _times(real, simulated)
         values = [each.at(times) for each in (real, simulated)]
-        whole = np.abs(values[0]).max() if counter in found.real.levels else values[0][-1]
+        whole = np.abs(values[0]).max() if counter in comparison.real.levels else values[0][-1]
         differences = values[1] - values[0]
         worst = float(differences[np.abs(differences).argmax()])
         error = worst / float(whole) if whole else (None if worst else 0.0)
@@ -114,15 +114,19 @@ def _times(real: Samples, simulated: Samples) -> Ints:
     return np.append(np.arange(STEP_NS, until, STEP_NS), until)
 
 
-def _hit_ratios(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
+def _hit_ratios(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
     """Yield the hit ratio of the ten seconds in which it is farthest off."""
     for hits, misses in HITS.items():
-        if not all({hits, misses} <= run.counters.keys() for run in (found.real, found.simulated)):
+        if not all(
+            {hits, misses} <= run.counters.keys() for run in (comparison.real, comparison.simulated)
+        ):
             continue
-        times = np.append(0, _times(found.real.counters[misses], found.simulated.counters[misses]))
+        times = np.append(
+            0, _times(comparison.real.counters[misses], comparison.simulated.counters[misses])
+        )
         ratios = [
             _interval_ratio(*(run.counters[name].at(times) for name in (hits, misses)))
-            for run in (found.real, found.simulated)
+            for run in (comparison.real, comparison.simulated)
         ]
         present = ~np.isnan(ratios[0]) & ~np.isnan(ratios[1])
         if not present.any():
@@ -134,10 +138,10 @@ def _hit_ratios(found: Comparison, tolerances: Tolerances) -> Iterator[Row]:
         return
 
 
-def _until_the_same_time(found: Comparison) -> None:
+def _until_the_same_time(comparison: Comparison) -> None:
     """Let hit ratios of whole runs end where the shorter one was counted last."""
     name = Name("", CACHE, HIT_RATIO)
-    both = (found.real, found.simulated)
+    both = (comparison.real, comparison.simulated)
     for hits, misses in HITS.items():
         if not all({hits, misses} <= run.counters.keys() and name in run.figures for run in both):
             continue
@@ -159,25 +163,25 @@ def _interval_ratio(hits: Floats, misses: Floats) -> Floats:
 # The remaining differences.
 
 
-def _note_lengths(found: Comparison) -> None:
-    common = in_both(found.real.curves, found.simulated.curves)
+def _note_lengths(comparison: Comparison) -> None:
+    common = in_both(comparison.real.curves, comparison.simulated.curves)
     ends = [
         max((run.curves[name].until_ns for name in common), default=0)
-        for run in (found.real, found.simulated)
+        for run in (comparison.real, comparison.simulated)
     ]
     if max(ends) > LONGER * min(ends):
         lasts = [f"{each / SECOND:.0f} s" for each in ends]
-        found.notes.append(
+        comparison.notes.append(
             f"real lasts {lasts[0]}, simulated {lasts[1]}: curves and counters are compared over "
             "what both have, figures of whole runs as they are"
         )
 
 
-def _note_differences(found: Comparison) -> None:
-    real, simulated = found.real, found.simulated
-    found.only_real += _alone(real, simulated)
-    found.only_simulated += _alone(simulated, real)
-    found.notes += [*real.notes, *simulated.notes]
+def _note_differences(comparison: Comparison) -> None:
+    real, simulated = comparison.real, comparison.simulated
+    comparison.only_real += _alone(real, simulated)
+    comparison.only_simulated += _alone(simulated, real)
+    comparison.notes += [*real.notes, *simulated.notes]
 
 
 def _alone(one: Measurement, other: Measurement) -> Iterator[tuple[Name, str]]:

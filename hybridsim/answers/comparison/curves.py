@@ -46,12 +46,12 @@ def edges_of(real: Curve, simulated: Curve) -> Ints:
     return np.arange(0, until + 1, width)
 
 
-def curve_rows(found: Comparison, name: Name, tolerances: Tolerances) -> Iterator[Row]:
+def curve_rows(comparison: Comparison, name: Name, tolerances: Tolerances) -> Iterator[Row]:
     """Align a curve of both runs, and yield its rows."""
-    curves = found.real.curves[name], found.simulated.curves[name]
+    curves = comparison.real.curves[name], comparison.simulated.curves[name]
     edges = edges_of(*curves)
     if len(edges) < 2:
-        found.notes.append(f"{name} over time: the curves have no time in common")
+        comparison.notes.append(f"{name} over time: the curves have no time in common")
         return
     values = [each.binned(edges, name.measure in RATES) for each in curves]
     present = ~np.isnan(values[0]) & ~np.isnan(values[1])
@@ -59,22 +59,24 @@ def curve_rows(found: Comparison, name: Name, tolerances: Tolerances) -> Iterato
     start = edges[:-1][present]
     real, simulated = (judge(start, each[present], width, name.measure) for each in values)
     aligned = Aligned(name, start, width, real, simulated)
-    found.curves.append(aligned)
-    is_warming = name.measure in WARMING or _stands_for_iops(found, name)
+    comparison.curves.append(aligned)
+    is_warming = name.measure in WARMING or _stands_for_iops(comparison, name)
     if is_warming:
-        yield from _warm_up(found, aligned, tolerances)
+        yield from _warm_up(comparison, aligned, tolerances)
     apart = _apart(real, simulated)
     if apart is not None:
         label = name._replace(measure=f"{name.measure} curve")
         yield Row(label, None, None, apart, tolerances.of("curve") if is_warming else None)
     elif is_warming:
-        found.notes.append(f"{name} over time: {len(start)} bins in common are no curve to compare")
+        comparison.notes.append(
+            f"{name} over time: {len(start)} bins in common are no curve to compare"
+        )
 
 
-def _stands_for_iops(found: Comparison, name: Name) -> bool:
+def _stands_for_iops(comparison: Comparison, name: Name) -> bool:
     """Return whether a curve of bandwidth is the only rate that both runs report."""
     iops = name._replace(measure=IOPS)
-    runs = (found.real, found.simulated)
+    runs = (comparison.real, comparison.simulated)
     return name.measure == BANDWIDTH and not all(iops in run.curves for run in runs)
 
 
@@ -92,9 +94,9 @@ def _apart(real: WarmUp, simulated: WarmUp) -> float | None:
     return float(np.abs(shapes[0] - shapes[1]).mean())
 
 
-def _warm_up(found: Comparison, aligned: Aligned, tolerances: Tolerances) -> Iterator[Row]:
+def _warm_up(comparison: Comparison, aligned: Aligned, tolerances: Tolerances) -> Iterator[Row]:
     name, real, simulated = aligned.name, aligned.real, aligned.simulated
-    if name not in found.real.figures or name not in found.simulated.figures:
+    if name not in comparison.real.figures or name not in comparison.simulated.figures:
         means = [float(each.curve.mean()) for each in (real, simulated)]
         label = name._replace(measure=f"{name.measure} mean")
         yield row_of(label, means[0], means[1], tolerances.of("mean"))
@@ -116,7 +118,7 @@ def _warm_up(found: Comparison, aligned: Aligned, tolerances: Tolerances) -> Ite
             known = [each.reached_ns.get(share) for each in (real, simulated)]
             yield Row(label, known[0], known[1], None, tolerance)
     if not real.state == simulated.state == State.STEADY:
-        found.notes.append(
+        comparison.notes.append(
             f"{name} over time: {_state('real', real)}; {_state('simulated', simulated)}"
         )
 

@@ -20,13 +20,13 @@ T = TypeVar("T")
 ALL = "all"  # directions together
 
 
-def match_jobs(found: Comparison) -> None:
+def match_jobs(comparison: Comparison) -> None:
     """Call the only job of one run as the only one of the other is called."""
-    real, simulated = found.real, found.simulated
+    real, simulated = comparison.real, comparison.simulated
     if len(real.jobs) == len(simulated.jobs) == 1 and real.jobs != simulated.jobs:
         title = real.jobs[0] or simulated.jobs[0]
         if real.jobs[0] and simulated.jobs[0]:
-            found.notes.append(
+            comparison.notes.append(
                 f"job {simulated.jobs[0]!r} is held against {real.jobs[0]!r}: each run has one"
             )
         for run in (real, simulated):
@@ -48,15 +48,15 @@ def add_up(one: Measurement, other: Measurement) -> None:
 
 def with_completions(mine: dict[Name, T], others: dict[Name, T]) -> dict[Name, T]:
     """Let latencies of a run that hands requests over at once be those of completion, too."""
-    found = dict(mine)
+    result = dict(mine)
     for name in others:
         kind, _, rest = name.measure.partition(" ")
         whole = name._replace(measure=f"{LATENCY} {rest}".strip())
         if kind == COMPLETION and whole in mine:
-            found[name] = mine[whole]
+            result[name] = mine[whole]
             if whole not in others:
-                found.pop(whole, None)
-    return found
+                result.pop(whole, None)
+    return result
 
 
 def in_both(real: dict[Name, Curve], simulated: dict[Name, Curve]) -> list[Name]:

@@ -27,14 +27,14 @@ NOT_JUDGED = "none"
 class Tolerances:
     """User tolerances override the defaults; None: reported, not checked."""
 
-    said: Mapping[str, float | None] = field(default_factory=dict)
+    specified: Mapping[str, float | None] = field(default_factory=dict)
     all_shares: float | None = None  # instead of all defaults that are shares
 
     def of(self, measure: str, kind: str = "") -> float | None:
         """Return the tolerance of a measure, named whole, by its last word, or by its kind."""
         for name in (measure, measure.rpartition(" ")[2], kind):
-            if name in self.said:
-                return self.said[name]
+            if name in self.specified:
+                return self.specified[name]
         for name in (measure, measure.rpartition(" ")[2], kind):
             if name in DEFAULTS:
                 is_share = DEFAULTS[name] is not None and name not in DISTANCES
@@ -44,7 +44,7 @@ class Tolerances:
 
 def parse(texts: Sequence[str]) -> Tolerances:
     """Read `10%`, `iops=5%,p99=20%,curve=0.05,p90=none`; UsageError names what is wrong."""
-    said: dict[str, float | None] = {}
+    specified: dict[str, float | None] = {}
     all_shares = None
     known = {name.casefold(): name for name in DEFAULTS}
     for part in (each.strip() for text in texts for each in text.split(",")):
@@ -58,8 +58,8 @@ def parse(texts: Sequence[str]) -> Tolerances:
             near = nearest(folded, sorted(known))
             hint = f"did you mean {near!r}?" if near else f"known are {', '.join(DEFAULTS)}, p1 ..."
             raise UsageError(f"--tolerance {part}: nothing is called {name!r} here: {hint}")
-        said[known.get(folded, folded)] = None if value == NOT_JUDGED else _share(value)
-    return Tolerances(said, all_shares)
+        specified[known.get(folded, folded)] = None if value == NOT_JUDGED else _share(value)
+    return Tolerances(specified, all_shares)
 
 
 def _share(text: str) -> float:

@@ -31,7 +31,7 @@ class Estimate:
     unit: str = ""  # ns, bytes, bytes/s, or what is written as it is
     low: float | None = None  # 19 times in 20 the truth lies between
     high: float | None = None
-    told: bool = True  # by the measurement; else it is assumed
+    determined: bool = True  # by the measurement; else it is assumed
     how: str = ""
 
     @property
@@ -88,7 +88,9 @@ class Fit:
             bare = one.unit in ("", "rpm", "/s") and not isinstance(one.value, str)
             said = one.written if bare else json.dumps(one.written)
             note = (
-                (f"fitted: {one.interval}" if one.interval else "fitted") if one.told else "assumed"
+                (f"fitted: {one.interval}" if one.interval else "fitted")
+                if one.determined
+                else "assumed"
             )
             because = f"; {one.how}" if one.how else ""
             lines.append(f"{one.key} = {said}".ljust(COMMENT_COLUMN) + f"  # {note}{because}")
@@ -114,7 +116,7 @@ class Fit:
                     "unit": one.unit or None,
                     "low": one.low,
                     "high": one.high,
-                    "told": one.told,
+                    "told": one.determined,
                     "how": one.how,
                 }
                 for one in self.estimates

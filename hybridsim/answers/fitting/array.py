@@ -26,9 +26,9 @@ def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) 
     """Fit an array of disks; FitError where the capture fits none."""
     if observed.rows < disks.FEWEST:
         raise FitError(f"{name}: {observed.rows} requests are too few to tell an array of disks")
-    found = arrangement(observed, progress)
+    result = arrangement(observed, progress)
     progress("fitting the disks", 0, 1)
-    seen = pieces(observed, observed.entered_ns(found.depth), found.layout)
+    seen = pieces(observed, observed.entered_ns(result.depth), result.layout)
     fitted = disks.fit(seen, assumed)
     _check(name, fitted)
     if fitted.chooses is not None and fitted.chooses > CHOOSES:
@@ -37,8 +37,8 @@ def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) 
             f"{fitted.used:,} requests that left them no choice; how many commands they look at "
             "is assumed."
         )
-    estimates = [*_backing(observed, found, fitted), *_drive(observed, found, fitted)]
-    return Fit(name, _in_words(found, fitted), estimates, fitted.used, notes)
+    estimates = [*_backing(observed, result, fitted), *_drive(observed, result, fitted)]
+    return Fit(name, _in_words(result, fitted), estimates, fitted.used, notes)
 
 
 def assumed(rotation_ms: float) -> dict[str, float]:
@@ -81,55 +81,65 @@ def _check(name: str, fitted: DiskFit) -> None:
         )
 
 
-def _in_words(found: Arrangement, fitted: DiskFit) -> str:
-    members, chunk = found.layout
+def _in_words(result: Arrangement, fitted: DiskFit) -> str:
+    members, chunk = result.layout
     rpm = f"{MINUTE_MS / fitted.service.rotation_ms:,.0f} rpm"
     disk = f"One disk of {rpm}" if members == 1 else f"{members} disks of {rpm}"
     stripe = "" if members == 1 else f", striped in chunks of {chunk // 1024} KiB"
-    path = f", {found.depth} requests at a time" if found.depth else ""
+    path = f", {result.depth} requests at a time" if result.depth else ""
     return f"{disk}{stripe}{path}."
 
 
-def _backing(observed: Observed, found: Arrangement, fitted: DiskFit) -> list[Estimate]:
-    members, chunk = found.layout
-    told, how = found.is_clear, _how_clear(found)
+def _backing(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Estimate]:
+    members, chunk = result.layout
+    determined, how = result.is_clear, _how_clear(result)
     kind = "single" if members == 1 else "stripe"
     estimates = [
         Estimate(
-            "backing", "kind", kind, told=told, how="neither mirrors nor parity were looked for"
+            "backing",
+            "kind",
+            kind,
+            determined=determined,
+            how="neither mirrors nor parity were looked for",
         ),
-        Estimate("backing", "members", members, told=told, how=how),
+        Estimate("backing", "members", members, determined=determined, how=how),
     ]
     if members > 1:
-        estimates.append(Estimate("backing", "chunk", chunk, "bytes", told=told, how=how))
+        estimates.append(
+            Estimate("backing", "chunk", chunk, "bytes", determined=determined, how=how)
+        )
     if fitted.chooses is None:
         estimates.append(
             Estimate(
-                "backing", "scheduler", "ncq", told=False, how="never two requests at one disk"
+                "backing",
+                "scheduler",
+                "ncq",
+                determined=False,
+                how="never two requests at one disk",
             )
         )
     else:
         passed = f"in {fitted.chooses:.0%} of the services an older request was passed over"
         order = "ncq" if fitted.chooses > CHOOSES else "fcfs"
         estimates.append(Estimate("backing", "scheduler", order, how=passed))
-    if found.depth:
-        waited = f"{found.deepest} were outstanding, but not more than this under way"
-        estimates.append(Estimate("backing", "queue_depth", found.depth, how=waited))
+    if result.depth:
+        waited = f"{result.deepest} were outstanding, but not more than this under way"
+        estimates.append(Estimate("backing", "queue_depth", result.depth, how=waited))
     return estimates
 
 
-def _how_clear(found: Arrangement) -> str:
-    times = found.margin / math.log(10)
+def _how_clear(result: Arrangement) -> str:
+    times = result.margin / math.log(10)
     if times > 20:
         return "no other layout comes near"
-    if found.margin >= CLEARLY:
-        return f"10^{times:.0f} times likelier than {found.second}"
-    return f"not clear: {found.second} is nearly as likely"
+    if result.margin >= CLEARLY:
+        return f"10^{times:.0f} times likelier than {result.second}"
+    return f"not clear: {result.second} is nearly as likely"
 
 
-def _drive(observed: Observed, found: Arrangement, fitted: DiskFit) -> list[Estimate]:
+def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Estimate]:
     one = fitted.service
-    member_bytes = -(-observed.end_bytes // found.layout.members)
+    member_bytes = -(-observed.end_bytes // result.layout.members)
     member_bytes = max(-(-member_bytes // 2**20), 1) * 2**20
     reach = one.full_ms - one.track_ms
     low, high = fitted.likeliest.low, fitted.likeliest.high
@@ -149,7 +159,7 @@ def _drive(observed: Observed, found: Arrangement, fitted: DiskFit) -> list[Esti
         Estimate(drive, "kind", "hdd"),
         Estimate(drive, "name", NAME),
         _rpm(fitted),
-        Estimate(drive, "capacity", member_bytes, "bytes", told=False, how=span),
+        Estimate(drive, "capacity", member_bytes, "bytes", determined=False, how=span),
         _time(fitted, "seek_track_to_track", "track_ms"),
         Estimate(
             drive,
@@ -180,7 +190,9 @@ def _rpm(fitted: DiskFit) -> Estimate:
 def _time(fitted: DiskFit, key: str, name: str, how: str = "") -> Estimate:
     value = fitted.likeliest.values.get(name, 0.0) * MS
     if name in fitted.untold:
-        return Estimate("backing.drive", key, value, "ns", told=False, how=fitted.untold[name])
+        return Estimate(
+            "backing.drive", key, value, "ns", determined=False, how=fitted.untold[name]
+        )
     low, high = fitted.likeliest.low[name] * MS, fitted.likeliest.high[name] * MS
     return Estimate("backing.drive", key, value, "ns", low, high, how=how)
 
@@ -191,10 +203,10 @@ def _rates(fitted: DiskFit) -> list[Estimate]:
     skew_ms = max(HEAD_SWITCH_NS / MS, one.track_ms)
     sustained = one.rotation_ms / (one.rotation_ms + skew_ms) * 2**20 * 1e3
 
-    def both(told: bool, how: str, low: float | None, high: float | None) -> list[Estimate]:
+    def both(determined: bool, how: str, low: float | None, high: float | None) -> list[Estimate]:
         value = sustained / one.per_mib_ms
         return [
-            Estimate("backing.drive", key, value, "bytes/s", low, high, told, how)
+            Estimate("backing.drive", key, value, "bytes/s", low, high, determined, how)
             for key in ("rate_outer", "rate_inner")
         ]
 

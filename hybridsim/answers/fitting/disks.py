@@ -65,8 +65,8 @@ class DiskFit:
     @property
     def explains(self) -> bool:
         """Whether the model is one of what was seen at all."""
-        found = self.likeliest.values
-        return found["stray"] < 0.3 and found["noise_ms"] < 0.6 * found["rotation_ms"]
+        result = self.likeliest.values
+        return result["stray"] < 0.3 and result["noise_ms"] < 0.6 * result["rotation_ms"]
 
 
 def service(values: Mapping[str, float]) -> Service:
@@ -103,29 +103,29 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     missing = _untold(seen, seen.is_timed)
     fixed = {name: UNTIL_KNOWN[name] for name in missing}
     numbers = {name: one for name, one in NUMBERS.items() if name not in missing}
-    found = _best(numbers, seen, fixed, only)
-    raw = _rotation(found)
+    result = _best(numbers, seen, fixed, only)
+    raw = _rotation(result)
     usual = _usual(raw[1], raw[2])
     assumed = assumed_of(usual or raw[0])
     fixed = {name: assumed[name] for name in missing}
     if usual:
         fixed["rotation_ms"] = usual
-    found = _again(numbers, seen, fixed, only, found)
+    result = _again(numbers, seen, fixed, only, result)
     for name in ("track_ms", "overhead_ms", "per_mib_ms", "settle_ms"):
-        if name not in fixed and found.high[name] > VAGUE * found.low[name]:
-            low, high = found.low[name], found.high[name]
+        if name not in fixed and result.high[name] > VAGUE * result.low[name]:
+            low, high = result.low[name], result.high[name]
             missing[name] = f"anything from {low:.3g} to {high:.3g} ms fits as well"
             fixed[name] = assumed[name]
     if missing.keys() & numbers.keys():
-        found = _again(numbers, seen, fixed, only, found)
+        result = _again(numbers, seen, fixed, only, result)
         if "rotation_ms" not in fixed:
-            raw = _rotation(found)
+            raw = _rotation(result)
             usual = _usual(raw[1], raw[2])
             if usual:
                 fixed["rotation_ms"] = usual
-                found = _again(numbers, seen, fixed, only, found)
-    values = {**found.values, **fixed}
-    return DiskFit(replace(found, values=values), missing, share, used, raw)
+                result = _again(numbers, seen, fixed, only, result)
+    values = {**result.values, **fixed}
+    return DiskFit(replace(result, values=values), missing, share, used, raw)
 
 
 def _best(
@@ -137,8 +137,8 @@ def _best(
         {**numbers, "rotation_ms": replace(numbers["rotation_ms"], start=MINUTE_MS / rpm)}
         for rpm in (7200, 12_000)
     )
-    found = max((likeliest(one, density) for one in starts), key=lambda one: one.log_likelihood)
-    return with_intervals(found, numbers, density)
+    result = max((likeliest(one, density) for one in starts), key=lambda one: one.log_likelihood)
+    return with_intervals(result, numbers, density)
 
 
 def _again(
@@ -146,11 +146,11 @@ def _again(
     seen: Pieces,
     fixed: dict[str, float],
     only: Marks,
-    found: Likeliest,
+    result: Likeliest,
 ) -> Likeliest:
     """Search from what was found, with some values fixed."""
     free = {
-        name: replace(one, start=found.values[name])
+        name: replace(one, start=result.values[name])
         for name, one in numbers.items()
         if name not in fixed
     }
@@ -170,27 +170,27 @@ def _without_choice(seen: Pieces) -> Marks:
 
 def _untold(seen: Pieces, chosen: Marks) -> dict[str, str]:
     """Return the parameters that requests like these cannot tell, and why."""
-    found = {}
+    result = {}
     if not chosen.any():
         chosen = np.ones_like(chosen)
     idle = int((seen.entered_ns > seen.before_ns)[chosen].sum())
     if idle < FEWEST_OF_A_KIND:
-        found["overhead_ms"] = f"only {idle} requests found their disk idle"
+        result["overhead_ms"] = f"only {idle} requests found their disk idle"
     low, high = np.percentile(seen.length_bytes[chosen], (2, 98)) / 1024
     if (high - low) * 1024 < SIZES_APART:
         sizes = f"{low:.0f} KiB" if low == high else f"{low:.0f} to {high:.0f} KiB"
-        found["per_mib_ms"] = f"nearly all requests are of {sizes}"
+        result["per_mib_ms"] = f"nearly all requests are of {sizes}"
     writes = int(seen.is_write[chosen].sum())
     if min(writes, int(chosen.sum()) - writes) < FEWEST_OF_A_KIND:
         kind = "writes" if writes < FEWEST_OF_A_KIND else "reads"
-        found["settle_ms"] = f"too few {kind} to hold reads and writes against each other"
-    return found
+        result["settle_ms"] = f"too few {kind} to hold reads and writes against each other"
+    return result
 
 
-def _rotation(found: Likeliest) -> tuple[float, float, float]:
+def _rotation(result: Likeliest) -> tuple[float, float, float]:
     """Return the estimate of a revolution and its interval."""
     name = "rotation_ms"
-    return found.values[name], found.low[name], found.high[name]
+    return result.values[name], result.low[name], result.high[name]
 
 
 def _usual(low_ms: float, high_ms: float) -> float | None:

@@ -135,14 +135,14 @@ def _least_squares(
 
     ends = np.log([LEAST[: 3 - len(fixed)], MOST[: 3 - len(fixed)]])
     starts = [[0.8, 8.0, MINUTE_MS / rpm][: 3 - len(fixed)] for rpm in (7200, 12_000)]
-    found = min(
+    result = min(
         (least_squares(off, np.log(start), x_scale=0.3, bounds=ends) for start in starts),
         key=lambda one: float(one.cost),
     )
-    scale = max(1.0, 2 * float(found.cost) / max(len(seen) - len(found.x), 1))
-    spread = np.linalg.pinv(found.jac.T @ found.jac) * scale  # wider where no such disk was seen
+    scale = max(1.0, 2 * float(result.cost) / max(len(seen) - len(result.x), 1))
+    spread = np.linalg.pinv(result.jac.T @ result.jac) * scale  # wider where no such disk was seen
     error = np.append(1.96 * np.sqrt(np.diag(spread)), np.zeros(len(fixed)))
-    middle = np.array([*found.x, *fixed])
+    middle = np.array([*result.x, *fixed])
     low, high = (np.clip(middle + by, np.log(LEAST), np.log(MOST)) for by in (-error, error))
     return np.exp(middle), np.exp(low), np.exp(high)
 
@@ -169,8 +169,8 @@ def _whitening(shares: Floats, seen: Floats, count: int) -> Floats:
     return np.asarray(np.linalg.inv(np.linalg.cholesky(spread)))
 
 
-def _disk_estimates(found: Floats, low: Floats, high: Floats, raw: float) -> list[Estimate]:
-    base, reach, rotation = found.tolist()
+def _disk_estimates(floats: Floats, low: Floats, high: Floats, raw: float) -> list[Estimate]:
+    base, reach, rotation = floats.tolist()
     rpm = round(MINUTE_MS / rotation)
     how = "" if rpm == round(raw) else f"a usual speed; the percentiles say {raw:,.0f}"
     like = assumed(MINUTE_MS / rpm)
@@ -183,17 +183,18 @@ def _disk_estimates(found: Floats, low: Floats, high: Floats, raw: float) -> lis
     seeks = zip(("seek_track_to_track", "seek_average", "seek_full"), (track, average, full), ends)
     not_split = "fio's percentiles tell the sum of it and the shortest seek"
     return [
-        Estimate("backing", "kind", "single", told=False, how=WHOLE),
+        Estimate("backing", "kind", "single", determined=False, how=WHOLE),
         Estimate(DRIVE, "kind", "hdd"),
         Estimate(DRIVE, "name", NAME),
         Estimate(DRIVE, "rpm", rpm, "rpm", *_rpms(low[2], high[2]), how=how),
-        Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes", told=False,
+        Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes",
+                 determined=False,
                  how=f"as {LIKE_DISK}"),
         *(Estimate(DRIVE, key, value * MS, "ns", max(least, 0.0) * MS, most * MS)
           for key, value, (least, most) in seeks),
-        *(Estimate(DRIVE, key, parse_rate(str(rows[key].value)), "bytes/s", told=False,
+        *(Estimate(DRIVE, key, parse_rate(str(rows[key].value)), "bytes/s", determined=False,
                    how=f"as {LIKE_DISK}") for key in ("rate_outer", "rate_inner")),
-        Estimate(DRIVE, "overhead", overhead * MS, "ns", told=False, how=not_split),
+        Estimate(DRIVE, "overhead", overhead * MS, "ns", determined=False, how=not_split),
     ]  # fmt: skip
 
 
@@ -215,20 +216,21 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
     if float(streamed.value) > wanted:
         how = "no more than its random writes of that size"
         values["sequential_write"] = Estimate(
-            DRIVE, "sequential_write", wanted, "bytes/s", told=False, how=how
+            DRIVE, "sequential_write", wanted, "bytes/s", determined=False, how=how
         )
     latency = max(float(values[f"{kind}_latency"].value) for kind in ("read", "write"))
     reads = float(values["random_read_iops"].value)
     busiest = max(reads, float(values["sequential_read"].value) / KIB4)
     words = f"No arm; {reads:,.0f} random reads a second at most."
     estimates = [
-        Estimate("backing", "kind", "single", told=False, how=WHOLE),
+        Estimate("backing", "kind", "single", determined=False, how=WHOLE),
         Estimate(DRIVE, "kind", "ssd"),
         Estimate(DRIVE, "name", NAME),
-        Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes", told=False,
+        Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes",
+                 determined=False,
                  how=f"as {LIKE_SSD}"),
         *values.values(),
-        Estimate(DRIVE, "dies", int(busiest * latency / 1e9) + 2, told=False,
+        Estimate(DRIVE, "dies", int(busiest * latency / 1e9) + 2, determined=False,
                  how="as many as these rates need"),
     ]  # fmt: skip
     return Fit(name, words, estimates, sum(one.requests for one in chosen), notes)
@@ -240,23 +242,25 @@ def _of_kind(
     """Return latency at depth 1 and the rate in a crowd."""
     alone = [one for one in points if one.depth == 1 and one.mean_ns > 0]
     latency, iops = f"{kind}_latency", f"random_{kind}_iops"
-    found = {}
+    result = {}
     if alone:
         value = alone[0].percentiles_ns.get(50.0, alone[0].mean_ns)
         ends = (value * (1 - BIN_ERROR), value * (1 + BIN_ERROR))
-        found[latency] = Estimate(DRIVE, latency, value, "ns", *ends, how="median at depth 1")
+        result[latency] = Estimate(DRIVE, latency, value, "ns", *ends, how="median at depth 1")
     else:
         how = f"no random {kind}s at depth 1; as {LIKE_SSD}"
         assumed_ns = parse_time(str(rows[latency].value))
-        found[latency] = Estimate(DRIVE, latency, assumed_ns, "ns", told=False, how=how)
+        result[latency] = Estimate(DRIVE, latency, assumed_ns, "ns", determined=False, how=how)
     deepest = max(points, key=lambda one: one.iops, default=None)
     if deepest is None or deepest.depth == 1:
         how = f"no random {kind}s at more than depth 1; as {LIKE_SSD}"
-        found[iops] = Estimate(DRIVE, iops, float(rows[iops].scalar), "/s", told=False, how=how)
+        result[iops] = Estimate(
+            DRIVE, iops, float(rows[iops].scalar), "/s", determined=False, how=how
+        )
     else:
         how = f"the most measured, at depth {deepest.depth}: it may do more"
-        found[iops] = Estimate(DRIVE, iops, deepest.iops, "/s", how=how)
-    return found
+        result[iops] = Estimate(DRIVE, iops, deepest.iops, "/s", how=how)
+    return result
 
 
 def _streamed(
@@ -268,4 +272,4 @@ def _streamed(
         return {key: Estimate(DRIVE, key, max(rates), "bytes/s", how="the most measured")}
     how = f"no sequential {kind}s; as {LIKE_SSD}"
     value = parse_rate(str(rows[key].value))
-    return {key: Estimate(DRIVE, key, value, "bytes/s", told=False, how=how)}
+    return {key: Estimate(DRIVE, key, value, "bytes/s", determined=False, how=how)}

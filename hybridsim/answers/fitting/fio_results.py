@@ -82,14 +82,14 @@ def _jobs(path: str) -> list[dict[str, Any]]:
 
 def _points(path: str, job: dict[str, Any]) -> list[Point]:
     options = job["options"]
-    found = []
+    result = []
     for direction in DIRECTIONS:
         part = job.get(direction, {})
         if not part.get("total_ios"):
             continue
         latency = part.get("clat_ns") or {}
         percentiles = latency.get("percentile") or {}
-        found.append(
+        result.append(
             Point(
                 f"{path}, job {job.get('jobname', '?')}",
                 direction,
@@ -105,7 +105,7 @@ def _points(path: str, job: dict[str, Any]) -> list[Point]:
                 {float(name): float(value) for name, value in percentiles.items()},
             )
         )
-    return found
+    return result
 
 
 def _block_bytes(options: dict[str, Any], direction: str) -> int:

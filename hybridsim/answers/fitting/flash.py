@@ -47,9 +47,9 @@ def fit(observed: Observed) -> FlashFit:
     latency, rate, untold = {}, None, {}
     for kind, is_write in (("read", False), ("write", True)):
         chosen = alone & (observed.is_write == is_write)
-        found = int(chosen.sum())
-        if found < FEWEST:
-            untold[f"{kind}_latency"] = f"only {found} {kind}s found the device idle"
+        result = int(chosen.sum())
+        if result < FEWEST:
+            untold[f"{kind}_latency"] = f"only {result} {kind}s found the device idle"
             continue
         some = observed.of(chosen)
         latency[kind], slope = _line(some.latency_ns / 1.0, some.length_bytes / 1.0, random)

@@ -54,14 +54,14 @@ def likeliest(numbers: dict[str, Number], density: Density, turns: int = 200) ->
 
     start = [one.free(float(np.clip(one.start, one.low, one.high))) for one in numbers.values()]
     bounds = [(one.free(one.low), one.free(one.high)) for one in numbers.values()]
-    found = minimize(
+    result = minimize(
         lambda free: -float(density(values(free)).mean()),
         np.array(start),
         method="L-BFGS-B",
         bounds=bounds,
         options={"maxiter": turns, "ftol": 1e-7},
     )
-    best = values(found.x)
+    best = values(result.x)
     total = float(density(best).sum())
     return Likeliest(best, dict(best), dict(best), total)
 

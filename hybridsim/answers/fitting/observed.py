@@ -174,10 +174,10 @@ def random_reads(observed: Observed) -> tuple[float | None, str]:
     reads = fitting & ~observed.is_write
     kind = "reads" if reads.sum() >= FEWEST_RANDOM else "writes"
     chosen = reads if kind == "reads" else fitting & observed.is_write
-    found = int(chosen.sum())
-    if found < FEWEST_RANDOM:
+    result = int(chosen.sum())
+    if result < FEWEST_RANDOM:
         return None, (
-            f"only {found} of its requests are small and not sequential, and sequential ones "
+            f"only {result} of its requests are small and not sequential, and sequential ones "
             "show neither an arm nor a latency"
         )
     under_way = observed.outstanding()[chosen]

@@ -15,24 +15,24 @@ KINDS = ("read", "write")
 STREAM_BYTES = 131_072  # of a request of a sequential rate, in datasheets
 
 
-def answer(name: str, observed: Observed, found: FlashFit, notes: list[str]) -> Fit:
+def answer(name: str, observed: Observed, flash_fit: FlashFit, notes: list[str]) -> Fit:
     """Put a fit into the terms of a datasheet."""
     rows = catalog.load(LIKE).rows
-    interval = found.interval_ns
-    latency = found.latency_ns.get("read") or found.latency_ns.get("write")
+    interval = flash_fit.interval_ns
+    latency = flash_fit.latency_ns.get("read") or flash_fit.latency_ns.get("write")
     pace = f"{S_NS / interval.value:,.0f} requests a second" if interval else "pace not told"
     each = human_time(latency.value) if latency else "unknown"
     estimates = [
         Estimate(
-            "backing", "kind", "single", told=False, how="one device, whatever it consists of"
+            "backing", "kind", "single", determined=False, how="one device, whatever it consists of"
         ),
         Estimate(DRIVE, "kind", "ssd"),
         Estimate(DRIVE, "name", NAME),
         Estimate(
-            DRIVE, "capacity", _capacity(observed), "bytes", told=False, how="what is touched"
+            DRIVE, "capacity", _capacity(observed), "bytes", determined=False, how="what is touched"
         ),
-        *(_latency(found, kind, parse_time(rows[f"{kind}_latency"].scalar)) for kind in KINDS),
-        *_pace(found, rows),
+        *(_latency(flash_fit, kind, parse_time(rows[f"{kind}_latency"].scalar)) for kind in KINDS),
+        *_pace(flash_fit, rows),
     ]
     words = f"No arm: {each} for 4 KiB at rest, {pace}."
     return Fit(name, words, estimates, observed.rows, notes)
@@ -42,43 +42,43 @@ def _capacity(observed: Observed) -> int:
     return max(-(-observed.end_bytes // 2**20), 1) * 2**20
 
 
-def _latency(found: FlashFit, kind: str, assumed_ns: int) -> Estimate:
+def _latency(flash_fit: FlashFit, kind: str, assumed_ns: int) -> Estimate:
     key = f"{kind}_latency"
-    one = found.latency_ns.get(kind)
+    one = flash_fit.latency_ns.get(kind)
     if one is None:
-        other = next(iter(found.latency_ns.values()), None)
+        other = next(iter(flash_fit.latency_ns.values()), None)
         value = other.value if other else assumed_ns
-        why = f"{found.untold[key]}; " + ("as the other kind" if other else f"as {LIKE}")
-        return Estimate(DRIVE, key, value, "ns", told=False, how=why)
+        why = f"{flash_fit.untold[key]}; " + ("as the other kind" if other else f"as {LIKE}")
+        return Estimate(DRIVE, key, value, "ns", determined=False, how=why)
     return Estimate(
         DRIVE, key, one.value, "ns", one.low, one.high, how="median of 4 KiB at the idle device"
     )
 
 
-def _pace(found: FlashFit, rows: dict[str, catalog.Row]) -> list[Estimate]:
+def _pace(flash_fit: FlashFit, rows: dict[str, catalog.Row]) -> list[Estimate]:
     """Return rates, and as many dies as they need."""
-    reads, writes = (_iops(found, kind, rows[f"random_{kind}_iops"].scalar) for kind in KINDS)
-    link = _link(found, parse_rate(str(rows["sequential_read"].value)))
+    reads, writes = (_iops(flash_fit, kind, rows[f"random_{kind}_iops"].scalar) for kind in KINDS)
+    link = _link(flash_fit, parse_rate(str(rows["sequential_read"].value)))
     streamed = min(float(link.value), 0.9 * float(writes.value) * STREAM_BYTES)
-    longest_ns = max((one.value for one in found.latency_ns.values()), default=1e3)
+    longest_ns = max((one.value for one in flash_fit.latency_ns.values()), default=1e3)
     busiest = max(float(reads.value), float(link.value) / KIB4)
     dies = int(busiest * longest_ns / S_NS) + 2
     return [
         reads,
         writes,
         link,
-        Estimate(DRIVE, "sequential_write", streamed, "bytes/s", told=False, how="as reads"),
-        Estimate(DRIVE, "dies", dies, told=False, how="as many as these rates need"),
+        Estimate(DRIVE, "sequential_write", streamed, "bytes/s", determined=False, how="as reads"),
+        Estimate(DRIVE, "dies", dies, determined=False, how="as many as these rates need"),
     ]
 
 
-def _iops(found: FlashFit, kind: str, assumed: str | int) -> Estimate:
+def _iops(flash_fit: FlashFit, kind: str, assumed: str | int) -> Estimate:
     """Return the rate of requests in a crowd, not below what one after the other gives."""
-    key, interval = f"random_{kind}_iops", found.interval_ns
+    key, interval = f"random_{kind}_iops", flash_fit.interval_ns
     if interval is None:
-        how = f"{found.untold['interval']}; as {LIKE}"
-        return Estimate(DRIVE, key, float(assumed), "/s", told=False, how=how)
-    alone = found.latency_ns.get(kind)
+        how = f"{flash_fit.untold['interval']}; as {LIKE}"
+        return Estimate(DRIVE, key, float(assumed), "/s", determined=False, how=how)
+    alone = flash_fit.latency_ns.get(kind)
     least = S_NS / alone.value if alone else 0.0
     value, low, high = (
         max(S_NS / each, least) for each in (interval.value, interval.high, interval.low)
@@ -86,13 +86,13 @@ def _iops(found: FlashFit, kind: str, assumed: str | int) -> Estimate:
     return Estimate(DRIVE, key, value, "/s", low, high, how="the pace that explains waiting best")
 
 
-def _link(found: FlashFit, assumed: int) -> Estimate:
-    rate = found.bytes_per_s
-    shortest_ns = min((one.value for one in found.latency_ns.values()), default=S_NS)
+def _link(flash_fit: FlashFit, assumed: int) -> Estimate:
+    rate = flash_fit.bytes_per_s
+    shortest_ns = min((one.value for one in flash_fit.latency_ns.values()), default=S_NS)
     least = 2 * KIB4 * S_NS / shortest_ns  # 4 KiB cross the link in half their latency
     if rate is None or rate.value < least:
-        how = f"{found.untold.get('rate', 'slower than its latency')}; as {LIKE}"
+        how = f"{flash_fit.untold.get('rate', 'slower than its latency')}; as {LIKE}"
         value = max(float(assumed), least)
-        return Estimate(DRIVE, "sequential_read", value, "bytes/s", told=False, how=how)
+        return Estimate(DRIVE, "sequential_read", value, "bytes/s", determined=False, how=how)
     how = "from the size of requests"
     return Estimate(DRIVE, "sequential_read", rate.value, "bytes/s", rate.low, rate.high, how=how)

@@ -45,16 +45,16 @@ def read(name: str, text: str) -> Measurement:
         raise MeasurementError(f"{name}: no samples below the line of names")
     columns = np.array(table).T
     time_ns = np.rint(columns[0] * SECOND).astype(np.int64)
-    found = Measurement([name])
+    result = Measurement([name])
     for at, values in zip(chosen, columns[1:]):
         moved = np.append(True, np.diff(values) != 0)
-        found.counters[header[at]] = Samples(
+        result.counters[header[at]] = Samples(
             _moments(time_ns, moved), values[moved].astype(np.int64)
         )
-    unread = [each for each in header[1:] if each not in found.counters]
+    unread = [each for each in header[1:] if each not in result.counters]
     if unread:
-        found.notes.append(f"{name}: not read: {', '.join(unread)}")
-    return found
+        result.notes.append(f"{name}: not read: {', '.join(unread)}")
+    return result
 
 
 def _moments(time_ns: Ints, moved: Marks) -> Ints:

@@ -39,7 +39,7 @@ def read(name: str, text: str) -> Measurement:
         values = [int(fields[at].split("/")[0]) for at in FIELDS.values()]
         rows.append([round(float(match["uptime"]) * SECOND), *values])
     columns = np.array(rows, np.int64).T
-    found = Measurement([name], levels=set(LEVELS & FIELDS.keys()))
+    result = Measurement([name], levels=set(LEVELS & FIELDS.keys()))
     for counter, values in zip(FIELDS, columns[1:]):
-        found.counters[counter] = Samples(columns[0], values)
-    return found
+        result.counters[counter] = Samples(columns[0], values)
+    return result

@@ -65,39 +65,39 @@ def read(name: str, text: str) -> Measurement:
 
 def measured(name: str, whole: Mapping[str, Any]) -> Measurement:
     """Parse a loaded document."""
-    found = Measurement([name], version=str(whole.get("fio version", "")).removeprefix("fio-"))
+    result = Measurement([name], version=str(whole.get("fio version", "")).removeprefix("fio-"))
     for job in whole["jobs"]:
-        title = _unique(str(job.get("jobname", "")), found.jobs)
-        found.jobs.append(title)
-        found.groups.add(int(job.get("groupid", 0)))
+        title = _unique(str(job.get("jobname", "")), result.jobs)
+        result.jobs.append(title)
+        result.groups.add(int(job.get("groupid", 0)))
         for what in DIRECTIONS:
             part = job.get(what)
             if part and part.get("total_ios", part.get("io_bytes", 0)):
-                _direction(found, title, what, part)
+                _direction(result, title, what, part)
         syncs = job.get("sync") or {}
         if syncs.get("total_ios"):
-            found.put(title, "sync", REQUESTS, syncs["total_ios"])
-            _latency(found, title, "sync", LATENCY, *_in_ns(syncs, LATENCY))
+            result.put(title, "sync", REQUESTS, syncs["total_ios"])
+            _latency(result, title, "sync", LATENCY, *_in_ns(syncs, LATENCY))
     own = whole.get(OWN) or {}
-    _windows(found, own)
-    _cache(found, own)
-    return found
+    _windows(result, own)
+    _cache(result, own)
+    return result
 
 
 def _unique(title: str, known: list[str]) -> str:
     return f"{title} ({known.count(title) + 1})" if title in known else title
 
 
-def _direction(found: Measurement, job: str, what: str, part: Mapping[str, Any]) -> None:
+def _direction(measurement: Measurement, job: str, what: str, part: Mapping[str, Any]) -> None:
     moved = part.get("io_bytes", 1024 * part.get("io_kbytes", 0))
-    found.put(job, what, IOPS, part["iops"])
-    found.put(job, what, BANDWIDTH, part.get("bw_bytes", 1024 * part.get("bw", 0)))
-    found.put(job, what, BYTES, moved)
-    found.put(job, what, RUNTIME, part["runtime"] * MILLISECOND)
+    measurement.put(job, what, IOPS, part["iops"])
+    measurement.put(job, what, BANDWIDTH, part.get("bw_bytes", 1024 * part.get("bw", 0)))
+    measurement.put(job, what, BYTES, moved)
+    measurement.put(job, what, RUNTIME, part["runtime"] * MILLISECOND)
     if "total_ios" in part:
-        found.put(job, what, REQUESTS, part["total_ios"])
+        measurement.put(job, what, REQUESTS, part["total_ios"])
     for kind in KINDS:
-        _latency(found, job, what, kind, *_in_ns(part, kind))
+        _latency(measurement, job, what, kind, *_in_ns(part, kind))
 
 
 def _in_ns(part: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], int]:
@@ -108,18 +108,18 @@ def _in_ns(part: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], int]:
 
 
 def _latency(
-    found: Measurement, job: str, what: str, kind: str, told: Mapping[str, Any], unit_ns: int
+    measurement: Measurement, job: str, what: str, kind: str, told: Mapping[str, Any], unit_ns: int
 ) -> None:
     if not told.get("max"):
         return
     for moment in MOMENTS:
-        found.put(job, what, f"{kind} {moment}", told[moment] * unit_ns)
+        measurement.put(job, what, f"{kind} {moment}", told[moment] * unit_ns)
     for percent, value in (told.get("percentile") or {}).items():
         number = float(percent)
         if number:  # fio 2.x fills up with zeros
-            found.put(job, what, f"{kind} p{number:g}", value * unit_ns)
+            measurement.put(job, what, f"{kind} p{number:g}", value * unit_ns)
     if told.get("bins"):
-        found.latencies[Name(job, what, kind)] = _distribution(told, unit_ns)
+        measurement.latencies[Name(job, what, kind)] = _distribution(told, unit_ns)
 
 
 def _distribution(told: Mapping[str, Any], unit_ns: int) -> Distribution:
@@ -131,20 +131,20 @@ def _distribution(told: Mapping[str, Any], unit_ns: int) -> Distribution:
     return Distribution(number, round(told["mean"] * unit_ns * number), told["max"] * unit_ns, bins)
 
 
-def _windows(found: Measurement, own: Mapping[str, Any]) -> None:
+def _windows(measurement: Measurement, own: Mapping[str, Any]) -> None:
     """Take the rates over time that a simulated run tells without logs."""
     for each in own.get("windows", ()):
         for measure in (IOPS, BANDWIDTH):
             told = each[measure.lower()]
             start = np.arange(len(told["value"]), dtype=np.int64) * told["width_ns"]
-            name = Name(found.jobs[each["job"]], each["direction"], measure)
+            name = Name(measurement.jobs[each["job"]], each["direction"], measure)
             value = np.array(told["value"], np.float64)
-            found.curves[name] = Curve(start, start + told["width_ns"], value)
+            measurement.curves[name] = Curve(start, start + told["width_ns"], value)
 
 
-def _cache(found: Measurement, own: Mapping[str, Any]) -> None:
+def _cache(measurement: Measurement, own: Mapping[str, Any]) -> None:
     columns = {name: np.array(each, np.int64) for name, each in (own.get(CACHE) or {}).items()}
     times = columns.pop("time_ns", None)
     if times is not None:
-        found.counters |= {name: Samples(times, each) for name, each in columns.items()}
-        found.levels |= LEVELS & columns.keys()
+        measurement.counters |= {name: Samples(times, each) for name, each in columns.items()}
+        measurement.levels |= LEVELS & columns.keys()

@@ -57,15 +57,15 @@ def read(name: str, text: str) -> Measurement:
     assert match is not None
     measure = MEASURES[match["kind"]]
     rows = _rows(name, text)
-    found = Measurement([name])
+    result = Measurement([name])
     job = job_of(int(match["number"] or 1))
     for kind, what in enumerate(DIRECTIONS):
         mine = rows[rows[:, KIND] == kind]
         if len(mine):
-            _take(found, Name(job, what, measure), mine)
+            _take(result, Name(job, what, measure), mine)
     if rows.shape[1] == COLUMNS_OF_2 and measure in (LATENCY, COMPLETION, SUBMISSION):
-        found.notes.append(f"{name}: four columns, so latencies are taken as us, as of fio 2.x")
-    return found
+        result.notes.append(f"{name}: four columns, so latencies are taken as us, as of fio 2.x")
+    return result
 
 
 def _rows(name: str, text: str) -> Ints:
@@ -82,16 +82,16 @@ def _rows(name: str, text: str) -> Ints:
     return rows
 
 
-def _take(found: Measurement, name: Name, rows: Ints) -> None:
+def _take(measurement: Measurement, name: Name, rows: Ints) -> None:
     time_ns = rows[:, TIME] * MILLISECOND
     value = rows[:, VALUE]
     if not rows[:, LENGTH].any():
         unit = 1024 if name.measure == BANDWIDTH else 1
-        found.curves[name] = Curve.of_windows(time_ns, value.astype(float) * unit)
+        measurement.curves[name] = Curve.of_windows(time_ns, value.astype(float) * unit)
         return
     if name.measure in (LATENCY, COMPLETION):
-        found.latencies[name] = Distribution.of(value)
-    found.curves[name] = _of_requests(name.measure, time_ns, value, rows[:, LENGTH])
+        measurement.latencies[name] = Distribution.of(value)
+    measurement.curves[name] = _of_requests(name.measure, time_ns, value, rows[:, LENGTH])
 
 
 def _of_requests(measure: str, time_ns: Ints, value: Ints, length: Ints) -> Curve:

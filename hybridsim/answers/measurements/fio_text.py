@@ -96,8 +96,8 @@ def _job_of(line: str) -> tuple[str, int] | None:
 
 def _name_of(line: str) -> str:
     """Return the job's name that a command line of fio gives, or an empty text."""
-    found = COMMAND.search(line)
-    mark, behind = line[found.end() :].rpartition("-name=")[1:] if found else ("", "")
+    result = COMMAND.search(line)
+    mark, behind = line[result.end() :].rpartition("-name=")[1:] if result else ("", "")
     return behind.split(None, 1)[0] if mark and behind[:1].strip() else ""
 
 

@@ -46,7 +46,7 @@ def gather(path: str, begin_s: float | None = None) -> Measurement:
     `begin_s` is when the load began, on the clock of the samples, where that is better known than
     the files tell.  Raises MeasurementError where there is nothing to read, or a file is bad.
     """
-    found = Measurement()
+    result = Measurement()
     place = Path(path)
     unknown = []
     for file in _files(path):
@@ -54,15 +54,15 @@ def gather(path: str, begin_s: float | None = None) -> Measurement:
         if one is None:
             unknown.append(file.name)
             continue
-        found.begin_s = one.begin_s if one.begin_s is not None else found.begin_s
-        found.add(one)
-    if not (found.figures or found.curves or found.counters):
+        result.begin_s = one.begin_s if one.begin_s is not None else result.begin_s
+        result.add(one)
+    if not (result.figures or result.curves or result.counters):
         raise MeasurementError(f"{path}: no results of a run in it; known are {', '.join(FORMS)}")
     if begin_s is not None:
-        found.begin_s = begin_s
+        result.begin_s = begin_s
     if unknown:
-        found.notes.append(f"{place.name}: of no known form, not read: {', '.join(unknown)}")
-    return settled(found)
+        result.notes.append(f"{place.name}: of no known form, not read: {', '.join(unknown)}")
+    return settled(result)
 
 
 def _files(path: str) -> list[Path]:
@@ -99,66 +99,72 @@ def _told(form: Form, name: str, text: str) -> Measurement:
     if len(text) > LARGEST:
         raise MeasurementError(f"{name} is larger than {LARGEST >> 20} MiB: is it the right file?")
     try:
-        found = form.read(name, text)
+        result = form.read(name, text)
     except NONSENSE as error:
         raise MeasurementError(
             f"{name}: damaged, or not as its writer makes it ({error!r})"
         ) from error
-    if not all(map(math.isfinite, found.figures.values())):
+    if not all(map(math.isfinite, result.figures.values())):
         raise MeasurementError(f"{name}: damaged: a figure of it is no finite number")
-    return found
+    return result
 
 
-def settled(found: Measurement) -> Measurement:
+def settled(measurement: Measurement) -> Measurement:
     """Name the jobs of logs, count samples from the begin of the load, and add the hit ratio."""
-    _name_logs(found)
-    _begin(found)
-    _add_hit_ratio(found)
-    return found
+    _name_logs(measurement)
+    _begin(measurement)
+    _add_hit_ratio(measurement)
+    return measurement
 
 
 # Logs.
 
 
-def _name_logs(found: Measurement) -> None:
+def _name_logs(measurement: Measurement) -> None:
     """Give logs the names of their jobs; those of jobs reported as one become one."""
-    numbers = sorted({int(name.job.split()[1]) for name in found.curves if _is_log(name)})
+    numbers = sorted({int(name.job.split()[1]) for name in measurement.curves if _is_log(name)})
     logs = [job_of(number) for number in numbers]
     if not logs:
         return
-    if not found.jobs and len(logs) == 1:
-        found.jobs = [""]
-    if len(logs) == len(found.jobs):
-        for log, job in zip(logs, found.jobs):
-            found.rename(log, job)
-    elif len(found.jobs) <= 1 and len(found.groups) <= 1:
-        job = found.jobs[0] if found.jobs else ""
-        found.jobs = [job]
-        _join(found, logs, job)
-        found.notes.append(f"the logs of {len(logs)} processes are added up")
+    if not measurement.jobs and len(logs) == 1:
+        measurement.jobs = [""]
+    if len(logs) == len(measurement.jobs):
+        for log, job in zip(logs, measurement.jobs):
+            measurement.rename(log, job)
+    elif len(measurement.jobs) <= 1 and len(measurement.groups) <= 1:
+        job = measurement.jobs[0] if measurement.jobs else ""
+        measurement.jobs = [job]
+        _join(measurement, logs, job)
+        measurement.notes.append(f"the logs of {len(logs)} processes are added up")
     else:
-        found.jobs += logs
-        found.notes.append(f"{len(logs)} logs of {len(found.jobs) - len(logs)} jobs: left apart")
+        measurement.jobs += logs
+        measurement.notes.append(
+            f"{len(logs)} logs of {len(measurement.jobs) - len(logs)} jobs: left apart"
+        )
 
 
 def _is_log(name: Name) -> bool:
     return name.job.startswith("log ")
 
 
-def _join(found: Measurement, logs: list[str], job: str) -> None:
-    kinds = {(name.what, name.measure) for name in found.curves if _is_log(name)}
+def _join(measurement: Measurement, logs: list[str], job: str) -> None:
+    kinds = {(name.what, name.measure) for name in measurement.curves if _is_log(name)}
     joined = {}
     for what, measure in sorted(kinds):
-        parts = [(log, found.curves.get(Name(log, what, measure))) for log in logs]
-        curves = [(curve, found.curves.get(Name(log, what, IOPS))) for log, curve in parts if curve]
+        parts = [(log, measurement.curves.get(Name(log, what, measure))) for log in logs]
+        curves = [
+            (curve, measurement.curves.get(Name(log, what, IOPS))) for log, curve in parts if curve
+        ]
         joined[Name(job, what, measure)] = _together(curves, measure in RATES)
-    for name in [each for each in found.curves if _is_log(each)]:
-        del found.curves[name]
-    found.curves |= joined
-    for name in [each for each in found.latencies if _is_log(each)]:
+    for name in [each for each in measurement.curves if _is_log(each)]:
+        del measurement.curves[name]
+    measurement.curves |= joined
+    for name in [each for each in measurement.latencies if _is_log(each)]:
         whole = name._replace(job=job)
-        mine = found.latencies.pop(name)
-        found.latencies[whole] = found.latencies[whole] + mine if whole in found.latencies else mine
+        mine = measurement.latencies.pop(name)
+        measurement.latencies[whole] = (
+            measurement.latencies[whole] + mine if whole in measurement.latencies else mine
+        )
 
 
 def _together(curves: list[tuple[Curve, Curve | None]], is_rate: bool) -> Curve:
@@ -181,28 +187,28 @@ def _together(curves: list[tuple[Curve, Curve | None]], is_rate: bool) -> Curve:
 # Samples of the cache's counters.
 
 
-def _begin(found: Measurement) -> None:
+def _begin(measurement: Measurement) -> None:
     """Count counters, and their times, from the begin of the load."""
-    if not found.counters:
+    if not measurement.counters:
         return
     begin_ns = 0
-    if found.begin_s is not None:
-        begin_ns = round(found.begin_s * SECOND)
-    elif (first := min(int(each.time_ns[0]) for each in found.counters.values())) > 0:
-        moves = [int(each.time_ns[_last_still(each)]) for each in found.counters.values()]
+    if measurement.begin_s is not None:
+        begin_ns = round(measurement.begin_s * SECOND)
+    elif (first := min(int(each.time_ns[0]) for each in measurement.counters.values())) > 0:
+        moves = [int(each.time_ns[_last_still(each)]) for each in measurement.counters.values()]
         begin_ns = min(moves)
-        found.notes.append(
+        measurement.notes.append(
             f"the start of the load is not recorded; assumed: {(begin_ns - first) / SECOND:.1f} s "
             "after the first sample, the last one before a counter moved"
         )
-    for name, samples in found.counters.items():
+    for name, samples in measurement.counters.items():
         value = samples.value
-        if name not in found.levels:
+        if name not in measurement.levels:
             value = value - round(float(samples.at(np.array([begin_ns]))[0]))
         later = samples.time_ns >= begin_ns
         time_ns = np.append(0, samples.time_ns[later] - begin_ns)
         at_begin = float(np.interp(begin_ns, samples.time_ns, value))
-        found.counters[name] = Samples(time_ns, np.append(round(at_begin), value[later]))
+        measurement.counters[name] = Samples(time_ns, np.append(round(at_begin), value[later]))
 
 
 def _last_still(samples: Samples) -> int:
@@ -210,21 +216,25 @@ def _last_still(samples: Samples) -> int:
     return int(moved[0]) - 1 if len(moved) else len(samples.value) - 1
 
 
-def _add_hit_ratio(found: Measurement) -> None:
+def _add_hit_ratio(measurement: Measurement) -> None:
     """Add the interval hit ratio of reads, where hits and misses are counted."""
     for hits, misses in HITS.items():
         name = Name("", CACHE, HIT_RATIO)
-        if hits in found.counters and misses in found.counters and name not in found.curves:
-            end = found.counters[misses].time_ns
-            hit: Floats = found.counters[hits].at(end)
-            all_reads = hit + found.counters[misses].value
+        if (
+            hits in measurement.counters
+            and misses in measurement.counters
+            and name not in measurement.curves
+        ):
+            end = measurement.counters[misses].time_ns
+            hit: Floats = measurement.counters[hits].at(end)
+            all_reads = hit + measurement.counters[misses].value
             present = np.append(True, np.diff(all_reads) > 0)
             end, hit, all_reads = end[present], hit[present], all_reads[present]
             if len(end) > 1 and all_reads[-1] > all_reads[0]:
                 ratio = np.diff(hit) / np.diff(all_reads)
-                found.curves[name] = Curve(end[:-1], end[1:], ratio)
+                measurement.curves[name] = Curve(end[:-1], end[1:], ratio)
                 whole = (hit[-1] - hit[0]) / (all_reads[-1] - all_reads[0])
-                found.figures.setdefault(name, float(whole))
+                measurement.figures.setdefault(name, float(whole))
 
 
 def words(sources: Iterable[str]) -> str:

@@ -60,7 +60,7 @@ def read(name: str, text: str) -> Measurement:
     if not rows:
         raise MeasurementError(f"{name}: a header and no samples")
     columns = np.array(rows, np.int64).T
-    found = Measurement([name], levels=set(LEVELS & at.keys()))
+    result = Measurement([name], levels=set(LEVELS & at.keys()))
     for counter, series in zip(at, columns[1:]):
-        found.counters[counter] = Samples(columns[0], series)
-    return found
+        result.counters[counter] = Samples(columns[0], series)
+    return result

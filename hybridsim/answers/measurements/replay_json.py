@@ -37,40 +37,46 @@ def read(name: str, text: str) -> Measurement:
         whole = json.loads(text)
         if whole["schema"] != SCHEMA:
             raise MeasurementError(f"{name}: {whole['schema']}; {SCHEMA} is known")
-        found = Measurement([name], [""], {0}, is_instant=True)
+        result = Measurement([name], [""], {0}, is_instant=True)
         phase = whole["phases"][PHASE]
         for what in ("read", "write"):
-            _direction(found, what, phase[what])
+            _direction(result, what, phase[what])
         if phase["read"]["hit"] is not None:
-            found.put("", CACHE, HIT_RATIO, phase["read"]["hit"])
+            result.put("", CACHE, HIT_RATIO, phase["read"]["hit"])
         for counter, value in phase["counters"].items():
-            found.put("", CACHE, counter, value)
-        _curves(found, whole["series"], phase["end_ns"])
+            result.put("", CACHE, counter, value)
+        _curves(result, whole["series"], phase["end_ns"])
     except (ValueError, KeyError, TypeError) as error:
         raise MeasurementError(f"{name}: not what replay --json writes ({error!r})") from error
-    return found
+    return result
 
 
-def _direction(found: Measurement, what: str, part: Mapping[str, Any]) -> None:
+def _direction(measurement: Measurement, what: str, part: Mapping[str, Any]) -> None:
     if not part["n"]:
         return
-    found.put("", what, REQUESTS, part["n"])
-    found.put("", what, BYTES, part["bytes"])
+    measurement.put("", what, REQUESTS, part["n"])
+    measurement.put("", what, BYTES, part["bytes"])
     values = np.array([int(value) for value in part["bins"]], np.int64)
     bins = np.zeros_like(Distribution().bins)
     np.add.at(bins, bin_of(values), np.array(list(part["bins"].values()), np.int64))
     total = round(part["mean_ns"] * part["n"])
-    found.put("", what, f"{LATENCY} mean", part["mean_ns"])
-    found.put("", what, f"{LATENCY} max", part["max_ns"])
+    measurement.put("", what, f"{LATENCY} mean", part["mean_ns"])
+    measurement.put("", what, f"{LATENCY} max", part["max_ns"])
     for percent, value in part["p"].items():
-        found.put("", what, f"{LATENCY} p{percent}", value)
-    found.latencies[Name("", what, LATENCY)] = Distribution(part["n"], total, part["max_ns"], bins)
+        measurement.put("", what, f"{LATENCY} p{percent}", value)
+    measurement.latencies[Name("", what, LATENCY)] = Distribution(
+        part["n"], total, part["max_ns"], bins
+    )
 
 
-def _curves(found: Measurement, series: Mapping[str, Any], end_ns: int) -> None:
+def _curves(measurement: Measurement, series: Mapping[str, Any], end_ns: int) -> None:
     start = np.array(series["start_ns"], np.int64)
     end = np.append(start[1:], max(end_ns, int(start[-1]) + 1)) if len(start) else start
-    found.curves[Name("", "all", IOPS)] = Curve(start, end, np.array(series["iops"], np.float64))
+    measurement.curves[Name("", "all", IOPS)] = Curve(
+        start, end, np.array(series["iops"], np.float64)
+    )
     hit = np.array([np.nan if each is None else each for each in series["hit"]])
     present = ~np.isnan(hit)
-    found.curves[Name("", CACHE, HIT_RATIO)] = Curve(start[present], end[present], hit[present])
+    measurement.curves[Name("", CACHE, HIT_RATIO)] = Curve(
+        start[present], end[present], hit[present]
+    )

@@ -38,7 +38,7 @@ def read(name: str, text: str) -> Measurement:
             raise MeasurementError(f"{name}:{number}: not a line of uptime and `dmsetup status`")
         rows.append([round(float(match["uptime"]) * SECOND), *map(int, match["rest"].split())])
     columns = np.array(rows, np.int64).T
-    found = Measurement([name], levels=set(LEVELS & set(FIELDS)))
+    result = Measurement([name], levels=set(LEVELS & set(FIELDS)))
     for counter, values in zip(FIELDS, columns[1:]):
-        found.counters[counter] = Samples(columns[0], values)
-    return found
+        result.counters[counter] = Samples(columns[0], values)
+    return result

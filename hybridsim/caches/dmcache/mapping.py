@@ -117,7 +117,7 @@ class Mapping(NamedTuple):
             migrations.discards.clear(bios.offset[bio])
         else:
             migrations.counts[READ_MISSES] += 1
-            self.tell_miss(bios.request[bio], was_known, answer, item, requests)
+            self.report_miss(bios.request[bio], was_known, answer, item, requests)
         migrations.cells.holders[cell] += 1
         bios.holds[bio] = OF_CELL
         bios.place[bio] = cell
@@ -136,7 +136,7 @@ class Mapping(NamedTuple):
         self.migrations.overwrite(now, item, bio, below)
 
     @method
-    def tell_miss(self, request, was_known, answer, item, requests):
+    def report_miss(self, request, was_known, answer, item, requests):
         """Set the reason of a miss, unless another part of the request has set it."""
         if requests.path[request] != HIT:
             return

@@ -63,7 +63,7 @@ REPLACEMENT = Registry(
         "w-tinylfu": "hybridsim.caches.policies.w_tinylfu:WTinyLFU",
     }
 )
-KNOWS_THE_FUTURE = Registry(
+OFFLINE = Registry(
     {"belady": "hybridsim.caches.policies.belady:Belady"}
 )  # they need the future accesses, so they run only without devices
 
@@ -73,8 +73,8 @@ REPLACEMENT_METHODS = ("missed", "admit", "touch", "remove", "evict")
 __all__ = [
     "ADMISSION",
     "ADMISSION_METHODS",
-    "KNOWS_THE_FUTURE",
     "LRU",
+    "OFFLINE",
     "REPLACEMENT",
     "REPLACEMENT_METHODS",
     "Learned",
@@ -118,7 +118,7 @@ def _limited(policies: tuple[Any, Any], pages: int, budget: WriteBudget) -> tupl
 
 
 def __getattr__(name: str) -> Any:
-    for family in (ADMISSION, REPLACEMENT, KNOWS_THE_FUTURE):
+    for family in (ADMISSION, REPLACEMENT, OFFLINE):
         try:
             return family.by_class(name)
         except AttributeError:

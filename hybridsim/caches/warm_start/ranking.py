@@ -59,7 +59,7 @@ class Ranking:
     def add(self, numbers: Ints, counts: NDArray[np.bool_]) -> None:
         """Add accesses to pages by number; `counts` marks those that count."""
         self._waiting.append((self._ids.of(numbers).astype(np.int64), counts))
-        if sum(len(ids) for ids, _ in self._waiting) >= max(STEP_MIN, self._ids.given):
+        if sum(len(ids) for ids, _ in self._waiting) >= max(STEP_MIN, self._ids.count):
             self._take()
 
     @property
@@ -86,7 +86,7 @@ class Ranking:
         ids, counts = (np.concatenate(column) for column in zip(*self._waiting))
         self._waiting.clear()
         known = self._scores.shape[1]
-        self._scores = np.pad(self._scores, ((0, 0), (0, self._ids.given - known)))
+        self._scores = np.pad(self._scores, ((0, 0), (0, self._ids.count - known)))
         counted, age = ids[counts], len(ids) - np.flatnonzero(counts)
         if known:
             self._hits *= FORGETTING

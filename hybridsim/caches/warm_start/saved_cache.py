@@ -88,13 +88,13 @@ class SavedCache:
     def read(cls, path: str) -> SavedCache:
         """Return the content of a file; raise UsageError if it is no valid saved cache."""
         try:
-            found = _arrays(path)
-            form = str(found["format"])
+            result = _arrays(path)
+            form = str(result["format"])
             if form != FORMAT:
                 raise UsageError(f"{path}: its format is {form[:40]!r}; supported: {FORMAT!r}")
-            numbers = {name: int(found[name]) for name in NUMBERS}
-            columns = {name: found[name] for name in COLUMNS}
-            memory = _memory(found, columns["pages"])
+            numbers = {name: int(result[name]) for name in NUMBERS}
+            columns = {name: result[name] for name in COLUMNS}
+            memory = _memory(result, columns["pages"])
         except UNREADABLE as error:
             raise UsageError(f"{path}: not a cache saved by --save-cache ({error})") from error
         fields: dict[str, Any] = {"name": path, **numbers, **columns, "memory": memory}
@@ -128,7 +128,7 @@ def _arrays(path: str) -> dict[str, NDArray[Any]]:
 
     An array is not begun where the file has fewer bytes for it than it would take.
     """
-    found = {}
+    result = {}
     with zipfile.ZipFile(path) as archive:
         for each in archive.infolist():
             if each.flag_bits & 1 or each.compress_type not in KINDS_OF_MEMBERS:
@@ -136,8 +136,8 @@ def _arrays(path: str) -> dict[str, NDArray[Any]]:
             if each.file_size > EXPANSION_MAX * (each.compress_size + 1):
                 raise ValueError(f"{each.filename}: it cannot be as large as it claims")
             with archive.open(each) as member:
-                found[each.filename.removesuffix(".npy")] = _array(member, each)
-    return found
+                result[each.filename.removesuffix(".npy")] = _array(member, each)
+    return result
 
 
 def _array(member: IO[bytes], info: zipfile.ZipInfo) -> NDArray[Any]:

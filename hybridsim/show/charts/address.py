@@ -11,16 +11,16 @@ from hybridsim.show.charts.documents import Document
 
 def maps(document: Document) -> Iterator[Heat]:
     """Return heat maps of the read and written addresses; none if the document has no map."""
-    found = document["inputs"]["trace"].get("address_map")
-    if not found:
+    result = document["inputs"]["trace"].get("address_map")
+    if not result:
         return
     for what in ("reads", "writes"):
-        counts = [[int(each) for each in column.split()] for column in found[what]]
+        counts = [[int(each) for each in column.split()] for column in result[what]]
         if not any(any(column) for column in counts):
             continue
-        wide, high = found["width_ns"] * len(counts), found["height_bytes"] * len(counts[0])
+        wide, high = result["width_ns"] * len(counts), result["height_bytes"] * len(counts[0])
         yield Heat(
             f"map-{what}", f"Where it {what}", axes.times(wide, "time in the trace"),
-            axes.sizes(high, "address"), found["width_ns"], found["height_bytes"], counts,
+            axes.sizes(high, "address"), result["width_ns"], result["height_bytes"], counts,
             f"Darker cells have more {what}; empty cells are not accessed.",
         )  # fmt: skip

@@ -14,7 +14,7 @@ FEWEST = 3.0  # minimum length of an axis in its unit; below it, a smaller unit 
 FEWEST_TIMES = 10.0  # minimum length of an axis of times in minutes
 
 
-def most(values: Iterable[Value]) -> float:
+def maximum(values: Iterable[Value]) -> float:
     """Return the largest known value; 0 without one."""
     return float(max((each for each in values if each is not None), default=0.0))
 

@@ -21,7 +21,7 @@ def by_depth(document: Document) -> Iterator[Chart]:
         is_sequential = name.startswith("sequential")
         key = "bytes_per_s" if is_sequential else "iops"
         lines = _lines(document, name, key)
-        most = axes.most(value for line in lines for value in line.y)
+        most = axes.maximum(value for line in lines for value in line.y)
         y = axes.rates(most, "bandwidth") if is_sequential else axes.counts("IOPS", log=True)
         gid = name.replace(" ", "-")
         yield Chart(f"bench-{gid}", name.capitalize(), _depths(), y, lines)

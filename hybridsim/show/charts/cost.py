@@ -25,7 +25,7 @@ def cost(document: Document) -> Chart:
              "line", "warm"),
     ]  # fmt: skip
     x = Axis("cost", money, low=0)
-    y = axes.latencies(axes.most(ys), "mean latency")
+    y = axes.latencies(axes.maximum(ys), "mean latency")
     return Chart("cost", "What money buys", x, y, lines)
 
 
@@ -37,5 +37,5 @@ def by_size(document: Document) -> Chart:
     names = [one["what"] for one in priced]
     lines = [Line("sizes", "SSD cache", [one["cost"] for one in priced],
                   [one["mean_ns"] for one in priced], "both", "warm", names=names)]  # fmt: skip
-    y = axes.latencies(axes.most([one["mean_ns"] for one in priced]), "mean latency")
+    y = axes.latencies(axes.maximum([one["mean_ns"] for one in priced]), "mean latency")
     return Chart("cost-by-size", "What a larger SSD buys", Axis("cost of the SSD", low=0), y, lines)

@@ -26,7 +26,7 @@ def overlaid(curves: Mapping[str, Mapping[str, Any]], chosen_bytes: int | None =
         for mark in chart.marks
     }
     return replace(first, lines=lines, marks=list(marks),
-                   x=axes.sizes(max(axes.most(line.x) for line in lines)))  # fmt: skip
+                   x=axes.sizes(max(axes.maximum(line.x) for line in lines)))  # fmt: skip
 
 
 def miss_ratio(curve: Mapping[str, Any], chosen_bytes: int | None = None) -> Chart:

@@ -90,7 +90,7 @@ def ssds_over_time(document: Document) -> Chart | None:
     """Return the utilisation of the SSDs over time; None if they are unused."""
     series = document["series"]
     busy = series["ssd_utilisation"]
-    if not axes.most(busy):
+    if not axes.maximum(busy):
         return None
     end = end_ns(document)
     lines = [Line("ssd-busy", "SSD busy", middles(series, end), busy, "area", "real")]

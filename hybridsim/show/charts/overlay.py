@@ -26,7 +26,7 @@ def _overlay(number: int, curve: Document) -> Chart:
         for side in ("real", "simulated")
     ]
     end = curve["time_ns"][-1] + width
-    y = _axis(curve["name"], axes.most(value for line in lines for value in line.y))
+    y = _axis(curve["name"], axes.maximum(value for line in lines for value in line.y))
     name = str(curve["name"])
     return Chart(f"overlay-{number}", name, axes.times(end), y, lines, sync="time")
 

@@ -74,13 +74,13 @@ def named(key: str, values: Sequence[float]) -> Axis:
     """Return the axis of a column by the end of its name."""
     words = key.replace("_", " ").replace(".", " ")
     if key == "time_ns":
-        return axes.times(axes.most(values))
+        return axes.times(axes.maximum(values))
     if key.endswith("_ratio"):
         return axes.shares(words, high=None)
     if key.endswith("_share"):
         return axes.shares(words.removesuffix(" share"), high=None)
     if key.endswith("_ns"):
-        return axes.latencies(axes.most(values), words.removesuffix(" ns"))
+        return axes.latencies(axes.maximum(values), words.removesuffix(" ns"))
     if key.endswith("_bytes"):
-        return axes.sizes(axes.most(values), words.removesuffix(" bytes"))
+        return axes.sizes(axes.maximum(values), words.removesuffix(" bytes"))
     return axes.counts(words)

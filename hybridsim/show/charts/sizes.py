@@ -15,7 +15,7 @@ def by_size(document: Document) -> list[Chart]:
     marks = [Mark("answer", answer["size_bytes"])] if answer else []
     x = axes.sizes(max(sizes), log=len(sizes) > 2)
     times = {name: [each[f"{name}_ns"] for each in tried] for name in ("mean", "p99")}
-    y = axes.latencies(axes.most(times["p99"]), "read latency", log=True)
+    y = axes.latencies(axes.maximum(times["p99"]), "read latency", log=True)
     lines = [Line(f"size-{name}", name, sizes, times[name], "both", name) for name in times]
     hits = [Line("size-hit", "hit ratio", sizes, [each["hit"] for each in tried], "both", "warm")]
     return [

@@ -112,7 +112,7 @@ def latency(document: Document) -> Chart:
             "The disks alone take longer for the same requests, so their latencies do not fit this "
             "time axis: see the distributions below."
         )
-    longest = axes.most(value for line in lines for value in line.y)
+    longest = axes.maximum(value for line in lines for value in line.y)
     y_axis = axes.latencies(longest, "read latency", log=True)
     return _panel(document, "latency", "Read latency", y_axis, lines, note=note)
 
@@ -127,7 +127,7 @@ def _occupancy(document: Document) -> Iterator[Chart]:
     width = width_ns(series, end_ns(document))
     ends = [start + width for start in series["start_ns"]]
     held: list[Value] = [None if each is None else each * (size / pages) for each in present]
-    largest = max(size, axes.most(held))
+    largest = max(size, axes.maximum(held))
     y = replace(axes.sizes(largest, "data on the SSD"), high=largest)
     lines = [Line("occupancy", "occupancy", ends, held, style="area", role="real")]
     yield _panel(document, "occupancy", "Occupancy", y, lines)

@@ -17,5 +17,5 @@ def written(document: Document) -> Chart | None:
     lines = [Line("ssd-writes", "written", middles(series, end), rates, "area", "real")]
     return Chart(
         "ssd-writes", "Written to the SSD", axes.times(end),
-        axes.rates(axes.most(rates), "written"), lines, bands(document), sync="time",
+        axes.rates(axes.maximum(rates), "written"), lines, bands(document), sync="time",
     )  # fmt: skip

@@ -78,8 +78,8 @@ class Section:
 
 def charts_of(sections: Sequence[Section]) -> list[Chart]:
     """Return all charts that a script draws, in order."""
-    found: list[Chart] = []
+    result: list[Chart] = []
     for block in (block for section in sections for block in section.blocks):
-        found += [block] if isinstance(block, Chart) else []
-        found += block.blocks if isinstance(block, Row) else []
-    return found
+        result += [block] if isinstance(block, Chart) else []
+        result += block.blocks if isinstance(block, Row) else []
+    return result

@@ -55,15 +55,15 @@ def page(
 
 @cache
 def _templates() -> Environment:
-    found = Environment(
+    result = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"of_chart": of_chart, "of_bars": of_bars, "of_heat": of_heat}
-    return found
+    result.globals |= {"of_chart": of_chart, "of_bars": of_bars, "of_heat": of_heat}
+    return result
 
 
 def _island(data: Any) -> str:
@@ -98,7 +98,7 @@ def _rows(chart: Chart) -> list[int]:
     """Return the rows of the labels of a chart's marks."""
     xs = [one for line in chart.lines for one in line.x if one is not None]
     ends = (chart.x.low, min(xs, default=0)), (chart.x.high, max(xs, default=1))
-    low, high = (found if specified is None else specified for specified, found in ends)
+    low, high = (result if specified is None else specified for specified, result in ends)
     return rows_of(chart.marks, chart.x, low, high)
 
 

@@ -21,11 +21,11 @@ def outline(points: Points, is_stepped: bool) -> str:
 
 def areas(points: Points, floor: float) -> list[str]:
     """Return what lies between points and a floor, a path for each stretch without gaps."""
-    found = []
+    result = []
     for part in _parts(points):
         bends = _bends(part)
-        found.append(_path([*bends, (bends[-1][0], floor), (bends[0][0], floor)]) + "z")
-    return found
+        result.append(_path([*bends, (bends[-1][0], floor), (bends[0][0], floor)]) + "z")
+    return result
 
 
 def _parts(points: Points) -> Iterator[list[Point]]:
@@ -45,10 +45,10 @@ def _apart(points: Sequence[Point]) -> Iterator[Point]:
 
 def _corners(points: Sequence[Point]) -> list[Point]:
     """Return points and the corners of the steps between them."""
-    found = list(points[:1])
+    result = list(points[:1])
     for before, each in pairwise(points):
-        found += [(each[0], before[1]), each]
-    return found
+        result += [(each[0], before[1]), each]
+    return result
 
 
 def _bends(points: Sequence[Point]) -> list[Point]:

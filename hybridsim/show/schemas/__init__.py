@@ -33,15 +33,15 @@ def load(name: str) -> dict[str, Any]:
     """
     if name not in names():
         raise UsageError(f"no schema {name!r}: {hint(name, names())}")
-    needed, found = [name], dict[str, dict[str, Any]]()
+    needed, result = [name], dict[str, dict[str, Any]]()
     while needed:
         each = needed.pop()
-        if each not in found:
+        if each not in result:
             text = (FOLDER / f"{each}.json").read_text(encoding="utf-8")
             text = text.replace(KINDS_OF_DRIVES, json.dumps(KINDS))
-            found[each] = json.loads(text)
+            result[each] = json.loads(text)
             needed += _OTHERS.findall(text)
-    whole = found.pop(name)
-    if found:
-        whole["$defs"] = whole.get("$defs", {}) | found
+    whole = result.pop(name)
+    if result:
+        whole["$defs"] = whole.get("$defs", {}) | result
     return whole

@@ -115,13 +115,13 @@ class Stripes(NamedTuple):
     @method
     def rival(self, groups, new):
         """Return the youngest segment that shares stripes with a new one, or NOTHING."""
-        found = NOTHING
+        result = NOTHING
         other = self.first(groups.row[new])
         while other != NOTHING:
             if groups.row[other] == groups.row[new] and groups.share_stripes(new, other):
-                found = other
+                result = other
             other = groups.next[other]
-        return found
+        return result
 
     @method
     def add(self, groups, new):

@@ -26,7 +26,7 @@ def replayed(point: Point) -> dict[str, Any]:
     from hybridsim.studies.sweep.worker_cache import kept
 
     trace = kept(point.trace, point.digest, None)
-    if trace.is_made and point.seed is not None:
+    if trace.is_generated and point.seed is not None:
         trace = kept(point.trace, point.digest, point.seed)
     row = figures(replay(trace, point.scenario, alone=trace.alone))
     _remember_code(compiled_kind(point))

@@ -54,7 +54,7 @@ class Progress:
         return self.passed_s / worked * (self.total - self.done) if worked else None
 
 
-Tell = Callable[[Progress, Settled | None], None]
+Report = Callable[[Progress, Settled | None], None]
 
 
 def silent(progress: Progress, settled: Settled | None) -> None:
@@ -64,12 +64,12 @@ def silent(progress: Progress, settled: Settled | None) -> None:
 class Running:
     """A sweep in progress."""
 
-    def __init__(self, hire: Callable[[], Crew], store: Store, tell: Tell = silent) -> None:
+    def __init__(self, hire: Callable[[], Crew], store: Store, report: Report = silent) -> None:
         """Let a crew compute the points that the store lacks; `tell` is called for each point.
 
         `hire` is called when the first point must be computed.
         """
-        self._hire, self._store, self._tell = hire, store, tell
+        self._hire, self._store, self._report = hire, store, report
         self._hired: Crew | None = None
         self.progress = Progress()
         self.failures: dict[str, Settled] = {}  # by key
@@ -96,7 +96,7 @@ class Running:
         """Report how many settings of the search's next step are resolved."""
         self.progress.planned, self.progress.to_plan = done, of
         if self.progress.passed_s > QUIET_S:
-            self._tell(self.progress, None)
+            self._report(self.progress, None)
 
     def finish(self, points: Iterable[Point]) -> dict[str, Row]:
         """Settle all points; return the rows of the successful ones, by key."""
@@ -109,7 +109,7 @@ class Running:
         while waiting or self._under_way:
             self._hand_out(waiting)
             if self._under_way:
-                self._tell(self.progress, None)
+                self._report(self.progress, None)
                 settled = self._crew.next(LOOK_AGAIN_S)
                 if settled is not None:
                     self._settle(settled)
@@ -142,7 +142,7 @@ class Running:
         if row is None:
             return False
         self.progress.known += 1
-        self._tell(self.progress, Settled(point, row))
+        self._report(self.progress, Settled(point, row))
         return True
 
     def _begin(self, point: Point) -> bool:
@@ -172,7 +172,7 @@ class Running:
             row = self._store.add(point.key, _about(point) | settled.row)
             settled = settled._replace(row=row)
             self.progress.computed += 1
-        self._tell(self.progress, settled)
+        self._report(self.progress, settled)
 
 
 def dealt(points: Sequence[Point], lanes: int) -> Iterator[Point]:

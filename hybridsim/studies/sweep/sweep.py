@@ -19,7 +19,7 @@ from hybridsim.studies.sweep.fleet import volumes_of
 from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.plan import Plan
 from hybridsim.studies.sweep.point import Point, point
-from hybridsim.studies.sweep.running import Running, Tell, silent
+from hybridsim.studies.sweep.running import Report, Running, silent
 from hybridsim.studies.sweep.search import Score, Values, search
 from hybridsim.studies.sweep.store import FOLDER, Store
 from hybridsim.studies.sweep.workers import Crew, Here
@@ -34,14 +34,14 @@ def sweep(
     folder: str | os.PathLike[str] = FOLDER,
     workers: int | None = None,
     scheduler: str | None = None,
-    tell: Tell = silent,
+    report: Report = silent,
     compute: Compute = replayed,
 ) -> SweepResult:
     """Replay every setting of a plan; return the settings, the best ones, and effects of the keys.
 
     Results are stored in `folder` by their inputs: points that are on disk are not computed again.
     `workers` is a number of processes on this machine (None: one per core); `scheduler` is the
-    address of a dask scheduler whose workers are used instead.  `tell` is called for each point
+    address of a dask scheduler whose workers are used instead.  `report` is called for each point
     once it is on disk; `compute` computes the figures of a point.
 
     Raises UsageError for a plan without any valid point, or for a missing package.  A failed point
@@ -53,7 +53,7 @@ def sweep(
         plan = replace(plan, traces=tuple(volume for volumes in parts for volume in volumes))
     under_way = UnderWay(plan)
     hire = functools.partial(crew, workers, scheduler, compute)
-    with Store(folder) as store, Running(hire, store, tell) as running:
+    with Store(folder) as store, Running(hire, store, report) as running:
         try:
             under_way.run(running)
         except KeyboardInterrupt:
@@ -89,7 +89,7 @@ class UnderWay:
         """Open the traces; raise TraceError for an invalid one."""
         self._plan = plan
         self._digests = {trace: trace.digest() for trace in plan.traces}
-        self._made = {trace: trace.open().is_made for trace in plan.traces}
+        self._made = {trace: trace.open().is_generated for trace in plan.traces}
         self._impossible: list[Failed] = []
         self._points: list[list[Point]] = []  # of each setting
         self._figures: dict[str, dict[str, Any]] = {}  # by key

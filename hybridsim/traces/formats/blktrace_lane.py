@@ -44,8 +44,8 @@ class Lane:
         at = count = 0
         while True:
             if self._lost_at >= 0:
-                at, found = self._resync(at, stop)
-                if not found:
+                at, result = self._resync(at, stop)
+                if not result:
                     break
                 self._skip_to(self._base + at)
             if self.swapped:
@@ -65,8 +65,8 @@ class Lane:
                 if not self.ended or at == stop:
                     break
                 # The last record is truncated, or its length is wrong and records follow.
-                resume, found = self._resync(at + 1, stop)
-                if not found:
+                resume, result = self._resync(at + 1, stop)
+                if not result:
                     self.cut_at = self._base + at
                     break
             self._lost_at = self._base + at
@@ -79,9 +79,9 @@ class Lane:
         return count
 
     def _resync(self, at: int, stop: int) -> tuple[int, bool]:
-        at, found = resync(self._block, at, stop, self.ended, int(self._last_ns[0]), self.cpu)
+        at, result = resync(self._block, at, stop, self.ended, int(self._last_ns[0]), self.cpu)
         self.swapped = self.swapped or self._block[at : at + 3].tobytes() == b"eat"
-        return int(at), bool(found)
+        return int(at), bool(result)
 
     def _skip_to(self, offset: int) -> None:
         if offset > self._lost_at:

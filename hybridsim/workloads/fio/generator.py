@@ -128,7 +128,7 @@ class Generator(NamedTuple):
             pattern.files,
             pattern.region_bytes,
             most,
-            max(sizes.most for sizes in pattern.sizes),
+            max(sizes.maximum for sizes in pattern.sizes),
             pattern.directions[0],
             int(pattern.writes_what_it_trims),
             int(len(pattern.directions) > 1 and not pattern.writes_what_it_trims),

@@ -19,7 +19,7 @@ class Goal:
     window_ns: int = 0
     share: int = ALL  # share of the requests that must meet the target, in millionths
     keeps_on: bool = False  # latency_run: keep searching after the depth is determined
-    most_ns: tuple[int, int, int] = (0, 0, 0)  # read, write, trim: the job ends above this
+    limit_ns: tuple[int, int, int] = (0, 0, 0)  # read, write, trim: the job ends above this
 
     @property
     def percent(self) -> float:
@@ -37,7 +37,7 @@ def goal_of(reader: Reader) -> Goal:
         window_ns=reader.time("latency_window", MICROSECOND),
         share=reader.read("latency_percentile", _share, ALL),
         keeps_on=reader.flag("latency_run"),
-        most_ns=reader.three("max_latency", lambda text: options.time_ns(text, MICROSECOND), 0),
+        limit_ns=reader.three("max_latency", lambda text: options.time_ns(text, MICROSECOND), 0),
     )
     for name in ("latency_window", "latency_percentile", "latency_run"):
         if name in reader.specified and not goal.target_ns:

@@ -44,7 +44,7 @@ class Job:
     thread: int  # 1-based index over all jobs
     group: int  # jobs that run concurrently; stonewall starts a new group
     reported_with: int  # group_reporting: results with equal numbers are merged
-    said: Mapping[str, str]  # all its options, global ones included
+    specified: Mapping[str, str]  # all its options, global ones included
     own: Mapping[str, str]  # the options of its own section
     pattern: Pattern  # file_bytes is 0 without a size, or with a size in percent
     files: tuple[str, ...]  # each of pattern.file_bytes
@@ -52,8 +52,8 @@ class Job:
     shares: Shares = WHOLE
     depth: int = 1
     low: int = 1
-    reap_least: int = 1
-    reap_most: int = 1
+    reap_min: int = 1
+    reap_max: int = 1
     delay_ns: int = 0
     ramp_ns: int = 0
     run_ns: int = 0  # after the ramp; 0: unlimited
@@ -256,7 +256,7 @@ def _job(reader: Reader, name: str) -> Job:
         thread=0,
         group=0,
         reported_with=0,
-        said={key: option.value for key, option in reader.specified.items()},
+        specified={key: option.value for key, option in reader.specified.items()},
         own={},
         pattern=pattern,
         files=(),
@@ -264,8 +264,8 @@ def _job(reader: Reader, name: str) -> Job:
         shares=shares_of(reader, has_size),
         depth=depth,
         low=min(reader.number("iodepth_low", depth), depth),
-        reap_least=minimum,
-        reap_most=max(reader.number("iodepth_batch_complete_max", minimum), minimum),
+        reap_min=minimum,
+        reap_max=max(reader.number("iodepth_batch_complete_max", minimum), minimum),
         delay_ns=reader.time("startdelay", SECOND),
         ramp_ns=reader.time("ramp_time", SECOND),
         run_ns=reader.time("runtime", SECOND),
@@ -296,11 +296,14 @@ def _check_verify(reader: Reader, pattern: Pattern) -> None:
     """Refuse what would make another order of the reads of verify."""
     several = [name for name in ("loops", "io_size") if name in reader.specified]
     sorts = not pattern.uses_map
-    if sorts and any(each.unit % each.least for each in pattern.sizes):
+    if sorts and any(each.unit % each.minimum for each in pattern.sizes):
         several.append("ba")
     if sorts and reader.number("nrfiles", 1) > 1:
         several.append("nrfiles")
-    if sorts and len({each.least for each in pattern.sizes} | {s.most for s in pattern.sizes}) > 1:
+    if (
+        sorts
+        and len({each.minimum for each in pattern.sizes} | {s.maximum for s in pattern.sizes}) > 1
+    ):
         several += [name for name in ("bs", "bsrange", "bssplit") if name in reader.specified]
     none: tuple[str, ...] = ()
     if sorts and len(reader.read("filename", _names, none)) > 1:

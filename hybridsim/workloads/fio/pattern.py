@@ -75,8 +75,8 @@ class Seeding(IntEnum):
 class Sizes:
     """Request sizes of one direction, in bytes: one size, a range, or a weighted split."""
 
-    least: int = 4096
-    most: int = 4096
+    minimum: int = 4096
+    maximum: int = 4096
     split: tuple[tuple[int, int], ...] = ()  # (bytes, percent), by percent
     unit: int = 4096  # offsets of random requests are multiples of it
 
@@ -151,7 +151,7 @@ class Pattern:
     @property
     def is_unmapped(self) -> bool:
         """Whether norandommap is in effect; another alignment or distribution implies it."""
-        is_aligned = all(sizes.unit == sizes.least for sizes in self.sizes)
+        is_aligned = all(sizes.unit == sizes.minimum for sizes in self.sizes)
         return not (self.has_map and is_aligned and self.distribution == Distribution.RANDOM)
 
     @property
@@ -170,12 +170,12 @@ class Pattern:
     @property
     def block_bytes(self) -> int:
         """The smallest size of all directions: the block of the map."""
-        return min(sizes.least for sizes in self.sizes)
+        return min(sizes.minimum for sizes in self.sizes)
 
     @property
     def rank_bytes(self) -> int:
         """The smallest size of reads and writes: the block of distributions."""
-        return min(sizes.least for sizes in self.sizes[:TRIM])
+        return min(sizes.minimum for sizes in self.sizes[:TRIM])
 
     @property
     def is_reseeded(self) -> bool:

@@ -27,7 +27,7 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
     extents: dict[str, int] = {}
     for job in jobs:
         end = job.pattern.offset_bytes + job.pattern.file_bytes if job.has_size else 0
-        most = max(sizes.most for sizes in job.pattern.sizes)
+        most = max(sizes.maximum for sizes in job.pattern.sizes)
         for file in job.files:
             if end and is_device(file):  # a last block may exceed size, as there is more behind it
                 end = min(
@@ -75,7 +75,7 @@ def _sized(job: Job, extent_bytes: int) -> Job:
     if not job.has_size:
         pattern = job.shares.of(pattern, extent_bytes)
     block_bytes = pattern.block_bytes
-    if pattern.file_bytes < max(pattern.sizes[kind].least for kind in pattern.directions):
+    if pattern.file_bytes < max(pattern.sizes[kind].minimum for kind in pattern.directions):
         raise UsageError(
             f"job {job.name}: {human_size(max(pattern.file_bytes, 0))} of {job.files[0]} is less "
             f"than a block of {human_size(block_bytes)}: increase size"

@@ -113,7 +113,7 @@ class Feed:
             FUA if job.is_durable else 0
         )
         self.is_last = False
-        self.made: list[Ints] = []  # kind, offset, length, file: if a log has offsets
+        self.generated: list[Ints] = []  # kind, offset, length, file: if a log has offsets
         self._rows = _columns(0)
 
     def rows(self, used: int) -> list[Ints]:
@@ -130,7 +130,7 @@ class Feed:
         kind, offset, length = taken.kind, taken.offset, taken.length
         self.is_last = len(kind) < count
         if self._job.keeps_offsets:
-            self.made.append(np.stack([kind, offset, length, taken.file]))
+            self.generated.append(np.stack([kind, offset, length, taken.file]))
         rows = _columns(len(kind))
         flags = np.where(kind == WRITE, self._flags, 0)
         rows[0][:] = OPS[kind] | flags
@@ -181,7 +181,7 @@ class Feed:
 
 def rate_of(job: Job, direction: int) -> int:
     """Return the job's limit in requests/s; a rate in bytes is divided by the smallest size."""
-    minimum = job.pattern.sizes[direction].least
+    minimum = job.pattern.sizes[direction].minimum
     return job.requests_per_s[direction] or job.bytes_per_s[direction] // minimum
 
 
@@ -202,10 +202,10 @@ class Feeds:
         self._begin = np.zeros(len(self._feeds), np.int64)
 
     @property
-    def made(self) -> list[Ints]:
+    def generated(self) -> list[Ints]:
         """Kind, offset, length and file of all requests of each job, if logs have offsets."""
         none = np.zeros((4, 0), np.int64)
-        return [np.concatenate([none, *feed.made], axis=1) for feed in self._feeds]
+        return [np.concatenate([none, *feed.generated], axis=1) for feed in self._feeds]
 
     def batch(self) -> JobBatch:
         """Return the next requests, including those of the last batch that were not issued."""

@@ -132,7 +132,7 @@ class JobResult:
     depths: list[Ints] = field(default_factory=list)  # state of the depth search, by job
     log: list[npt.NDArray[np.int64]] = field(default_factory=list)
     issued: list[npt.NDArray[np.int64]] = field(default_factory=list)  # order, ns: for write_iolog
-    made: npt.NDArray[np.int64] | None = None  # kind, offset, length, file: requests in order
+    generated: npt.NDArray[np.int64] | None = None  # kind, offset, length, file: requests in order
 
     def forget(self) -> None:
         """Restart the measurement; logs continue."""
@@ -151,7 +151,7 @@ class JobResult:
         return max(1, round(self.span_ns / MILLISECOND))
 
     @property
-    def told(self) -> list[tuple[str, Measured]]:
+    def reported(self) -> list[tuple[str, Measured]]:
         """Reported results of reads, writes and trims by name; unified_rw_reporting merges them."""
         directions = self.directions[:SYNC]
         if self.jobs[0].is_unified:

@@ -18,14 +18,14 @@ def tables_of(pattern: Pattern) -> tuple[Ints, Ints, Ints]:
     for kind, sizes in enumerate(pattern.sizes):
         used = [each for each in sizes.split if each[1]]
         by_direction[kind] = (
-            sizes.least, sizes.most, sizes.unit, len(used), pattern.random_percent[kind],
+            sizes.minimum, sizes.maximum, sizes.unit, len(used), pattern.random_percent[kind],
             len(pattern.zones[kind]),
         )  # fmt: skip
         for row, (length, percent) in enumerate(used):
             splits[kind, row] = percent, length
         begin = 0
         is_share = pattern.distribution == Distribution.ZONED
-        last = (size - max(sizes.least - sizes.unit, 0)) // sizes.unit
+        last = (size - max(sizes.minimum - sizes.unit, 0)) // sizes.unit
         for row, (share, extent) in enumerate(pattern.zones[kind]):
             end = begin + extent
             if is_share:

@@ -12,9 +12,9 @@ from hybridsim.show.html.blocks import Section
 
 def section(document: Mapping[str, Any]) -> Section | None:
     """Return what a read's latency is made of, and what disks and SSDs are busy with."""
-    found = (
+    result = (
         ways(document), per_request(document), by_phase(document), over_time(document),
         ssds_over_time(document),
     )  # fmt: skip
-    blocks = [each for each in found if each is not None]
+    blocks = [each for each in result if each is not None]
     return Section("time", "Where the time goes", blocks) if blocks else None

@@ -78,5 +78,5 @@ def _column(objective: Objective) -> str:
 
 
 def _mean(one: Mapping[str, Any], objective: Objective) -> float | None:
-    found = one["objectives"][objective.text]
-    return None if found is None else found["mean"]
+    result = one["objectives"][objective.text]
+    return None if result is None else result["mean"]

@@ -26,8 +26,8 @@ def section(document: Mapping[str, Any]) -> Section | None:
     keys = document["keys"]
     rows = []
     for name in names:
-        found = [100 * shares.get((name, key), 0.0) for key in keys]
-        rows.append((name, [*found, max(100 - sum(found), 0.0)]))
+        result = [100 * shares.get((name, key), 0.0) for key in keys]
+        rows.append((name, [*result, max(100 - sum(result), 0.0)]))
     bars = Bars("effects", "What explains the differences", Axis("share", "%", low=0, high=100),
                 [*keys, "together"], rows)  # fmt: skip
     blocks: list[Block] = [bars, *(_levels(effects, key) for key in keys if _has(effects, key))]
@@ -50,8 +50,8 @@ def _levels(effects: list[Mapping[str, Any]], key: str) -> Table:
 
 
 def _mean(one: Mapping[str, Any], word: str) -> str:
-    found = next((each for each in one["levels"] if each["words"] == word), None)
-    return "" if found is None else Objective.parse(one["objective"]).worded(found["mean"])
+    result = next((each for each in one["levels"] if each["words"] == word), None)
+    return "" if result is None else Objective.parse(one["objective"]).worded(result["mean"])
 
 
 def _number(one: Mapping[str, Any], word: str) -> int:

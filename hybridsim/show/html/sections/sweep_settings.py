@@ -70,5 +70,5 @@ def _level(one: Mapping[str, Any], key: str) -> str:
 
 
 def _worded(one: Mapping[str, Any], objective: str) -> str:
-    found = one["objectives"][objective]
-    return NONE if found is None else Estimate(**found).worded(Objective.parse(objective).worded)
+    result = one["objectives"][objective]
+    return NONE if result is None else Estimate(**result).worded(Objective.parse(objective).worded)

@@ -59,8 +59,8 @@ def _pairs(document: Mapping[str, Any]) -> Table:
 
 
 def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    found = phases(document)
-    alone, last = found[0], found[-1]
+    result = phases(document)
+    alone, last = result[0], result[-1]
     if last is alone:
         read = alone.figures["read"]
         yield "mean read", _latency(alone, read["mean_ns"]), ""
@@ -108,16 +108,16 @@ def figures_table(document: Mapping[str, Any], what: str, caption: str) -> Table
              "max", *(["disks busy", "SSD busy"] if what == "read" else [])]  # fmt: skip
     rows = []
     for each in phases(document):
-        found = each.figures[what]
-        values = [found["mean_ns"], *(found["p"][name] for name in ("50", "99", "99.9"))]
-        values.append(found["max_ns"])
+        result = each.figures[what]
+        values = [result["mean_ns"], *(result["p"][name] for name in ("50", "99", "99.9"))]
+        values.append(result["max_ns"])
         known = [NONE] * 5 if each.figures["saturated"] else [latency(one) for one in values]
         name = each.label
         if each.role == "cold":
             name = f"{each.label} < {span(each.figures['end_ns'])}"
-        row = [name, human_count(found["n"]), *known]
+        row = [name, human_count(result["n"]), *known]
         if what == "read":
-            row.insert(2, NONE if each.role == "none" else percent(found["hit"]))
+            row.insert(2, NONE if each.role == "none" else percent(result["hit"]))
             row.append(percent(each.figures["disk_utilisation"]))
             row.append(NONE if each.role == "none" else percent(each.figures["ssd_utilisation"]))
         rows.append(row)

@@ -21,16 +21,16 @@ def section(document: Mapping[str, Any]) -> Section | None:
     return Section("warm-up", "Warm-up", [*warm_up(document), Prose([hint], "hint")], lead)
 
 
-def _in_words(found: Mapping[str, Any]) -> str:
-    if found["state"] == "flat":
-        return f"Nothing warms up: {found['why']}."
-    if found["state"] != "steady":
-        return f"Not steady yet: {found['why']}."
+def _in_words(result: Mapping[str, Any]) -> str:
+    if result["state"] == "flat":
+        return f"Nothing warms up: {result['why']}."
+    if result["state"] != "steady":
+        return f"Not steady yet: {result['why']}."
     steps = ", ".join(
-        f"{share}% {_after(found[f't{share}_ns'])}" for share in (50, 90, 95)
+        f"{share}% {_after(result[f't{share}_ns'])}" for share in (50, 90, 95)
     )  # fmt: skip
-    level = found["level"]
-    steady = percent(level) if found["measure"] == "hit ratio" else f"{human_count(level)} IOPS"
+    level = result["level"]
+    steady = percent(level) if result["measure"] == "hit ratio" else f"{human_count(level)} IOPS"
     return f"Of the way from empty to steady: {steps}. Steady at {steady}."
 
 

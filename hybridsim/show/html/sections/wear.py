@@ -27,19 +27,19 @@ def section(document: Mapping[str, Any]) -> Section | None:
 def _figures(document: Mapping[str, Any], wear: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     warm = document["phases"]["warm"]
     judged = warm["end_ns"] - warm["start_ns"]
-    found = [("written to the SSD", human_size(wear["bytes_written"]), f"in {span(judged)}")]
+    result = [("written to the SSD", human_size(wear["bytes_written"]), f"in {span(judged)}")]
     if judged >= SHORTEST_NS:
-        found.append(("at this rate", f"{human_size(wear['bytes_per_day'])} a day", ""))
+        result.append(("at this rate", f"{human_size(wear['bytes_per_day'])} a day", ""))
         if wear["drive_writes_per_day"] is not None:
-            found.append(("drive writes per day", f"{wear['drive_writes_per_day']:.2g}", "DWPD"))
+            result.append(("drive writes per day", f"{wear['drive_writes_per_day']:.2g}", "DWPD"))
         if wear["years"] is not None:
-            found.append(("rated life", lasting(wear["years"]), ""))
+            result.append(("rated life", lasting(wear["years"]), ""))
     if wear["per_host_write"] is not None:
         often = wear["per_host_write"] > 99
-        found.append(("written to the SSD per byte the host writes",
+        result.append(("written to the SSD per byte the host writes",
                       "over 99" if often else f"{wear['per_host_write']:.2f}", ""))  # fmt: skip
     if wear["read_per_written"] is not None:
-        found.append(("read from it per byte written", f"{wear['read_per_written']:.2f}", ""))
+        result.append(("read from it per byte written", f"{wear['read_per_written']:.2f}", ""))
     if wear["in_flash"] is not None:
-        found.append(("in the flash per byte written", f"{wear['in_flash']:.2f}", ""))
-    return found
+        result.append(("in the flash per byte written", f"{wear['in_flash']:.2f}", ""))
+    return result
