@@ -57,7 +57,7 @@ COMMANDS = {
     "why": "why {demo} --json",
     "advise": "advise {split} --json {out}",
     "size": "size {split} --require mean<1s --json {out}",
-    "sweep": "sweep {split} --vary cache.size=5%,20% --workers 1 --folder {folder} --json",
+    "sweep": "sweep {split} --vary cache.size=5%,20% --workers 1 --folder {folder} --json {out}",
     "bench": "bench --preset digitalocean-volume --depths 1-4 --requests 200 --json {out}",
     "fio": "fio {fio} --iodepth=4 --size=1G --runtime=1s --output-format=json",
     "fit": "fit {randrw} --json",

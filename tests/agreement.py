@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 from engine import counters, simulate
 from hypothesis import HealthCheck, settings
 
@@ -20,11 +21,33 @@ def relaxed(share):
     )
 
 
+LINKS = ("next_free", "next", "following")  # names of the links of a pool's free list
+
+
+def check_pools(part, name="machine"):
+    """Check that the free list of each pool is as long as its count of free entries."""
+    fields = part._asdict() if hasattr(part, "_asdict") else {}
+    for field, value in fields.items():
+        check_pools(value, f"{name}.{field}")
+    links = next((fields[each] for each in LINKS if each in fields), None)
+    if links is None or np.shape(fields.get("free")) != (2,):
+        return
+    entry, count = fields["free"].tolist()
+    if len(links) == 1 and count == 0:  # a pool of no entries has one link
+        return
+    seen = set()
+    while 0 <= entry < len(links) and entry not in seen:
+        seen.add(entry)
+        entry = int(links[entry])
+    assert len(seen) == count, f"{name}: {len(seen)} free entries, counted {count}"
+
+
 def check(scenario, **how):
     """Check that engine and reference give the same facts and counters."""
     expected = scenario.run()
     facts, finished = simulate(scenario, **how)
     assert facts == expected.facts
+    check_pools(finished)
     result = counters(finished)
     assert result == {name: expected.counters.get(name, 0) for name in result}
 

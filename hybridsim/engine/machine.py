@@ -8,7 +8,8 @@ import numpy as np
 
 from hybridsim import jit
 from hybridsim.caches import CACHE_METHODS, PageCache
-from hybridsim.caches.policies import ADMISSION_METHODS, REPLACEMENT_METHODS
+from hybridsim.caches.page.names import FILLS_STARTED, IS_WRONG, WRONG_FOR, WRONG_VICTIM
+from hybridsim.caches.policies import ADMISSION_METHODS, REPLACEMENT_METHODS, reject_victim
 from hybridsim.engine import loops
 from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.foundation.codes import OP_MASK, Op
@@ -177,6 +178,12 @@ class Run:
         self.machine.expect(batch)
         self.batch = batch
 
+    def _check_victims(self) -> None:
+        cache = self.machine.cache
+        if isinstance(cache, PageCache) and cache.counts[IS_WRONG]:
+            victim, page, fills = cache.counts[[WRONG_VICTIM, WRONG_FOR, FILLS_STARTED]].tolist()
+            reject_victim(cache.replacement, victim, page, fills)
+
     def advance(self, until_ns: int) -> tuple[int, Facts | None]:
         """Run until `until_ns`, or until the loop needs Python.
 
@@ -184,6 +191,7 @@ class Run:
         """
         while True:
             status = int(self._loop(self.machine, self.batch, self.facts, until_ns))
+            self._check_victims()
             if status == loops.FACTS_FULL:
                 return status, self.facts.drained()
             if status != loops.NEEDS_ROOM:

@@ -18,6 +18,8 @@ from hybridsim.jit.prefetch import prefetch
 # counts: the first four by direction, reads before writes
 PAGES, PAGE_HITS, REQUESTS, REQUEST_HITS = 0, 2, 4, 6
 ADMITTED, EVICTED, RE_READ, HELD = 8, 9, 10, 11
+# the first victim that the cache did not hold: 1, its page id, the page that was to be cached
+IS_WRONG, WRONG_VICTIM, WRONG_FOR = 12, 13, 14
 AHEAD = 16  # accesses: a fetch from memory takes dozens of instructions
 
 
@@ -45,7 +47,7 @@ class Residency(NamedTuple):
         ids: int,
     ) -> Residency:
         """Return an empty cache; the policies have room for `ids` pages."""
-        present, counts = np.zeros(ids, np.uint8), np.zeros(12, np.int64)
+        present, counts = np.zeros(ids, np.uint8), np.zeros(15, np.int64)
         return cls(
             pages, page_bytes, cutoff_bytes, present, counts, Streams.new(), admission, replacement
         )
@@ -83,6 +85,12 @@ class Residency(NamedTuple):
         self.replacement.missed(page)
         if self.counts[HELD] == self.pages:
             victim = self.replacement.evict()
+            if victim < 0 or victim >= len(self.present) or not self.present[victim]:
+                if not self.counts[IS_WRONG]:
+                    self.counts[IS_WRONG] = 1
+                    self.counts[WRONG_VICTIM] = victim
+                    self.counts[WRONG_FOR] = page
+                return
             self.present[victim] = 0
             self.counts[EVICTED] += 1
             self.admission.evicted(victim)

@@ -13,6 +13,12 @@ class UsageError(HybridsimError):
     exit_code = 2
 
 
+class PolicyError(HybridsimError):
+    """A cache policy of a user's that chose an impossible victim."""
+
+    exit_code = 2
+
+
 class ScenarioError(HybridsimError):
     """A scenario file that is wrong or contradicts itself."""
 

@@ -18,6 +18,7 @@ from hybridsim.caches.policies import (
     OFFLINE,
     REPLACEMENT_METHODS,
     pair,
+    reject_victim,
 )
 from hybridsim.caches.policies.belady import NEVER
 from hybridsim.caches.policies.budget import Budgeted
@@ -28,11 +29,14 @@ from hybridsim.engine.residency import (
     ADMITTED,
     EVICTED,
     HELD,
+    IS_WRONG,
     PAGE_HITS,
     PAGES,
     RE_READ,
     REQUEST_HITS,
     REQUESTS,
+    WRONG_FOR,
+    WRONG_VICTIM,
     Residency,
     run,
     run_foreseen,
@@ -272,6 +276,7 @@ class Cache:
             jit.fitting(run_pages, self._state)(self._state, ids, part, first)
         else:
             jit.fitting(run, self._state)(self._state, ids, part)
+        self._check()
 
     def take_foreseen(self, ids: Int32s, part: Part, next_use: Ints, capacity: int) -> None:
         """Go through requests with the next use of each page known."""
@@ -279,6 +284,13 @@ class Cache:
             self._state = self._state.grown(capacity)
         requests = part.as_requests() if isinstance(part, PageReads) else part
         jit.fitting(run_foreseen, self._state)(self._state, ids, requests, next_use)
+        self._check()
+
+    def _check(self) -> None:
+        counts = self._state.counts
+        if counts[IS_WRONG]:
+            victim, page = int(counts[WRONG_VICTIM]), int(counts[WRONG_FOR])
+            reject_victim(self._state.replacement, victim, page, int(counts[ADMITTED]))
 
     def holds(self, ids: Int32s) -> Bytes:
         """Return for each page whether it is cached: 1 or 0."""

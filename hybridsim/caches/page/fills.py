@@ -12,14 +12,19 @@ from hybridsim.caches.page.names import (
     FILLS_DOOMED,
     FILLS_OVER_RATE,
     FILLS_STARTED,
+    IS_WRONG,
     NOTHING,
+    PAGES_PRESENT,
     PIGGYBACK,
     PRELOADED,
+    PRESENT,
     READ,
     STALLS,
     TAG_BITS,
     WAS_BUSY,
     WRITE,
+    WRONG_FOR,
+    WRONG_VICTIM,
 )
 from hybridsim.caches.page.preload import PAGES_PRELOADED, PRELOADS_DOOMED
 from hybridsim.caches.page.slots import become_present, evict, free_slot, is_movable, release_slot
@@ -38,7 +43,7 @@ def take_slot(cache, now, page, below):
         return place
     for _ in range(DRAWS_MAX):
         victim = cache.replacement.evict()
-        if victim == NOTHING:
+        if not is_victim(cache, victim, page):
             return NOTHING
         if is_movable(cache, cache.table.slot[victim]):
             return evict(cache, victim)
@@ -47,6 +52,19 @@ def take_slot(cache, now, page, below):
         cache.replacement.admit(victim)
     cache.counts[STALLS] += 1
     return NOTHING
+
+
+@kernel
+def is_victim(cache, victim, page):
+    """Return whether the victim chosen for a page is present; record the first one that is not."""
+    table, counts = cache.table, cache.counts
+    if victim >= 0 and victim < len(table.state) and table.state[victim] == PRESENT:
+        return True
+    if (victim != NOTHING or counts[PAGES_PRESENT] > 0) and counts[IS_WRONG] == 0:
+        counts[IS_WRONG] = 1
+        counts[WRONG_VICTIM] = victim
+        counts[WRONG_FOR] = page
+    return False
 
 
 @kernel

@@ -9,7 +9,7 @@ An admission policy has
     evicted(page)                       a page was evicted
 A replacement policy has
     missed(page)     an absent page is about to be cached; `evict` for it may follow
-    evict()          remove and return the victim, or -1 if there is none
+    evict()          remove and return the victim, a page that is cached; -1 if none is
     admit(page)      the page is cached now, perhaps long after `missed`, perhaps never
     touch(page)      a cached page is accessed
     remove(page)     a cached page was removed, not by `evict`
@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from hybridsim.foundation.errors import PolicyError
 from hybridsim.foundation.registry import Registry
 
 if TYPE_CHECKING:
@@ -82,6 +83,22 @@ __all__ = [
     "make",
     "pair",
 ]
+
+
+def reject_victim(replacement: Any, victim: int, page: int, cached: int) -> NoReturn:
+    """Raise PolicyError for a victim that the cache does not hold, chosen for `page`.
+
+    Pages are named by their ids, which the policy sees; `cached` pages were cached before.
+    """
+    replacement = getattr(replacement, "replacement", replacement)  # within a write budget
+    what = f"page {victim}, which the cache does not hold"
+    if victim < 0:
+        what = f"{victim}, though the cache holds pages"
+    raise PolicyError(
+        f"{type(replacement).__name__}.evict() returned {what} (to make room for page {page}, "
+        f"after {cached} pages were cached): it must remove and return a page that admit() added "
+        "and that was not removed since"
+    )
 
 
 def make(policy: Any, ids: int, pages: int, parameters: Mapping[str, Any]) -> Any:

@@ -1,0 +1,112 @@
+"""A policy of the user's own that chooses an impossible victim is an error that names it."""
+
+import numpy as np
+import pytest
+from agreement import steady
+from engine import machine, simulate
+from scenarios import Scenario
+
+from hybridsim.caches.policies import LRU
+from hybridsim.foundation.codes import Mode, Op, Replay
+from hybridsim.foundation.errors import PolicyError
+from hybridsim.jit import method, state_machine
+from hybridsim.reference import CacheParameters, Request, SourceParameters
+from hybridsim.studies.hits import hits
+
+PAGE = 4096
+
+
+class Queue:
+    """First in, first out."""
+
+    def __init__(self):
+        self.pages = []
+
+    @classmethod
+    def new(cls, ids, pages):
+        return cls()
+
+    def grown(self, ids):
+        return self
+
+    def missed(self, page): ...
+
+    def admit(self, page):
+        self.pages.append(page)
+
+    def touch(self, page): ...
+
+    def remove(self, page):
+        self.pages.remove(page)
+
+    def evict(self):
+        return self.pages.pop(0)
+
+
+class NeverEvicts(Queue):
+    def evict(self):
+        return -1
+
+
+class EvictsAnotherPage(Queue):
+    def evict(self):
+        return self.pages[0] + 5
+
+
+class EvictsTwice(Queue):
+    def evict(self):
+        return 0
+
+
+class EvictsBeyond(Queue):
+    def evict(self):
+        return 1 << 40
+
+
+READS = np.arange(8).repeat(2)
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        (NeverEvicts, r"NeverEvicts\.evict\(\) returned -1, though the cache holds pages"),
+        (EvictsAnotherPage, r"EvictsAnotherPage\.evict\(\) returned page 5, which the cache does"),
+        (EvictsTwice, r"EvictsTwice\.evict\(\) returned page 0, .* page 4, after 4 pages"),
+        (EvictsBeyond, r"EvictsBeyond\.evict\(\) returned page 1099511627776, which"),
+    ],
+)
+def test_hits_name_the_policy_its_victim_and_the_page_that_came(policy, problem):
+    with pytest.raises(PolicyError, match=problem):
+        hits(READS, "3 pages", [policy])
+
+
+def test_hits_accept_a_policy_that_keeps_the_rules():
+    (result,) = hits(READS, "3 pages", [Queue])
+    assert result.page_hits == 8
+
+
+@state_machine
+class WrongLRU(LRU):
+    """Compiled."""
+
+    @method
+    def evict(self):
+        """Return a page far outside of the tables."""
+        return 1 << 30
+
+
+def test_a_compiled_policy_ends_in_the_same_error_and_not_in_a_fault_of_memory():
+    with pytest.raises(PolicyError, match=r"WrongLRU\.evict\(\) returned page 1073741824, which"):
+        hits(READS, "3 pages", [WrongLRU])
+
+
+@pytest.mark.parametrize("policy", [NeverEvicts, EvictsTwice, EvictsBeyond])
+def test_the_simulation_with_time_raises_the_same_error(policy):
+    requests = [Request(0, Op.READ, page * PAGE, PAGE) for page in READS]
+    cache = CacheParameters(PAGE, 3, Mode.READ_ONLY, 0, 1, ("always",))
+    slow, fast = steady(8_000_000, 1 << 20), steady(20_000, 1 << 20)
+    scenario = Scenario(requests, SourceParameters(Replay.CLOSED, 1), cache, slow, fast)
+    built = machine(scenario)
+    built = built._replace(cache=built.cache._replace(replacement=policy()))
+    with pytest.raises(PolicyError, match=rf"{policy.__name__}\.evict\(\) returned"):
+        simulate(scenario, interpreted=True, built=built)
