@@ -186,7 +186,11 @@ def test_a_synchronous_engine_has_a_depth_of_one():
         ("--name=a --read_iolog=x --replay_skip=reads", "replay_skip: 'reads': must be a list"),
         ("--name=a --time_based", "time_based needs a runtime"),
         ("--name=a --direct=yes", "direct: 'yes': must be 1 (on) or 0 (off)"),
-        ("--name=a --ioengine=rbd", "ioengine=rbd is not supported"),
+        ("--name=a --ioengine=netsplice", "ioengine=netsplice is not supported"),
+        (
+            "--name=a --io_submit_mode=offload --iodepth=4",
+            "io_submit_mode=offload with ioengine=psync and an iodepth is not supported",
+        ),
         ("--name=a --random_distribution=zipf:1", "zipf:1 is not defined"),
         ("--name=a --random_distribution=zoned:50/10", "must add up to 100"),
         ("--rw=read", "no job"),
@@ -512,6 +516,21 @@ def test_ignored_options_are_listed_in_one_note(site):
     load = f"--name=a {QUICK} --thread --invalidate=1 --group_reporting"
     (note,) = fio(read(load.split()), site, interpreted=True).notes
     assert note == "without meaning here, passed over: invalidate, thread"
+
+
+def test_storage_behind_another_engine_is_the_simulated_volume(site):
+    """How an engine reaches its storage has no effect; the requests and the depth are its own."""
+    same = "--name=a --rw=randread --bs=4k --size=1m --iodepth=8 --direct=1"
+    engines = ["rbd --pool=images --rbdname=disk --clientname=admin", "libaio"]
+    ceph, local = (
+        fio(read(f"{same} --ioengine={each}".split()), site, interpreted=True) for each in engines
+    )
+    assert (
+        fio_json.document(ceph, True)["jobs"][0]["read"]
+        == (fio_json.document(local, True)["jobs"][0]["read"])
+    )
+    assert "ioengine=rbd: its storage is the simulated volume here" in ceph.notes
+    assert "without meaning here, passed over: clientname, pool, rbdname" in ceph.notes
 
 
 def test_the_text_output_has_the_layout_of_fio(site):

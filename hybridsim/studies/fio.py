@@ -22,7 +22,7 @@ from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio.endings import endings
 from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
-from hybridsim.workloads.fio.options import MEANINGLESS, SYNC_ENGINES
+from hybridsim.workloads.fio.options import CONNECTION, ELSEWHERE, MEANINGLESS, SYNC_ENGINES
 from hybridsim.workloads.fio.pattern import Seeding
 from hybridsim.workloads.fio.places import Laid, lay_out
 from hybridsim.workloads.fio.real_run import SIMULATED, RealRun, again
@@ -189,11 +189,15 @@ def _given(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.int64
 def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
     """Return the ignored options, and differences from a real machine."""
     notes = []
-    ignored = sorted({name for job in jobs for name in job.specified if name in MEANINGLESS})
+    without_effect = MEANINGLESS | CONNECTION
+    ignored = sorted({name for job in jobs for name in job.specified if name in without_effect})
     if ignored:
         notes.append(f"without meaning here, passed over: {', '.join(ignored)}")
     if not all(job.is_direct for job in jobs):
         notes.append("direct=0: there is no page cache of the host; each request is direct")
+    engines = {job.specified.get("ioengine", "psync") for job in jobs}
+    if elsewhere := sorted(engines & ELSEWHERE):
+        notes.append(f"ioengine={', '.join(elsewhere)}: its storage is the simulated volume here")
     waiting = [job for job in jobs if "iodepth" in job.specified and job.depth == 1]
     slow = {
         job.specified.get("ioengine", "psync") for job in waiting if job.specified["iodepth"] != "1"

@@ -216,12 +216,19 @@ def _of_files(
 def _job(reader: Reader, name: str) -> Job:
     engine = reader.read("ioengine", str, "psync").split(",")[0]
     if engine not in options.ENGINES + options.SYNC_ENGINES:
-        names = ", ".join(options.ENGINES[:2] + options.SYNC_ENGINES)
+        names = ", ".join(options.ENGINES[:2] + options.SYNC_ENGINES[:6])
         reader.refuse("ioengine", f"ioengine={engine} is not supported; supported are {names}")
     depth = reader.number("iodepth", 1, 1)
     is_queued = engine not in options.SYNC_ENGINES
     if not is_queued:
         depth = 1  # as in fio: synchronous engines have one request outstanding
+    is_offload = reader.read("io_submit_mode", str, "inline") == "offload"
+    if is_offload and not is_queued and reader.number("iodepth", 1, 1) > 1:
+        reader.refuse(
+            "io_submit_mode",
+            f"io_submit_mode=offload with ioengine={engine} and an iodepth is not supported: use "
+            "ioengine=libaio",
+        )
     pattern, has_size = _pattern(reader)
     if engine == "null":
         is_queued = depth > 1

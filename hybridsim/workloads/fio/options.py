@@ -52,10 +52,24 @@ MEANINGLESS = frozenset({
     "verify_interval", "verify_offset", "verify_pattern", "verify_state_save", "userspace_reap",
     "write_hint", "zero_buffers",
 })  # fmt: skip
+# Ignored: how an engine reaches its storage, which is the simulated volume here.
+CONNECTION = frozenset({
+    "apptag", "apptag_mask", "brick", "busy_poll", "chunk_size", "clientname", "clustername",
+    "conf", "cont", "cuda_io", "gpu_dev_ids", "hdfsdirectory", "http_host", "http_mode",
+    "http_pass", "http_s3_key", "http_s3_keyid", "http_s3_region", "http_s3_security_token",
+    "http_s3_sse_customer_algorithm", "http_s3_sse_customer_key", "http_s3_storage_class",
+    "http_swift_auth_token", "http_user", "http_verbose", "https", "libblkio_driver",
+    "libblkio_force_enable_completion_eventfd", "libblkio_num_entries", "libblkio_path",
+    "libblkio_pre_connect_props", "libblkio_pre_start_props", "libblkio_queue_size",
+    "libblkio_vectored", "libblkio_wait_mode", "namenode", "nfs_url", "object_class", "pool",
+    "rbdname", "rocm_io", "single_instance", "skip_bad", "svcl", "touch_objects", "uri", "volume",
+    "xnvme_async", "xnvme_be", "xnvme_dev_nsid", "xnvme_dev_subnqn", "xnvme_iovec", "xnvme_mem",
+    "xnvme_sync",
+})  # fmt: skip
 # Ignored with these values, refused with others.
 HARMLESS: Mapping[str, tuple[str, ...]] = {
     "buffered": ("0", "1"),
-    "io_submit_mode": ("inline",),
+    "io_submit_mode": ("inline", "offload"),
     "kb_base": ("1024",),
     "log_alternate_epoch": ("0",),
     "log_unix_epoch": ("0",),
@@ -124,16 +138,28 @@ SWITCHES = frozenset({
     "time_based", "unlink", "verify_fatal", "verify_dump",
     "write_bw_log", "write_hist_log", "write_iops_log", "write_lat_log", "zero_buffers",
 })  # fmt: skip
-ENGINES = ("libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "io_uring_cmd", "null")
+# Engines whose storage is not a block device or file of the host; the simulated volume replaces it.
+ELSEWHERE_QUEUED = (
+    "dfs", "gfapi_async", "ime_aio", "libblkio", "libiscsi", "nbd", "nfs", "rados", "rbd", "xnvme",
+)  # fmt: skip
+ELSEWHERE_SYNC = (
+    "dev-dax", "gfapi", "http", "ime_psync", "ime_psyncv", "libcufile", "libhdfs", "libhipfile",
+    "libpmem", "mtd",
+)  # fmt: skip
+ELSEWHERE = frozenset(ELSEWHERE_QUEUED + ELSEWHERE_SYNC)
+ENGINES = (
+    "libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "io_uring_cmd", "null",
+    *ELSEWHERE_QUEUED,
+)  # fmt: skip
 SYNC_AT_ONCE = ("libaio", "null")  # asynchronous engines whose syncs are not
-SYNC_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "mmap")
+SYNC_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "mmap", *ELSEWHERE_SYNC)
 
 
 def canonical(name: str) -> str:
     """Return the canonical name of an option; raise ValueError for an unknown one."""
     plain = name.lower() if name.lower() != name and name not in ALIASES else name
     plain = ALIASES.get(plain, plain)
-    supported = MODELLED | MEANINGLESS | REFUSED | HARMLESS.keys()
+    supported = MODELLED | MEANINGLESS | CONNECTION | REFUSED | HARMLESS.keys()
     if plain not in supported:
         near = nearest(name, sorted(supported | ALIASES.keys()))
         suggested = f"did you mean {near!r}?" if near else "man fio lists the options of jobs"
