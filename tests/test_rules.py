@@ -1,13 +1,28 @@
 """Single rules of the models, worked out by hand, that random machines reach too rarely."""
 
+from random import Random
+
+import numpy as np
+import pytest
+
+from hybridsim.answers.measurements.gathering import _name_logs, job_of
+from hybridsim.answers.measurements.measurement import Curve, Measurement, Name
 from hybridsim.caches.bcache.buckets import Buckets
 from hybridsim.caches.bcache.bypass import CONGESTED_MAX, SLOWNESS, Bypass
 from hybridsim.caches.bcache.keys import LIVE_BYTES
+from hybridsim.caches.policies import Learned
+from hybridsim.caches.policies.belady import Belady
 from hybridsim.caches.policies.lhd import LHD
+from hybridsim.caches.policies.memory import Memory, form, is_compatible
+from hybridsim.foundation.codes import Level
+from hybridsim.foundation.histogram import Distribution
+from hybridsim.requests.depths import DRAINS, IS_FOUND, IS_LAST, MEASURED_NS, SINCE_NS, Depths
 from hybridsim.requests.rows import Findings
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.building import machine
 from hybridsim.storage.devices.hdd.write_cache import WriteCache
+from hybridsim.storage.raid.layout import Layout
+from hybridsim.storage.raid.rebuild import DUE_NS, Rebuild
 
 KIB = 1 << 10
 
@@ -68,3 +83,61 @@ def test_findings_of_one_code_add_up_and_keep_three_places():
     findings.take(others)
     (warning,) = findings.list()
     assert (warning.count, warning.place) == (2 + 2 + 5 + 1, "a; b; c; d")
+
+
+@pytest.mark.parametrize("is_last", [0, 1])
+def test_results_are_reset_before_the_window_at_the_depth_that_was_found(is_last):
+    depths = Depths.new(np.zeros((2, 9), np.int64))
+    depths.state[1, IS_FOUND], depths.state[1, IS_LAST], depths.state[1, DRAINS] = 1, is_last, 1
+    assert depths.drained(700, 1) == (not is_last)
+    assert depths.state[1, [DRAINS, SINCE_NS, IS_LAST]].tolist() == [0, 700, 1]
+    assert depths.state[1, MEASURED_NS] == (0 if is_last else 700)
+
+
+def test_latencies_of_the_logs_of_one_job_are_added_up():
+    measurement = Measurement([])
+    for number, latencies in ((1, [100, 200]), (2, [300]), (3, [5000])):
+        name = Name(job_of(number), "read", "lat")
+        measurement.latencies[name] = Distribution.of(latencies)
+        measurement.curves[name] = Curve.of_windows(np.arange(1, 4) * 10**9, np.zeros(3))
+    _name_logs(measurement)
+    ((name, together),) = measurement.latencies.items()
+    assert (name.job, together.count) == ("", 4)
+    assert together.total_ns == 5600
+
+
+def test_the_heap_of_next_uses_stays_in_order_when_it_drops_outdated_entries():
+    """Belady's policy keeps an entry a use; with many of them it keeps the valid ones only."""
+    pages = 40
+    policy, random = Belady.new(pages, pages), Random(3)
+    uses = list(range(10, 10 + 3 * pages))
+    random.shuffle(uses)
+    for at, use in enumerate(uses):
+        policy.upcoming[at % pages] = use
+        policy.touch(at % pages)
+    last = dict(enumerate(uses[-pages:]))
+    order = [int(policy.evict()) for _ in range(pages)]
+    assert order == sorted(last, key=last.get, reverse=True)
+    assert policy.evict() == -1
+
+
+@pytest.mark.parametrize("roles", [(True, True), (True, False), (False, True)])
+def test_a_memory_of_each_role_can_be_continued_from(roles):
+    memory = Memory(np.zeros(0), np.zeros(0), {"form": np.array(form(*roles))})
+    assert is_compatible(memory)
+    assert not is_compatible(memory._replace(learned={"form": np.array(form(*roles)) + 1}))
+
+
+def test_a_rebuild_is_due_at_its_minimum_rate():
+    rebuild = Rebuild.new(Layout.new(Level.RAID1, 2, 1 << 40, 1 << 40, 1), 1, 1000, 10**9)
+    length = rebuild.length_of(0)
+    rebuild.begin(0)
+    assert rebuild.state[DUE_NS] == length * 10**6  # 1,000 bytes a second
+
+
+def test_a_class_without_events_of_its_own_has_the_chances_of_the_class_above():
+    for above in (0, 1):
+        reuse = Learned.new(16, 8).reuse
+        reuse.chance[above] = 0.75
+        reuse.publish(above + 1, above)
+        assert np.allclose(reuse.chance[above + 1], 0.75)
