@@ -5,6 +5,8 @@ from random import Random
 import numpy as np
 import pytest
 
+from hybridsim.answers.fitting.pieces import Pieces
+from hybridsim.answers.fitting.service import Service, _of_pieces
 from hybridsim.answers.measurements.gathering import _name_logs, job_of
 from hybridsim.answers.measurements.measurement import Curve, Measurement, Name
 from hybridsim.caches.bcache.buckets import Buckets
@@ -141,3 +143,37 @@ def test_a_class_without_events_of_its_own_has_the_chances_of_the_class_above():
         reuse.chance[above] = 0.75
         reuse.publish(above + 1, above)
         assert np.allclose(reuse.chance[above + 1], 0.75)
+
+
+def test_the_density_of_a_service_time_is_the_derivative_of_its_distribution():
+    service = Service(0.3, 0.7, 9.0, 0.4, 8.33, 6.0, 0.5, 0.05, 0.02)
+    random = np.random.default_rng(5)
+    count = 400
+    zeros, no = np.zeros(count), np.zeros(count, np.bool_)
+    seen = Pieces(
+        np.arange(count), zeros, zeros, random.uniform(0, 25e6, count), np.full(count, 65536.0),
+        random.uniform(0, 1, count), random.random(count) < 0.5, random.random(count) < 0.5,
+        np.zeros(count, np.int64), no, ~no, ~no,
+    )  # fmt: skip
+    density, _ = _of_pieces(service, seen)
+    step_ms = 1e-5
+    ends = (
+        _of_pieces(service, seen._replace(complete_ns=seen.complete_ns + by * 1e6))[1]
+        for by in (-step_ms, step_ms)
+    )
+    slope = -np.subtract(*ends) / (2 * step_ms)
+    assert np.allclose(density, slope, rtol=1e-3, atol=1e-6)
+
+
+def test_a_track_ends_where_its_last_byte_is():
+    text = '[backing]\nkind = "single"\nmembers = 1\ndrive = {like = "hgst-ultrastar-7k8"}\n'
+    machine_of = machine(Scenario.loads(text), "open", 1 << 40, 0)
+    platters = machine_of.below.slow.device.arm.platters
+    for byte in (0, 5 << 20, 1 << 30, 900 << 30):
+        zone, track = platters.zone_of(byte), platters.track_of(byte)
+        start = platters.zone_byte[zone]
+        start += (track - platters.zone_track[zone]) * platters.zone_track_bytes[zone]
+        size = platters.zone_track_bytes[zone]
+        assert platters.is_on_track(zone, track, start + 1)
+        assert platters.is_on_track(zone, track, start + size)
+        assert not platters.is_on_track(zone, track, start + size + 1)
