@@ -1,14 +1,18 @@
 """Single rules of the models, worked out by hand, that random machines reach too rarely."""
 
+import inspect
 from random import Random
 
 import numpy as np
 import pytest
 
+from hybridsim.answers.fitting.arrangement import MEMBERS
 from hybridsim.answers.fitting.pieces import Pieces
 from hybridsim.answers.fitting.service import Service, _of_pieces
+from hybridsim.answers.measurements import dmcache_status
 from hybridsim.answers.measurements.gathering import _name_logs, job_of
 from hybridsim.answers.measurements.measurement import Curve, Measurement, Name
+from hybridsim.caches import OpenCas
 from hybridsim.caches.bcache.buckets import Buckets
 from hybridsim.caches.bcache.bypass import CONGESTED_MAX, SLOWNESS, Bypass
 from hybridsim.caches.bcache.keys import LIVE_BYTES
@@ -16,9 +20,21 @@ from hybridsim.caches.policies import Learned
 from hybridsim.caches.policies.belady import Belady
 from hybridsim.caches.policies.lhd import LHD
 from hybridsim.caches.policies.memory import Memory, form, is_compatible
-from hybridsim.foundation.codes import Level
+from hybridsim.foundation.codes import Level, Op
 from hybridsim.foundation.histogram import Distribution
-from hybridsim.requests.depths import DRAINS, IS_FOUND, IS_LAST, MEASURED_NS, SINCE_NS, Depths
+from hybridsim.requests.depths import (
+    DEPTH,
+    DRAINS,
+    IS_FOUND,
+    IS_LAST,
+    JUDGED,
+    LATE,
+    MEASURED_NS,
+    SINCE_NS,
+    TARGET_NS,
+    WINDOW_NS,
+    Depths,
+)
 from hybridsim.requests.rows import Findings
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.building import machine
@@ -177,3 +193,42 @@ def test_a_track_ends_where_its_last_byte_is():
         assert platters.is_on_track(zone, track, start + 1)
         assert platters.is_on_track(zone, track, start + size)
         assert not platters.is_on_track(zone, track, start + size + 1)
+
+
+def test_bcache_lets_no_request_bypass_a_slow_device_for_less_than_a_sector():
+    bypass = Bypass.new(0, 2000, 20000, Buckets.new(64 * KIB, 200, 0, 7, 64), 16)
+    bypass.state[SLOWNESS] = -CONGESTED_MAX
+    assert bypass.congestion(0) == 1
+
+
+def test_a_flush_is_not_judged_by_a_latency_target():
+    options = np.zeros((1, 9), np.int64)
+    options[0, [DEPTH, TARGET_NS, WINDOW_NS]] = 8, 1000, 10**9
+    depths = Depths.new(options)
+    depths.on_completion(5, 0, int(Op.FLUSH), 10**6)
+    assert depths.state[0, JUDGED] == 0
+    depths.on_completion(5, 0, int(Op.READ), 10**6)
+    assert depths.state[0, [JUDGED, LATE]].tolist() == [1, 1]
+
+
+def test_a_fit_looks_for_a_single_disk_too():
+    assert set(range(1, 9)) <= set(MEMBERS)
+
+
+def test_a_status_of_dm_cache_has_these_counters_in_this_order():
+    status = "5.00 0 4194304 cache 8 27/4096 128 31/512 11 12 13 14 15 16 17 1 writeback"
+    counters = dmcache_status.read("status", status).counters
+    assert {name: int(samples.value[0]) for name, samples in counters.items()} == {
+        "used_blocks": 31, "read_hits": 11, "read_misses": 12, "write_hits": 13,
+        "write_misses": 14, "demotions": 15, "promotions": 16, "dirty_blocks": 17,
+    }  # fmt: skip
+
+
+def test_the_defaults_of_open_cas_are_those_of_ocf():
+    """OCF 22.6: ocf_seq_cutoff.c, ocf_cleaning_policy.h (alru)."""
+    defaults = {
+        name: each.default for name, each in inspect.signature(OpenCas.new).parameters.items()
+    }
+    seconds = {name: defaults[f"{name}_ns"] / 10**9 for name in ("wake", "staleness", "activity")}
+    assert seconds == {"wake": 20, "staleness": 120, "activity": 10}
+    assert defaults["margin_lines"] == 512
