@@ -43,7 +43,7 @@ def drawn(monkeypatch):
     def fake(trace, scenario, report=None, **how):
         seeds.append(scenario.seed)
         known = Load(seconds=300, seed=scenario.seed)
-        return fake_result(known, scenario=SITE).held_against(how.get("require", ()))
+        return fake_result(known, scenario=SITE).with_requirements(how.get("require", ()))
 
     monkeypatch.setattr("hybridsim.studies.repeated.replay", fake)
     return seeds

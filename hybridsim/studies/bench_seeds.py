@@ -1,4 +1,4 @@
-"""A bench repeated over seeds: each figure the mean of several, with its interval."""
+"""A bench repeated over seeds: each figure is the mean, with its interval."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Measure = Callable[[Scenario, int], Bench]
 
 
 def over_seeds(scenario: Scenario, seeds: int, measure: Measure) -> Bench:
-    """Measure with so many seeds, from the scenario's on; return the means.
+    """Measure with `seeds` seeds, starting with the scenario's; return the means.
 
-    Random requests are drawn by the seed, as is what the machine draws.  A mean is steady if each
-    of its measurements is.
+    The seed determines the random requests and the random decisions of the machine.  A mean is
+    steady if each of its measurements is.
     """
     chosen = range(scenario.seed, scenario.seed + seeds)
     benches = [measure(scenario.with_options(seed=seed), seed) for seed in chosen]
@@ -47,7 +47,7 @@ def _words(points: Sequence[Point], seeds: int) -> str:
     shares = [((each.iops_half or 0.0) / each.iops, each) for each in points if each.iops]
     if not shares:
         return f"means of {seeds} seeds"
-    most, point = max(shares, key=lambda pair: pair[0])
+    widest, point = max(shares, key=lambda pair: pair[0])
     where = f"{point.parameter}, {point.state}, depth {point.depth}"
-    interval = f"{percent(LEVEL)} interval is ± {percent(most)} ({where})"
+    interval = f"{percent(LEVEL)} interval is ± {percent(widest)} ({where})"
     return f"means of {seeds} seeds; the widest {interval}"

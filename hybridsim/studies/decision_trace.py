@@ -1,4 +1,4 @@
-"""A cache under a learned policy that is stopped at some pages, to report its decisions there."""
+"""A cache with a learned policy whose decisions on chosen pages are recorded."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from hybridsim.requests.pages import Accesses, Ids
 
 
 class Witness:
-    """A cache under a learned policy, stopped at each access to some pages."""
+    """A cache with a learned policy that is observed at each access to chosen pages."""
 
     def __init__(
         self, pages: int, page_bytes: int, cutoff: int, price: float, wanted: list[int]
     ) -> None:
-        """Make an empty cache; `wanted` are numbers of pages."""
+        """Create an empty cache; `wanted` are numbers of pages."""
         self.wanted = wanted
         self.decisions: dict[int, list[Decision]] = {each: [] for each in wanted}
         self.moments: list[Moment] = []
@@ -48,7 +48,7 @@ class Witness:
         self._now = 0
 
     def take(self, part: Accesses, step: int) -> None:
-        """Go through requests, with a moment every `step` accesses."""
+        """Process requests; record the threshold every `step` accesses."""
         ids = self._ids.of(part.numbers)
         if len(self._cache.present) < self._ids.capacity:
             self._cache = self._cache.grown(self._ids.capacity)
@@ -62,7 +62,7 @@ class Witness:
         self._pass(part, ids, start, len(part.ends), step)
 
     def _pass(self, part: Accesses, ids: Int32s, start: int, stop: int, step: int) -> None:
-        """Go through the requests from `start` to `stop`, in which nothing is asked."""
+        """Process the requests from `start` to `stop`, which access none of the chosen pages."""
         while start < stop:
             done = int(self._cache.admission.state[CLOCK])
             base = int(part.ends[start - 1]) if start else 0
@@ -75,7 +75,7 @@ class Witness:
                 self.note()
 
     def _ask(self, part: Accesses, ids: Int32s, row: int) -> None:
-        """Go through one request, and note what was weighed for the pages that were asked for."""
+        """Process one request, and record the decisions on the chosen pages that it accesses."""
         piece, of_piece = _rows(part, ids, row, row + 1)
         self._now = int(piece.arrival_ns[0])
         watched = {
@@ -89,31 +89,31 @@ class Witness:
             cache._replace(admission=watched_policy), of_piece, piece
         )
         for number in watched_policy.unasked():
-            self._passed_by(number, bool(piece.write[0]))
+            self._record_scan(number, bool(piece.write[0]))
 
     def decided(self, number: int, page: int, write: int, rest: int | None, wanted: bool) -> None:
-        """Note a decision, just after it was taken; `page` is an id."""
-        cache, result = self._cache, self.decisions[number]
+        """Record a decision just after it was made; `page` is an id, `number` the page's number."""
+        cache, decisions = self._cache, self.decisions[number]
         policy, reuse = cache.admission, cache.admission.reuse
         worth, group = reuse.worth, int(policy.stamp[page]) & CLASS_MAX
         border = int(reuse.state[BORDER])
         touched = int(reuse.touched[group, :border].sum())
-        known = touched + int(reuse.reached[group, border])
+        observed = touched + int(reuse.reached[group, border])
         victim = int(policy.state[VICTIM])
         rival = None if victim == NONE else int(self._ids.numbers[victim]) * self._page_bytes
         value, sure = float(worth.value[group]), float(worth.sure[group])
         price = float(worth.price())
-        is_known = known >= DOUBT and reuse.heard[group] > 0
+        is_known = observed >= DOUBT and reuse.heard[group] > 0
         promise = None if victim == NONE else float(policy.promise(policy.stamp[victim]))
-        result.append(
+        decisions.append(
             Decision(
                 self._now,
                 bool(write),
-                len(result) + 1,
+                len(decisions) + 1,
                 rest,
                 HIT if cache.present[page] else _reason(wanted, value, sure, price, is_known),
-                touched / max(known, 1),
-                known // WEIGHT,
+                touched / max(observed, 1),
+                observed // WEIGHT,
                 value,
                 sure,
                 price,
@@ -123,19 +123,19 @@ class Witness:
             )
         )
 
-    def _passed_by(self, number: int, is_write: bool) -> None:
-        """Note that the policy was not asked: the access continues a long run."""
-        result = self.decisions[number]
+    def _record_scan(self, number: int, is_write: bool) -> None:
+        """Record an access that bypasses the policy because it continues a sequential run."""
+        decisions = self.decisions[number]
         price = float(self._cache.admission.reuse.worth.price())
-        result.append(
+        decisions.append(
             Decision(
-                self._now, is_write, len(result) + 1, None, SCAN, 0.0, 0, 0.0, 0.0, price, 0.0,
+                self._now, is_write, len(decisions) + 1, None, SCAN, 0.0, 0, 0.0, 0.0, price, 0.0,
                 None, None,
             )
         )  # fmt: skip
 
     def note(self) -> None:
-        """Note how high the threshold is."""
+        """Record the threshold and the hit ratio since the last record."""
         counts = self._counts()
         accesses, hits, admitted = (a - b for a, b in zip(counts, self._last))
         if not accesses:
@@ -165,7 +165,7 @@ class Witness:
 
 
 class _Watched:
-    """A learned policy whose decisions on some pages are noted."""
+    """A learned policy whose decisions on chosen pages are recorded."""
 
     def __init__(self, policy: Learned, watched: dict[int, int], witness: Witness) -> None:
         self._policy, self._watched, self._witness = policy, dict(watched), witness
@@ -174,11 +174,11 @@ class _Watched:
         return getattr(self._policy, name)
 
     def unasked(self) -> list[int]:
-        """Return the numbers of pages that it was not notified of."""
+        """Return the numbers of the chosen pages for which `consider` was not called."""
         return list(self._watched.values())
 
     def consider(self, now: int, page: int, write: int, full: int) -> bool:
-        """Let the policy decide, and have that noted."""
+        """Return the decision of the policy, and record it."""
         policy, page = self._policy, int(page)
         before, clock = int(policy.stamp[page]), int(policy.state[CLOCK])
         wanted = bool(policy.consider(now, page, write, full))
@@ -189,7 +189,7 @@ class _Watched:
 
 
 def _reason(wanted: bool, value: float, sure: float, price: float, is_known: bool) -> str:
-    """Return what decided on a page that was missed, as Learned.consider() weighs it."""
+    """Return the reason for the decision on a missed page, as in Learned.consider()."""
     if wanted:
         return FILLED if sure >= price else EARLY
     if value < price:

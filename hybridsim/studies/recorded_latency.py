@@ -8,13 +8,13 @@ from hybridsim.requests.rows import UNKNOWN, Requests
 
 
 class RecordedLatencies:
-    """Adds up the times from arrival to completion of reads and writes."""
+    """The distribution of the times from arrival to completion of reads and writes."""
 
     def __init__(self) -> None:
         self.latency = Distribution()
 
     def add(self, chunk: Requests) -> None:
-        """Look at a chunk of requests."""
+        """Add a chunk of requests."""
         moves = (chunk.op <= Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
         moves &= (chunk.length_bytes > 0) & (chunk.complete_ns != UNKNOWN)
         latency_ns = chunk.complete_ns - chunk.arrival_ns

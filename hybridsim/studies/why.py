@@ -1,4 +1,4 @@
-"""Why was a page let into the cache, or not?  What the learned policy weighed each time."""
+"""Show why the learned policy admitted a page or not, at each access to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
 from hybridsim.studies.decision_trace import Witness
 from hybridsim.studies.hits import cache_pages, size_bytes
 
-MOMENTS = 12  # at which the threshold is told
+MOMENTS = 12  # number of times at which the threshold is reported
 
 
 def why(
@@ -23,14 +23,14 @@ def why(
     sequential_cutoff: str | int = "1MiB",
     write_price: float = 0.5,
 ) -> Why:
-    """Return what was weighed at each access to the pages at `offsets`, and the threshold.
+    """Return the decisions at each access to the pages at `offsets`, and the threshold over time.
 
-    Without offsets it is the page that is accessed most.  There are no devices and no time: a page
-    is there as soon as it is let in.  UsageError if no access touches a page asked for.
+    Without offsets, the page with the most accesses is used.  No devices are simulated: a page is
+    cached as soon as it is admitted.  Raises UsageError if the trace does not touch a page.
     """
     page_bytes = size_bytes(page)
     if page_bytes < 1:
-        raise UsageError("a page has at least one byte")
+        raise UsageError("the size of a page must be at least one byte")
     total, busiest = _survey(trace, page_bytes)
     wanted = [size_bytes(each) // page_bytes for each in offsets] or [busiest]
     (pages,) = cache_pages(trace, [cache_size], page_bytes)
@@ -45,19 +45,19 @@ def why(
     if missing:
         raise UsageError(
             f"no read or write touches the page of {page_bytes} bytes at {missing[0] * page_bytes}"
-            "; `trace head` shows some that are"
+            "; `hybridsim trace head` shows addresses that are touched"
         )
-    asked = [Page(each * page_bytes, tuple(witness.decisions[each])) for each in witness.wanted]
-    return Why(pages, page_bytes, tuple(witness.moments), tuple(asked))
+    shown = [Page(each * page_bytes, tuple(witness.decisions[each])) for each in witness.wanted]
+    return Why(pages, page_bytes, tuple(witness.moments), tuple(shown))
 
 
 def _survey(trace: Chunked, page_bytes: int) -> tuple[int, int]:
-    """Return how many page accesses there are, and the page of most of them."""
+    """Return the number of page accesses, and the number of the page with the most accesses."""
     ids, total, counts = Ids(), 0, np.zeros(0, np.int64)
     for part in accesses(trace, page_bytes):
-        result = np.bincount(ids.of(part.numbers), minlength=len(counts))
-        result[: len(counts)] += counts
-        counts = result
+        grown = np.bincount(ids.of(part.numbers), minlength=len(counts))
+        grown[: len(counts)] += counts
+        counts = grown
         total += len(part.numbers)
     if not total:
         raise TraceError("no reads or writes in the trace")

@@ -1,4 +1,4 @@
-"""What of one run belongs to what of the other."""
+"""Match the jobs, curves and latencies of two runs."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ ALL = "all"  # directions together
 
 
 def match_jobs(comparison: Comparison) -> None:
-    """Call the only job of one run as the only one of the other is called."""
+    """Give the only job of each run the same name."""
     real, simulated = comparison.real, comparison.simulated
     if len(real.jobs) == len(simulated.jobs) == 1 and real.jobs != simulated.jobs:
         title = real.jobs[0] or simulated.jobs[0]
         if real.jobs[0] and simulated.jobs[0]:
             comparison.notes.append(
-                f"job {simulated.jobs[0]!r} is held against {real.jobs[0]!r}: each run has one"
+                f"job {simulated.jobs[0]!r} is compared with {real.jobs[0]!r}: each run has one job"
             )
         for run in (real, simulated):
             run.rename(run.jobs[0], title)
 
 
 def add_up(one: Measurement, other: Measurement) -> None:
-    """Make a curve of all directions where the other run has none but that."""
+    """Add a curve of all directions together if the other run has one."""
     for name in [each for each in other.curves if each.what == ALL]:
         parts = [name._replace(what=what) for what in DIRECTIONS]
         curves = [one.curves[part] for part in parts if part in one.curves]
@@ -47,7 +47,7 @@ def add_up(one: Measurement, other: Measurement) -> None:
 
 
 def with_completions(mine: dict[Name, T], others: dict[Name, T]) -> dict[Name, T]:
-    """Let latencies of a run that hands requests over at once be those of completion, too."""
+    """Return latencies with completion latencies added, for a run without submission latency."""
     result = dict(mine)
     for name in others:
         kind, _, rest = name.measure.partition(" ")
@@ -60,7 +60,7 @@ def with_completions(mine: dict[Name, T], others: dict[Name, T]) -> dict[Name, T
 
 
 def in_both(real: dict[Name, Curve], simulated: dict[Name, Curve]) -> list[Name]:
-    """Return the names of curves that both have, in the order of the real run."""
+    """Return the names of the common curves, in the order of the real run."""
     order = {name: at for at, name in enumerate(real)}
     return sorted(real.keys() & simulated.keys(), key=lambda name: order[name])
 

@@ -1,7 +1,7 @@
-"""Fit of what has no arm: short times that do not depend on where a request goes.
+"""Fit flash: short latencies that do not depend on the address of a request.
 
-A controller starts one request after another, `interval` apart; a request is back a fixed time
-after that, and its bytes over the link later.
+Model: a controller starts requests one after another, at least `interval` apart.  A request
+completes a fixed latency after its start, plus the transfer of its bytes over the link.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from scipy.optimize import minimize_scalar
 from hybridsim.answers.fitting.observed import Floats, Observed
 
 KIB4 = 4096
-FEWEST = 50  # requests that found the device idle, of one kind
-SIZES_APART = 32 * 1024
-FEWEST_CROWDED = 100  # requests that found several others
+FEWEST = 50  # minimum reads or writes to the idle device
+SIZES_APART = 32 * 1024  # minimum spread of the sizes in bytes for a rate
+FEWEST_CROWDED = 100  # minimum requests dispatched while several others were outstanding
 RESAMPLES = 200
 SEED = 1
 
 
 @dataclass(frozen=True)
 class Estimated:
-    """A value with its interval, or why there is none."""
+    """A value with its 95% interval."""
 
     value: float
     low: float
@@ -32,40 +32,40 @@ class Estimated:
 
 @dataclass(frozen=True)
 class FlashFit:
-    """What was found; None is what the capture does not tell."""
+    """The fitted parameters; None if the capture does not determine them."""
 
-    latency_ns: dict[str, Estimated]  # of 4 KiB at an idle device, by "read" and "write"
+    latency_ns: dict[str, Estimated]  # of 4 KiB at the idle device, by "read" and "write"
     bytes_per_s: Estimated | None
     interval_ns: Estimated | None
-    untold: dict[str, str]
+    undetermined: dict[str, str]  # parameter: why the capture does not determine it
 
 
 def fit(observed: Observed) -> FlashFit:
-    """Fit latency and rate to requests that found the device idle, the interval to crowds."""
+    """Fit latency and rate to requests at the idle device, the interval to all requests."""
     random = np.random.default_rng(SEED)
     alone = observed.outstanding() == 1
-    latency, rate, untold = {}, None, {}
+    latency, rate, undetermined = {}, None, {}
     for kind, is_write in (("read", False), ("write", True)):
         chosen = alone & (observed.is_write == is_write)
-        result = int(chosen.sum())
-        if result < FEWEST:
-            untold[f"{kind}_latency"] = f"only {result} {kind}s found the device idle"
+        count = int(chosen.sum())
+        if count < FEWEST:
+            undetermined[f"{kind}_latency"] = f"only {count} {kind}s found the device idle"
             continue
         some = observed.of(chosen)
         latency[kind], slope = _line(some.latency_ns / 1.0, some.length_bytes / 1.0, random)
         rate = rate or slope
     if rate is None:
-        untold["rate"] = "too few requests found the device idle, or all nearly of one size"
+        undetermined["rate"] = "too few requests found the device idle, or sizes hardly differ"
     interval = _interval(observed, latency, rate, random)
     if interval is None:
-        untold["interval"] = "too few requests came while others were under way"
-    return FlashFit(latency, rate, interval, untold)
+        undetermined["interval"] = "too few requests arrived while others were outstanding"
+    return FlashFit(latency, rate, interval, undetermined)
 
 
 def _line(
     latency_ns: Floats, length: Floats, random: np.random.Generator
 ) -> tuple[Estimated, Estimated | None]:
-    """Return the median latency of 4 KiB and the rate, if sizes differ."""
+    """Return the median latency of 4 KiB, and the rate if sizes differ enough."""
     low, high = np.percentile(length, (5, 95))
     draws = random.integers(len(length), size=(RESAMPLES, len(length)))
     if high - low < SIZES_APART:
@@ -84,7 +84,7 @@ def _line(
 def _medians_line(
     latency_ns: Floats, length: Floats, low: float, high: float
 ) -> tuple[float, float]:
-    """Return slope and base of the line through the medians of short and long requests."""
+    """Return slope and intercept of the line through the medians of short and long requests."""
     middle = (low + high) / 2
     short, long = length <= middle, length > middle
     if not (short.any() and long.any()):
@@ -100,7 +100,7 @@ def _interval(
     rate: Estimated | None,
     random: np.random.Generator,
 ) -> Estimated | None:
-    """Return the time between starts that leaves the least unexplained (least absolute)."""
+    """Return the time between starts with the minimum mean absolute error of completions."""
     if int((observed.outstanding() > 2).sum()) < FEWEST_CROWDED or not latency:
         return None
     own = np.where(
@@ -134,7 +134,7 @@ def _around(grid: Floats, place: int) -> tuple[float, float]:
 
 
 def _started(observed: Observed, interval_ns: float) -> Floats:
-    """Return when each was started: max(dispatch, start of the one before + interval)."""
+    """Return the start of each request: max(dispatch, previous start + interval)."""
     started = np.empty(observed.rows)
     for rows in observed.stretches():
         steps = np.arange(rows.stop - rows.start) * interval_ns

@@ -1,4 +1,4 @@
-"""From the fit of a device without an arm to an answer."""
+"""Turn the fit of a flash device into estimates of scenario keys."""
 
 from __future__ import annotations
 
@@ -9,32 +9,35 @@ from hybridsim.foundation.units import human_time, parse_rate, parse_time
 from hybridsim.storage import catalog
 
 DRIVE = "backing.drive"
-LIKE = "samsung-pm883-960gb"  # whose values stand in where a capture tells nothing
+LIKE = "samsung-pm883-960gb"  # provides the values that a capture does not determine
 S_NS = 1e9
 KINDS = ("read", "write")
-STREAM_BYTES = 131_072  # of a request of a sequential rate, in datasheets
+STREAM_BYTES = 131_072  # request size of sequential rates in datasheets
 
 
 def answer(name: str, observed: Observed, flash_fit: FlashFit, notes: list[str]) -> Fit:
-    """Put a fit into the terms of a datasheet."""
+    """Return a fit as the keys of a datasheet."""
     rows = catalog.load(LIKE).rows
     interval = flash_fit.interval_ns
     latency = flash_fit.latency_ns.get("read") or flash_fit.latency_ns.get("write")
-    pace = f"{S_NS / interval.value:,.0f} requests a second" if interval else "pace not told"
+    pace = f"{S_NS / interval.value:,.0f} requests a second" if interval else "unknown rate"
     each = human_time(latency.value) if latency else "unknown"
     estimates = [
-        Estimate(
-            "backing", "kind", "single", determined=False, how="one device, whatever it consists of"
-        ),
+        Estimate("backing", "kind", "single", determined=False, how="treated as one device"),
         Estimate(DRIVE, "kind", "ssd"),
         Estimate(DRIVE, "name", NAME),
         Estimate(
-            DRIVE, "capacity", _capacity(observed), "bytes", determined=False, how="what is touched"
+            DRIVE,
+            "capacity",
+            _capacity(observed),
+            "bytes",
+            determined=False,
+            how="the addresses touched",
         ),
         *(_latency(flash_fit, kind, parse_time(rows[f"{kind}_latency"].scalar)) for kind in KINDS),
         *_pace(flash_fit, rows),
     ]
-    words = f"No arm: {each} for 4 KiB at rest, {pace}."
+    words = f"Flash: {each} for 4 KiB when idle, {pace}."
     return Fit(name, words, estimates, observed.rows, notes)
 
 
@@ -48,7 +51,8 @@ def _latency(flash_fit: FlashFit, kind: str, assumed_ns: int) -> Estimate:
     if one is None:
         other = next(iter(flash_fit.latency_ns.values()), None)
         value = other.value if other else assumed_ns
-        why = f"{flash_fit.untold[key]}; " + ("as the other kind" if other else f"as {LIKE}")
+        other_kind = "writes" if kind == "read" else "reads"
+        why = f"{flash_fit.undetermined[key]}; as {other_kind if other else LIKE}"
         return Estimate(DRIVE, key, value, "ns", determined=False, how=why)
     return Estimate(
         DRIVE, key, one.value, "ns", one.low, one.high, how="median of 4 KiB at the idle device"
@@ -56,7 +60,7 @@ def _latency(flash_fit: FlashFit, kind: str, assumed_ns: int) -> Estimate:
 
 
 def _pace(flash_fit: FlashFit, rows: dict[str, catalog.Row]) -> list[Estimate]:
-    """Return rates, and as many dies as they need."""
+    """Return the rates, and the number of dies needed for them."""
     reads, writes = (_iops(flash_fit, kind, rows[f"random_{kind}_iops"].scalar) for kind in KINDS)
     link = _link(flash_fit, parse_rate(str(rows["sequential_read"].value)))
     streamed = min(float(link.value), 0.9 * float(writes.value) * STREAM_BYTES)
@@ -68,31 +72,31 @@ def _pace(flash_fit: FlashFit, rows: dict[str, catalog.Row]) -> list[Estimate]:
         writes,
         link,
         Estimate(DRIVE, "sequential_write", streamed, "bytes/s", determined=False, how="as reads"),
-        Estimate(DRIVE, "dies", dies, determined=False, how="as many as these rates need"),
+        Estimate(DRIVE, "dies", dies, determined=False, how="the minimum for these rates"),
     ]
 
 
 def _iops(flash_fit: FlashFit, kind: str, assumed: str | int) -> Estimate:
-    """Return the rate of requests in a crowd, not below what one after the other gives."""
+    """Return the highest rate of requests, at least that of one request at a time."""
     key, interval = f"random_{kind}_iops", flash_fit.interval_ns
     if interval is None:
-        how = f"{flash_fit.untold['interval']}; as {LIKE}"
+        how = f"{flash_fit.undetermined['interval']}; as {LIKE}"
         return Estimate(DRIVE, key, float(assumed), "/s", determined=False, how=how)
     alone = flash_fit.latency_ns.get(kind)
-    least = S_NS / alone.value if alone else 0.0
+    minimum = S_NS / alone.value if alone else 0.0
     value, low, high = (
-        max(S_NS / each, least) for each in (interval.value, interval.high, interval.low)
+        max(S_NS / each, minimum) for each in (interval.value, interval.high, interval.low)
     )
-    return Estimate(DRIVE, key, value, "/s", low, high, how="the pace that explains waiting best")
+    return Estimate(DRIVE, key, value, "/s", low, high, how="explains the waiting times best")
 
 
 def _link(flash_fit: FlashFit, assumed: int) -> Estimate:
     rate = flash_fit.bytes_per_s
     shortest_ns = min((one.value for one in flash_fit.latency_ns.values()), default=S_NS)
-    least = 2 * KIB4 * S_NS / shortest_ns  # 4 KiB cross the link in half their latency
-    if rate is None or rate.value < least:
-        how = f"{flash_fit.untold.get('rate', 'slower than its latency')}; as {LIKE}"
-        value = max(float(assumed), least)
+    minimum = 2 * KIB4 * S_NS / shortest_ns  # 4 KiB cross the link in half their latency
+    if rate is None or rate.value < minimum:
+        how = f"{flash_fit.undetermined.get('rate', 'the fit contradicts the latency')}; as {LIKE}"
+        value = max(float(assumed), minimum)
         return Estimate(DRIVE, "sequential_read", value, "bytes/s", determined=False, how=how)
     how = "from the size of requests"
     return Estimate(DRIVE, "sequential_read", rate.value, "bytes/s", rate.low, rate.high, how=how)
