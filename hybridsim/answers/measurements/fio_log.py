@@ -72,7 +72,8 @@ def _rows(name: str, text: str) -> Ints:
     try:
         rows = np.loadtxt(io.StringIO(text), np.int64, delimiter=",", ndmin=2)
     except ValueError as error:
-        raise MeasurementError(f"{name}: a line is not one of a fio log ({error})") from error
+        reason = str(error).partition(";")[0]  # without numpy's advice on its own options
+        raise MeasurementError(f"{name}: a line is not one of a fio log ({reason})") from error
     if rows.shape[1] < COLUMNS_OF_2:
         raise MeasurementError(f"{name}: {rows.shape[1]} columns; a log of fio has at least four")
     if len(rows) and rows[0, TIME] > EPOCH_MS:  # log_unix_epoch: times of day
