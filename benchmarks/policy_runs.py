@@ -34,9 +34,8 @@ from hybridsim.caches.policies.budget import Budgeted
 from hybridsim.caches.policies.write_budget import parse_write_budget
 from hybridsim.requests.pages import Ids, accesses, next_uses
 from hybridsim.scenario import Scenario, building
-from hybridsim.studies.hits import Cache
+from hybridsim.studies.hits import REPLACEMENTS, Cache
 from hybridsim.studies.machine_run import Pump
-from hybridsim.studies.policy_choice import REPLACEMENTS
 from hybridsim.studies.replay import batches
 from hybridsim.traces.summary import summarize
 

@@ -217,7 +217,7 @@ def test_files_of_unknown_formats_are_listed_in_the_notes(tmp_path):
         (lambda folder: str(folder), "no files in this folder"),
         (lambda folder: str(put(folder / "x.json")), "no results"),
         (lambda folder: _written(folder / "a.json", '{"fio version": "3", '), "not fio's JSON"),
-        (lambda folder: _written(folder / "x_bw.1.log", "1, 2, 0, 0, 0\nx\n"), "not one of a fio log"),
+        (lambda folder: _written(folder / "x_bw.1.log", "1, 2, 0, 0, 0\nx\n"), "of a fio log"),
         (lambda folder: _written(folder / "x.json", '{"schema": "hybridsim.result/1"}'), "replay"),
         (lambda folder: _twice(folder), "is also in"),
     ],

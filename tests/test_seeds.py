@@ -9,8 +9,7 @@ from fakes import result as fake_result
 
 from hybridsim import Scenario, Trace
 from hybridsim.answers.requirements import parse_all
-from hybridsim.studies.bench import Bench, Point
-from hybridsim.studies.bench_seeds import over_seeds
+from hybridsim.studies.bench import Bench, Point, over_seeds
 from hybridsim.studies.repeated import repeated
 from hybridsim.studies.sweep import seeds as chance
 from hybridsim.studies.sweep.confidence import estimate

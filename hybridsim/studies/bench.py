@@ -16,8 +16,10 @@ from hybridsim.answers.outcome import SECOND
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import format_size, human_size
 from hybridsim.foundation.version import __version__
+from hybridsim.foundation.wording import percent
 from hybridsim.scenario import Scenario
 from hybridsim.studies.fio import Progress, fio
+from hybridsim.studies.sweep.confidence import LEVEL, estimate
 from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.pattern import READ, WRITE
 from hybridsim.workloads.fio.results import JobResult, Measured
@@ -333,3 +335,46 @@ def _doubt(pair: Sequence[JobResult], parameter: Parameter) -> float:
             relative = measured.deviation_ns / measured.mean_ns
             squares += relative**2 / measured.count
     return float(squares**0.5)
+
+
+# Several seeds.
+
+
+def over_seeds(scenario: Scenario, seeds: int, measure: Callable[[Scenario, int], Bench]) -> Bench:
+    """Return the means of `measure(scenario, seed)` over seeds from the scenario's on.
+
+    The seed determines the random requests and the random decisions of the machine.  A mean is
+    steady if each of its measurements is.
+    """
+    chosen = range(scenario.seed, scenario.seed + seeds)
+    benches = [measure(scenario.with_options(seed=seed), seed) for seed in chosen]
+    points = [_mean(each) for each in zip(*(one.points for one in benches))]
+    return replace(benches[0], points=points, notes=[*benches[0].notes, _words(points, seeds)])
+
+
+def _mean(points: Sequence[Point]) -> Point:
+    """Return the mean of one figure over seeds."""
+    number = len(points)
+    result = estimate([each.iops for each in points])
+    assert result is not None
+    known = [each.p99_ns for each in points if each.p99_ns is not None]
+    return replace(
+        points[0],
+        iops=result.mean,
+        iops_half=result.half,
+        bytes_per_s=sum(each.bytes_per_s for each in points) / number,
+        mean_ns=sum(each.mean_ns for each in points) / number,
+        p99_ns=round(sum(known) / len(known)) if len(known) == number else None,
+        drift=max((each.drift for each in points), key=abs),
+        steady=all(each.steady for each in points),
+    )
+
+
+def _words(points: Sequence[Point], seeds: int) -> str:
+    shares = [((each.iops_half or 0.0) / each.iops, each) for each in points if each.iops]
+    if not shares:
+        return f"means of {seeds} seeds"
+    widest, point = max(shares, key=lambda pair: pair[0])
+    where = f"{point.parameter}, {point.state}, depth {point.depth}"
+    interval = f"{percent(LEVEL)} interval is ± {percent(widest)} ({where})"
+    return f"means of {seeds} seeds; the widest {interval}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -14,8 +16,10 @@ import numpy as np
 
 from hybridsim import jit
 from hybridsim.caches.policies import (
+    ADMISSION,
     ADMISSION_METHODS,
     OFFLINE,
+    REPLACEMENT,
     REPLACEMENT_METHODS,
     pair,
 )
@@ -40,6 +44,7 @@ from hybridsim.engine.residency import (
 )
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import format_size, parse_percent, parse_size
 from hybridsim.foundation.wording import counted
 from hybridsim.requests.pages import (
@@ -53,19 +58,17 @@ from hybridsim.requests.pages import (
     requests_in,
     split,
 )
-from hybridsim.studies.policy_choice import (
-    Policy,
-    admission_policy,
-    check,
-    replacement_policy,
-    several,
-)
 
 NO_TIMES = (
     "the trace has no times: specify the write budget as a share of the page accesses, such as '5%'"
 )
 PAGE_COUNT = re.compile(r"([0-9][0-9_]*) *pages?")
 SIZE_HINT = "a size may also be '10%' of the pages that are touched, or '1000 pages'"
+REPLACEMENTS: Mapping[str, Any] = ChainMap(REPLACEMENT, OFFLINE)  # type: ignore[arg-type]
+PARAMETERS = (  # of all policies in the registry
+    "touches", "probability_per_million", "seed", "request_max_bytes", "write_price_per_thousand",
+)  # fmt: skip
+Policy = str | Any  # a name in the registry, or a class with the interface of those there
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,53 @@ def size_bytes(specified: str | int) -> int:
         return parse_size(specified)
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+# Policies specified by a caller: names in the registry, or classes, with parameters.
+
+
+def several(one_or_more: Any) -> list[Any]:
+    """Return a list or tuple as a list, and any other object as a list of it."""
+    if type(one_or_more) in (list, tuple):  # not isinstance: a policy may be a named tuple
+        return list(one_or_more)
+    return [one_or_more]
+
+
+def admission_policy(policy: Policy) -> tuple[str, Any]:
+    """Return the name and the class of an admission policy; raise UsageError if unknown."""
+    return _policy(policy, "admission", ADMISSION)
+
+
+def replacement_policy(policy: Policy) -> tuple[str, Any]:
+    """Return the name and the class of a replacement policy; raise UsageError if unknown."""
+    return _policy(policy, "replacement", REPLACEMENTS)
+
+
+def check(parameters: Mapping[str, Any], admission: Any, replacement: Any) -> None:
+    """Raise UsageError for an unknown policy; there may be several of each role.
+
+    Also for a parameter that neither these policies nor any policy in the registry accept.
+    """
+    classes = [admission_policy(each)[1] for each in several(admission)]
+    classes += [replacement_policy(each)[1] for each in several(replacement)]
+    known = list(PARAMETERS)
+    for cls in classes:
+        known += [each for each in inspect.signature(cls.new).parameters if each not in known]
+    for name in parameters.keys() - set(known):
+        raise UsageError(f"no policy has a parameter {name!r}: {hint(name, known)}")
+
+
+def _policy(policy: Policy, role: str, known: Mapping[str, Any]) -> tuple[str, Any]:
+    if isinstance(policy, type):
+        return policy.__name__, policy
+    if not isinstance(policy, str):
+        kind = type(policy).__name__
+        raise UsageError(
+            f"a policy is a name or a class; this is an object of {kind}: specify {kind}"
+        )
+    if policy not in known:
+        raise UsageError(f"no {role} policy {policy!r}: {hint(policy, known)}")
+    return policy, known[policy]
 
 
 class Cache:

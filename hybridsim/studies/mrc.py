@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,11 @@ from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.units import parse_percent
 from hybridsim.jit import fitting
 from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
-from hybridsim.studies.hits import Cache, Feed, readable_twice, size_bytes
-from hybridsim.studies.policy_choice import Policy, check
+from hybridsim.studies.hits import Cache, Feed, Policy, check, readable_twice, size_bytes
+
+if TYPE_CHECKING:
+    from hybridsim.answers.result import Result
+    from hybridsim.traces.trace import Trace
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +30,7 @@ GROUPS = 16  # groups of pages by hash: their spread estimates the error of a sa
 PER_OCTAVE = 256  # bins of sampled depths: 0.3% wide
 OCTAVES = 48
 POINTS = 64  # default number of sizes of a curve
+POINTS_OF_REPLAY = 200  # of the curve in the result of a replay
 SPAN = 1 << 40  # range of the spatial hash
 CONFIDENCE = 2.0  # standard errors, about 95%
 
@@ -129,6 +133,12 @@ def miss_ratio_curve(
         wanted = spread_sizes(distinct, smallest=1 if chosen.keeps_all else SMALL / chosen.rate)
     parts = accesses(trace, page_bytes)
     return _simulated(parts, wanted, page_bytes, chosen, policy, admission, parameters)
+
+
+def with_curve(result: Result, trace: Trace, page_bytes: int) -> Result:
+    """Return a result with the miss-ratio curve of LRU; the trace is read once more."""
+    curve = miss_ratio_curve(trace, "lru", None, page_bytes)
+    return replace(result, curve=curve.to_dict(POINTS_OF_REPLAY))
 
 
 class Sample:

@@ -27,17 +27,17 @@ from hybridsim.engine.think import Waits
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, Flag, Op
 from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import human_size
 from hybridsim.jit import compiled
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.pages import Chunked, check_real
-from hybridsim.requests.rows import Requests, TraceWarning
+from hybridsim.requests.rows import UNKNOWN, Requests, TraceWarning
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.disks_alone import Alone, Ran, disks
 from hybridsim.studies.machine_run import Pump
-from hybridsim.studies.recorded_latency import RecordedLatencies
 from hybridsim.studies.warm_start import Begin, begin, check_kind, saved
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace, check_is_read
@@ -102,6 +102,20 @@ def replay(
     if save_cache:
         saved(cache, summary.max_end_bytes, save_cache)
     return result.with_requirements(require)
+
+
+class RecordedLatencies:
+    """The distribution of the times from arrival to completion of reads and writes."""
+
+    def __init__(self) -> None:
+        self.latency = Distribution()
+
+    def add(self, chunk: Requests) -> None:
+        """Add a chunk of requests."""
+        moves = (chunk.op <= Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
+        moves &= (chunk.length_bytes > 0) & (chunk.complete_ns != UNKNOWN)
+        latency_ns = chunk.complete_ns - chunk.arrival_ns
+        self.latency += Distribution.of(latency_ns[moves & (latency_ns >= 0)])
 
 
 class Task(NamedTuple):

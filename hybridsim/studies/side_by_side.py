@@ -11,8 +11,8 @@ from hybridsim.caches.page.preload import COLD_START
 from hybridsim.engine.machine import Machine
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.disks_alone import Ran
-from hybridsim.studies.recorded_latency import RecordedLatencies
 from hybridsim.studies.replay import (
+    RecordedLatencies,
     Report,
     Task,
     adapting,

@@ -68,7 +68,7 @@ class Process:
 class Activity:
     """The figures of one pass."""
 
-    requests: Covered = field(default_factory=Covered)
+    all_of_them: Covered = field(default_factory=Covered)
     reads: Covered = field(default_factory=Covered)
     latency: Distribution = field(default_factory=Distribution)
     read_latency: Distribution = field(default_factory=Distribution)
@@ -82,7 +82,7 @@ class Activity:
         arrival_ns, complete_ns = chunk.arrival_ns[known], chunk.complete_ns[known]
         complete_ns = np.maximum(complete_ns, arrival_ns)
         is_read = chunk.op[known] == Op.READ
-        self.requests.add(arrival_ns, complete_ns)
+        self.all_of_them.add(arrival_ns, complete_ns)
         self.reads.add(arrival_ns[is_read], complete_ns[is_read])
         latency_ns = complete_ns - arrival_ns
         self.latency += Distribution.of(latency_ns)
@@ -113,7 +113,7 @@ class Activity:
     @property
     def outstanding(self) -> float | None:
         """Mean number of outstanding requests while there is at least one; None if unknown."""
-        busy = self.requests.busy_ns
+        busy = self.all_of_them.busy_ns
         return self.latency.total_ns / busy if busy else None
 
     @property
@@ -133,7 +133,7 @@ class Activity:
 
     def busy_share(self, span_ns: int) -> float | None:
         """Return the share of the time in which a request was outstanding; None if unknown."""
-        return self.requests.busy_ns / span_ns if self.latency.count and span_ns else None
+        return self.all_of_them.busy_ns / span_ns if self.latency.count and span_ns else None
 
     def most_gain(self, span_ns: int) -> float | None:
         """Return the upper bound of the application's speedup, that of storage with zero latency.
@@ -151,7 +151,7 @@ class Activity:
             "reads_busy_share": self.reads.busy_ns / span_ns if span_ns else None,
             "outstanding": self.outstanding,
             "mean_ns": self.latency.mean_ns,
-            "think_ns": self.requests.gaps.percentile(50),
+            "think_ns": self.all_of_them.gaps.percentile(50),
             "most_gain": self.most_gain(span_ns),
             "processes": [vars(each) for each in self.processes],
             "random_reads": self.whole.random_reads,

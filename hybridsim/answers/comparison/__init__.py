@@ -2,7 +2,6 @@
 
     tolerances  the largest errors allowed: those of `--tolerance`, and the defaults
     rows        the results of a comparison
-    matching    which jobs, curves and latencies of both runs are compared
     curves      two curves on the same bins, as warm-ups
     comparing   the whole comparison
 

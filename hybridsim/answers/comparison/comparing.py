@@ -8,19 +8,23 @@ of each ten seconds is compared too; its row has the largest difference.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import numpy as np
 
 from hybridsim.answers.comparison.curves import curve_rows
-from hybridsim.answers.comparison.matching import add_up, in_both, match_jobs, with_completions
 from hybridsim.answers.comparison.rows import Comparison, Row, row_of
 from hybridsim.answers.comparison.tolerances import Tolerances
 from hybridsim.answers.fidelity import demerit, distance
 from hybridsim.answers.measurements.gathering import HITS
 from hybridsim.answers.measurements.measurement import (
     CACHE,
+    COMPLETION,
+    DIRECTIONS,
     HIT_RATIO,
+    LATENCY,
     SECOND,
+    Curve,
     Floats,
     Ints,
     Measurement,
@@ -34,6 +38,8 @@ LONGER = 1.05  # ratio of the lengths of both runs above which it is noted
 FEWEST = 100  # minimum reads in ten seconds for a hit ratio
 STEP_NS = 10 * SECOND  # between comparisons of counters
 COUNTERS = "counters"
+ALL = "all"  # directions together
+T = TypeVar("T")
 
 
 def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -> Comparison:
@@ -70,6 +76,57 @@ def _holdings(one: Measurement) -> str:
     names = list(dict.fromkeys(str(name) for name in [*one.figures, *one.curves, *one.counters]))
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
     return ", ".join(names[:FEW]) + more
+
+
+# Jobs, curves and latencies of both runs that are compared.
+
+
+def match_jobs(comparison: Comparison) -> None:
+    """Give the only job of each run the same name."""
+    real, simulated = comparison.real, comparison.simulated
+    if len(real.jobs) == len(simulated.jobs) == 1 and real.jobs != simulated.jobs:
+        title = real.jobs[0] or simulated.jobs[0]
+        if real.jobs[0] and simulated.jobs[0]:
+            comparison.notes.append(
+                f"job {simulated.jobs[0]!r} is compared with {real.jobs[0]!r}: each run has one job"
+            )
+        for run in (real, simulated):
+            run.rename(run.jobs[0], title)
+
+
+def add_up(one: Measurement, other: Measurement) -> None:
+    """Add a curve of all directions together if the other run has one."""
+    for name in [each for each in other.curves if each.what == ALL]:
+        parts = [name._replace(what=what) for what in DIRECTIONS]
+        curves = [one.curves[part] for part in parts if part in one.curves]
+        if name in one.curves or not curves:
+            continue
+        width = max(curve.width_ns for curve in curves)
+        edges = np.arange(0, min(curve.until_ns for curve in curves) + 1, width)
+        total = np.sum([curve.binned(edges, True) for curve in curves], axis=0)
+        one.curves[name] = Curve(edges[:-1], edges[1:], total)
+
+
+def with_completions(mine: dict[Name, T], others: dict[Name, T]) -> dict[Name, T]:
+    """Return latencies with completion latencies added, for a run without submission latency."""
+    result = dict(mine)
+    for name in others:
+        kind, _, rest = name.measure.partition(" ")
+        whole = name._replace(measure=f"{LATENCY} {rest}".strip())
+        if kind == COMPLETION and whole in mine:
+            result[name] = mine[whole]
+            if whole not in others:
+                result.pop(whole, None)
+    return result
+
+
+def in_both(real: dict[Name, Curve], simulated: dict[Name, Curve]) -> list[Name]:
+    """Return the names of the common curves, in the order of the real run."""
+    order = {name: at for at, name in enumerate(real)}
+    return sorted(real.keys() & simulated.keys(), key=lambda name: order[name])
+
+
+# Figures.
 
 
 def _figures(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybridsim.answers.fitting import array, flash, solid
+from hybridsim.answers.fitting import array, flash
 from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.arrangement import Progress
 from hybridsim.answers.fitting.observed import Observed, Seen, random_reads
@@ -22,7 +22,7 @@ def fit(name: str, observed: Observed, seen: Seen, progress: Progress) -> Fit:
     is_flash = sample < FLASH_NS
     notes = _notes(seen)
     if is_flash:
-        return solid.answer(name, observed, flash.fit(observed), [words, *notes])
+        return flash.answer(name, observed, flash.fit(observed), [words, *notes])
     return array.answer(name, observed, progress, notes)
 
 
