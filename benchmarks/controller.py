@@ -103,8 +103,8 @@ def main():
         print(json.dumps([dict(zip(("case", "simulated", "expected"), row)) for row in rows]))
         return
     for name, simulated, expected in rows:
-        beside = "" if expected is None else f"{expected:12,.1f}"
-        print(f"{name:54}{simulated:12,.1f}{beside}")
+        reference = "" if expected is None else f"{expected:12,.1f}"
+        print(f"{name:54}{simulated:12,.1f}{reference}")
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ def rows(wanted: argparse.Namespace, traces: list[Traced]) -> Iterator[dict[str,
     machines = [each for each in chosen if not each.is_offline]
     machines += [each for each in systems() if not wanted.policy or each.name in wanted.policy]
     for traced, page in cells(wanted, traces):
-        asked = wanted.all or wanted.trace or not traced.is_tuned
-        if not asked or not (wanted.all or wanted.page or page in TIMED_PAGES):
+        included = wanted.all or wanted.trace or not traced.is_tuned
+        if not included or not (wanted.all or wanted.page or page in TIMED_PAGES):
             continue
         for share in wanted.share or (SHARES if wanted.all else TIMED_SHARES):
             begin = time.perf_counter()

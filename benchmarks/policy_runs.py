@@ -319,7 +319,7 @@ def machine_toml(policy: Policy, page_bytes: int) -> str:
         "sequential_cutoff = 0",
         *(_in_toml(name, value) for name, value in policy.parameters if name != "seed"),
     ]
-    if page_bytes in NUMBERED:  # small pages, of which a request has several
+    if page_bytes in NUMBERED:  # small pages: a request has several
         lines.append(f"max_fills = {FILLS_OF_SMALL}")
     return "\n".join(lines)
 

@@ -194,11 +194,14 @@ COMMANDS = (
 )  # fmt: skip
 
 NOT_RUN = (
-    ("A4", "sysbench is no fio: its requests are made by maxiq.py (16 threads, 4 KiB, 16 or 8 GB)"),
-    ("A6", "Iometer's protocol has no published figure; `trace gen iometer` makes its requests"),
+    ("A4", "sysbench: maxiq.py generates its requests (16 threads, 4 KiB, 16 or 8 GB)"),
+    (
+        "A6",
+        "Iometer's protocol has no published figure; `trace gen iometer` generates its requests",
+    ),
     ("A7", "prices of 2009 and no figure of a machine"),
-    ("C", "16 disks: LVM refused them there, so nothing was measured"),
-    ("D", "the page points to fio commands and shows none; its figures are rows of systems.py"),
+    ("C", "16 disks: LVM refused them, so nothing was measured"),
+    ("D", "the page links to fio commands but has none; its figures are rows of systems.py"),
     (
         "E",
         "transactions of MySQL by mount options, file system and buffer pool, without I/O figures",

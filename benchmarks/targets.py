@@ -68,7 +68,7 @@ class Row:
     ratio: float | None = None  # times as good as the peer
     met: bool | None = None  # None: no target, or not measured
 
-    def beside(self, peer: str, figure: float) -> Row:
+    def compared_with(self, peer: str, figure: float) -> Row:
         """Return the row with the figure of a peer; higher is better."""
         assert self.measured is not None
         return replace(self, peer=peer, peer_measured=figure, ratio=self.measured / figure)
@@ -202,7 +202,8 @@ def engine(options: Options) -> Iterator[Row]:
     for name, speed in measured(ENGINE.__contains__, 0.1 if options.quick else 1):
         row = at_least(name, speed.requests_per_s / 1e3, "k requests/CPU s", ENGINE[name])
         if name in DISKSIM:
-            row = row.beside("DiskSim -O2, fastest disk (disksim_throughput.csv)", DISKSIM[name][1])
+            peer = "DiskSim -O2, fastest disk (disksim_throughput.csv)"
+            row = row.compared_with(peer, DISKSIM[name][1])
         yield row
 
 

@@ -258,7 +258,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", default="10%")
     parser.add_argument("--trace", default="", help="only those with this in their name")
-    parser.add_argument("--way", action="append", default=[], help="these only, beside cold")
+    parser.add_argument("--way", action="append", default=[], help="only these, and cold")
     parser.add_argument("--json")
     parser.add_argument("--ranking", action="store_true")
     options = parser.parse_args()

@@ -411,7 +411,7 @@ class TestRefusals:
         self.refused("exists already: choose another name with -o", host)
 
     def test_a_missing_output_folder_is_refused(self, host):
-        self.refused("there is no folder", host, output="nowhere/x")
+        self.refused("no such folder", host, output="nowhere/x")
 
     def test_a_recording_larger_than_the_free_space_is_refused(self, host, monkeypatch):
         full = disks.Estimate(1e6, 10**12, 10**9)

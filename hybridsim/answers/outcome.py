@@ -53,7 +53,8 @@ class Phase:
 
     def share_of_reads(self, number: int) -> float:
         """Return a number of reads as a share of all reads of the phase."""
-        return number / self.figures.reads.count if self.figures.reads.count else 0.0
+        reads = self.figures.reads.count
+        return number / reads if reads else 0.0
 
     @property
     def iops(self) -> float | None:

@@ -140,13 +140,15 @@ def conclude(
         "none_cold": without.phase(0, plain_border),
         "none_whole": without.whole,
     }
-    judged, beside = phases["warm"], phases["none"]
+    judged, baseline = phases["warm"], phases["none"]
     fidelity = _fidelity(recorded or Distribution(), without, scenario)
     judgement = weigh(
         _side(without, scenario), _side(with_cache, scenario), not is_open, goal,
         with_cache.issued_before(border),
     )  # fmt: skip
-    case = Case(with_cache, without, warm_up, judged, beside, judgement, trace, scenario, fidelity)
+    case = Case(
+        with_cache, without, warm_up, judged, baseline, judgement, trace, scenario, fidelity
+    )
     return Result(
         trace, scenario, with_cache, without, warm_up, phases, judge(case), judgement,
         wear(judged, scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),

@@ -358,7 +358,7 @@ def _about_dirt(case: Case) -> Iterator[str]:
     result = case.judgement
     if result.dirty_is_steady:
         return
-    grown = f"{percent(result.dirty_grown)} of what was written is not on the disks yet"
+    grown = f"{percent(result.dirty_grown)} of the written data is not on the disks yet"
     if result.changes_ns is not None:
         soon = span(_minutes(result.changes_ns) * 60 * SECOND)
         yield f"{grown}: in about {soon} it is so much that the cache behaves differently."

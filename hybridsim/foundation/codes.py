@@ -16,7 +16,7 @@ class Op(IntEnum):
     WRITE_ZEROES = 4
 
 
-# Below the cache an op may also carry the requirements of a barrier, as bits beside the Op.
+# Below the cache an op may also have the flags of a barrier, in bits above the Op.
 OP_MASK = 7
 FUA = 8  # a write is complete only when it is on the medium
 PREFLUSH = 16  # earlier acknowledged writes must be on the medium first

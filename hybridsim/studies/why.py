@@ -108,12 +108,12 @@ class Witness:
         ids = self._ids.of(part.numbers)
         if len(self._cache.present) < self._ids.capacity:
             self._cache = self._cache.grown(self._ids.capacity)
-        asked = np.flatnonzero(np.isin(part.numbers, self.wanted))
-        rows = set(np.searchsorted(part.ends, asked, "right").tolist())
+        accessed = np.flatnonzero(np.isin(part.numbers, self.wanted))
+        rows = set(np.searchsorted(part.ends, accessed, "right").tolist())
         start = 0
         for row in sorted(rows):
             self._pass(part, ids, start, row, step)
-            self._ask(part, ids, row)
+            self._observe(part, ids, row)
             start = row + 1
         self._pass(part, ids, start, len(part.ends), step)
 
@@ -130,7 +130,7 @@ class Witness:
             if int(self._cache.admission.state[CLOCK]) // step > done // step:
                 self.note()
 
-    def _ask(self, part: Accesses, ids: Int32s, row: int) -> None:
+    def _observe(self, part: Accesses, ids: Int32s, row: int) -> None:
         """Process one request, and record the decisions on the chosen pages that it accesses."""
         piece, of_piece = _rows(part, ids, row, row + 1)
         self._now = int(piece.arrival_ns[0])
@@ -144,7 +144,7 @@ class Witness:
         jit.fitting(run, cache, interpreted=True)(
             cache._replace(admission=watched_policy), of_piece, piece
         )
-        for number in watched_policy.unasked():
+        for number in watched_policy.not_considered():
             self._record_scan(number, bool(piece.write[0]))
 
     def decided(self, number: int, page: int, write: int, rest: int | None, wanted: bool) -> None:
@@ -229,7 +229,7 @@ class _Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)
 
-    def unasked(self) -> list[int]:
+    def not_considered(self) -> list[int]:
         """Return the numbers of the chosen pages for which `consider` was not called."""
         return list(self._watched.values())
 
