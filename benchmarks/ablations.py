@@ -112,19 +112,19 @@ PARTS: dict[str, list[Patch]] = {
 
 
 def without(part: str) -> dict[str, str]:
-    """Return the source of files with a part switched off, by their path in the package."""
+    """Return the sources that change if a part is disabled, by their path in the package."""
     texts: dict[str, str] = {}
     for name, old, new in PARTS[part]:
         file = f"{FOLDER}/{name}"
         text = texts.get(file) or (PACKAGE / file).read_text()
         if text.count(old) != 1:
-            sys.exit(f"{part}: {file} has not once, but {text.count(old)} times: {old}")
+            sys.exit(f"{part}: found {text.count(old)} times in {file}, expected once: {old}")
         texts[file] = text.replace(old, new)
     return texts
 
 
 def patched(part: str, folder: Path) -> Path:
-    """Copy the package with a part switched off; return the folder it lies in."""
+    """Copy the package with a part disabled; return the folder that contains it."""
     package = folder / "hybridsim"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     for file, text in without(part).items():
@@ -133,15 +133,15 @@ def patched(part: str, folder: Path) -> Path:
 
 
 def keep(folder: Path) -> None:
-    """Write down the traces: reading a capture takes longer than a run."""
+    """Save the traces to files: reading a capture takes longer than a run."""
     names = {name for name, _, _ in CELLS}
     for traced in all_traces():
         if traced.name in names:
             np.savez(folder / f"{traced.name}.npz", **traced.requests().rows._asdict())
 
 
-def at_hand(folder: Path) -> Iterator[tuple[Traced, int, tuple[float, ...]]]:
-    """Yield the cells, of traces that were kept in a folder."""
+def kept_cells(folder: Path) -> Iterator[tuple[Traced, int, tuple[float, ...]]]:
+    """Yield the cells of the traces that are saved in a folder."""
     for name, page, shares in CELLS:
         file = folder / f"{name}.npz"
         if file.exists():
@@ -155,16 +155,16 @@ def _loaded(file: Path) -> Requests:
 
 
 def run(folder: Path, results: Path, names: set[str]) -> None:
-    """Print the rows of some policies as JSON lines: what the process of a part does."""
+    """Print the rows of some policies as JSON lines; runs in the process of a part."""
     kept = Kept(results)
     chosen = [each for each in POLICIES if each.name in names]
-    for traced, page, shares in at_hand(folder):
+    for traced, page, shares in kept_cells(folder):
         for row in cached(traced, page, shares, chosen, kept):
             print(json.dumps(row))
 
 
 def rows_of(part: str, traces: Path, results: Path, names: set[str]) -> list[Row]:
-    """Return the rows of policies with a part switched off."""
+    """Return the rows of policies with a part disabled."""
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"PYTHONPATH": str(patched(part, Path(folder)))}
         command = [sys.executable, __file__, "--rows-of", str(traces), "--results", str(results)]
@@ -176,15 +176,16 @@ def rows_of(part: str, traces: Path, results: Path, names: set[str]) -> list[Row
 def judged(
     result: dict[Cell, dict[str, Row]], whole: dict[Cell, dict[str, Row]]
 ) -> tuple[Any, ...]:
-    """Return disk time, hits and hits with writes free, beside the best baselines."""
+    """Return disk time, hits, and hits with free writes, relative to the best baselines."""
     best = {cell: baselines(rows) for cell, rows in whole.items()}
-    most = {cell: max(map(hit_ratio, rows)) for cell, rows in best.items()}
-    least = {cell: min(map(disk_ns, rows)) for cell, rows in best.items()}
+    best_hits = {cell: max(map(hit_ratio, rows)) for cell, rows in best.items()}
+    best_ns = {cell: min(map(disk_ns, rows)) for cell, rows in best.items()}
 
     def points(policy: str) -> float:
-        return 100 * float(np.mean([hit_ratio(result[at][policy]) - most[at] for at in result]))
+        gains = [hit_ratio(result[at][policy]) - best_hits[at] for at in result]
+        return 100 * float(np.mean(gains))
 
-    time = mean([disk_ns(rows[LEARNED]) / least[at] for at, rows in result.items()])
+    time = mean([disk_ns(rows[LEARNED]) / best_ns[at] for at, rows in result.items()])
     return time, points(LEARNED), points(FREE)
 
 

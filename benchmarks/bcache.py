@@ -41,18 +41,18 @@ SIZES = {"k": KIB, "M": KIB * KIB, "G": GIB}
 
 @dataclass
 class Measured:
-    """One run: its samples, in ns since the cache was attached, its settings, and fio's begin."""
+    """One run: its settings, the start of fio, and the samples, in ns since the cache's attach."""
 
-    said: dict[str, str]
+    settings: dict[str, str]
     begin_ns: int
     samples: list[dict[str, int]]
-    pace: tuple[np.ndarray, np.ndarray]  # ns since fio began, requests completed
+    pace: tuple[np.ndarray, np.ndarray]  # ns since the start of fio, requests completed
 
     @classmethod
     def load(cls, folder: Path) -> Measured:
-        """Read bcache-stats.log, env.txt, and of fio's log when it began."""
+        """Read bcache-stats.log and env.txt, and estimate the start of fio from its log."""
         env = (folder / "env.txt").read_text()
-        said = dict(re.findall(r"^(\w+)=(.*)$", env, re.M))
+        settings = dict(re.findall(r"^(\w+)=(.*)$", env, re.M))
         rows = [line.split() for line in (folder / "bcache-stats.log").read_text().splitlines()[1:]]
         samples = []
         for row in rows:
@@ -64,7 +64,7 @@ class Measured:
             sample["time_ns"] -= attached
         log = folder / "fio_iops.1.log"
         ends_ms, done = completed(log, [0, 1])
-        return cls(said, began_ns(log, samples), samples, (ends_ms * MS, done))
+        return cls(settings, began_ns(log, samples), samples, (ends_ms * MS, done))
 
     def column(self, name: str) -> np.ndarray:
         """Return one counter at all samples."""
@@ -72,28 +72,28 @@ class Measured:
 
     @property
     def mode(self) -> BcacheMode:
-        """The mode, which sysfs shows in brackets."""
-        return BcacheMode[re.search(r"\[(\w+)\]", self.specified["cache_mode"])[1].upper()]
+        """The mode, which sysfs puts in brackets."""
+        return BcacheMode[re.search(r"\[(\w+)\]", self.settings["cache_mode"])[1].upper()]
 
     @property
     def has_writes(self) -> bool:
-        """Whether the load was mixed."""
+        """Whether the load had writes."""
         return bool(self.column("bypassed_sectors").any())
 
 
 def sectors(text: str) -> int:
-    """Return sysfs' number of bytes, which is rounded to a tenth, in sectors."""
+    """Return a size of sysfs, which has one decimal, in sectors."""
     return round(float(text[:-1]) * SIZES[text[-1]]) // 512
 
 
 def steps(samples: list[dict[str, int]]) -> list[int]:
-    """Return the samples at which counters have moved."""
+    """Return the indices of the samples at which counters changed."""
     pairs = itertools.pairwise(samples)
     return [i + 1 for i, (a, b) in enumerate(pairs) if a["cache_misses"] != b["cache_misses"]]
 
 
 def attached_ns(samples: list[dict[str, int]]) -> int:
-    """Return a moment from which all steps are whole intervals, within the samples' distance."""
+    """Return a time from which all steps are whole intervals, as precise as the samples."""
     ends = [(samples[i - 1]["time_ns"], samples[i]["time_ns"]) for i in steps(samples)]
     after = max(low - i * INTERVAL_NS for i, (low, _) in enumerate(ends, 1))
     before = min(high - i * INTERVAL_NS for i, (_, high) in enumerate(ends, 1))
@@ -101,7 +101,7 @@ def attached_ns(samples: list[dict[str, int]]) -> int:
 
 
 def completed(log: Path, directions: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many requests fio had completed by when (ms): reads (0), writes (1)."""
+    """Return times in ms and the requests completed by then: reads (0), writes (1)."""
     rows = np.loadtxt(log, delimiter=",", usecols=(0, 1, 2))
     parts = [rows[rows[:, 2] == one, :2].T for one in directions]
     ends_ms = parts[0][0]
@@ -114,7 +114,7 @@ def completed(log: Path, directions: list[int]) -> tuple[np.ndarray, np.ndarray]
 
 
 def began_ns(log: Path, samples: list[dict[str, int]]) -> int:
-    """When fio began: the shift that brings its own log of completed reads nearest to the steps."""
+    """Return the start of fio: the shift for which its log of reads matches the steps best."""
     ends_ms, done = completed(log, [0])
     after = [samples[i] for i in steps(samples)]
     times = np.array([round(one["time_ns"] / INTERVAL_NS) * INTERVAL_NS / MS for one in after])
@@ -128,23 +128,23 @@ def began_ns(log: Path, samples: list[dict[str, int]]) -> int:
 
 
 def machine(measured: Measured, paced: bool) -> Machine:
-    """Build the run's machine; the devices are those of the dm-cache runs."""
-    said = measured.said
+    """Build the machine of the run; the devices are those of the dm-cache runs."""
+    settings = measured.settings
     cache = Bcache.new(
         512 * KIB,
         1024,
         512,
         int(measured.mode),
         cutoff_bytes=0,
-        congested_read_us=int(said["congested_read_threshold_us"]),
-        congested_write_us=int(said["congested_write_threshold_us"]),
+        congested_read_us=int(settings["congested_read_threshold_us"]),
+        congested_write_us=int(settings["congested_write_threshold_us"]),
     )
     built = dmcache.machine(dmcache.Measured(64 * KIB, 4096, 0, 0, []))._replace(cache=cache)
     return built._replace(source=Source.new(int(Replay.OPEN), 1)) if paced else built
 
 
 def simulate(measured: Measured, paced: bool = False) -> list[dict[str, int]]:
-    """Return what sysfs would show at the times of the samples."""
+    """Return the simulated counters of sysfs at the times of the samples."""
     count = int(measured.pace[1][-1]) if paced else REQUESTS_MAX
     at = np.fromiter(itertools.islice(zoned(ORIGIN_BYTES, 4 * KIB, ZONES), count), np.int64, count)
     ops = np.zeros(count, np.uint8)
@@ -153,7 +153,7 @@ def simulate(measured: Measured, paced: bool = False) -> list[dict[str, int]]:
         ops[~reads] = Op.WRITE | SYNC
     none, lengths = np.full(count, -1, np.int64), np.full(count, 4 * KIB)
     arrival = none
-    if paced:  # each when the one DEPTH before it was complete
+    if paced:  # each at the completion of the request DEPTH before it
         arrival = np.interp(np.arange(count) - DEPTH, measured.pace[1], measured.pace[0])
         arrival = arrival.astype(np.int64) + measured.begin_ns
     run = Run(machine(measured, paced), facts_rows=count + 1)
@@ -163,13 +163,13 @@ def simulate(measured: Measured, paced: bool = False) -> list[dict[str, int]]:
     for sample in measured.samples:
         run.advance(sample["time_ns"])
         totals = run.machine.cache.totals()
-        shown = {name: totals[f"sysfs_{name}"] for name in COUNTERS}
-        result.append({"time_ns": sample["time_ns"], **shown})
+        counters = {name: totals[f"sysfs_{name}"] for name in COUNTERS}
+        result.append({"time_ns": sample["time_ns"], **counters})
     return result
 
 
 def errors(measured: Measured, result: list[dict[str, int]]) -> dict[str, np.ndarray]:
-    """Return how far each counter is off at each sample, as a share of its last value."""
+    """Return the error of each counter at each sample, as a share of its last value."""
     off = {}
     for name in COUNTERS:
         ours = np.array([sample[name] for sample in result], float)
@@ -180,7 +180,7 @@ def errors(measured: Measured, result: list[dict[str, int]]) -> dict[str, np.nda
 
 
 def print_table(measured: Measured, *simulated: list[dict[str, int]]) -> None:
-    """Print the samples after which counters move: measured, simulated, simulated at its pace."""
+    """Print the samples before counters change: measured, simulated, simulated at its pace."""
     print(f"{'s':>8}" + "".join(f"{counter:>32}" for counter in COUNTERS))
     for i in [*(step - 1 for step in steps(measured.samples)), -1]:
         print(f"{measured.samples[i]['time_ns'] / SECOND:8.1f}", end="")
@@ -191,21 +191,21 @@ def print_table(measured: Measured, *simulated: list[dict[str, int]]) -> None:
 
 
 def main() -> None:
-    """Print the comparison: measured, simulated, and how far off."""
+    """Print the comparison: measured, simulated, and the errors."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="*")
     parser.add_argument("--json", action="store_true")
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     data = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "kernel-caches"
     if not data.is_dir():
-        sys.exit(f"no {data}: HYBRIDSIM_DATA names the folder of the reference data")
+        sys.exit(f"no {data}: set HYBRIDSIM_DATA to the folder of the reference data")
     for folder in sorted(data.glob("bcache-*")):
-        if said.runs and folder.name not in said.runs:
+        if arguments.runs and folder.name not in arguments.runs:
             continue
         measured = Measured.load(folder)
         result = {"at depth 32": simulate(measured), "at its pace": simulate(measured, paced=True)}
         off = {how: errors(measured, rows) for how, rows in result.items()}
-        if said.json:
+        if arguments.json:
             worst = {
                 how: {name: float(one.max()) for name, one in each.items()}
                 for how, each in off.items()

@@ -1,11 +1,11 @@
-"""How fast is a blktrace capture read into requests with latencies, against blkparse and btt?
+"""Speed of reading a blktrace capture into requests with latencies, compared with blkparse and btt.
 
     python benchmarks/blktrace.py [--records 10_000_000] [--folder DIR]
 
-Makes a capture of two CPUs (per request Q G I D C, and P and U on every fourth), then runs, one
-after the other: hybridsim in a fresh process whose machine code is on disk already, and
-`blkparse -d` followed by `btt -A`.  CPU time is user + system of all processes: it is what
-stays comparable on a busy machine.
+Generates a capture of two CPUs (per request Q G I D C, and P and U on every fourth), then runs in
+sequence: hybridsim in a new process whose machine code is on disk already, and `blkparse -d`
+followed by `btt -A`.  CPU time is user + system of all processes, as it is comparable on a busy
+machine.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ RECORD = np.dtype(
         ("pdu_len", "<u2"),
     ]
 )
-# What happens to each request: action, category bits besides READ or WRITE, when.
+# The events of each request: action, category bits besides READ or WRITE, time.
 QUEUE, GETRQ, PLUG, UNPLUG, INSERT, ISSUE, COMPLETE = range(7)
 ACTION = np.array([1, 4, 9, 10, 12, 7, 8], np.uint32)
 CATEGORY = np.array([1 << 4, 0, 0, 0, 1 << 4, 1 << 6, 1 << 7], np.uint32)
 AFTER_NS = np.array([0, 600, 900, 1_300, 1_700, 2_400, 90_000], np.uint64)
 
-# The peak is read from /proc, as getrusage's may be that of the parent before exec.
+# The peak is that of /proc: getrusage may return that of the parent before exec.
 STREAM = """
 import re, sys, time
 from hybridsim.traces.trace import Trace
@@ -69,7 +69,7 @@ def write_cpu(path: Path, cpu: int, requests: int, seed: int) -> int:
     """Write one CPU's file; return the number of records."""
     random = np.random.default_rng(seed)
     written = 0
-    late = np.zeros(0, RECORD)  # later than the next batch's first
+    late = np.zeros(0, RECORD)  # records later than the first of the next batch
     with path.open("wb") as file:
         for first in range(0, requests, BATCH_REQUESTS):
             count = min(BATCH_REQUESTS, requests - first)
@@ -85,7 +85,7 @@ def write_cpu(path: Path, cpu: int, requests: int, seed: int) -> int:
 
 
 def begin_of(index: int) -> int:
-    """When a request of the first CPU begins; those of the other half a step later."""
+    """Return when a request of the first CPU begins, in ns; the other's are half a step later."""
     return 10**9 + index * STEP_NS
 
 
@@ -128,7 +128,7 @@ def with_payloads(records: np.ndarray) -> bytes:
 
 
 def cpu_seconds(command: list[str], **options: object) -> tuple[float, float, str]:
-    """Run a command; return CPU seconds, wall seconds and what it printed."""
+    """Run a command; return CPU seconds, wall-clock seconds and its output."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, check=True, capture_output=True, text=True, **options)  # type: ignore[call-overload]
     after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - begun
@@ -137,28 +137,28 @@ def cpu_seconds(command: list[str], **options: object) -> tuple[float, float, st
 
 
 class Used(NamedTuple):
-    """What a program took."""
+    """The time that a program took."""
 
     cpu_s: float
     wall_s: float
 
 
 class Measured(NamedTuple):
-    """What all of them took for the same capture."""
+    """The times of all programs for the same capture."""
 
     records: int
     requests: int
     capture_bytes: int
-    reading: Used  # hybridsim, without its start
+    reading: Used  # hybridsim, without the start of the process
     whole: Used
     peak_bytes: int  # of hybridsim
-    peers: dict[str, Used]  # empty where blktrace is not installed
+    peers: dict[str, Used]  # empty if blktrace is not installed
 
 
 def measure(folder: Path, records: int) -> Measured:
-    """Make the capture in an empty folder, and let the programs read it in turn."""
+    """Generate the capture in an empty folder, and read it with each program."""
     requests = round(records / RECORDS_PER_REQUEST / 2)
-    made = sum(write_cpu(folder / f"sda.blktrace.{cpu}", cpu, requests, cpu) for cpu in (0, 1))
+    written = sum(write_cpu(folder / f"sda.blktrace.{cpu}", cpu, requests, cpu) for cpu in (0, 1))
     files = sorted(folder.glob("sda.blktrace.*"))
     warm = folder / "warm"
     warm.mkdir()
@@ -171,7 +171,7 @@ def measure(folder: Path, records: int) -> Measured:
     got, completed, stream, peak_kib = printed.split()
     assert int(got) == int(completed) == 2 * requests, printed
     return Measured(
-        made,
+        written,
         2 * requests,
         sum(file.stat().st_size for file in files),
         Used(float(stream), wall),
@@ -182,7 +182,7 @@ def measure(folder: Path, records: int) -> Measured:
 
 
 def peers(folder: Path) -> dict[str, Used]:
-    """What blkparse and btt take, one after the other."""
+    """Return the times of blkparse and btt, in sequence."""
     merged = folder / "merged"
     into = ["blkparse", "-q", "-O", "-i", "sda", "-d", str(merged)]
     parse = Used(*cpu_seconds(into, cwd=folder)[:2])
@@ -206,16 +206,16 @@ def show(measured: Measured) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, default=10_000_000)
-    parser.add_argument("--folder", type=Path, help="where to put the capture (default: a new one)")
+    parser.add_argument("--folder", type=Path, help="folder of the capture (default: a new one)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="blktrace-") as folder:
         show(measure(Path(folder), options.records))
 
 
 def prepare() -> None:
-    """Let new processes find hybridsim, and what was compiled of Python's source."""
+    """Set the environment so that new processes find hybridsim and keep bytecode."""
     os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process compiles numba's source
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process compiles numba's source
 
 
 if __name__ == "__main__":

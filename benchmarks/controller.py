@@ -30,7 +30,7 @@ PLAIN = Scenario.default()
 
 
 def replay(site, depth, offsets, length, write):
-    """Return latencies in order of issue, when all was complete, and the finished machine."""
+    """Return latencies in order of issue, the last completion, and the machine at the end."""
     n = len(offsets)
     none, zero = np.full(n, -1), np.zeros(n, np.int64)
     op, lengths = np.full(n, write, np.uint8), np.full(n, length)
@@ -51,8 +51,8 @@ def rate(length, count, end_ns):
 
 def dram_rate(length):
     """Return the MB/s that one request at a time gets from DRAM."""
-    said = DRAM.backing.controller
-    return rate(length, 1, said.latency_ns + length * SECOND // said.rate)
+    dram = DRAM.backing.controller
+    return rate(length, 1, dram.latency_ns + length * SECOND // dram.rate)
 
 
 def streaming_rate():
@@ -63,7 +63,7 @@ def streaming_rate():
 
 
 def sequential(what, write, sizes, streaming):
-    """Yield name, simulated and expected of sequential requests one at a time."""
+    """Yield name, simulated and expected figures of sequential requests, one at a time."""
     for length in sizes:
         n = 2048 * MIB // length
         for label, site in (("no DRAM", PLAIN), ("DRAM", DRAM)):
@@ -79,14 +79,14 @@ def sequential(what, write, sizes, streaming):
 
 
 def random_writes():
-    """Yield how small writes are acknowledged before and after DRAM is full."""
-    depth, said = 16, DRAM.backing.controller
+    """Yield the figures of small writes before and after DRAM is full."""
+    depth, dram = 16, DRAM.backing.controller
     offsets = np.random.default_rng(1).permutation(VOLUME_BYTES // 4096)[:250_000] * 4096
     latency, _, _ = replay(DRAM, depth, offsets, 4096, 1)
-    quick = latency[: said.share_of_lines(said.high_water)]
-    expected = (said.latency_ns + 4096 * SECOND // said.rate) / 1e3
+    quick = latency[: dram.share_of_lines(dram.high_water)]
+    expected = (dram.latency_ns + 4096 * SECOND // dram.rate) / 1e3
     yield "random write 4 KiB, depth 16, DRAM not full: p50 us", np.median(quick) / 1e3, expected
-    _, alone_end, _ = replay(PLAIN, said.max_destages, offsets[:50_000], 4096, 1)
+    _, alone_end, _ = replay(PLAIN, dram.max_destages, offsets[:50_000], 4096, 1)
     alone = 50_000 / alone_end * SECOND
     yield "  full: IOPS", depth / latency[-50_000:].mean() * SECOND, alone
 
@@ -103,8 +103,8 @@ def main():
         print(json.dumps([dict(zip(("case", "simulated", "expected"), row)) for row in rows]))
         return
     for name, simulated, expected in rows:
-        beside = "" if expected is None else f"{expected:12,.1f}"
-        print(f"{name:54}{simulated:12,.1f}{beside}")
+        reference = "" if expected is None else f"{expected:12,.1f}"
+        print(f"{name:54}{simulated:12,.1f}{reference}")
 
 
 if __name__ == "__main__":

@@ -38,18 +38,18 @@ DEPTH = 32
 COUNTERS = ("promotions", "demotions", "used_blocks", "read_hits", "read_misses")
 REQUESTS_MAX = 400_000
 
-# From the creation of the cache to the first sample: an estimate, from the first demotions of the
-# runs, which come 60 s after the one and came 59.2 to 59.8 s after the other.
+# Estimated time from the creation of the cache to the first sample: the first demotions come 60 s
+# after the creation, and came 59.2 to 59.8 s after the first sample.
 LATE_S = 0.4
-# So many requests at a time pass from the emulator to the origin and its four spindles.
+# Requests that the emulator keeps outstanding at the origin with its four spindles.
 IN_FLIGHT = 16
-# The SSD takes 250 us, one request at a time; through the guest 2,551 a second were measured.
+# The SSD takes 250 us, one request at a time; 2,551 a second were measured through the guest.
 SSD_NS = SECOND // 2551
 
 
 @dataclass
 class Measured:
-    """One run: its samples, in ns since the cache was created, its parameters, and fio's begin."""
+    """One run: its parameters, the start of fio, and the samples, in ns since the creation."""
 
     block_bytes: int
     blocks: int
@@ -59,14 +59,14 @@ class Measured:
 
     @classmethod
     def load(cls, folder: Path, late_s: float = LATE_S) -> Measured:
-        """Read dmcache-status.log, and of fio's log when it began."""
+        """Read dmcache-status.log, and estimate the start of fio from its log."""
         rows = [line.split() for line in (folder / "dmcache-status.log").read_text().splitlines()]
-        made_s = float(rows[0][0]) - late_s
+        created_s = float(rows[0][0]) - late_s
         samples = []
         for row in rows:
             numbers = (row[13], row[12], row[7].split("/")[0], row[8], row[9])
             sample = dict(zip(COUNTERS, map(int, numbers)))
-            samples.append({"time_ns": round((float(row[0]) - made_s) * SECOND), **sample})
+            samples.append({"time_ns": round((float(row[0]) - created_s) * SECOND), **sample})
         first, last = rows[0], rows[-1]
         threshold = int(last[last.index("migration_threshold") + 1])
         blocks = int(first[7].split("/")[1])
@@ -79,12 +79,12 @@ class Measured:
 
 
 def issued(samples: list[dict[str, int]]) -> np.ndarray:
-    """Reads issued up to each sample."""
+    """Return the reads issued up to each sample."""
     return np.array([one["read_hits"] + one["read_misses"] for one in samples], float)
 
 
 def began_ns(log: Path, samples: list[dict[str, int]]) -> int:
-    """When fio began: the shift that brings its own log of completions nearest to the samples."""
+    """Return the start of fio: the shift for which its log matches the samples best."""
     ends_ms, iops = np.loadtxt(log, delimiter=",", usecols=(0, 1)).T
     done = np.cumsum(iops * np.diff(ends_ms, prepend=0) / 1000)
     times = np.array([sample["time_ns"] for sample in samples]) / MS
@@ -99,7 +99,7 @@ def began_ns(log: Path, samples: list[dict[str, int]]) -> int:
 
 
 def machine(measured: Measured) -> Machine:
-    """Build the run's machine: four spindles, an SSD that serves one by one."""
+    """Build the machine of the run: four spindles, an SSD that serves one request at a time."""
     spindle = ORIGIN_BYTES // 4
     track = 1_250_000 // 512 * 512  # 150 MB/s at 7200 rpm
     tracks = -(-spindle // track)
@@ -148,7 +148,7 @@ def simulate(measured: Measured) -> list[dict[str, int]]:
 
 
 def errors(measured: Measured, result: list[dict[str, int]]) -> dict[str, np.ndarray]:
-    """Return how far each counter is off at each sample, as a share of its last value."""
+    """Return the error of each counter at each sample, as a share of its last value."""
     off = {}
     for name in COUNTERS:
         ours = np.array([sample[name] for sample in result], float)
@@ -167,7 +167,7 @@ def print_table(measured: Measured, result: list[dict[str, int]]) -> None:
 
 
 def main() -> None:
-    """Print the comparison: measured, simulated, and how far off."""
+    """Print the comparison: measured, simulated, and the errors."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="*")
     parser.add_argument("--json", action="store_true")
@@ -175,7 +175,7 @@ def main() -> None:
     arguments = parser.parse_args()
     data = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "kernel-caches"
     if not data.is_dir():
-        sys.exit(f"no {data}: HYBRIDSIM_DATA names the folder of the reference data")
+        sys.exit(f"no {data}: set HYBRIDSIM_DATA to the folder of the reference data")
     for folder in sorted(data.glob("dmcache-*")):
         if arguments.runs and folder.name not in arguments.runs:
             continue

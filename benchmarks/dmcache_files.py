@@ -1,10 +1,10 @@
-"""A write-back dm-cache under ext4: the trace of a run replayed, its counters beside the run's.
+"""A write-back dm-cache under ext4: the trace of a run replayed, its counters next to the run's.
 
     HYBRIDSIM_DATA=shared/data python benchmarks/dmcache_files.py
 
 The trace (kernel-caches/fs-ext4-on-dmcache-wb) begins while mkfs is writing, after it has discarded
-the whole device; so one discard of all comes first here, and some 500 blocks are missing: compare
-how the counters grow from the third sample on.
+the whole device.  So a discard of the whole device is added at the beginning, and about 500 blocks
+are missing: compare the growth of the counters from the third sample on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hybridsim.studies.replay import batches
 from hybridsim.traces.trace import Trace
 
 ORIGIN_BYTES = 2 * GIB
-BEGAN_S = 12.86  # uptime of the first traced request: the last comes with `umount`, 8.56 s later
+BEGAN_S = 12.86  # uptime of the first traced request; the last is by `umount`, 8.56 s later
 NAMES = {
     "used_blocks": 7, "read_hits": 8, "read_misses": 9, "write_hits": 10, "write_misses": 11,
     "promotions": 13, "dirty_blocks": 14,
@@ -46,22 +46,22 @@ def discarded_first(batch: Batch, begin_ns: int) -> Batch:
 
 
 def main() -> None:
-    """Print both, sample by sample."""
+    """Print measured and simulated counters by sample."""
     data = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "kernel-caches"
     folder = data / "fs-ext4-on-dmcache-wb"
     if not folder.is_dir():
-        sys.exit(f"no {folder}: HYBRIDSIM_DATA names the folder of the reference data")
+        sys.exit(f"no {folder}: set HYBRIDSIM_DATA to the folder of the reference data")
     rows = [line.split() for line in (folder / "dmcache-status.log").read_text().splitlines()]
-    made_s = float(rows[0][0]) - LATE_S
+    created_s = float(rows[0][0]) - LATE_S
     cache = DmCache.new(64 * KIB, 4096, int(DmMode.WRITEBACK), 1024 * KIB, ORIGIN_BYTES)
     built = machine(Measured(64 * KIB, 4096, 0, 0, []))
     as_recorded = Source.new(int(Replay.OPEN), 1)
     run = Run(built._replace(cache=cache, source=as_recorded), facts_rows=10_000)
     batch = next(batches(Trace.read(folder / "trace" / "dm-2.merged.bin.zst")))
-    run.feed(discarded_first(batch, round((BEGAN_S - made_s) * SECOND)))
+    run.feed(discarded_first(batch, round((BEGAN_S - created_s) * SECOND)))
     print(f"{'uptime':>8}" + "".join(f"{name:>18}" for name in NAMES))
     for row in rows[:9]:
-        run.advance(round((float(row[0]) - made_s) * SECOND))
+        run.advance(round((float(row[0]) - created_s) * SECOND))
         totals = run.machine.cache.totals()
         real = {name: int(row[at].split("/")[0]) for name, at in NAMES.items()}
         cells = (f"{real[name]:>9,} {totals[name]:>7,} " for name in NAMES)

@@ -25,20 +25,20 @@ from hybridsim.scenario import Scenario, building
 ROWS = 65_536
 VOLUME_BYTES = 1 << 38
 HOT_PAGES = 4_000
-# Thousand requests a CPU second of its slowest and its fastest disk (disksim_throughput.csv, -O2).
+# Thousands of requests per CPU second of its slowest and its fastest disk (disksim_throughput.csv).
 DISKSIM = {"one disk, depth 1": (46, 181), "one disk, depth 16, NCQ": (11, 46)}
 
 
 class Speed(NamedTuple):
-    """What one case gave."""
+    """The result of one case."""
 
-    requests_per_s: float  # of CPU
+    requests_per_s: float  # per second of CPU time
     hit_ratio: float
     iops: float  # simulated
 
 
 def batches(count, offsets, writes):
-    """Cut requests into batches, as a trace is fed."""
+    """Yield requests in batches, as a trace is fed."""
     for start in range(0, count, ROWS):
         at = offsets[start : start + ROWS]
         none = np.full(len(at), -1)
@@ -105,7 +105,7 @@ def cases():
 def measured(
     wanted: Callable[[str], bool] = bool, part: float = 1.0
 ) -> Iterator[tuple[str, Speed]]:
-    """Yield the best of three of each case wanted, with that part of its requests."""
+    """Yield the best of three runs of each wanted case, with `part` of its requests."""
     rng = np.random.default_rng(2)
     for name, site, pages, depth, whole, share in cases():
         offsets = whole[: int(len(whole) * part)]
@@ -116,7 +116,7 @@ def measured(
 
 
 def seconds(command, env=None):
-    """Return the wall-clock seconds of a command, best of three."""
+    """Return the wall-clock seconds of a command, the best of three runs."""
     times = []
     for _ in range(3):
         begin = time.perf_counter()

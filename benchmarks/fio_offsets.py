@@ -1,8 +1,8 @@
 """The offsets that fio 3.33 reads with random_distribution=zoned, norandommap and randrepeat=1.
 
-fio draws with L'Ecuyer's taus88 (Mathematics of Computation 65, 1996).  Which streams it takes was
-found by comparison: the draws against 400 golden offsets, zones and draws together against the
-13,669 reads in the trace of a run: all are equal.
+fio draws with L'Ecuyer's taus88 (Mathematics of Computation 65, 1996).  The streams were identified
+by comparison: draws with 400 known offsets, zones and draws together with the 13,669 reads in the
+trace of a run.  All are equal.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ ZONE_STREAM, MIX_STREAM = 16, 4
 
 
 def taus88(seed: int) -> Iterator[int]:
-    """Yield 32 random bits at a time."""
+    """Yield random numbers of 32 bits."""
     states = []
     last = 53
-    for least in (1, 7, 15):
+    for minimum in (1, 7, 15):
         last = (last * 69069 ^ seed) & MASK
-        last += least if last < least else 0
+        last += minimum if last < minimum else 0
         states.append(last)
     s1, s2, s3 = states
     drawn = 0
@@ -35,7 +35,7 @@ def taus88(seed: int) -> Iterator[int]:
 
 
 def stream_seed(stream: int) -> int:
-    """Return the seed of a stream of the first job."""
+    """Return the seed of a stream for the first job."""
     seed = DEFAULT_SEED
     for _ in range(4 + stream):
         seed = seed * CHAIN & 0xFFFFFFFFFFFFFFFF
@@ -43,7 +43,7 @@ def stream_seed(stream: int) -> int:
 
 
 def zone_seed() -> int:
-    """Return the seed of the stream that chooses zones, of the first job."""
+    """Return the seed of the stream that chooses zones for the first job."""
     return stream_seed(ZONE_STREAM)
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/fit.py [--json]
 
-The captures of traces/array/ come from an array whose model is known.  Each is fitted as a whole,
-and in halves: the model of one half is simulated under the requests of the other.
+The captures in traces/array/ come from an array with known parameters.  Each is fitted as a whole,
+and in halves: the model fitted to one half is simulated under the requests of the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hybridsim.studies.fit import fidelity
 from hybridsim.traces.trace import Trace
 
 TRACES = Path(__file__).parents[1] / "traces" / "array"
-TRUTH = {  # examples/lab of the captures' makers: see traces/README.md
+TRUTH = {  # parameters of the emulated array: see traces/README.md
     "members": 4,
     "chunk": 65_536,
     "queue_depth": 16,

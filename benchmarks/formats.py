@@ -1,14 +1,14 @@
-"""How fast are traces of one request a line read, against pyarrow's CSV reader and plain Python?
+"""Speed of reading traces with one request per line, compared with pyarrow and plain Python.
 
     python benchmarks/formats.py [--rows 5_000_000] [--folder DIR] [--peer PYTHON]
 
-Makes a trace of Alibaba's form (some 41 bytes a line, 1,000 volumes), and the same requests in
-other forms, then reads each in fresh processes, all in turn, three times; the best counts.  All
-but msr, spc and fiu are of several volumes, which are laid one behind the other: the requests of
-these are stored on disk until the size of each volume is known.
-CPU time is user + system of all threads: it is what stays comparable on a busy machine, and the
-ratios, all of one run, are sounder than the figures.  `--peer` is a Python that has pyarrow, which
-reads the same files to integers, floats and strings; the compressed one too.
+Generates a trace in Alibaba's format (about 41 bytes a line, 1,000 volumes), and the same requests
+in other formats, then reads each in new processes, in turn, three times; the best time counts.  All
+but msr, spc and fiu have several volumes, which are placed one after another: their requests are
+stored on disk until the size of each volume is known.  CPU time is user + system of all threads, as
+it is comparable on a busy machine; the ratios, all of one run, are more reliable than the figures.
+`--peer` is a Python with pyarrow, which reads the same files, also the compressed one, to integers,
+floats and strings.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ used = time.process_time() - begun
 peak_kib = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]
 print(rows, used, peak_kib)
 """
-# What pyarrow makes of the fields of each form: their separator, and their kinds.
+# Separator and column types of each format for pyarrow.
 KINDS = {
     "alibaba": (",", "int64,string,int64,int64,int64"),
     "msr": (",", "int64,string,int64,string,int64,int64,int64"),
@@ -86,8 +86,8 @@ KINDS = {
     "fiu": (" ", "int64,int64,string,int64,int64,string,int64,int64,string"),
     "mqsim": (" ", "int64,int64,int64,int64,int64"),
 }
-ZST = "alibaba.zst"  # by its name pyarrow knows that it is compressed
-FORMS = {form: form for form in KINDS} | {"zst": ZST}  # form: its file
+ZST = "alibaba.zst"  # pyarrow detects the compression by this name
+FORMS = {form: form for form in KINDS} | {"zst": ZST}  # format: its file
 PYTHON = """
 import sys, time
 begun = time.process_time()
@@ -101,13 +101,13 @@ print(rows, time.process_time() - begun, 0)
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--rows", type=int, default=5_000_000)
-    arguments.add_argument("--folder")
-    arguments.add_argument("--peer")
-    given = arguments.parse_args()
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        show(measure(Path(folder), given.rows, given.peer))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--folder")
+    parser.add_argument("--peer")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        show(measure(Path(folder), arguments.rows, arguments.peer))
 
 
 class Program(NamedTuple):
@@ -121,7 +121,7 @@ class Program(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What the best of its runs took."""
+    """The best run of a program."""
 
     cpu_s: float
     rows: int
@@ -130,7 +130,7 @@ class Reading(NamedTuple):
 
 
 def measure(folder: Path, rows: int, peer: str | None) -> dict[Program, Reading]:
-    """Write all forms into a folder, and let all programs read them in turn."""
+    """Write all formats into a folder, and read them with all programs in turn."""
     for name in KINDS:
         write(folder / name, name, rows)
     (folder / "sample").write_bytes(SAMPLE)
@@ -142,7 +142,7 @@ def measure(folder: Path, rows: int, peer: str | None) -> dict[Program, Reading]
         Program("Python, split and int", sys.executable, PYTHON, "alibaba"),
     ]
     runs: dict[Program, list[tuple[float, int, int]]] = {each: [] for each in programs}
-    for _ in range(RUNS):  # one after the other, so that a busy moment hits all
+    for _ in range(RUNS):  # in turn, so that a busy period affects all of them
         for each in programs:
             runs[each].append(run(each, folder))
     best = {}
@@ -154,18 +154,18 @@ def measure(folder: Path, rows: int, peer: str | None) -> dict[Program, Reading]
 
 
 def pyarrow(python: str, form: str, threads: int) -> Program:
-    """Its CSV reader with a number of threads."""
+    """Return the program of pyarrow's CSV reader with a number of threads."""
     title = f"pyarrow's CSV reader, {form}, {threads} thread{'s' * (threads > 1)}"
     kinds = KINDS.get(form, KINDS["alibaba"])
     return Program(title, python, PYARROW, form, (str(threads), *kinds))
 
 
 def peer_s(best: dict[Program, Reading], form: str) -> float | None:
-    """CPU seconds of pyarrow's better way to read a form; None where it was not asked."""
-    result = [
+    """Return the fewest CPU seconds of pyarrow for a format; None if it was not run."""
+    seconds = [
         took.cpu_s for each, took in best.items() if each.code == PYARROW and each.form == form
     ]
-    return min(result, default=None)
+    return min(seconds, default=None)
 
 
 def show(best: dict[Program, Reading]) -> None:
@@ -191,7 +191,7 @@ def run(program: Program, folder: Path) -> tuple[float, int, int]:
 
 
 def write(path: Path, form: str, rows: int) -> None:
-    """Write the requests in a form, in pieces."""
+    """Write the requests in a format, in pieces."""
     with path.open("w") as file:
         for begin in range(0, rows, PIECE):
             draw = np.random.default_rng(begin)

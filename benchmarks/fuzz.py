@@ -1,11 +1,11 @@
-"""Damaged files of every reader, led on by the lines that they reach.
+"""Coverage-guided fuzzing of every reader with damaged files.
 
     python benchmarks/fuzz.py --reader icf --inputs 100000 --seed 1
 
-An input that reaches a step from line to line of the package that none before it reached is kept,
-and damaged further.  A reader ends with success or with the project's error that names the file:
-another exception, more than SECONDS of CPU time or MEMORY_BYTES more than before is a finding,
-which is told once for each place and written to --keep.  The same seed gives the same inputs.
+An input that reaches a new step from one line of the package to another is kept, and damaged
+further.  A reader must succeed or raise the project's error with the name of the file.  Another
+exception, more than SECONDS of CPU time, or MEMORY_BYTES more than before is a finding, which is
+reported once for each place and written to --keep.  The same seed gives the same inputs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from hybridsim.foundation.errors import HybridsimError  # noqa: E402
 
 SECONDS = 5.0  # of CPU, tracing included
 MEMORY_BYTES = 1 << 30
-PARTS = 3  # of a trace's requests, each 100 long
+PARTS = 3  # chunks that are read of a trace, of 100 requests each
 WORDS = [b"9" * 19, b"9" * 400, b"-1", b"1e999", b"nan", b"null", b"[", b"{}", b'"', b"=", b".",
          b"\n", b" " * 200, b"\0", b"\xff", b"\xc2\xb2", b"true", b"0", b"%", b"1d", b"99TiB",
          b"'", b"[" * 300, b".a" * 100]  # fmt: skip
@@ -47,7 +47,7 @@ Read = Callable[[Path], object]
 
 
 class Reader(NamedTuple):
-    """Files that are right, their ending, and what reads one."""
+    """Valid files of a format, the suffix of their names, and the function that reads one."""
 
     seeds: list[bytes]
     read: Read
@@ -55,7 +55,7 @@ class Reader(NamedTuple):
 
 
 class TooLong(BaseException):
-    """An input took more than its time."""
+    """An input took more than SECONDS of CPU time."""
 
 
 def trace_of(kind: str) -> Read:
@@ -123,7 +123,7 @@ def columns(path: Path) -> None:
 
 
 def catalog_entry(path: Path) -> None:
-    """A drive of the catalog, as a table in a scenario: the catalog itself ships with the code."""
+    """Read a drive of the catalog as a table of a scenario."""
     scenario(path)
 
 
@@ -135,8 +135,8 @@ def saved_seeds() -> list[bytes]:
         pages = np.arange(50) * 3
         SavedCache("", 4096, 512, 1 << 30, pages, pages * 0 + 255).write(path)
         packed = Path(path).read_bytes()
-        with np.load(path) as result:
-            np.savez(plain := io.BytesIO(), **dict(result))
+        with np.load(path) as arrays:
+            np.savez(plain := io.BytesIO(), **dict(arrays))
     return [packed, plain.getvalue()]
 
 
@@ -146,15 +146,15 @@ def fio_json_seeds() -> list[bytes]:
     result = []
     for scale in (1e5, 9e6):
         latency = scale * (0.4 + rng.random(999))
-        told = {
+        figures = {
             "min": 1, "max": int(latency.max()), "mean": float(latency.mean()), "stddev": 1.5,
             "percentile": {f"{p:f}": int(np.percentile(latency, p)) for p in percents},
             "bins": {"1000": 3, "2000": 9},
         }  # fmt: skip
         part = {"total_ios": 999, "iops": 1e9 / scale, "bw_bytes": 4096, "io_bytes": 4091904,
-                "runtime": 9, "clat_ns": told, "lat_ns": told}  # fmt: skip
-        said = {"rw": "randread", "bs": "4k", "iodepth": "1", "direct": "1"}
-        job = {"jobname": "one", "groupid": 0, "job options": said, "read": part}
+                "runtime": 9, "clat_ns": figures, "lat_ns": figures}  # fmt: skip
+        options = {"rw": "randread", "bs": "4k", "iodepth": "1", "direct": "1"}
+        job = {"jobname": "one", "groupid": 0, "job options": options, "read": part}
         result.append(json.dumps({"fio version": "fio-3.33", "jobs": [job]}).encode())
     return result
 
@@ -223,7 +223,7 @@ def readers() -> dict[str, Reader]:
 
 
 class Lines:
-    """The steps from line to line of the package that were ever taken."""
+    """The steps from line to line of the package that any input has taken."""
 
     def __init__(self) -> None:
         self._folder = str(Path(hybridsim.__file__).parent)
@@ -259,7 +259,7 @@ class Lines:
 
 
 def damaged_once_more(corpus: list[bytes], rng: random.Random) -> bytes:
-    """Return an input of the corpus with some places changed, or parts of two of them."""
+    """Return an input of the corpus with some changes, or a combination of two."""
     data = rng.choice(corpus)
     if rng.random() < 0.4:
         return mutated(data, rng) if data else b"\0"
@@ -275,7 +275,7 @@ def damaged_once_more(corpus: list[bytes], rng: random.Random) -> bytes:
 
 
 def attempt(reader: Reader, path: Path) -> str:
-    """Read a file; return what is wrong with how that ended, or an empty text."""
+    """Read a file; return the finding as text, or an empty text."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         reader.read(path)
@@ -302,7 +302,7 @@ def _too_long(number: int, frame: object) -> None:
 def fuzz(
     name: str, inputs: int, seed: int, seconds: float = 1e9, keep: Path | None = None
 ) -> tuple[int, int, dict[str, bytes]]:
-    """Return how many inputs were read, how many were kept, and findings: words, and an input."""
+    """Return the number of inputs read, the number kept, and findings: {text: input}."""
     reader = readers()[name]
     rng = random.Random(f"{name} {seed}")
     lines, corpus = Lines(), list(reader.seeds)
@@ -338,15 +338,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--reader", choices=[*readers(), "all"], default="all")
     parser.add_argument("--inputs", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=1e9, help="of each reader, at most")
+    parser.add_argument("--seconds", type=float, default=1e9, help="maximum time of each reader")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=Path("fuzz-found"))
-    said = parser.parse_args()
-    said.keep.mkdir(parents=True, exist_ok=True)
+    arguments = parser.parse_args()
+    arguments.keep.mkdir(parents=True, exist_ok=True)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, used + MEMORY_BYTES))
-    for name in [*readers()] if said.reader == "all" else [said.reader]:
-        count, kept, result = fuzz(name, said.inputs, said.seed, said.seconds, said.keep)
+    for name in [*readers()] if arguments.reader == "all" else [arguments.reader]:
+        count, kept, result = fuzz(
+            name, arguments.inputs, arguments.seed, arguments.seconds, arguments.keep
+        )
         print(f"{name}: {count:,} inputs, {kept} kept, {len(result)} findings", flush=True)
 
 

@@ -1,11 +1,11 @@
-"""How near the model of a hard disk comes to real disks, and to DiskSim 4.0.
+"""Errors of the model of a hard disk, compared with real disks and with DiskSim 4.0.
 
     HYBRIDSIM_DATA=.../data python benchmarks/hdd.py [--json]
 
-Four tables: measured service times of four real disks (the traces of DiskSim's validation);
-DiskSim's own throughput of one of them, at all schedulers and depths; measured IOPS of a consumer
-disk by queue depth; and measured facts of write caches.  The reference data are not part of the
-project: `HYBRIDSIM_DATA` names their folder.
+The tables: measured service times of four real disks (the traces of DiskSim's validation); the
+throughput of one of them in DiskSim, with all schedulers and depths; measured IOPS of a consumer
+disk by queue depth; and measurements of write caches.  The reference data are not part of the
+project: set `HYBRIDSIM_DATA` to their folder.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ FLUSHES = [
 
 
 class Requests(NamedTuple):
-    """Load of a disk: all requests at once, or each some time after the one before completes."""
+    """The load of a disk: all requests at once, or each a gap after the previous completion."""
 
     op: np.ndarray
     offset: np.ndarray
@@ -66,7 +66,7 @@ class Requests(NamedTuple):
 
 
 class Served(NamedTuple):
-    """What came of it."""
+    """The times of the requests, by number."""
 
     issue_ns: np.ndarray
     done_ns: np.ndarray
@@ -77,13 +77,13 @@ class Served(NamedTuple):
 
 
 def drive(name, **changes):
-    """Return a drive of the catalog, with some of its values replaced."""
+    """Return a drive of the catalog with some values replaced."""
     rows = {key: row.value for key, row in catalog.load(name).rows.items()}
     return HardDisk.model_validate({"kind": "hdd", **rows, **changes})
 
 
 def simulate(disk, requests, depth=1, **how):
-    """Run requests on one disk; `how` replaces numbers of the device."""
+    """Run requests on one disk; `how` replaces parameters of the device."""
     thinks = requests.gap_ns is not None
     site = Scenario.default().with_options(backing="single", members=1, depth=depth)
     machine = building.machine(site, "think" if thinks else "closed", 2**30, 0)
@@ -114,7 +114,7 @@ def simulate(disk, requests, depth=1, **how):
 
 
 def table(name):
-    """Return the rows of a csv file of the reference data, whose first line is a remark."""
+    """Return the rows of a CSV file of the reference data without its comment lines."""
     lines = (DATA / name).read_text(encoding="utf-8").splitlines()
     return csv.DictReader(line for line in lines if not line.startswith("#"))
 
@@ -164,7 +164,7 @@ def fitted(name, keys, requests, measured_us):
 
 
 def real_disks():
-    """Yield a row for each real disk: fitted on the first half of its trace, tested on both."""
+    """Yield a row for each real disk: fitted to the first half of its trace, tested on both."""
     for trace, name, keys, disksim in REAL_DISKS:
         requests, measured_us = real_trace(trace)
         half = len(measured_us) // 2
@@ -191,7 +191,7 @@ def real_disks():
 
 
 def minstd(count, seed=12345):
-    """Return numbers of the generator that the header of `disksim_reference.csv` names."""
+    """Return numbers of the generator specified in the header of `disksim_reference.csv`."""
     numbers = np.zeros(count, np.int64)
     for place in range(count):
         seed = seed * 16807 % 2147483647
@@ -200,7 +200,7 @@ def minstd(count, seed=12345):
 
 
 def disksim_requests(row, sectors=286_749_487):
-    """Return the list of requests behind a row of DiskSim's."""
+    """Return the requests of a row of DiskSim's results."""
     size_bytes, count = int(row["bytes"]), int(row["n"])
     a, b, c = minstd(3 * count).reshape(-1, 3).T
     size = size_bytes // SECTOR_BYTES
@@ -215,7 +215,7 @@ def disksim_requests(row, sectors=286_749_487):
 
 
 def disksim_rows():
-    """Yield throughput beside DiskSim's, for a disk without overheads and caches, as it had."""
+    """Yield throughput next to DiskSim's, for the same disk without overheads and caches."""
     disk = drive("seagate-cheetah-15k5", overhead="0us", write_overhead="228us", read_ahead="0B")
     for row in table("disksim/disksim_reference.csv"):
         if row["model"] != "cheetah15k5" or row["cache"] != "off":
@@ -267,7 +267,7 @@ def depths():
 
 
 def flush_ms(disk, count, rounds=40):
-    """Return how long a flush takes after so many scattered writes of 4 KiB, on average."""
+    """Return the mean time of a flush after `count` scattered writes of 4 KiB, in ms."""
     offsets = np.random.default_rng(5).integers(0, disk.capacity_bytes // 4096, rounds * count)
     op = np.tile([*[int(Op.WRITE)] * count, int(Op.FLUSH)], rounds).astype(np.uint8)
     is_write = op == Op.WRITE
@@ -278,7 +278,7 @@ def flush_ms(disk, count, rounds=40):
 
 
 def flushes():
-    """Yield how long flushes take."""
+    """Yield the times of flushes."""
     for name, count, reference in FLUSHES:
         simulated = flush_ms(drive(name), count)
         yield {
@@ -291,7 +291,7 @@ def flushes():
 
 
 def absorbed():
-    """Yield sequential and absorbed writes."""
+    """Yield the rate of sequential writes, and the data that a write cache absorbs."""
     disk = drive("hgst-ultrastar-7k8")
     for depth, reference in ((1, 78.0), (4, 205.0)):
         count, size = 400, 2**20
@@ -333,7 +333,7 @@ def shown(value):
 def main():
     """Print the tables."""
     if not DATA.is_dir():
-        sys.exit(f"no reference data in {DATA}: HYBRIDSIM_DATA names their folder")
+        sys.exit(f"no reference data in {DATA}: set HYBRIDSIM_DATA to their folder")
     tables = {title: list(rows()) for title, rows in TABLES.items()}
     if "--json" in sys.argv[1:]:
         print(json.dumps(tables, indent=1))

@@ -1,14 +1,15 @@
-"""Hits without devices and LRU's curve: speed beside libCacheSim, misses beside its own.
+"""Hits without devices and the curve of LRU: speed and misses compared with libCacheSim.
 
     python benchmarks/hits.py [--requests 20000000] [--share 0.1] [--peer PYTHON] [POLICY ...]
     python benchmarks/hits.py --exact
 
-PYTHON is an interpreter that has `libcachesim` (PyPI), which is no dependency of this project.  The
-trace is independent draws of a Zipf distribution (2 million objects, alpha 1), in libCacheSim's own
-binary form; both programs read the same file, and their times include it.  CPU seconds of the
-process, the best of three runs, the two programs in turn.  Every run's misses are compared.
+PYTHON is an interpreter with `libcachesim` (PyPI), which is not a dependency of this project.  The
+trace has independent draws of a Zipf distribution (2 million objects, alpha 1) in libCacheSim's
+binary format; both programs read the same file, and their times include this.  Times are CPU
+seconds of the process, the best of three runs, with the two programs in turn.  The misses are
+compared too.
 
---exact compares with the misses in $HYBRIDSIM_DATA/cache-policies/miss_ratios.csv instead.
+--exact compares the misses with those in $HYBRIDSIM_DATA/cache-policies/miss_ratios.csv instead.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ OBJECTS = 2_000_000
 SEED = 42
 ROUNDS = 3
 ROWS = 1 << 16
-# ours: (libCacheSim's name, how many times as fast we want to be)
+# policy: (its name in libCacheSim, target ratio of the speeds)
 PEERS = {
     "fifo": ("FIFO", 3.0),
     "clock": ("Clock", 3.0),
@@ -67,7 +68,7 @@ def record():
 
 
 def write_trace(path, requests, alpha=1.0):
-    """Draw ranks by their cumulated weights, a million at a time, and tell each its next use."""
+    """Write requests with ranks drawn by cumulated weights, a million at a time, and next uses."""
     import numpy as np
 
     rng = np.random.Generator(np.random.PCG64(SEED))
@@ -89,7 +90,7 @@ def write_trace(path, requests, alpha=1.0):
 
 
 def pages_of(path):
-    """Read the trace, a chunk after the other."""
+    """Yield the page numbers of the trace in chunks."""
     import numpy as np
 
     rows = np.memmap(path, record(), "r")
@@ -114,7 +115,7 @@ def our_curve(path):
 
 
 class Zipf(NamedTuple):
-    """The trace, and the cache before it."""
+    """The trace, and the size of the cache."""
 
     path: Path
     requests: int
@@ -123,7 +124,7 @@ class Zipf(NamedTuple):
 
 
 class Race(NamedTuple):
-    """What the best runs of a policy gave; of the peer None where it was not asked."""
+    """The best runs of a policy; figures of the peer are None if it was not run."""
 
     seconds: float  # of CPU
     misses: int
@@ -137,13 +138,13 @@ def zipf(path, share, requests=0):
 
     if requests:
         write_trace(path, requests)
-    result = path.stat().st_size // record().itemsize
+    count = path.stat().st_size // record().itemsize
     distinct = len(np.unique(np.concatenate(list(pages_of(path)))))
-    return Zipf(path, result, distinct, int(distinct * share))
+    return Zipf(path, count, distinct, int(distinct * share))
 
 
 def race(trace, policy, peer=None):
-    """Run a policy here and there, in turn."""
+    """Run a policy in both programs, in turn."""
     compile_for(policy)
     ours, theirs = [], []
     misses = peer_misses = None
@@ -159,7 +160,7 @@ def race(trace, policy, peer=None):
 
 
 def compile_for(policy):
-    """Have the machine code of a policy at hand."""
+    """Compile the machine code of a policy."""
     import numpy as np
 
     from hybridsim import hits
@@ -168,7 +169,7 @@ def compile_for(policy):
 
 
 def curve_s(trace):
-    """CPU seconds of the exact curve of LRU for all sizes, and of one run with one size."""
+    """Return CPU seconds of the exact curve of LRU for all sizes, and of a run with one size."""
     our_curve(trace.path)
     curve = min(our_curve(trace.path)[0] for _ in range(ROUNDS))
     return curve, min(our_run(trace.path, "lru", trace.pages)[0] for _ in range(ROUNDS))
@@ -182,27 +183,27 @@ def speed(arguments):
         heads = f"{'peer':>8}{'ratio':>8}{'target':>8}{'misses':>12}"
         print(f"{'':12}{'M requests / CPU s':>20}{heads}")
         for policy in arguments.policies or PEERS:
-            tell(policy, trace.requests, race(trace, policy, arguments.peer))
+            print_row(policy, trace.requests, race(trace, policy, arguments.peer))
         if not arguments.policies:
             spent, alone = curve_s(trace)
             print(f"exact curve of LRU: {spent:.2f} CPU s, {spent / alone:.1f} single LRU runs")
 
 
-def tell(policy, requests, found):
+def print_row(policy, requests, result):
     """Print the row of a policy."""
-    row = f"{policy:12}{requests / found.seconds / 1e6:20.1f}"
-    if found.peer_s:
-        same = "equal" if found.misses == found.peer_misses else f"peer {found.peer_misses:,}"
-        ratio, target = found.peer_s / found.seconds, PEERS[policy][1]
-        row += f"{requests / found.peer_s / 1e6:8.1f}{ratio:8.1f}{target:8.1f}"
-        row += f"{found.misses:12,}  {same}"
+    row = f"{policy:12}{requests / result.seconds / 1e6:20.1f}"
+    if result.peer_s:
+        same = "equal" if result.misses == result.peer_misses else f"peer {result.peer_misses:,}"
+        ratio, target = result.peer_s / result.seconds, PEERS[policy][1]
+        row += f"{requests / result.peer_s / 1e6:8.1f}{ratio:8.1f}{target:8.1f}"
+        row += f"{result.misses:12,}  {same}"
     else:
-        row += f"{found.misses:36,}"
+        row += f"{result.misses:36,}"
     print(row, flush=True)
 
 
 def exact():
-    """Compare with the misses that are on file."""
+    """Compare the misses with those of the reference data."""
     import numpy as np
 
     from hybridsim import Trace, hits
@@ -235,7 +236,7 @@ def main():
     parser.add_argument("--requests", type=int, default=20_000_000)
     parser.add_argument("--share", type=float, default=0.1)
     parser.add_argument("--peer", metavar="PYTHON")
-    parser.add_argument("--trace", help="a trace written before, in libCacheSim's binary form")
+    parser.add_argument("--trace", help="an existing trace in libCacheSim's binary format")
     parser.add_argument("--exact", action="store_true")
     arguments = parser.parse_args()
     if arguments.exact:

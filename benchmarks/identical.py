@@ -1,4 +1,4 @@
-"""Are the results of two commits the same, bit for bit?
+"""Compare the results of two commits bit for bit.
 
     python benchmarks/identical.py REVISION [--other REVISION]
 

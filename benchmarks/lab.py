@@ -23,7 +23,7 @@ BLOCK = 4096
 
 
 def alone(name, depth, requests=3000):
-    """What the model does for so many requests at a time: requests a second, mean latency in ms."""
+    """Return the model's requests per second and mean latency in ms at a queue depth."""
     part, size = SIZES[name]
     live, _ = serve.model(Scenario.load(running.MACHINE), part, size)
     places = random.Random(1)
@@ -44,7 +44,7 @@ def alone(name, depth, requests=3000):
 
 
 def in_guest(seconds, out):
-    """The same by fio; returns the guest, and fio's figures by disk and depth."""
+    """Measure the same with fio; return the guest, and fio's figures by disk and depth."""
     disks = [Disk("slow", SIZES["slow"][1], True), Disk("fast", SIZES["fast"][1], True, False)]
     served = [running.Served(disk, SIZES[disk.name][0]) for disk in disks]
     commands = [
@@ -60,8 +60,8 @@ def in_guest(seconds, out):
     result = {}
     for name in SIZES:
         for depth in DEPTHS:
-            told = json.loads((out / f"{name}-{depth}.json").read_text())["jobs"][0]["read"]
-            result[name, depth] = told["iops"], told["lat_ns"]["mean"] / 1e6
+            reads = json.loads((out / f"{name}-{depth}.json").read_text())["jobs"][0]["read"]
+            result[name, depth] = reads["iops"], reads["lat_ns"]["mean"] / 1e6
     return done, result
 
 
@@ -84,9 +84,10 @@ def main():
             f"{name} {depth:5} | {model_iops:10.0f} {iops:6.0f} | {model_ms:13.2f} {mean_ms:6.2f}"
         )
     for name in SIZES:
-        told = json.loads((out / "disks" / f"{name}.model.json").read_text())
-        late = ", ".join(f"p{p} {us:.0f}" for p, us in told["late_us"].items())
-        print(f"{name}: {told['requests']} answers late by {told['mean_late_us']:.0f} us; {late}")
+        model = json.loads((out / "disks" / f"{name}.model.json").read_text())
+        late = ", ".join(f"p{p} {us:.0f}" for p, us in model["late_us"].items())
+        mean_us = model["mean_late_us"]
+        print(f"{name}: {model['requests']} completions late by {mean_us:.0f} us; {late}")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""The figures of Adaptec's MaxIQ guide (2009), and what its presets give.
+"""The figures of Adaptec's MaxIQ guide (2009), compared with those of its presets.
 
     python benchmarks/maxiq.py [--quick] [--json] [--learned PRICE]
 
-Rows A1 to A5 of the document.  What decides (admission, fills, the SSD, the controller) is the same
-in all of them; disks and host may differ, as they were different machines.  Loads are 4 KiB reads
-at random with a fixed number under way: fio's with every block once a run (A2, A3), all others
-drawn anew.  Warm is when the IOPS first reach 90% of their level, which the host sets.
+Rows A1 to A5 of the document.  The cache (admission, fills, SSD, controller) is the same in all
+rows; disks and host may differ, as the machines did.  Loads are random reads of 4 KiB at a fixed
+queue depth: fio's with every block once per run (A2, A3), all others with independent draws.  The
+cache is warm when the IOPS first reach 90% of their level, which the host limits.
 
-With --learned the cache decides by the learned policy at this price of a fill, in reads of the
-disks; all else is as in the presets: is what MaxIQ does a point in its space?
+With --learned the cache uses the learned policy at this price of a fill, in disk reads; all else is
+as in the presets.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MINUTES = {  # A1: hot spot in GB: minutes until steady, by number of disks
     128: (110, 75, 55, 30, 15),
 }
 WARM, ENOUGH_HITS = 0.9, 0.998
-POLICY: dict[str, str | float] = {}  # that takes the place of the presets'
+POLICY: dict[str, str | float] = {}  # replaces that of the presets
 
 
 class Row(NamedTuple):
@@ -49,18 +49,18 @@ class Row(NamedTuple):
     what: str
     published: str
     simulated: float
-    least: float
-    most: float
+    lowest: float
+    highest: float
     note: str = ""
 
     @property
     def is_met(self) -> bool:
         """Whether the simulated figure lies within the target."""
-        return self.least <= self.simulated <= self.most
+        return self.lowest <= self.simulated <= self.highest
 
 
 def drawn(data_bytes: int, count: int) -> Iterator[np.ndarray]:
-    """Yield places of blocks at random, so many or (with 0) without end."""
+    """Yield `count` random offsets of blocks in chunks, or (0) without end."""
     rng = np.random.default_rng(1)
     blocks = data_bytes // BLOCK
     done = 0
@@ -71,14 +71,14 @@ def drawn(data_bytes: int, count: int) -> Iterator[np.ndarray]:
 
 
 def each_once(data_bytes: int, runs: int) -> Iterator[np.ndarray]:
-    """Yield places of blocks as fio does: every block once a run, each run in the same order."""
+    """Yield offsets as fio does: every block once per run, each run in the same order."""
     order = np.random.default_rng(1).permutation(data_bytes // BLOCK) * BLOCK
     for _ in range(runs):
         yield from (order[start : start + ROWS] for start in range(0, len(order), ROWS))
 
 
 class Load:
-    """A number of reads under way on a machine; `done_ns` has the completions so far."""
+    """Reads at a fixed queue depth on a machine; `done_ns` are the completions so far."""
 
     def __init__(self, site: Scenario, depth: int, data_bytes: int) -> None:
         machine = building.machine(
@@ -89,7 +89,7 @@ class Load:
         self.issued = 0
 
     def feed(self, places: np.ndarray, is_last: bool = False) -> float:
-        """Read some places; return the share of hits among what completed meanwhile."""
+        """Read these offsets; return the share of hits among the reads that completed."""
         none = np.full(len(places), -1)
         length = np.full(len(places), BLOCK)
         state = np.array([0, int(is_last), self.issued])
@@ -107,12 +107,12 @@ class Load:
                 return hits / max(completed, 1)
 
     def iops(self, seconds: int = 1) -> np.ndarray:
-        """Return the IOPS of each interval; the last one, which may be cut, is left out."""
+        """Return the IOPS of each interval, without the last one, which may be incomplete."""
         done = np.concatenate(self.done_ns)
         return np.bincount(done // (seconds * SECOND))[:-1] / seconds
 
     def warm_s(self) -> int:
-        """Return when the IOPS first reach 90% of their level."""
+        """Return the second in which the IOPS first reach 90% of their level."""
         curve = self.iops()
         return int(np.argmax(curve >= WARM * np.median(curve[-10:])))
 
@@ -128,7 +128,7 @@ def system(name: str, disks: int = 0, ssds: int = 1) -> Scenario:
 
 
 def until_warm(site: Scenario, depth: int, data_bytes: int) -> Load:
-    """Read at random until nearly all are hits, or each block was read ten times."""
+    """Read at random until nearly all reads are hits, or ten reads per block."""
     load = Load(site, depth, data_bytes)
     for places in drawn(data_bytes, 10 * data_bytes // BLOCK):
         if load.feed(places) > ENOUGH_HITS:
@@ -137,7 +137,7 @@ def until_warm(site: Scenario, depth: int, data_bytes: int) -> Load:
 
 
 def table_of_times(quick: bool) -> Iterator[Row]:
-    """A1: a hot spot as large as the SSDs, on so many disks."""
+    """A1: a hot spot as large as the SSDs, on several numbers of disks."""
     for gigabytes, minutes in MINUTES.items():
         for disks, published in zip(DISKS, minutes, strict=True):
             if quick and gigabytes != 32:
@@ -192,7 +192,7 @@ def eight_disks(quick: bool) -> Iterator[Row]:
 
 
 def sysbench(quick: bool) -> Iterator[Row]:
-    """A4: 13 runs of 20 s; the document does not say on which disks: on those of A3."""
+    """A4: 13 runs of 20 s; the document does not specify the disks: those of A3 are assumed."""
     for gib, note in ((16, "16 GB in its command line"), (8, "8 GB in its text")):
         load = Load(system("adaptec-maxiq-8x-sas"), 16, gib * GIB)
         while not load.done_ns or load.run.now_ns < 270 * SECOND:
@@ -203,7 +203,7 @@ def sysbench(quick: bool) -> Iterator[Row]:
 
 
 def drawn_on(load: Load, data_bytes: int) -> Iterator[np.ndarray]:
-    """Yield places at random, others each time."""
+    """Yield random offsets, which depend on the reads issued so far."""
     rng = np.random.default_rng(load.issued)
     while True:
         yield rng.integers(0, data_bytes // BLOCK, ROWS) * BLOCK

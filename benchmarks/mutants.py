@@ -1,27 +1,26 @@
-"""Mutation tests: change one line of the simulator, and see whether a test notices.
+"""Mutation tests: change one line of the simulator, and check that a test fails.
 
-    python benchmarks/mutants.py [--sample 300] [--seed 1] [--folder answer] [--out FILE]
+    python benchmarks/mutants.py [--sample 300] [--seed 1] [--folder answers] [--out FILE]
     python benchmarks/mutants.py --again          run the survivors of the last run once more
     python benchmarks/mutants.py --thorough       as --again, with every test that reaches them
     python benchmarks/mutants.py --list 20        show mutants, run none
 
 A mutant is the source with one operator, constant, statement, returned value or order of arguments
 changed.  The mutants of all folders are shuffled by the seed and the first SAMPLE of them run, so a
-larger sample holds the smaller one.  What each mutant met is kept in FILE (JSON), after each one: a
-run that was stopped goes on, and a mutant whose file has not changed since is not run again.
+larger sample contains the smaller one.  The result of each mutant is stored in FILE (JSON) at once:
+a stopped run continues, and a mutant is run again only if its file has changed.
 
-The tests of a mutant are those that call the function in which it lies, as measured once (`reach`,
-kept beside FILE by the content of each test file): the quickest of each test file first, one file
-after the other, until they would take BUDGET seconds.  They run interpreted (NUMBA_DISABLE_JIT=1)
-in a temporary copy of the tree, in a fork of a process that has collected them and that gets the
-mutated function in memory; a mutant outside of functions is imported anew.  Hypothesis draws the
-same examples every time and does not shrink.  A mutant is killed by a test that fails, by a tree
-that cannot be imported, or by a test that takes five times the CPU time it takes without the
-mutant, and ten seconds more.  At the end each test that killed runs once
-without a mutant: a kill by one that fails there is void.
+The tests of a mutant are those that call its function, as measured once (`reach`, stored next to
+FILE by the content of each test file): the fastest of each test file first, in turn, up to BUDGET
+seconds.  They run interpreted (NUMBA_DISABLE_JIT=1) in a temporary copy of the tree, in a fork of a
+process that has collected them, where the function is replaced in memory; a mutant outside of
+functions is imported again.  Hypothesis draws the same examples every time and does not shrink.  A
+mutant is killed by a test that fails, by a tree that cannot be imported, or by a test that takes
+more than five times its usual CPU time plus ten seconds.  At the end each test that killed a mutant
+runs once without one: kills by a test that fails there are void.
 
-Not mutated, as nothing but words or speed would change: docstrings, annotations, decorators,
-__all__, the text of errors, f-strings, assertions, prefetching, and arrays that only get larger.
+Not mutated, as only texts or speed would change: docstrings, annotations, decorators, __all__,
+texts of errors, f-strings, assertions, prefetching, and changes that only enlarge an array.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = "hybridsim"
 FOLDERS = ("engine", "requests", "caches", "storage", "answers")
 COPIED = ("hybridsim", "tests", "traces", "validate", "notebooks", "benchmarks")
-# Tests of other things, or of what other processes do: they tell nothing of a mutant, slowly.
+# Slow tests of other parts or of other processes, which cannot detect a mutant.
 LEFT_OUT = re.compile(
     r"test_(browser|completion|docs|fio_plot|fuzz_\w+|html\w*|jit|kills|notebooks|package|record"
     r"|schemas|surroundings|tidy|validate_\w+|blktrace|binary_formats|column_formats|text_formats"
@@ -70,8 +69,8 @@ PRELOADED = (
     "rich.console rich.table simpy jsonschema jinja2 hypothesis.strategies hypothesis.extra.numpy "
     "hypothesis.stateful"
 )
-TEST_SECONDS = 10  # of CPU; a test that takes longer, interpreted, is left out
-TOO_SLOW = 2  # such tests: the rest of their file is left out too
+TEST_SECONDS = 10  # CPU seconds; a test that takes longer, interpreted, is left out
+TOO_SLOW = 2  # after this many such tests the rest of the file is left out
 MEMORY = 6 << 30
 FLIPPED = {
     ast.Lt: ("<=", ">="),
@@ -113,28 +112,28 @@ SYMMETRIC = {
 }
 SPEED_ONLY = {"prefetch", "touch_line", "warn", "debug", "info", "warning"}
 ARRAYS = {"zeros", "empty", "ones", "full"}
-MEANT = re.compile(r"\w+")  # a string that a program reads: a name, not a sentence
+IDENTIFIER = re.compile(r"\w+")  # a string that a program reads: a name, not a sentence
 
 
 class Mutant(NamedTuple):
-    """One change of one piece of a file, and where it lies."""
+    """One change of one piece of a file, and its place."""
 
     file: str
     line: int
     start: int  # offsets into the file's text
     end: int
     after: str
-    within: str  # qualified name of the function around it; '' in none
+    within: str  # qualified name of the enclosing function; '' if none
     kind: str
 
 
 class Mutants(ast.NodeVisitor):
-    """Lists the mutants of a file."""
+    """Collects the mutants of a file."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
         self.text = text
-        self.found: list[Mutant] = []
+        self.mutants: list[Mutant] = []
         self.names: list[str] = []
         self.in_function = 0
         self.in_shape = False
@@ -147,34 +146,34 @@ class Mutants(ast.NodeVisitor):
         self.lines = text.splitlines(keepends=True)
 
     def offset(self, line: int, column: int) -> int:
-        """Return where a line and a column (in bytes, as ast counts) lie in the text."""
+        """Return the offset in the text of a line and a column (in bytes, as in ast)."""
         return self.begins[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
 
     def span(self, node: Any) -> tuple[int, int]:
-        """Return where a node begins and ends in the text."""
+        """Return the offsets of the begin and end of a node in the text."""
         return (
             self.offset(node.lineno, node.col_offset),
             self.offset(node.end_lineno, node.end_col_offset),
         )
 
     def source(self, node: Any) -> str:
-        """Return a node's text."""
+        """Return the text of a node."""
         start, end = self.span(node)
         return self.text[start:end]
 
     def add(self, node: Any, after: str, kind: str) -> None:
-        """Note a mutant that has `after` in the place of a node."""
+        """Add a mutant that has `after` in place of a node."""
         start, end = self.span(node)
         self.put(node.lineno, start, end, after, kind)
 
     def put(self, line: int, start: int, end: int, after: str, kind: str) -> None:
-        """Note a mutant that has `after` in the place of a piece of text."""
+        """Add a mutant that has `after` in place of a piece of text."""
         if self.text[start:end] != after and not (self.in_shape and kind != "smaller"):
             within = ".".join(self.names) if self.in_function else ""
-            self.found.append(Mutant(self.file, line, start, end, after, within, kind))
+            self.mutants.append(Mutant(self.file, line, start, end, after, within, kind))
 
     def between(self, left: Any, right: Any, after: str, kind: str) -> None:
-        """Note a mutant that has another operator between two nodes."""
+        """Add a mutant that has another operator between two nodes."""
         start, end = self.span(left)[1], self.span(right)[0]
         gap = self.text[start:end]
         operator = re.search(r"(?:is\s+not|not\s+in|is|in|and|or|[-+*/%<>=!&|^]+)", gap)
@@ -182,19 +181,19 @@ class Mutants(ast.NodeVisitor):
             first, last = start + operator.start(), start + operator.end()
             self.put(self.text.count("\n", 0, first) + 1, first, last, after, kind)
 
-    # What holds other things
+    # Nodes with a body
 
     def visit_FunctionDef(self, node: Any) -> None:
         outer = self.names
         self.names = [*outer, *(["<locals>"] if self.in_function else []), node.name]
         self.in_function += 1
-        before = len(self.found)
+        before = len(self.mutants)
         self.returns.append("" if node.returns is None else ast.unparse(node.returns))
         for default in [*node.args.defaults, *node.args.kw_defaults]:
             if default is not None:
                 self.visit(default)
-        for at, each in enumerate(self.found[before:], before):
-            self.found[at] = each._replace(kind="default")  # set before the function is called
+        for at, each in enumerate(self.mutants[before:], before):
+            self.mutants[at] = each._replace(kind="default")  # set before the function is called
         for statement in node.body:
             self.visit(statement)
         self.returns.pop()
@@ -221,13 +220,13 @@ class Mutants(ast.NodeVisitor):
         self.generic_visit(node)
 
     def condition(self, test: ast.expr) -> None:
-        """Negate what a branch asks, where flipping its comparison would not do the same."""
+        """Add the negation of a condition, unless flipping its comparison is the same."""
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             return
         if not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)):
             self.add(test, f"(not ({self.source(test)}))", "negation")
 
-    # What is not mutated
+    # Nodes that are not mutated
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -365,7 +364,7 @@ class Mutants(ast.NodeVisitor):
                 self.add(node, str(value - 1), "smaller")
         elif isinstance(value, float):
             self.add(node, repr(value * 2 if value else 1.0), "constant")
-        elif isinstance(value, str) and MEANT.fullmatch(value):
+        elif isinstance(value, str) and IDENTIFIER.fullmatch(value):
             if self.text[self.span(node)[0]] in "\"'":
                 self.add(node, repr(value + "_"), "constant")
 
@@ -382,11 +381,11 @@ def mutants_of(file: str) -> list[Mutant]:
     text = (ROOT / file).read_text()
     visitor = Mutants(file, text)
     visitor.visit(ast.parse(text))
-    return list(dict.fromkeys(visitor.found))
+    return list(dict.fromkeys(visitor.mutants))
 
 
 def is_python(mutant: Mutant) -> bool:
-    """Tell whether a mutant can be compiled: an operator may have been put into a string."""
+    """Return whether a mutant can be compiled: an operator may have been put into a string."""
     try:
         compile(mutated((ROOT / mutant.file).read_text(), mutant), mutant.file, "exec")
     except SyntaxError:
@@ -395,12 +394,12 @@ def is_python(mutant: Mutant) -> bool:
 
 
 def mutated(text: str, mutant: Mutant) -> str:
-    """Return the text of a file with a mutant in it."""
+    """Return the text of a file with a mutant."""
     return text[: mutant.start] + mutant.after + text[mutant.end :]
 
 
 def shown(mutant: Mutant) -> dict[str, Any]:
-    """Return a mutant for people: its line before and after."""
+    """Return a readable description of a mutant, with its line before and after."""
     text = (ROOT / mutant.file).read_text()
     begin = text.rfind("\n", 0, mutant.start) + 1
     end = text.find("\n", mutant.end)
@@ -418,14 +417,14 @@ def shown(mutant: Mutant) -> dict[str, Any]:
 
 
 def key_of(mutant: Mutant) -> str:
-    """Return what names a mutant while the file it lies in stays as it is."""
+    """Return the key of a mutant, which is valid until its file changes."""
     text = (ROOT / mutant.file).read_text()
     whole = repr((mutant.file, mutated(text, mutant)))
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 class Watch:
-    """A pytest plugin: picks tests, bounds their time, and notes what they did."""
+    """A pytest plugin: selects tests, limits their time, and records the functions they call."""
 
     def __init__(self, tests: dict[str, float] | None = None, reach: Path | None = None) -> None:
         self.tests = tests
@@ -434,13 +433,13 @@ class Watch:
         self.done: dict[str, dict[str, Any]] = {}
         self.failed: list[str] = []
         self.overran = 0
-        # What fixtures that several tests share took and reached: each of these tests needs them.
+        # Seconds and reach of shared fixtures, which count for each test that uses them.
         self.shared: dict[Any, tuple[float, set[tuple[str, str]]]] = {}
-        self.made: set[Any] = set()  # in the present test
+        self.created: set[Any] = set()  # fixtures set up in the current test
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
-        """Draw the same examples every time; a failure is enough, a small one is not needed."""
+        """Let hypothesis draw the same examples every time, without shrinking."""
         hypothesis.settings.register_profile(
             "mutants",
             parent=hypothesis.settings.get_profile("default"),
@@ -453,7 +452,7 @@ class Watch:
         hypothesis.settings.load_profile("mutants")
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Keep the tests that were chosen, in the order they were."""
+        """Keep the chosen tests in their order."""
         if self.tests is not None:
             place = {name: at for at, name in enumerate(self.tests)}
             items[:] = sorted(
@@ -462,12 +461,12 @@ class Watch:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Any:
-        """Bound one test, its fixtures included."""
+        """Limit the time of one test with its fixtures."""
         usual = TEST_SECONDS if self.tests is None else 10 + 5 * self.tests[item.nodeid]
         began = time.process_time()
-        self.seen, self.made = set(), set()
+        self.seen, self.created = set(), set()
         signal.signal(signal.SIGPROF, self.too_long)
-        signal.setitimer(signal.ITIMER_PROF, usual)  # its own time: others use the machine too
+        signal.setitimer(signal.ITIMER_PROF, usual)  # CPU time, as the machine may be busy
         if self.reach is not None:
             sys.settrace(self.trace)
         try:
@@ -477,7 +476,7 @@ class Watch:
             signal.setitimer(signal.ITIMER_PROF, 0)
             if self.reach is not None:
                 seconds = time.process_time() - began
-                for fixture in self.fixtures(item) - self.made:
+                for fixture in self.fixtures(item) - self.created:
                     seconds += self.shared[fixture][0]
                     self.seen |= self.shared[fixture][1]
                 self.done[item.nodeid] = {
@@ -486,14 +485,14 @@ class Watch:
                 }
 
     def fixtures(self, item: Any) -> set[Any]:
-        """Return the shared fixtures that a test uses and that have been made."""
+        """Return the shared fixtures of a test that have been set up."""
         info = getattr(item, "_fixtureinfo", None)
         result = info.name2fixturedefs.values() if info else ()
         return {each for several in result for each in several} & self.shared.keys()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Any:
-        """Note what a fixture takes and reaches that several tests share."""
+        """Record the seconds and the reach of a shared fixture."""
         if self.reach is None or fixturedef.scope == "function":
             return (yield)
         began, outer = time.process_time(), self.seen
@@ -504,11 +503,11 @@ class Watch:
             seconds, reached = self.shared.get(fixturedef, (0.0, set()))
             took = seconds + time.process_time() - began
             self.shared[fixturedef] = (took, reached | self.seen)
-            self.made.add(fixturedef)
+            self.created.add(fixturedef)
             self.seen |= outer
 
     def trace(self, frame: Any, event: str, argument: Any) -> None:
-        """Note a call of a function of the package; its lines are not followed."""
+        """Record a call of a function of the package; its lines are not traced."""
         code = frame.f_code
         self.seen.add((code.co_filename, code.co_qualname))
 
@@ -521,18 +520,18 @@ class Watch:
         raise TooLongError
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Note a failure."""
+        """Record a failure."""
         if report.failed or report.skipped:
             self.failed.append(report.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: Any) -> None:
-        """End a file whose tests take too long, interpreted."""
+        """Stop a file whose tests take too long, interpreted."""
         if self.tests is None and self.overran >= TOO_SLOW:
             item.session.shouldstop = "too slow"
 
     def pytest_sessionfinish(self) -> None:
-        """Write down what each test reached."""
+        """Write the functions that each test reached to the file."""
         if self.reach is not None:
             root = str(Path.cwd()) + "/"
             kept = {}
@@ -545,7 +544,7 @@ class Watch:
 
 
 class TooLongError(BaseException):
-    """A test ran longer than it may; no `except Exception` holds it up."""
+    """A test exceeded its time; not an Exception, so that no `except Exception` catches it."""
 
 
 def in_child(seconds: float, folder: Path, arguments: list[str], watch: Watch) -> dict[str, Any]:
@@ -567,7 +566,7 @@ OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header")
 
 @contextlib.contextmanager
 def ends_here() -> Iterator[None]:
-    """Let a forked process end with what it was forked for, whatever happens."""
+    """End a forked process after the block, whatever happens."""
     code = 70
     try:
         yield
@@ -579,7 +578,7 @@ def ends_here() -> Iterator[None]:
 
 
 def settle(folder: Path) -> None:
-    """Let a forked process run in a tree, bounded and silent."""
+    """Prepare a forked process: run in a tree, with limits and without output."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -602,16 +601,16 @@ def waited(child: int, seconds: float, answer: Path) -> dict[str, Any]:
             return {"status": -1, "failed": []}
         time.sleep(0.02)
     if not answer.exists():
-        return {"status": -2, "failed": []}  # the process died: as good as a failed test
-    told: dict[str, Any] = json.loads(answer.read_text())
-    return told
+        return {"status": -2, "failed": []}  # the process died: counts as a failed test
+    result: dict[str, Any] = json.loads(answer.read_text())
+    return result
 
 
 class Server:
     """A process that has collected the tests, and forks for each mutant.
 
-    The fork puts the mutated code in the place of a function's own: nothing is imported or
-    collected again.  That does for all but the mutants outside of functions.
+    The fork replaces the code of a function: nothing is imported or collected again.  This works
+    for all mutants except those outside of functions.
     """
 
     def __init__(self, tree: Path, files: list[str]) -> None:
@@ -634,7 +633,7 @@ class Server:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
-        """Run mutants as they are asked for, instead of the tests that were collected."""
+        """Run requested mutants instead of the collected tests."""
         items = {item.nodeid: item for item in session.items}
         for line in self.reader:
             print(json.dumps(self.one(session, items, json.loads(line))), file=self.writer)
@@ -642,7 +641,7 @@ class Server:
         os._exit(0)
 
     def one(self, session: Any, items: dict[str, Any], order: dict[str, Any]) -> dict[str, Any]:
-        """Fork, run one mutant's tests there, and return what it met; status None: not here."""
+        """Fork, run the tests of one mutant, return the result; status None: not possible here."""
         tests: dict[str, float] = order["tests"]
         functions, code = self.functions(order["file"], order["text"], order["within"])
         if not functions or not tests.keys() <= items.keys():
@@ -664,7 +663,7 @@ class Server:
         return waited(child, order["seconds"], answer)
 
     def functions(self, file: str, text: str, within: str) -> tuple[list[Any], Any]:
-        """Return the functions to change, as they are in memory, and their mutated code."""
+        """Return the functions to change in memory, and their mutated code."""
         name, path = within.partition(".<locals>")[0], str(self.tree / file)
         result = [
             code
@@ -672,7 +671,7 @@ class Server:
             if code.co_qualname == name
         ]
         if len(result) != 1:
-            return [], None  # none, or several of one name, as a property and its setter
+            return [], None  # none, or several with one name, such as a property and its setter
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             everything = [each for each in gc.get_objects() if type(each) is FunctionType]
@@ -685,7 +684,7 @@ class Server:
         ], result[0]
 
     def ask(self, mutant: Mutant, tests: dict[str, float], seconds: float) -> dict[str, Any]:
-        """Return what a mutant met; its status is None if it cannot be run here."""
+        """Return the result of a mutant; its status is None if it cannot be run here."""
         order = {
             "file": mutant.file,
             "text": mutated((ROOT / mutant.file).read_text(), mutant),
@@ -698,8 +697,8 @@ class Server:
         line = self.reader.readline()
         if not line:
             raise SystemExit(f"the tests are not collected: {self.tree.parent / 'output.txt'}")
-        told: dict[str, Any] = json.loads(line)
-        return told
+        result: dict[str, Any] = json.loads(line)
+        return result
 
     def end(self) -> None:
         """End the process."""
@@ -717,7 +716,7 @@ def codes_in(code: Any) -> Iterator[Any]:
 
 
 def copy_tree(to: Path) -> Path:
-    """Copy what the tests need."""
+    """Copy the files that the tests need."""
     tree = to / "tree"
     tree.mkdir()
     for path in ROOT.iterdir():
@@ -731,10 +730,9 @@ def copy_tree(to: Path) -> Path:
 
 
 def measured_reach(kept: Path, tree: Path, wanted: list[str]) -> dict[str, dict[str, Any]]:
-    """Return, by test: the seconds it takes and the functions it calls.
+    """Return by test the seconds it takes and the functions it calls.
 
-    Measured anew for a test file that has changed; what all test files share is taken to call the
-    same functions as before.
+    Test files that have changed are measured again; changes of shared helpers are not detected.
     """
     known = json.loads(kept.read_text()) if kept.exists() else {}
     files = sorted((ROOT / "tests").glob("test_*.py"))
@@ -760,14 +758,14 @@ def measured_reach(kept: Path, tree: Path, wanted: list[str]) -> dict[str, dict[
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     partial = path.with_suffix(".partial")
     partial.write_text(text)
     partial.replace(path)
 
 
 class Reach:
-    """Which tests call which function."""
+    """The tests that call each function."""
 
     def __init__(self, tests: dict[str, dict[str, Any]]) -> None:
         self.seconds = {name: test["seconds"] for name, test in tests.items()}
@@ -792,20 +790,20 @@ class Reach:
         for name in sorted(names, key=lambda name: (self.seconds[name], name)):
             files[name.partition("::")[0]].append(name)
         chosen: dict[str, float] = {}
-        left = budget
+        remaining = budget
         queues = sorted(files.values(), key=lambda queue: self.seconds[queue[0]])
         for rank in range(max(map(len, queues), default=0)):
             for queue in queues:
-                if rank < len(queue) and (self.seconds[queue[rank]] <= left or not chosen):
+                if rank < len(queue) and (self.seconds[queue[rank]] <= remaining or not chosen):
                     chosen[queue[rank]] = self.seconds[queue[rank]]
-                    left -= self.seconds[queue[rank]]
+                    remaining -= self.seconds[queue[rank]]
         return chosen
 
 
 def run(
     mutant: Mutant, tests: dict[str, float], tree: Path, server: Server | None = None
 ) -> dict[str, Any]:
-    """Run a mutant's tests; return what it met."""
+    """Run the tests of a mutant; return the result."""
     if not tests:
         return {"survived": True, "by": "", "tests": 0, "seconds": 0.0}
     began = time.monotonic()
@@ -817,7 +815,7 @@ def run(
         met = run_anew(mutant, tests, tree, limit)
     status = met["status"]
     if status == 5:
-        raise SystemExit(f"none of the tests of {mutant} was found; delete the kept reach")
+        raise SystemExit(f"no test of {mutant} exists; delete reach.json next to FILE")
     by = "" if not status else "time" if status == -1 else "the process died"
     if status > 0:
         by = met["failed"][0] if met["failed"] else "import"
@@ -830,11 +828,11 @@ def run(
 
 
 def run_anew(mutant: Mutant, tests: dict[str, float], tree: Path, seconds: float) -> dict[str, Any]:
-    """Run a mutant's tests in a process that imports it from a file."""
+    """Run the tests of a mutant in a process that imports it from a file."""
     path = tree / mutant.file
     sound = path.read_text()
     for stale in (path.parent / "__pycache__").glob(path.stem + ".*"):
-        stale.unlink()  # its time and size may be those of the mutant
+        stale.unlink()  # its time and size may match those of the mutant
     path.write_text(mutated(sound, mutant))
     try:
         files = list(dict.fromkeys(name.partition("::")[0] for name in tests))
@@ -844,7 +842,7 @@ def run_anew(mutant: Mutant, tests: dict[str, float], tree: Path, seconds: float
 
 
 def void_kills(kept: dict[str, Any], reach: Reach, tree: Path) -> list[str]:
-    """Run the tests that killed once without a mutant; return those that fail."""
+    """Run the tests that killed mutants once without a mutant; return those that fail."""
     names = {each["by"] for each in kept.values() if "::" in each["by"]}
     tests = {name: reach.seconds[name] for name in sorted(names) if name in reach.seconds}
     unsound = []
@@ -854,14 +852,14 @@ def void_kills(kept: dict[str, Any], reach: Reach, tree: Path) -> list[str]:
         if not met["status"]:
             return unsound
         if not met["failed"]:
-            raise SystemExit("the tests do not run without a mutant; see what pytest says of them")
+            raise SystemExit("the tests do not run without a mutant; run them with pytest")
         unsound += met["failed"]
         tests = {name: each for name, each in tests.items() if name not in unsound}
     return unsound
 
 
 def table(chosen: list[Mutant], kept: dict[str, Any]) -> Iterator[str]:
-    """Yield what the mutants met, by folder, and the survivors."""
+    """Yield the results by folder, and the survivors."""
     rows: dict[str, list[int]] = {}
     survivors = []
     for mutant in chosen:
@@ -886,7 +884,7 @@ def table(chosen: list[Mutant], kept: dict[str, Any]) -> Iterator[str]:
 
 
 def preload() -> None:
-    """Load what every test needs and no mutant changes."""
+    """Import the modules that all tests need and no mutant changes."""
     os.environ["NUMBA_DISABLE_JIT"] = "1"  # before numba is loaded
     for name in PRELOADED.split():
         with contextlib.suppress(ImportError):
@@ -896,11 +894,11 @@ def preload() -> None:
 
 
 def sampled(folders: list[str], count: int, seed: int) -> list[Mutant]:
-    """Return the first mutants of the shuffled list of all that the folders have."""
+    """Return the first mutants of the shuffled list of all mutants in the folders."""
     files = []
     for folder in folders:
         if not (ROOT / PACKAGE / folder).is_dir():
-            raise SystemExit(f"{PACKAGE}/{folder} is no folder; FOLDERS in {__file__} lists them")
+            raise SystemExit(f"{PACKAGE}/{folder} does not exist: correct FOLDERS in {__file__}")
         files += sorted((ROOT / PACKAGE / folder).rglob("*.py"))
     names = [path.relative_to(ROOT).as_posix() for path in files]
     everything = [mutant for name in names for mutant in mutants_of(name)]
@@ -910,7 +908,7 @@ def sampled(folders: list[str], count: int, seed: int) -> list[Mutant]:
 
 
 def main() -> None:
-    """Run the mutants that the command line asks for."""
+    """Run the mutants specified on the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -941,7 +939,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tree = copy_tree(Path(folder))
         reach = Reach(measured_reach(arguments.out.parent / "reach.json", tree, arguments.tests))
-        sys.dont_write_bytecode = True  # from here on: nothing of a mutant may stay
+        sys.dont_write_bytecode = True  # from here on: no bytecode of a mutant may stay
         files = sorted({name.partition("::")[0] for name in reach.seconds})
         server = Server(tree, files)
         for number, mutant in enumerate(chosen, 1):

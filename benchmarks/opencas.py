@@ -58,9 +58,9 @@ def batches() -> Iterator[Batch]:
 
 
 def warmed(table: str) -> dict[str, Any]:
-    """Run one cache from empty; return its hit ratios, what it wrote and how fast it got."""
-    said = f'[cache]\nsize = "1GiB"\n{table}\n[replay]\nmode = "closed"\ndepth = {DEPTH}'
-    site = Scenario.loads(said)
+    """Run one cache from empty; return its hit ratios, writes, IOPS and mean latency."""
+    text = f'[cache]\nsize = "1GiB"\n{table}\n[replay]\nmode = "closed"\ndepth = {DEPTH}'
+    site = Scenario.loads(text)
     pages = site.cache.pages(VOLUME_BYTES)
     run, todo = Run(building.machine(site, "closed", VOLUME_BYTES, pages)), batches()
     reads, hits, waited = (np.zeros(SPAN_S) for _ in range(3))

@@ -1,10 +1,9 @@
-"""The page cache's modes and fills on one capture: what each does to latencies, disks and SSD.
+"""Modes and fills of the page cache on one capture: latencies, disk and SSD traffic of each.
 
     HYBRIDSIM_DATA=shared/data python benchmarks/page_cache.py [--json] [TRACE ...]
 
-Without a TRACE it is pg_zipf of app-traces: PostgreSQL; of its requests 43 % read and 38 % write,
-the others flush.  All rows replay it with its think times on the default machine; only what the row
-names is changed.
+The default TRACE is pg_zipf of app-traces: PostgreSQL with 43 % reads, 38 % writes, and flushes.
+All rows replay it with its think times on the default machine, with only the named setting changed.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ ROWS = {
 REPLAY = '[replay]\nmode = "think"\n[cache]\n'
 
 
-def measured(paths: list[str], said: str) -> dict[str, float]:
-    """Replay a trace with that under [cache]; return the figures of the row."""
-    result = replay(Trace.read(paths), Scenario.loads(REPLAY + said))
+def measured(paths: list[str], settings: str) -> dict[str, float]:
+    """Replay a trace with these lines under [cache]; return the figures of the row."""
+    result = replay(Trace.read(paths), Scenario.loads(REPLAY + settings))
     whole = result.phases["whole"]
     counted = whole.counters
     return {
@@ -55,12 +54,12 @@ def measured(paths: list[str], said: str) -> dict[str, float]:
 
 def main() -> None:
     """Print the table."""
-    given = [one for one in sys.argv[1:] if one != "--json"]
+    traces = [one for one in sys.argv[1:] if one != "--json"]
     folder = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "app-traces" / "pg_zipf"
-    paths = given or sorted(map(str, folder.glob("*.blktrace.*")))
+    paths = traces or sorted(map(str, folder.glob("*.blktrace.*")))
     if not paths:
-        sys.exit(f"no {folder}: HYBRIDSIM_DATA names the folder of the reference data")
-    rows = {name: measured(paths, said) for name, said in ROWS.items()}
+        sys.exit(f"no {folder}: set HYBRIDSIM_DATA to the folder of the reference data")
+    rows = {name: measured(paths, settings) for name, settings in ROWS.items()}
     if "--json" in sys.argv:
         print(json.dumps(rows, indent=1))
         return

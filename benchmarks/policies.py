@@ -5,18 +5,19 @@
         [--budget 2% ...] [--results FILE] [--markdown] [--figure FILE]
 
 Without --timed: hits without devices of all cells, with Belady's bound and a bound for every price
-of writes (policy_bound.py).  With --timed also the whole machine, of pages of 64 KiB, a cache of
-10 % and the traces that nothing was tuned on; --all for all cells.  With --budget also without
-devices, all policies held to that write budget (hybridsim/caches/policies/write_budget.py).
+of writes (policy_bound.py).  With --timed also the whole machine, with pages of 64 KiB, a cache of
+10 % and the traces that were not used for tuning; --all for all cells.  With --budget also all
+policies under that write budget, without devices (hybridsim/caches/policies/write_budget.py).
 
-What was tuned on: OLTP, rocksdb_mixgraph, mariadb_moving_hot and hot spots of seed 1.  The summary
-is of the others: P2, cloudPhysics, pg_zipf, fileserver_newhot, hot spots of seed 2.  Pages are of
-4, 64 and 256 KiB; in OLTP and P2 they are numbers, and stand for 512 bytes.  Under timing the first
-400,000 requests count: OLTP and P2 at a depth of 32, application captures with the think times of
-their blktrace part, the others as they arrive.  policy_table.py says what each column means.
+Traces used for tuning: OLTP, rocksdb_mixgraph, mariadb_moving_hot and hot spots with seed 1.  The
+summary covers the others: P2, cloudPhysics, pg_zipf, fileserver_newhot, hot spots with seed 2.
+Pages have 4, 64 and 256 KiB; in OLTP and P2 they are numbers, and count as 512 bytes.  With --timed
+only the first 400,000 requests are replayed: OLTP and P2 at a depth of 32, application captures
+with the think times of their blktrace part, the others at their arrivals.  policy_table.py
+describes the columns.
 
-Results are kept in FILE, by the hash of all that they depend on: trace, page, size, policy,
-parameters, source code.  A second run adds what is missing.
+Results are kept in FILE by the hash of all their inputs: trace, page, size, policy, parameters,
+source code.  A second run computes only the missing ones.
 """
 
 from __future__ import annotations
@@ -35,51 +36,52 @@ from policy_table import BASELINES, compact, disk_ns, lines, summary
 from policy_traces import Traced, all_traces
 
 RESULTS = Path("policies.jsonl")
-COMMON_PAGE = 65_536  # that caches of every kind can have
+COMMON_PAGE = 65_536  # supported by caches of every kind
 TIMED_PAGES, TIMED_SHARES = (COMMON_PAGE, 512), (0.1,)
 
 
-def rows(said: argparse.Namespace, traces: list[Traced]) -> Iterator[dict[str, Any]]:
-    """Yield all results that were asked for, of level hits first."""
-    kept = Kept(said.results)
-    chosen = [each for each in POLICIES if not said.policy or each.name in said.policy]
-    for traced, page in cells(said, traces):
+def rows(wanted: argparse.Namespace, traces: list[Traced]) -> Iterator[dict[str, Any]]:
+    """Yield all requested results, those of level "hits" first."""
+    kept = Kept(wanted.results)
+    chosen = [each for each in POLICIES if not wanted.policy or each.name in wanted.policy]
+    for traced, page in cells(wanted, traces):
         begin = time.perf_counter()
-        shares, budgets = tuple(said.share or SHARES), tuple(said.budget or ())
+        shares, budgets = tuple(wanted.share or SHARES), tuple(wanted.budget or ())
         yield from cached(traced, page, shares, chosen, kept, budgets)
-        tell(f"{traced.name} {page}: {time.perf_counter() - begin:.1f} s")
-    if not said.timed:
+        progress(f"{traced.name} {page}: {time.perf_counter() - begin:.1f} s")
+    if not wanted.timed:
         return
     machines = [each for each in chosen if not each.is_offline]
-    machines += [each for each in systems() if not said.policy or each.name in said.policy]
-    for traced, page in cells(said, traces):
-        asked = said.all or said.trace or not traced.is_tuned
-        if not asked or not (said.all or said.page or page in TIMED_PAGES):
+    machines += [each for each in systems() if not wanted.policy or each.name in wanted.policy]
+    for traced, page in cells(wanted, traces):
+        included = wanted.all or wanted.trace or not traced.is_tuned
+        if not included or not (wanted.all or wanted.page or page in TIMED_PAGES):
             continue
-        for share in said.share or (SHARES if said.all else TIMED_SHARES):
+        for share in wanted.share or (SHARES if wanted.all else TIMED_SHARES):
             begin = time.perf_counter()
             able = [each for each in machines if not each.toml or page == COMMON_PAGE]
             yield from timed(traced, page, share, able, kept)
-            tell(f"{traced.name} {page} {share:.0%} timed: {time.perf_counter() - begin:.1f} s")
+            took_s = time.perf_counter() - begin
+            progress(f"{traced.name} {page} {share:.0%} timed: {took_s:.1f} s")
 
 
-def cells(said: argparse.Namespace, traces: list[Traced]) -> Iterator[tuple[Traced, int]]:
-    """Yield traces and page sizes."""
+def cells(wanted: argparse.Namespace, traces: list[Traced]) -> Iterator[tuple[Traced, int]]:
+    """Yield the requested traces and page sizes."""
     for traced in traces:
-        if said.trace and traced.name not in said.trace:
+        if wanted.trace and traced.name not in wanted.trace:
             continue
         for page in traced.pages:
-            if not said.page or page in said.page:
+            if not wanted.page or page in wanted.page:
                 yield traced, page
 
 
-def tell(text: str) -> None:
-    """Say how far it is, beside the table."""
+def progress(text: str) -> None:
+    """Print the progress on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Return what was asked for."""
+    """Return the command-line arguments."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--timed", action="store_true", help="also under full timing")
     parser.add_argument("--all", action="store_true", help="all cells under full timing")
@@ -87,16 +89,18 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--page", action="append", type=int, help="bytes; these only")
     parser.add_argument("--share", action="append", type=float, help="of the pages; these only")
     parser.add_argument("--policy", action="append", help="these only")
-    parser.add_argument("--budget", action="append", help="a write budget that all are held to")
+    parser.add_argument("--budget", action="append", help="also with this write budget")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--json", action="store_true", help="print the rows as JSON lines")
-    parser.add_argument("--figure", type=Path, help="draw disk times, measured where they are")
+    parser.add_argument(
+        "--figure", type=Path, help="draw disk times, those with timing if there are any"
+    )
     parser.add_argument("--markdown", action="store_true", help="print the short table")
     return parser.parse_args(arguments)
 
 
 def draw(result: list[dict[str, Any]], file: Path) -> None:
-    """Draw the disk time of policies in cells not tuned on, over the best baseline's there."""
+    """Draw the disk time of policies over that of the best baseline, in cells not tuned on."""
     from hybridsim.show import plot
 
     level = "timed" if any(row["level"] == "timed" for row in result) else "hits"
@@ -109,14 +113,14 @@ def draw(result: list[dict[str, Any]], file: Path) -> None:
 
 
 def main(arguments: list[str] | None = None, traces: list[Traced] | None = None) -> None:
-    """Run what is missing, and print the table."""
-    said = parsed(arguments)
-    result = list(rows(said, all_traces() if traces is None else traces))
-    if said.figure:
-        draw(result, said.figure)
-    if said.json:
+    """Compute the missing results, and print the table."""
+    wanted = parsed(arguments)
+    result = list(rows(wanted, all_traces() if traces is None else traces))
+    if wanted.figure:
+        draw(result, wanted.figure)
+    if wanted.json:
         print("\n".join(json.dumps(row) for row in result))
-    elif said.markdown:
+    elif wanted.markdown:
         print("\n".join(compact(result)))
     else:
         print("\n".join([*lines(result), *summary(result)]))

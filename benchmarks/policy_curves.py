@@ -1,14 +1,15 @@
-"""How soon is a cache warm, and how soon does it follow a hot spot that moves?  Read off curves.
+"""Curves that show how soon a cache is warm, and how soon it follows a hot spot that moves.
 
-warm    The curve of a run is its hit ratio in 500 parts of the trace (under timing: in 100 of the
-        time); its *last* hit ratio is the median of the last fifth.
-follow  The curve is of what came after all moves of the hot spot together, in windows of a
-        thousandth of the trace: of the page accesses to what had just grown hot, the share whose
-        page the cache held when the window began.  (Of a hot spot that moves bit by bit the other
-        accesses say nothing of it.)  Its *settled* level is the mean of the later half.
+warm    The hit ratio of a run in 500 parts of the trace (with timing: in 100 parts of the time).
+        Its *last* hit ratio is the median of the last fifth.
+follow  The time after all moves of the hot spot together, in windows of a thousandth of the trace:
+        of the page accesses to regions that have just become hot, the share whose page was cached
+        at the start of the window.  (If a hot spot moves in small steps, other accesses do not
+        depend on the move.)  Its *settled* level is the mean of the second half.
 
-A curve is *at* a level from the first place on from which as much as lasts has it on average: a
-twentieth of the trace, so that a moment in which everything hits is none; five windows after moves.
+A curve reaches a level at the first part from which its mean over the following parts is at least
+the level: over a twentieth of the trace, so that a short period of hits does not count; over five
+windows after moves.
 """
 
 from __future__ import annotations
@@ -22,37 +23,37 @@ from hybridsim.answers.warmup import LAST_SHARE, centred_median
 from hybridsim.foundation.arrays import Ints
 from hybridsim.studies.hits import Cache
 
-PIECES, WINDOWS = 100, 10  # of a trace, of a piece
-MERGED = 2  # windows of a part
-LASTS = 20  # a trace has so many times what lasts
-STEADY = 5  # windows
-WARM = 0.9  # of the level
+PIECES, WINDOWS = 100, 10  # pieces of a trace, windows of a piece
+MERGED = 2  # windows per part
+LASTS = 20  # the mean is over 1/20 of the trace
+STEADY = 5  # windows over which the mean is taken after moves
+WARM = 0.9  # share of the level
 DIGITS = 3
 NEVER = -1
 
 
 class Moves(NamedTuple):
-    """Places that grow hot; none does so twice within `stretch`."""
+    """Regions that become hot; none does so twice within `stretch`."""
 
     requests: Ints  # number of the first request after each move
-    regions: Ints  # that grow hot then
+    regions: Ints  # the region that becomes hot at each move
     region_bytes: int
-    stretch: int  # requests that are looked at after each
+    stretch: int  # requests after each move that are examined
 
     def seen_in(self, requests: int) -> Moves:
-        """Return those of a warm cache, of which the whole stretch is seen."""
+        """Return the moves after a tenth of the requests, with a complete stretch."""
         chosen = self.requests >= requests // 10
         chosen &= self.requests + self.stretch <= requests
         return self._replace(requests=self.requests[chosen], regions=self.regions[chosen])
 
 
 class Followed:
-    """Which accesses of each window are to a place that grew hot, and how many windows ago."""
+    """The accesses of each window to regions that became hot, and how many windows ago."""
 
     def __init__(self, moves: Moves, windows: Iterable[tuple[Any, Any]], page_bytes: int) -> None:
-        """Go through windows of ids and Accesses."""
+        """Process windows of (ids, Accesses)."""
         self.window, self.length = 0, 0
-        self._seen: list[tuple[Ints, Ints]] = []  # of each window: accesses, windows since the move
+        self._seen: list[tuple[Ints, Ints]] = []  # by window: accesses, windows since the move
         began: dict[int, int] = {}
         at, request = 0, 0
         for number, (_, part) in enumerate(windows):
@@ -69,11 +70,11 @@ class Followed:
             request += len(part.ends)
 
     def empty(self) -> np.ndarray:
-        """Return counts for `add`."""
+        """Return empty counts for `add`."""
         return np.zeros((2, self.length))
 
     def add(self, counts: np.ndarray, number: int, ids: Ints, cache: Cache) -> None:
-        """Count the accesses of a window that is about to begin, and those whose page is there."""
+        """Count the accesses of the next window, and those whose page is cached before it."""
         chosen, since = self._seen[number]
         counts[0] += np.bincount(since, minlength=self.length)
         counts[1] += np.bincount(since, cache.holds(ids[chosen]), self.length)
@@ -84,7 +85,7 @@ class Followed:
 
 
 def short(curve: np.ndarray) -> list[float]:
-    """Return a curve as it is kept in a row."""
+    """Return a curve rounded for storage in a row."""
     return [round(float(each), DIGITS) for each in curve]
 
 
@@ -94,12 +95,12 @@ def last(curve: list[float]) -> float:
 
 
 def settled(curve: list[float]) -> float:
-    """Return the level in the later half."""
+    """Return the level in the second half."""
     return float(np.mean(curve[len(curve) // 2 :]))
 
 
 def first_at(curve: list[float], level: float, parts: int) -> int | None:
-    """Return from which part on so many have a level on average; None if none do."""
+    """Return the first part from which the mean of `parts` parts reaches a level, or None."""
     means = np.convolve(curve, np.ones(parts) / parts, "valid")
     reached = np.flatnonzero(means >= level)
     return int(reached[0]) if len(reached) else None

@@ -34,11 +34,11 @@ class Kept:
             self._rows = {row["key"]: row for row in rows}
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Return a result that there is, or None."""
+        """Return a stored result, or None."""
         return self._rows.get(key)
 
     def add(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Keep a result."""
+        """Store a result."""
         self._rows[row["key"]] = row
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a") as lines:
@@ -47,27 +47,27 @@ class Kept:
 
 
 def key(level: str, about: Any, paths: Iterable[Path]) -> str:
-    """Return the hash of what a result depends on: its inputs, and the code of these files."""
-    said = [level, about, [code_digest(path) for path in sorted(paths)]]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+    """Return the hash of all inputs of a result, and of the code of these files."""
+    inputs = [level, about, [code_digest(path) for path in sorted(paths)]]
+    return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
 
 @cache
 def code_digest(path: Path) -> str:
-    """Return a hash of a file's code: comments do not change it."""
+    """Return a hash of a file's code, which does not depend on comments."""
     text = path.read_text()
     code = ast.dump(ast.parse(text)) if path.suffix == ".py" else text
     return hashlib.sha256(code.encode()).hexdigest()
 
 
 def version(level: str, policy: Any) -> set[Path]:
-    """Return the files that a result of this policy comes from."""
+    """Return the source files that a result of this policy depends on."""
     patterns = TIMED_SOURCES if level == "timed" else CACHED_SOURCES
     return policy.sources.union(*(PACKAGE.glob(pattern) for pattern in patterns))
 
 
 def of_class(policy: Any) -> set[Path]:
-    """Return the files of a policy: its own, those beside it in a folder of its own, imported."""
+    """Return the files of a policy: its own, those in its own folder, and imported ones."""
     own = Path(sys.modules[policy.__module__].__file__ or "")
     result: set[Path] = set()
     ahead = [own] if own.parent.name == "policies" else list(own.parent.glob("*.py"))
@@ -80,7 +80,7 @@ def of_class(policy: Any) -> set[Path]:
 
 
 def imported(path: Path) -> list[Path]:
-    """Return the files of policies that a file imports, and of what is made for them."""
+    """Return the files of policies, and of their helpers, that a file imports."""
     nodes = ast.walk(ast.parse(path.read_text()))
     names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
     names = [

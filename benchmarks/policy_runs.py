@@ -1,9 +1,10 @@
 """Runs of policies on traces, on two levels.
 
-hits    contents of a cache: no devices, no time, a page is valid as soon as it is admitted
+hits    only the contents of a cache: no devices, a page is valid as soon as it is admitted
 timed   the default machine, with the page cache of the row
-Both without a sequential cutoff: policies only; other kinds of cache are as by default.  Where
-pages are numbers, more of them may be filled at a time than by default: a request has several.
+
+Both have no sequential cutoff, so that only policies differ; other kinds of cache have their
+defaults.  If pages are numbers, the limit of fills is higher, as a request has several pages.
 """
 
 from __future__ import annotations
@@ -33,14 +34,13 @@ from hybridsim.caches.policies.budget import Budgeted
 from hybridsim.caches.policies.write_budget import parse_write_budget
 from hybridsim.requests.pages import Ids, accesses, next_uses
 from hybridsim.scenario import Scenario, building
-from hybridsim.studies.hits import Cache
+from hybridsim.studies.hits import REPLACEMENTS, Cache
 from hybridsim.studies.machine_run import Pump
-from hybridsim.studies.policy_choice import REPLACEMENTS
 from hybridsim.studies.replay import batches
 from hybridsim.traces.summary import summarize
 
 SHARES = (0.01, 0.05, 0.1, 0.2)  # of the distinct pages
-FORM = 3  # of the rows
+FORM = 3  # version of the rows' format
 THREADS = 2
 COUNTS = (
     "page_accesses",
@@ -51,7 +51,7 @@ COUNTS = (
     "request_hits",
 )
 SAMPLES = 256
-PRICED = (0.0, 0.1, 0.25, 1.0, 2.0, 4.0, 8.0, 32.0, 128.0)  # beside the default
+PRICED = (0.0, 0.1, 0.25, 1.0, 2.0, 4.0, 8.0, 32.0, 128.0)  # prices other than the default
 FILLS_OF_SMALL = 512
 
 
@@ -68,24 +68,24 @@ class Policy:
 
     @property
     def sources(self) -> set[Path]:
-        """The files of this policy."""
+        """The source files of this policy."""
         if self.toml:
             return set()
         return of_class(ADMISSION[self.admission]) | of_class(REPLACEMENTS[self.replacement])
 
     @property
     def can_be_held(self) -> bool:
-        """Whether it can be held to a write budget."""
+        """Whether it supports a write budget."""
         return not (self.toml or self.is_offline or self.name in PRICED_NAMES)
 
     @property
     def is_offline(self) -> bool:
-        """Whether it is a bound."""
+        """Whether it is an offline bound."""
         return self.replacement in OFFLINE
 
 
 def priced(price: float) -> Policy:
-    """Return the learned policy with a price of a fill, in reads of the disks."""
+    """Return the learned policy with this price of a fill, in disk reads."""
     parameters = (("write_price_per_thousand", round(price * 1000)),)
     return Policy(f"learned, price {price:g}", "learned", "learned", parameters, baseline=False)
 
@@ -107,7 +107,7 @@ def _policies() -> list[Policy]:
 
 POLICIES = _policies()
 PRICED_NAMES = {priced(price).name for price in PRICED}
-HELD = "fills <= "  # how a level begins whose policies are held to a write budget
+HELD = "fills <= "  # prefix of levels with a write budget
 SYSTEMS = [
     Policy("dm-cache smq", toml='kind = "dm-cache"\nblock = "{page}"'),
     Policy("bcache", toml='kind = "bcache"'),
@@ -116,12 +116,12 @@ SYSTEMS = [
 
 
 def systems() -> list[Policy]:
-    """Return the other kinds of cache that this version has."""
+    """Return the other kinds of cache that this version supports."""
     return [each for each in SYSTEMS if each.toml.split('"')[1] in CACHES]
 
 
 class Stream:
-    """A trace as the pages that it touches."""
+    """The page accesses of a trace."""
 
     def __init__(self, traced: Traced, page_bytes: int) -> None:
         self.traced, self.page_bytes = traced, page_bytes
@@ -130,7 +130,7 @@ class Stream:
 
     @cached_property
     def pieces(self) -> list[list[Any]]:
-        """Its parts, each with the ids of its pages: PIECES lists of as many requests each."""
+        """PIECES lists of parts with the ids of their pages, of equally many requests."""
         self._ids = Ids()
         pieces = []
         rows, size = self._rows.rows, max(1, self._rows.rows.rows // PIECES)
@@ -143,7 +143,7 @@ class Stream:
 
     @cached_property
     def followed(self) -> Followed | None:
-        """What its accesses are after moves of the hot spot, where these are known."""
+        """The accesses after moves of the hot spot; None if the moves are unknown."""
         if not self.traced.moves:
             return None
         moves = self.traced.moves().seen_in(self._rows.rows.rows)
@@ -157,29 +157,29 @@ class Stream:
 
     @cached_property
     def distinct(self) -> int:
-        """How many pages there are."""
+        """Number of distinct pages."""
         return self._ids.count if self.pieces else 0
 
     @cached_property
     def future(self) -> Any:
-        """The next use of each access's page."""
+        """The next use of the page of each access."""
         return next_uses(self.ids, self.distinct, NEVER)
 
     @cached_property
     def gaps(self) -> Any:
-        """Inputs of the bounds."""
+        """The gaps between accesses, input of the bounds."""
         return gaps(self.ids)
 
     def prepared(self, policy: Policy) -> Any:
-        """Return what the runs of a policy read, made once: threads would make it each."""
+        """Return the input of the runs of a policy, computed before threads need it."""
         return self.future if policy.is_offline else self.pieces, self.followed
 
     def pages(self, share: float) -> int:
-        """Return the pages of a cache."""
+        """Return the number of pages of a cache."""
         return max(1, int(share * self.distinct))
 
     def about(self, share: float) -> dict[str, Any]:
-        """Return the values that all rows of a cell share."""
+        """Return the fields that are equal in all rows of a cell."""
         return {
             "trace": self.traced.name,
             "is_tuned": self.traced.is_tuned,
@@ -223,13 +223,13 @@ class Stream:
 
 
 def between(served: list[tuple[int, int]], ends: Iterable[int]) -> np.ndarray:
-    """Return the hit ratio between some of the moments at which it was counted."""
+    """Return the hit ratios between the counts at these indices."""
     touched, hits = np.diff(np.array(served)[list(ends)], axis=0).T
     return hits / np.maximum(touched, 1)
 
 
 def warm(curve: np.ndarray) -> float | None:
-    """Return after which share of the trace the cache is warm; None where it never is."""
+    """Return the share of the trace after which the cache is warm; None if it never is."""
     warm_up = judge(np.arange(len(curve)), curve, 1, "hit ratio", 0.0, 0.005)
     return warm_up.reached_ns[90] / len(curve) if 90 in warm_up.reached_ns else None
 
@@ -242,15 +242,15 @@ def cached(
     kept: Kept,
     budgets: tuple[str, ...] = (),
 ) -> Iterator[dict[str, Any]]:
-    """Yield the results without devices of a trace and page size, with budgets too; the bounds."""
+    """Yield the results of level hits, those with budgets, and the bounds."""
     stream = Stream(traced, page_bytes)
     for budget in ("", *budgets):
         yield from _cached(stream, shares, policies, kept, budget)
     here = Path(__file__).parent / "policy_bound.py"
     for share in shares:
-        result = key("bound", [stream.digest, page_bytes, share], [here])
-        yield kept.get(result) or kept.add(
-            {"key": result, "level": "bound", "policy": "bound"}
+        digest_key = key("bound", [stream.digest, page_bytes, share], [here])
+        yield kept.get(digest_key) or kept.add(
+            {"key": digest_key, "level": "bound", "policy": "bound"}
             | stream.about(share)
             | {"bounds": [[p, bound(stream.gaps, stream.pages(share), p)] for p in PRICES]}
         )
@@ -266,7 +266,7 @@ def _cached(
                 continue
             paths = version("hits", policy) | (of_class(Budgeted) if budget else set())
             about = [FORM, stream.digest, stream.page_bytes]
-            keys = {share: key(level, [*about, share, _said(policy)], paths) for share in shares}
+            keys = {share: key(level, [*about, share, _inputs(policy)], paths) for share in shares}
             missing = [share for share in shares if not kept.get(keys[share])]
             if missing:
                 stream.prepared(policy)
@@ -279,14 +279,14 @@ def _cached(
             yield from (kept.get(keys[share]) for share in shares)
 
 
-def _said(policy: Policy) -> list[Any]:
+def _inputs(policy: Policy) -> list[Any]:
     return [policy.admission, policy.replacement, policy.parameters]
 
 
 def timed(
     traced: Traced, page_bytes: int, share: float, policies: list[Policy], kept: Kept
 ) -> Iterator[dict[str, Any]]:
-    """Yield the results under full timing of one cell."""
+    """Yield the results of one cell with full timing."""
     rows = traced.requests(timed=True)
     ids = Ids()
     for part in accesses(rows, page_bytes):
@@ -311,7 +311,7 @@ def machine_toml(policy: Policy, page_bytes: int) -> str:
     """Return the scenario as TOML; all other values are the defaults."""
     if policy.toml:
         return "[cache]\n" + policy.toml.format(page=f"{page_bytes}B")
-    said = [
+    lines = [
         "[cache]",
         f'page = "{page_bytes}B"',
         f'admission = "{policy.admission}"',
@@ -319,9 +319,9 @@ def machine_toml(policy: Policy, page_bytes: int) -> str:
         "sequential_cutoff = 0",
         *(_in_toml(name, value) for name, value in policy.parameters if name != "seed"),
     ]
-    if page_bytes in NUMBERED:  # small pages, of which a request has several
-        said.append(f"max_fills = {FILLS_OF_SMALL}")
-    return "\n".join(said)
+    if page_bytes in NUMBERED:  # small pages: a request has several
+        lines.append(f"max_fills = {FILLS_OF_SMALL}")
+    return "\n".join(lines)
 
 
 def _in_toml(name: str, value: int) -> str:
@@ -351,7 +351,7 @@ def replayed(
 
 
 def figures(collector: Collector, counters: dict[str, Any], mode: str) -> dict[str, Any]:
-    """Return the figures of a run, the cold part included."""
+    """Return the figures of a whole run, cold phase included."""
     whole = Outcome(collector, Counters(counters), mode == "open").whole.figures
     latency = whole.reads + whole.writes
     warm_up = of_hits(collector)
@@ -372,7 +372,7 @@ def figures(collector: Collector, counters: dict[str, Any], mode: str) -> dict[s
 
 
 def in_pieces(warm_up: WarmUp, end_ns: int) -> list[float]:
-    """Return the curve of hits in parts of the time; where nothing was read, as just before."""
+    """Return hit ratios in PIECES parts of the time; without reads, those of the part before."""
     if not len(warm_up.curve):
         return []
     at_ns = (np.arange(PIECES) + 0.5) * (end_ns / PIECES)

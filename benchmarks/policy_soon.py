@@ -1,4 +1,4 @@
-"""Which policy of a cell is warm first, and which follows its moving hot spot first?
+"""The policies of a cell that are warm first, and those that follow a moving hot spot first.
 
 Two levels for each: 90 % of the policy's own final level, which favours policies with few hits over
 those that keep learning; and 90 % of the best baseline's final level, which many policies never
@@ -16,11 +16,11 @@ from policy_curves import LASTS, STEADY, WARM, first_at, last, settled
 
 Row = dict[str, Any]
 Rows = dict[str, Row]  # of a cell, by policy
-Time = Callable[[Row, list[Row]], float | None]  # of a row among the baselines of its cell
+Time = Callable[[Row, list[Row]], float | None]  # of (row, baselines of its cell)
 
 
 def warms(row: Row, baselines: list[Row]) -> float | None:
-    """Return after which share of the trace it is at 90 % of the best baseline's last hit ratio."""
+    """Return the share of the trace until 90 % of the best baseline's last hit ratio, or None."""
     level = WARM * max(map(last, (each["curve"] for each in baselines)), default=0.0)
     parts = len(row["curve"])
     part = first_at(row["curve"], level, max(parts // LASTS, 1)) if parts else None
@@ -28,12 +28,12 @@ def warms(row: Row, baselines: list[Row]) -> float | None:
 
 
 def follows_alone(row: Row, baselines: list[Row]) -> int | None:
-    """Return how many requests after a move it is at 90 % of its own settled hits."""
+    """Return the requests after a move until 90 % of its own settled hits, or None."""
     return _requests(row, settled(row["followed"])) if "followed" in row else None
 
 
 def follows(row: Row, baselines: list[Row]) -> int | None:
-    """Return how many requests after a move it is at 90 % of the best baseline's settled hits."""
+    """Return the requests after a move until 90 % of the best baseline's settled hits, or None."""
     known = [each["followed"] for each in baselines if "followed" in each]
     return _requests(row, max(map(settled, known))) if known and "followed" in row else None
 
@@ -46,9 +46,10 @@ def _requests(row: Row, level: float) -> int | None:
 def fastest(
     cells: list[Rows], ours: str, baselines: Callable[[Rows], list[Row]], time: Time, margin: float
 ) -> tuple[list[bool], list[float], Counter[str]]:
-    """Tell where a policy is as fast as the fastest baseline, its times over those, who is fastest.
+    """Return by cell whether a policy is within `margin` of the fastest baseline, and ratios.
 
-    Cells in which no baseline has a time are left out; one without a time is late.
+    The ratios are its times over those of the fastest baseline.  The third value counts the fastest
+    policies.  Cells in which no baseline has a time are left out; a policy without a time is late.
     """
     met, ratios, first = [], [], Counter[str]()
     for rows in cells:
@@ -57,16 +58,16 @@ def fastest(
         known = [each for each in times.values() if each is not None]
         if not known:
             continue
-        least, our = min(known), time(rows[ours], theirs)
-        met.append(our is not None and our <= margin * least)
-        ratios += [our / least] if our is not None else []
-        first.update(name for name, each in times.items() if each == least)
-        first.update([ours] * (our is not None and our <= least))
+        fastest_time, our = min(known), time(rows[ours], theirs)
+        met.append(our is not None and our <= margin * fastest_time)
+        ratios += [our / fastest_time] if our is not None else []
+        first.update(name for name, each in times.items() if each == fastest_time)
+        first.update([ours] * (our is not None and our <= fastest_time))
     return met, ratios, first
 
 
-def told_first(first: Counter[str], cells: int) -> Iterator[str]:
-    """Yield who is first how often, ties counted for each."""
+def first_line(first: Counter[str], cells: int) -> Iterator[str]:
+    """Yield the policies that are first most often; ties count for each."""
     names = ", ".join(f"{name} {count}" for name, count in first.most_common(5))
     if first:
-        yield f"          first of all in how many of {cells} cells: {names}"
+        yield f"          number of cells, of {cells}, in which a policy is first: {names}"

@@ -1,20 +1,20 @@
 """Tables of the results of policies, and their evaluation: ranks and targets.
 
-A hit of level `hits` is a page access, read or write, that found its page; of level `timed` a read
-that the SSD served, as pages are not the same in all kinds of cache.  SSD MB are 10^6 bytes: of
-level `hits` the fills alone (all policies also write what they hit with a write), of `timed` all.
+A hit of level `hits` is a page access, read or write, to a cached page; of level `timed` a read
+served by the SSD, as the kinds of cache have different pages.  SSD MB are 10^6 bytes: of level
+`hits` those of fills only (write hits are the same for all policies), of level `timed` all.
 
-Disk time of level `hits` is an **estimate** (marked ~): requests that are not wholly hits x a
-positioned read (average seek, half a turn, transfer of the mean request) + fills of pages of which
-the request had not all x a read of the page where the arm already is (half a turn, transfer), both
-of the default disk, reads and writes alike as if written back.  Of level `timed` it is the busy
-time of all disks of the array.
+Disk time of level `hits` is an **estimate** (marked ~): requests with a miss x a positioned read
+(average seek, half a revolution, transfer of the mean request) + fills of pages that the request
+covers only in part x a read of the page without a seek (half a revolution, transfer), both on the
+default disk, for reads and writes alike as if written back.  Of level `timed` it is the busy time
+of all disks of the array.
 
-How soon, in shares of the trace: t90 is to 90 % of the policy's own last hit ratio; `to best` to
-90 % of the best baseline's (policy_soon.py).  Where a hot spot moves at known moments (moving, all
-200 moves; mariadb_moving_hot, three of its jumps) how many requests after a move it hits again what
-grew hot, at 90 % of its own settled level (`follow`) and of the best baseline's (`to best`).  In
-fileserver_newhot files grow old one by one, at no moment that is known.
+Times are shares of the trace: t90 is the time to 90 % of the policy's own last hit ratio, `to best`
+that to 90 % of the best baseline's (policy_soon.py).  If a hot spot moves at known times (moving,
+all 200 moves; mariadb_moving_hot, three of its jumps), they are requests after a move until the hit
+ratio in the new hot regions reaches 90 % of the policy's own settled level (`follow`) and of the
+best baseline's (`to best`).  In fileserver_newhot files become cold one by one, at unknown times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from policy_bound import most_hits
 from policy_runs import HELD, POLICIES, SYSTEMS
-from policy_soon import fastest, follows, follows_alone, told_first, warms
+from policy_soon import fastest, first_line, follows, follows_alone, warms
 
 from hybridsim.caches.policies.write_budget import ACCESS, parse_write_budget
 from hybridsim.scenario import Scenario
@@ -39,7 +39,7 @@ HIT_MARGIN, DISK_MARGIN, WARM_MARGIN = 0.005, 1.02, 1.1
 
 
 def cell_of(row: Row) -> Cell:
-    """Return where a row belongs."""
+    """Return the cell of a row."""
     return row["trace"], row["page_bytes"], row["share"]
 
 
@@ -53,19 +53,19 @@ def cells(rows: Iterable[Row], level: str) -> dict[Cell, dict[str, Row]]:
 
 
 def hit_ratio(row: Row) -> float:
-    """Return the share of hits: of all page accesses; under timing, of the reads."""
+    """Return the share of hits: of all page accesses, with timing of the reads."""
     if row["level"] == "timed":
         return row["hit_ratio"] or 0.0
     return row["page_hits"] / row["page_accesses"]
 
 
 def ssd_bytes(row: Row) -> int:
-    """Return what was written to the SSD."""
+    """Return the bytes written to the SSD."""
     return row["ssd_bytes"] if row["level"] == "timed" else row["fills"] * row["page_bytes"]
 
 
 def disk_ns(row: Row) -> float:
-    """Return the disks' time a request: measured, or estimated."""
+    """Return the disk time per request in ns: measured, or estimated."""
     if row["level"] == "timed":
         return row["disk_ns"] / row["requests"]
     drive = Scenario.default().backing.drive
@@ -77,7 +77,7 @@ def disk_ns(row: Row) -> float:
 
 
 def lines(rows: list[Row]) -> Iterator[str]:
-    """Yield the table, a line a policy."""
+    """Yield the table, one line per policy."""
     yield (
         f"{'trace':20}{'page':>6}{'size':>6} {'level':13}{'policy':19}{'hits':>7}{'SSD MB':>9}"
         f"{'disk ms':>9}{'mean ms':>9}{'p99 ms':>9}{'t90':>6}{'to best':>8}"
@@ -116,7 +116,7 @@ def _share(of: float | None) -> str:
 
 
 def summary(rows: list[Row]) -> Iterator[str]:
-    """Yield the ranks on the held-out traces, and the targets that are met."""
+    """Yield the ranks on the traces not tuned on, and the targets."""
     for level in ("hits", "timed"):
         held_out = cells((row for row in rows if not row["is_tuned"]), level)
         if held_out:
@@ -139,9 +139,9 @@ def ranking(held_out: dict[Cell, dict[str, Row]]) -> Iterator[str]:
     yield f"  {'policy':19}{'geometric mean':>15}{'worst cell':>12}{'best in':>9}"
     ratios = relative(held_out)
     for name in sorted(ratios, key=lambda name: mean(ratios[name])):
-        result = ratios[name]
-        best = sum(ratio <= 1 for ratio in result)
-        yield f"  {name:19}{mean(result):>15.3f}{max(result):>12.3f}{best:>9}"
+        own = ratios[name]
+        best = sum(ratio <= 1 for ratio in own)
+        yield f"  {name:19}{mean(own):>15.3f}{max(own):>12.3f}{best:>9}"
 
 
 def relative(held_out: dict[Cell, dict[str, Row]]) -> dict[str, list[float]]:
@@ -162,9 +162,9 @@ def mean(ratios: list[float]) -> float:
 def targets(
     held_out: dict[Cell, dict[str, Row]], bounds: dict[Cell, dict[str, Row]]
 ) -> Iterator[str]:
-    """Yield the targets of the learning policy, met or missed, over cells that it ran in.
+    """Yield the targets of the learned policy, met or missed, over the cells with its results.
 
-    Disk time and warm-up are those with the default price of a fill; the others say which.
+    Disk time and warm-up are those with the default price of a fill; other targets name the price.
     """
     held_out = {cell: rows for cell, rows in held_out.items() if LEARNED in rows}
     if not held_out:
@@ -173,7 +173,7 @@ def targets(
     ours = [disk_ns(rows[LEARNED]) for rows in held_out.values()]
     bests = [min(disk_ns(row) for row in baselines(rows)) for rows in held_out.values()]
     near = [our <= DISK_MARGIN * best for our, best in zip(ours, bests)]
-    yield told("disk time at most the best baseline's + 2 %", near)
+    yield target_line("disk time at most the best baseline's + 2 %", near)
     whole = {name for name in ratios if len(ratios[name]) == len(held_out)} & BASELINES
     single = min(whole, key=lambda name: mean(ratios[name]))
     theirs = [disk_ns(rows[single]) for rows in held_out.values()]
@@ -185,18 +185,18 @@ def targets(
         for rows in held_out.values()
         if FREE in rows
     ]
-    yield told("hits within half a point of the best baseline's, writes free", free)
+    yield target_line("hits within half a point of the best baseline's, writes free", free)
     dominated = [
         all(
             frontier(rows, ssd_bytes(row)) >= hit_ratio(row) - HIT_MARGIN for row in baselines(rows)
         )
         for rows in held_out.values()
     ]
-    yield told("no baseline half a point above the learned frontier", dominated)
+    yield target_line("no baseline half a point above the learned frontier", dominated)
     yield from at_writes_of_larc(held_out, bounds)
     warm = [_warms(rows) for rows in held_out.values()]
-    yield told(
-        "t90 at most the fastest baseline's + 10 %, where both are",
+    yield target_line(
+        "t90 at most the fastest baseline's + 10 %, where both are known",
         [w for w in warm if w is not None],
     )
     yield from how_soon(held_out)
@@ -213,46 +213,46 @@ def how_soon(held_out: dict[Cell, dict[str, Row]]) -> Iterator[str]:
         met, ratios, first = fastest(list(held_out.values()), LEARNED, baselines, time, margin)
         if met:
             late = f"; {mean(ratios):.2f} times the first's where it is" if ratios else ""
-            yield told(what, met) + late
-            yield from told_first(first, len(met))
+            yield target_line(what, met) + late
+            yield from first_line(first, len(met))
 
 
 def within(held_out: dict[Cell, dict[str, Row]], budget: str) -> Iterator[str]:
     """Yield whether a write budget is kept, and the best policy within it."""
     rows = [row for by_policy in held_out.values() for row in by_policy.values()]
-    yield told("the budget is held, by every policy", [is_held(row, budget) for row in rows])
+    yield target_line("all policies keep the budget", [is_held(row, budget) for row in rows])
     ours = relative({cell: rows for cell, rows in held_out.items() if LEARNED in rows})
     for margin, what in ((1.0, "the lowest of all"), (DISK_MARGIN, "at most the best + 2 %")):
         near = [ratio <= margin for ratio in ours.get(LEARNED, [])]
-        yield told(f"disk time {what} that hold it", near)
+        yield target_line(f"disk time {what} within the budget", near)
 
 
 def is_held(row: Row, budget: str) -> bool:
-    """Tell whether no more was filled than the budget brings, what is saved up, and the cache."""
-    said, pages = parse_write_budget(budget, row["page_bytes"]), row["pages"]
-    brought = row["page_accesses"] * ACCESS // said.interval(pages)
-    return row["fills"] <= brought + said.burst(pages) + pages
+    """Return whether the fills are within the budget, its burst, and a first fill of the cache."""
+    limit, pages = parse_write_budget(budget, row["page_bytes"]), row["pages"]
+    allowed = row["page_accesses"] * ACCESS // limit.interval(pages)
+    return row["fills"] <= allowed + limit.burst(pages) + pages
 
 
-def told(what: str, met: list[bool]) -> str:
-    """Return a target with in how many cells it is met."""
+def target_line(what: str, met: list[bool]) -> str:
+    """Return a target with the number of cells that meet it."""
     return f"  {'met' if all(met) else 'missed':7} {what}: in {sum(met)} of {len(met)} cells"
 
 
 def learned(rows: dict[str, Row]) -> list[Row]:
-    """Return the rows of the learning policy, with whatever parameters."""
+    """Return the rows of the learned policy with all parameters."""
     return [row for name, row in rows.items() if name.startswith("learned")]
 
 
 def baselines(rows: dict[str, Row]) -> list[Row]:
-    """Return the rows of all that it is compared with."""
+    """Return the rows of the policies that it is compared with."""
     return [row for name, row in rows.items() if name in BASELINES]
 
 
 def frontier(rows: dict[str, Row], written: int) -> float:
-    """Return the hits of the learning policy that writes so much, between its prices linearly.
+    """Return the hit ratio of the learned policy at `written` bytes, interpolated between prices.
 
-    0 where even the highest price writes more.
+    0 if even the highest price writes more.
     """
     points = sorted((ssd_bytes(row), hit_ratio(row)) for row in learned(rows))
     writes, hits = zip(*points)
@@ -263,15 +263,15 @@ def frontier(rows: dict[str, Row], written: int) -> float:
 def at_writes_of_larc(
     held_out: dict[Cell, dict[str, Row]], bounds: dict[Cell, dict[str, Row]]
 ) -> Iterator[str]:
-    """Yield what the learning policy hits where it writes no more than LARC."""
+    """Yield the targets on the hits of the learned policy with no more writes than LARC."""
     result = {cell: rows for cell, rows in held_out.items() if {"LARC", "s3-fifo"} <= rows.keys()}
     larc = np.array([hit_ratio(rows["LARC"]) for rows in result.values()])
     s3_fifo = np.array([hit_ratio(rows["s3-fifo"]) for rows in result.values()])
     ours = np.array([frontier(rows, ssd_bytes(rows["LARC"])) for rows in result.values()])
     if not result:
         return
-    yield told("at LARC's writes at least LARC's hits", (ours >= larc).tolist())
-    # Where S3-FIFO has fewer hits than LARC there is no distance, and LARC's hits are all it takes.
+    yield target_line("at LARC's writes at least LARC's hits", (ours >= larc).tolist())
+    # If S3-FIFO has fewer hits than LARC, the distance is 0, and LARC's hits are sufficient.
     distance = float(np.maximum(s3_fifo - larc, 0).mean())
     gain = float((ours - larc).mean())
     verdict = "met" if gain >= distance / 2 else "missed"
@@ -301,24 +301,23 @@ def _warms(rows: dict[str, Row]) -> bool | None:
 
 
 def compact(rows: list[Row]) -> Iterator[str]:
-    """Yield tables in Markdown: hits and fills of some policies, and disk times under timing."""
-    told = ("lru", "LARC", "LARC, s3-fifo", LEARNED, FREE, "belady")
-    yield (
-        "| trace | page | size | best baseline | " + " | ".join(told) + " | bound at LARC's fills |"
-    )
-    yield "|---" * (5 + len(told)) + "|"
+    """Yield tables in Markdown: hits and fills of some policies, and disk times with timing."""
+    names = ("lru", "LARC", "LARC, s3-fifo", LEARNED, FREE, "belady")
+    heads = " | ".join(names)
+    yield f"| trace | page | size | best baseline | {heads} | bound at LARC's fills |"
+    yield "|---" * (5 + len(names)) + "|"
     bounds = cells(rows, "bound")
     for cell, by_policy in cells(rows, "hits").items():
         trace, page, share = cell
         size = f"{page // 1024} KiB" if page >= 1024 else f"{page} B"
         best = max(baselines(by_policy), key=hit_ratio)
         parts = [f"{_pair(best)} {best['policy']}"]
-        parts += [_pair(by_policy[name]) if name in by_policy else "" for name in told]
+        parts += [_pair(by_policy[name]) if name in by_policy else "" for name in names]
         limit = ""
         if cell in bounds and "LARC" in by_policy:
             larc = by_policy["LARC"]
-            most = most_hits(dict(bounds[cell]["bound"]["bounds"]), larc["fills"])
-            limit = f"{100 * most / larc['page_accesses']:.1f}"
+            highest = most_hits(dict(bounds[cell]["bound"]["bounds"]), larc["fills"])
+            limit = f"{100 * highest / larc['page_accesses']:.1f}"
         star = " (tuned on)" if best["is_tuned"] else ""
         yield f"| {trace}{star} | {size} | {share:.0%} | " + " | ".join([*parts, limit]) + " |"
     yield from timed_table(cells(rows, "timed"))
@@ -329,7 +328,7 @@ def _pair(row: Row) -> str:
 
 
 def timed_table(result: dict[Cell, dict[str, Row]]) -> Iterator[str]:
-    """Yield disk time a request, and what is written to the SSD, by policy and cell."""
+    """Yield disk time per request and GB written to the SSD, by policy and cell."""
     if not result:
         return
     names = dict.fromkeys(name for rows in result.values() for name in rows)

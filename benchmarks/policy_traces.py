@@ -1,15 +1,15 @@
-"""The traces that policies are judged on, and which of them they were tuned on.
+"""The traces for judging policies; `is_tuned` marks those that were used for tuning.
 
-Captures and lists come from $HYBRIDSIM_DATA (traces/, app-traces/); hot spots are generated here,
-from a seed.  What was tuned on one half is reported on the other: `is_tuned`.
+Captures and lists come from $HYBRIDSIM_DATA (traces/, app-traces/); hot spots are generated from a
+seed.  Policies are tuned on some traces, and results are reported for the others.
 
-A hot spot: 1 GiB in regions of 1 MiB, 102 of them hot.  Four of five requests go to a hot region,
-the hotter the more often (Zipf, exponent 0.9), the others anywhere; 70 % read; most are of 4 KiB.
-They arrive at random, 60 a second, which the default array can serve without a cache.
-    steady   the hot regions stay
-    moving   a hot region grows cold and another hot after each 1/200 of the trace
-    scans    steady, and at eight times a reader passes through an eighth of the volume
-    bursts   steady, and 200 times one request in a thousand more comes at once: writes, anywhere
+A hot spot: 1 GiB in regions of 1 MiB, 102 of them hot.  80 % of the requests go to hot regions,
+with Zipf frequencies (exponent 0.9), the others to random addresses; 70 % are reads; most have 4
+KiB.  They arrive at random times, 60 a second, which the default array can serve without a cache.
+    steady   the hot regions stay the same
+    moving   after each 1/200 of the trace one hot region is replaced by another
+    scans    steady, and eight times a reader scans an eighth of the volume
+    bursts   steady, and 200 bursts of writes to random addresses, each of 1/1000 of the requests
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from hybridsim.traces.trace import Trace
 
 KIB, MIB, SECOND = 1 << 10, 1 << 20, 10**9
 PAGES = (4 * KIB, 64 * KIB, 256 * KIB)
-NUMBERED = (512,)  # lists in which a page is a number, not a place
-SEEDS = (1, 2)  # the first is tuned on
+NUMBERED = (512,)  # for lists in which a page is a number, not an address
+SEEDS = (1, 2)  # the first is used for tuning
 TIMED_REQUESTS = 400_000
 
 REQUESTS = 400_000
@@ -42,42 +42,42 @@ SIZES, SIZE_SHARES = (4 * KIB, 8 * KIB, 16 * KIB, 64 * KIB), (0.7, 0.15, 0.1, 0.
 ARRIVALS_PER_S = 60
 MOVES, SCANS, BURSTS = 200, 8, 200
 SCAN_BYTES, SCAN_READ = VOLUME // 8, 256 * KIB
-MARIADB_MOVES_S = (43.25, 103.25, 163.25, 223.25)  # to the quarter: its hot keys jump each 60 s
-MARIADB_STRETCH = 150_000  # requests, of 160,000 until the next
+MARIADB_MOVES_S = (43.25, 103.25, 163.25, 223.25)  # jumps of the hot keys, each 60 s; +- 0.25 s
+MARIADB_STRETCH = 150_000  # requests; the next jump is 160,000 requests later
 
 
 @dataclass
 class Rows:
-    """Requests in memory, as a trace is."""
+    """Requests in memory with the interface of a trace."""
 
     name: str
     rows: Requests
     at_once: int = 65_536
 
     def chunks(self) -> Iterator[Requests]:
-        """Yield them in order."""
+        """Yield the requests in chunks."""
         for start in range(0, self.rows.rows, self.at_once):
             yield self.rows.between(start, start + self.at_once)
 
     def from_first(self) -> Iterator[Requests]:
-        """Yield them in order, with the times that they have."""
+        """Yield the requests in chunks, with unchanged times."""
         return self.chunks()
 
 
 @dataclass(frozen=True)
 class Traced:
-    """A trace: how to get its requests, and what a full simulation is to replay of it."""
+    """A trace: the function that loads its requests, and the part for full timing."""
 
     name: str
     is_tuned: bool
     pages: tuple[int, ...]
     load: Callable[[], Requests]
-    load_timed: Callable[[], Requests] | None = None  # where it is not the same
+    load_timed: Callable[[], Requests] | None = None  # requests for timing, if different
     mode: str = "open"
     moves: Callable[[], Moves] | None = None  # of its hot spot, if their times are known
 
     def requests(self, timed: bool = False) -> Rows:
-        """Read or generate its requests; for timing no more than the first TIMED_REQUESTS."""
+        """Read or generate the requests; for timing only the first TIMED_REQUESTS."""
         if not timed:
             return Rows(self.name, self.load())
         rows = (self.load_timed or self.load)()
@@ -85,7 +85,7 @@ class Traced:
 
 
 def digest(rows: Requests) -> str:
-    """Return a hash of what a replay sees of requests."""
+    """Return a hash of the columns that a replay uses."""
     result = hashlib.sha256()
     for column in (rows.arrival_ns, rows.op, rows.offset_bytes, rows.length_bytes):
         result.update(np.ascontiguousarray(column).data)
@@ -99,7 +99,7 @@ def data_folder() -> Path:
 
 
 def all_traces(requests: int = REQUESTS) -> list[Traced]:
-    """Return the traces at hand: those of the data folder if there is one, and the generated."""
+    """Return the available traces: those of the data folder if it exists, and generated ones."""
     folder = data_folder()
     result = []
     for name, file, is_tuned, pages, mode in (
@@ -160,7 +160,7 @@ def _requests(arrival_ns, is_write, offset, length) -> Requests:
 
 
 def mariadb_moves(read: Callable[[], Requests]) -> Callable[[], Moves]:
-    """Return when the hot keys jump, all of them: any access after that is to what grew hot."""
+    """Return the jumps, at which all hot keys change: all later accesses are to new hot keys."""
 
     def moves() -> Moves:
         at_s = read().arrival_ns / SECOND
@@ -171,7 +171,7 @@ def mariadb_moves(read: Callable[[], Requests]) -> Callable[[], Moves]:
 
 
 def hot_spot(kind: str, seed: int, requests: int = REQUESTS) -> Requests:
-    """Generate a hot spot; the more requests, the longer it takes."""
+    """Return the generated requests of a hot spot; its duration grows with their number."""
     rng = generator(kind, seed)
     steps = MOVES if kind == "moving" else 0
     region = np.where(
@@ -192,12 +192,12 @@ def hot_spot(kind: str, seed: int, requests: int = REQUESTS) -> Requests:
 
 
 def generator(kind: str, seed: int) -> np.random.Generator:
-    """Return what a hot spot is drawn by."""
+    """Return the random number generator of a hot spot."""
     return np.random.Generator(np.random.PCG64([seed, list(KINDS).index(kind)]))
 
 
 def hot_spot_moves(seed: int, requests: int) -> Moves:
-    """Return the regions that become hot in the moving hot spot, drawn as there."""
+    """Return the moves of the moving hot spot, by the same draws."""
     rng = generator("moving", seed)
     rng.random(requests)
     at, regions = np.array(hot_regions(rng, requests, MOVES)[1]).T
@@ -205,9 +205,9 @@ def hot_spot_moves(seed: int, requests: int) -> Moves:
 
 
 def hot_regions(rng, requests: int, moves: int):
-    """Draw a hot region for each request, while `moves` times another becomes one.
+    """Return a hot region for each request, while one of them is replaced `moves` times.
 
-    Return also those moves: the first request after it, and the region, if that was not hot.
+    The second value lists the moves: the first request after it, and the region if it was not hot.
     """
     weight = np.cumsum(np.arange(1, HOT_REGIONS + 1) ** -ZIPF)
     rank = np.searchsorted(weight / weight[-1], rng.random(requests))
@@ -229,7 +229,7 @@ def nothing(rng, span_ns: int, requests: int) -> list[Requests]:
 
 
 def scans(rng, span_ns: int, requests: int) -> list[Requests]:
-    """Return the requests of readers, each of which passes through a part of the volume."""
+    """Return the requests of readers that scan a part of the volume each."""
     result = []
     for scan in range(SCANS):
         begin = rng.integers((VOLUME - SCAN_BYTES) // SCAN_READ) * SCAN_READ
@@ -241,7 +241,7 @@ def scans(rng, span_ns: int, requests: int) -> list[Requests]:
 
 
 def bursts(rng, span_ns: int, requests: int) -> list[Requests]:
-    """Return bursts of writes, 1,000 a second, to places anywhere."""
+    """Return bursts of writes to random addresses, 1,000 a second."""
     result = []
     count = max(1, requests // 1000)
     for burst in range(BURSTS):

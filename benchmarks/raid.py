@@ -1,12 +1,12 @@
-"""IOPS of arrays by level, healthy, degraded and rebuilding, against an admin's arithmetic.
+"""IOPS of arrays by level, healthy, degraded and rebuilding, compared with a rule of thumb.
 
     python benchmarks/raid.py [--json]
 
-The disks are the default scenario's, each 1 TB here, without an SSD cache; with their own write
-cache on, as they are sold, and off.  Random requests of 4 KiB, 32 under way; sequential ones of 1
-MiB, 4 under way.  The arithmetic: random reads come at n times what one disk reads with its share
-of the accesses under way; writes at that of one disk's writes times n divided by the write penalty
-(1 without redundancy, 2 on mirrors, 4 on RAID-5, 6 on RAID-6).
+The disks are those of the default scenario with 1 TB each, without an SSD cache; with their write
+cache on, the factory setting, and off.  Random requests of 4 KiB at depth 32; sequential ones of 1
+MiB at depth 4.  The rule: the rate of random reads is n times that of one disk at its share of the
+depth; that of writes is n times that of one disk divided by the write penalty (1 without
+redundancy, 2 on mirrors, 4 on RAID-5, 6 on RAID-6).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ KIB, MIB = 1 << 10, 1 << 20
 MEMBER = "1TB"
 DEPTH = 32
 PENALTY = {"raid0": 1, "raid1": 2, "raid5": 4, "raid6": 6, "raid10": 2}
-AT_A_TIME = {"raid0": 1, "raid1": 2, "raid5": 2, "raid6": 3, "raid10": 2}  # of a write's accesses
+AT_A_TIME = {"raid0": 1, "raid1": 2, "raid5": 2, "raid6": 3, "raid10": 2}  # parallel per write
 ARRAYS = [("raid0", 4), ("raid1", 2), ("raid5", 5), ("raid6", 8), ("raid10", 4)]
-WRITE_CACHES = {"drive": "on", "off": "off"}  # as scenarios have it: in words
+WRITE_CACHES = {"drive": "on", "off": "off"}  # value in scenarios: word in the table
 STATES = ("healthy", "degraded", "rebuilding")
 LOADS = [
     ("random read", Op.READ, 4 * KIB, 8_000),
@@ -39,7 +39,7 @@ LOADS = [
 
 
 def scenario(kind: str, members: int, write_cache: str, state: str = "healthy") -> Scenario:
-    """The array in that state; the second member is the one that is lost."""
+    """Return the array in that state; the second member is the failed one."""
     lost = {"degraded": "failed = [1]", "rebuilding": "rebuild = {member = 1}"}.get(state, "")
     return Scenario.loads(f'''
         [backing]
@@ -52,7 +52,7 @@ def scenario(kind: str, members: int, write_cache: str, state: str = "healthy") 
 
 
 def rate(site: Scenario, op: Op, length: int, count: int, depth: int) -> float:
-    """Requests a second, closed loop."""
+    """Return requests per second in closed loop."""
     machine = building.machine(site.with_options(depth=depth), "closed", 1, 0)
     held = machine.below.slow.capacity_bytes
     if length == 4 * KIB:
@@ -69,7 +69,7 @@ def rate(site: Scenario, op: Op, length: int, count: int, depth: int) -> float:
 
 
 def rows(write_cache: str) -> list[dict[str, object]]:
-    """Every array, state and load."""
+    """Return a row for each array and state, with all loads."""
     result: list[dict[str, object]] = []
     for kind, members in ARRAYS:
         for state in STATES if kind != "raid0" else STATES[:1]:
@@ -86,7 +86,7 @@ def rows(write_cache: str) -> list[dict[str, object]]:
 
 
 def arithmetic(kind: str, members: int, write_cache: str) -> dict[str, object]:
-    """What is expected of a healthy array, from one disk."""
+    """Return the expected rates of a healthy array, from those of one disk."""
     one = scenario("single", 1, write_cache)
     penalty = PENALTY[kind]
     at_a_time = AT_A_TIME[kind]

@@ -1,12 +1,12 @@
-"""One suite: what the reference documents publish, and what the simulated systems show.
+"""One suite: the figures of the reference documents, compared with those of simulated systems.
 
     python benchmarks/reference.py [--quick] [--only commands|systems|maxiq] [--json | --markdown]
 
-Every fio command and job file of the documents runs as it stands there (`COMMANDS`), on the preset
-of its system; rows of the documents that come with no command are those of systems.py and
-maxiq.py.  One set of parameters, the preset's, serves all rows of a system.  `rule`: follows from
-published rules; `fit`: a parameter was fitted to this row, or measured in it; `check`: what comes
-out beside a fit; `open`: no stated rule explains the row, and none was bent until it did.
+Every fio command and job file of the documents runs unchanged (`COMMANDS`), on the preset of its
+system; rows of the documents without a command are those of systems.py and maxiq.py.  One set of
+parameters, the preset's, is used for all rows of a system.  `rule`: follows from published rules;
+`fit`: a parameter was fitted to this row, or measured in it; `check`: follows from parameters
+fitted to other rows; `open`: no stated rule explains the row, and no parameter was adjusted to it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BASES = {"rule", "fit", "check", "open"}
 
 
 class Published(NamedTuple):
-    """A figure that a command showed, and how far a simulated one may be from it."""
+    """A published figure, and the tolerance of the simulated one."""
 
     measure: str  # as answers/measurements/ names it
     value: float
@@ -44,8 +44,8 @@ class Published(NamedTuple):
     tolerance: float | None = 0.05  # None: reported, without a target
     basis: str = "rule"
     note: str = ""
-    run: int = 1  # of several in a row
-    at_most: bool = False  # the document promises no more than this
+    run: int = 1  # of several runs in sequence
+    at_most: bool = False  # the figure is an upper limit
 
 
 class Command(NamedTuple):
@@ -53,10 +53,10 @@ class Command(NamedTuple):
 
     system: str  # as in reference-systems
     preset: str
-    text: str  # to the letter; a shell joins its lines
+    text: str  # verbatim; a shell joins its lines
     figures: tuple[Published, ...]
     runs: int = 1
-    job_file: tuple[str, str] | None = None  # name, and text to the letter
+    job_file: tuple[str, str] | None = None  # name, and text verbatim
 
 
 class Row(NamedTuple):
@@ -108,7 +108,7 @@ def alibaba(depth: int, rw: str, block: str, file: str, name: str) -> str:
     )
 
 
-NEW, OLD = "-filename=iotest", "-filename =iotest"  # both stand there
+NEW, OLD = "-filename=iotest", "-filename =iotest"  # both are in the article
 ULTRA = "alibaba-8x-ultra"
 FIOTEST = """; random read of 4KB of data
 [random-read]
@@ -194,17 +194,23 @@ COMMANDS = (
 )  # fmt: skip
 
 NOT_RUN = (
-    ("A4", "sysbench is no fio: its requests are made by maxiq.py (16 threads, 4 KiB, 16 or 8 GB)"),
-    ("A6", "Iometer's protocol has no published figure; `trace gen iometer` makes its requests"),
+    ("A4", "sysbench: maxiq.py generates its requests (16 threads, 4 KiB, 16 or 8 GB)"),
+    (
+        "A6",
+        "Iometer's protocol has no published figure; `trace gen iometer` generates its requests",
+    ),
     ("A7", "prices of 2009 and no figure of a machine"),
-    ("C", "16 disks: LVM refused them there, so nothing was measured"),
-    ("D", "the page points to fio commands and shows none; its figures are rows of systems.py"),
-    ("E", "transactions of MySQL by mount options, file system and buffer pool: no I/O is told"),
+    ("C", "16 disks: LVM refused them, so nothing was measured"),
+    ("D", "the page links to fio commands but has none; its figures are rows of systems.py"),
+    (
+        "E",
+        "transactions of MySQL by mount options, file system and buffer pool, without I/O figures",
+    ),
 )
 
 
 def simulate(command: Command) -> Measurement:
-    """Run a command as a shell would hand it to fio."""
+    """Run a command with the arguments that a shell would pass to fio."""
     words = shlex.split(joined(command.text))[1:]
     site = Scenario.default().with_options(preset=command.preset)
     with tempfile.TemporaryDirectory() as folder:
@@ -216,7 +222,7 @@ def simulate(command: Command) -> Measurement:
 
 
 def joined(text: str) -> str:
-    """Return lines that end in a backslash as one, as a shell does."""
+    """Return the text with lines that end in a backslash joined, as by a shell."""
     return text.replace("\\\n", "")
 
 
@@ -226,11 +232,11 @@ def commands() -> Iterator[Row]:
         result = simulate(command)
         for one in command.figures:
             job = result.jobs[one.run - 1]
-            yield held(command, one, figure_of(result, job, one.measure) / UNITS[one.unit])
+            yield compared(command, one, figure_of(result, job, one.measure) / UNITS[one.unit])
 
 
 def figure_of(result: Measurement, job: str, measure: str) -> float:
-    """Return a figure of a job, or what its curve tells: its begin, knee and plateau."""
+    """Return a figure of a job, or one of its curve: first value, knee or plateau."""
     what = next(name.what for name in result.figures if name.job == job)
     known = result.figures.get(Name(job, what, measure))
     if known is not None:
@@ -242,8 +248,8 @@ def figure_of(result: Measurement, job: str, measure: str) -> float:
     return {"first": averaged.value[0] / 4096, "knee": float(knee), "plateau": level}[measure]
 
 
-def held(command: Command, one: Published, simulated: float) -> Row:
-    """Hold a figure against what was published."""
+def compared(command: Command, one: Published, simulated: float) -> Row:
+    """Compare a simulated figure with the published one."""
     error = simulated / one.value - 1
     within = simulated <= one.value if one.at_most else abs(error) <= (one.tolerance or 0)
     runs = f", run {one.run}" if command.runs > 1 else ""
@@ -262,7 +268,7 @@ def held(command: Command, one: Published, simulated: float) -> Row:
 
 
 def title(command: Command) -> str:
-    """Name a command by its job."""
+    """Return the name of a command's job."""
     if command.job_file:
         return f"fio {command.job_file[0]}"
     options = dict(
@@ -272,7 +278,7 @@ def title(command: Command) -> str:
 
 
 def covered(figure: systems.Figure) -> bool:
-    """Tell whether a command shows what a row of systems.py is about."""
+    """Return whether a command has the load of a row of systems.py."""
     load = figure.load
     for command in COMMANDS:
         if command.preset == figure.system and not figure.drive:
@@ -284,7 +290,7 @@ def covered(figure: systems.Figure) -> bool:
 
 
 def cloud(quick: bool) -> Iterator[Row]:
-    """Yield the rows of systems.py that no command is shown for."""
+    """Yield the rows of systems.py without a command in the documents."""
     letters = {"digitalocean": "B", "alibaba": "C", "oracle": "D", "google": "E"}
     for figure, value in systems.figures(quick, lambda one: not covered(one)):
         error = value / figure.published - 1
@@ -303,11 +309,11 @@ def cloud(quick: bool) -> Iterator[Row]:
 
 
 def guide(quick: bool) -> Iterator[Row]:
-    """Yield the rows of the MaxIQ guide that come without a command of fio."""
+    """Yield the rows of the MaxIQ guide without a fio command."""
     for part in (maxiq.table_of_times, maxiq.sysbench, maxiq.application):
         for row in part(quick):
-            told = [float(word) for word in row.published.split() if word.isdigit()]
-            middle = sum(told) / len(told)
+            ends = [float(word) for word in row.published.split() if word.isdigit()]
+            middle = sum(ends) / len(ends)
             yield Row(
                 f"{row.row} MaxIQ",
                 row.what.rpartition(", ")[0],
@@ -315,7 +321,7 @@ def guide(quick: bool) -> Iterator[Row]:
                 row.published,
                 row.simulated,
                 row.simulated / middle - 1,
-                f"{row.least:g}..{row.most:g}",
+                f"{row.lowest:g}..{row.highest:g}",
                 row.is_met,
                 "check",
                 row.note,
@@ -347,7 +353,7 @@ RIGHT = range(3, 7)
 
 
 def line(texts: list[str], is_markdown: bool) -> str:
-    """Lay out a row."""
+    """Return a row as a line of text or Markdown."""
     if is_markdown:
         return f"| {' | '.join(texts)} |"
     pairs = enumerate(zip(texts, WIDTHS))

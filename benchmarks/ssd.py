@@ -1,4 +1,4 @@
-"""How the SSD models compare with closed forms, a simulator and measured drives.
+"""The SSD models compared with closed forms, a simulator and measured drives.
 
     python benchmarks/ssd.py [wa] [mqsim] [7300] [flush] [--json]
 
@@ -8,8 +8,8 @@ Sources of the reference figures:
   MQSim (CMU-SAFARI, commit 7ec40e3): 8 channels x 4 chips, tR 75 us, tPROG 750 us, 4 KiB requests
     at random, closed loop (mqsim_reference.csv; latencies are truncated to whole microseconds)
   measured drives: lumir-sliva/ublk-disksim, docs/img/data/{latency,flush,fsync}.tsv and
-    docs/VALIDATION.md; they ran under fio, a Micron 7300 in a virtual machine, a Samsung 850 EVO
-    through NTFS.  Synced writes of others: lists of Ceph users, by the same.
+    docs/VALIDATION.md: measured with fio, a Micron 7300 in a virtual machine, a Samsung 850 EVO
+    through NTFS.  Synced writes of other drives: lists of Ceph users, cited there.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from hybridsim.storage.drives import SolidState
 
 US, SECOND = 1000, 10**9
 READ, WRITE, FLUSH = (int(op) for op in (Op.READ, Op.WRITE, Op.FLUSH))
-FORCED = WRITE | FUA  # complete when it is programmed
+FORCED = WRITE | FUA  # completes when it is programmed
 PAGE = 4096
 
 
 class Row(NamedTuple):
-    """One figure: what was simulated, and what it is compared with."""
+    """One simulated figure, and its reference."""
 
     name: str
     simulated: float
@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
 SPARE = [0.05, 0.07, 0.10, 0.15, 0.20, 0.28, 0.30, 0.40, 0.50, 1.00]
 BLOCKS, BLOCK_UNITS = 2048, 1024
-# greedy, blocks of 256 pages, of the csv: uniform; 80 % of the writes to 20 % of the space
+# Greedy collection, blocks of 256 pages, from the CSV: uniform; 80 % of writes to 20 % of space
 CSV_UNIFORM = [10.3529, 7.6473, 5.5901, 3.9707, 3.1626, 2.4649, 2.3508, 1.9482, 1.7086, 1.2494]
 CSV_SKEWED = [10.7298, 8.0185, 5.9549, 4.3311, 3.5110, 2.8071, 2.6896, 2.2758, 2.0255, 1.5121]
 
@@ -64,7 +64,7 @@ def write_all(mapping, units):
 
 
 def measured_amplification(spare, blocks, block_units, hot=1.0, of_writes=1.0, aligned=1):
-    """Fill a drive, overwrite it twice at random, and measure over two times more."""
+    """Fill a drive, overwrite it twice at random, and measure over two more overwrites."""
     units = int(blocks * block_units / (1 + spare))
     flash = {
         "dies": 1, "program_units": 1, "block_units": block_units, "blocks": blocks,
@@ -120,15 +120,15 @@ def amplification():
 
 @dataclass
 class Job:
-    """One thread of a load generator: it repeats `ops` at random places, one after another."""
+    """One thread of a load generator: it repeats `ops` at random offsets, in sequence."""
 
     ops: list[int]
     host_ns: int = 0  # between a completion and the next request
-    reads: float = 0.0  # share of requests that are reads instead
+    reads: float = 0.0  # share of the requests that are replaced by reads
 
 
 def closed_loop(device, jobs, count, seed=1):
-    """Run jobs side by side until `count` requests are done; arrays of (job, op, issue, done)."""
+    """Run jobs in parallel until `count` requests complete; return (job, op, issue, done) rows."""
     random = np.random.default_rng(seed)
     events, places = Events.new(1 << 16), random.integers(0, device.capacity_bytes // PAGE, 1 << 16)
     started: list[tuple[int, int, int]] = []
@@ -171,14 +171,14 @@ def closed_loop(device, jobs, count, seed=1):
 
 
 def latency_us(facts, warm=0.2):
-    """Latencies of what was issued after the first part of a run, in microseconds."""
+    """Return latencies in microseconds, without the first `warm` share of the completions."""
     facts = facts[int(len(facts) * warm) :]
     return (facts[:, 3] - facts[:, 2]) / US
 
 
 # --- MQSim --------------------------------------------------------------------------------------
 
-# What its configuration says; a chip does one thing at a time, so a die of ours is a chip of its.
+# Its configuration; a chip serves one command at a time, so a die here is a chip there.
 MQSIM = {
     "dies": 32, "channels": 8, "unit_bytes": PAGE, "program_units": 1, "interval_ns": 0,
     "command_ns": 0, "write_ns": 0, "read_ns": 75 * US, "step_ns": 0, "program_ns": 750 * US,
@@ -195,13 +195,13 @@ MQSIM_CACHED = {1: 23, 4: 92, 16: 371, 32: 742}
 
 
 def mqsim():
-    """Yield tables of IOPS; MQSim's are depth / mean latency."""
+    """Yield tables of IOPS; those of MQSim are depth / mean latency."""
     reads, mixed, cached = [], [], []
     for depth, lat in MQSIM_READS.items():
         name, reference = f"depth {depth}", depth / lat * 1e3
         reads.append(Row(name, thousand_iops(MQSIM, [Job([READ])] * depth), reference))
     yield "MQSim, 4 KiB random reads, thousand IOPS", reads
-    # without its cache a write is complete when it is programmed
+    # without its cache a write completes when it is programmed
     uncached = MQSIM | {"is_protected": 0, "buffer_units": 1 << 30}
     for share, lat in MQSIM_MIXED.items():
         jobs = [Job([FORCED], reads=share / 100)] * 16
@@ -216,7 +216,7 @@ def mqsim():
 
 
 def thousand_iops(flash, jobs):
-    """Return thousands of requests a second of jobs side by side: depth / mean latency."""
+    """Return thousands of requests per second of parallel jobs: depth / mean latency."""
     facts = closed_loop(Flash.new(1, flash, 512), jobs, 10_000 + 60 * len(jobs))
     return len(jobs) / latency_us(facts).mean() * 1e3
 
@@ -227,30 +227,30 @@ PERCENTILES = [25, 50, 75, 90, 95]
 
 
 def drive(name, **changes):
-    """Return a drive of the catalog, some of its values changed."""
+    """Return a drive of the catalog with some values replaced."""
     rows = {key: row.value for key, row in catalog.load(name).rows.items()}
     return SolidState.model_validate({"kind": "ssd", **rows, **changes})
 
 
-def device(said):
-    """Return one idle drive of 4 GiB, which is what was measured of each."""
-    return building.bank(said, 1, 1 << 32, 1, 0)
+def device(drive):
+    """Return one idle drive of 4 GiB, the part of each that was measured."""
+    return building.bank(drive, 1, 1 << 32, 1, 0)
 
 
 def percentiles(facts, reference, host_us=0):
     """Compare the latencies of reads with measured ones, in microseconds."""
     latencies = latency_us(facts[facts[:, 1] == READ])
-    # no value in between where there are two kinds, half of each
+    # no interpolation: latencies may be of two kinds, with half of the requests each
     result = np.percentile(latencies, PERCENTILES, method="higher") + host_us
     pairs = zip(PERCENTILES, result, reference)
     return [Row(f"p{rank}, us", simulated, real) for rank, simulated, real in pairs]
 
 
 def micron_7300():
-    """Yield tables of percentiles: reads alone, and beside a writer, drive empty and full."""
+    """Yield tables of percentiles: reads alone, and next to a writer, drive empty and full."""
     # the host: fitted to a mean read of 117 us (the datasheet's: 90) and to a write each 34 us
     reader, writer = Job([READ], host_ns=27 * US), Job([WRITE], host_ns=9 * US)
-    empty = {"random_write_iops": 378_000}  # no garbage yet: as fast as in sequence
+    empty = {"random_write_iops": 378_000}  # as fast as sequential writes: no collection yet
     structure = {"channels": 16, "channel_rate": "800MB/s", "gc": "closed-form"}
     for how, table in (("by datasheet", None), ("in detail", structure)):
         flash = {} if table is None else {"flash": table}
@@ -271,7 +271,7 @@ M7300 = "micron-7300-pro-3840gb"
 
 
 def flushes():
-    """Yield tables of synced writes, and of reads beside them."""
+    """Yield tables of synced writes, and of reads next to them."""
     synced = Job([WRITE, FLUSH])
     rows = []
     published = {
@@ -296,7 +296,7 @@ def flushes():
             Row("reads a second", 1e6 / latency_us(alone).mean(), 10_652),
         ],
     )
-    # Windows and NTFS between two commands of the writer: assumed
+    # assumed time of Windows and NTFS between two commands of the writer
     beside = Job([WRITE, FLUSH], host_ns=60 * US)
     facts = closed_loop(device(drive(EVO)), [Job([READ]), beside], 8_000)
     reads = facts[facts[:, 1] == READ]

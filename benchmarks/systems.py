@@ -1,13 +1,12 @@
-"""The cloud systems of the reference documents: what was published, and what their presets give.
+"""The cloud systems of the reference documents: published figures compared with their presets.
 
     python benchmarks/systems.py [--quick] [--json]
 
-Every figure of DigitalOcean, Alibaba Cloud, Oracle Cloud and Google Compute Engine in the documents
-that this project starts from.  The load is fio's: a fixed number of requests under way, at random
-(each block once, then again) or in sequence.  A system's rows share one set of parameters, the
-preset's.  `rule`: they follow from published rules; `fit`: a parameter was fitted to this very row,
-or measured in it; `check`: what comes out beside a fit; `open`: no stated rule explains the row,
-and none was bent until it did.
+Every figure of DigitalOcean, Alibaba Cloud, Oracle Cloud and Google Compute Engine in the reference
+documents.  The load is fio's: a fixed queue depth, random (each block once per pass) or sequential.
+All rows of a system use one set of parameters, the preset's.  `rule`: follows from published rules;
+`fit`: a parameter was fitted to this row, or measured in it; `check`: follows from parameters
+fitted to other rows; `open`: no stated rule explains the row, and no parameter was adjusted to it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ TARGET = 0.05
 
 
 class Load(NamedTuple):
-    """What fio does."""
+    """A load of fio."""
 
     way: str  # randread, randwrite, read, write
     block_bytes: int
@@ -42,7 +41,7 @@ class Figure(NamedTuple):
     """One published figure."""
 
     system: str
-    drive: dict  # what differs from the preset's drive
+    drive: dict  # keys that differ from the preset's drive
     load: Load
     measure: str
     published: float
@@ -51,7 +50,7 @@ class Figure(NamedTuple):
 
 
 def simulate(preset, drive, load):
-    """Run a load on a preset; return seconds, and the latencies of all requests in order."""
+    """Run a load on a preset; return its seconds, and latencies in ns in order of completion."""
     changes = "".join(f"{key} = {json.dumps(value)}\n" for key, value in drive.items())
     site = Scenario.loads(f'preset = "{preset}"\n[backing.drive]\n{changes}')
     machine = building.machine(site.with_options(depth=load.depth), "closed", FILE_BYTES, 0)
@@ -69,7 +68,7 @@ def simulate(preset, drive, load):
 
 
 def batches(load):
-    """Cut the load's requests into batches."""
+    """Yield the requests of a load in batches."""
     blocks = np.arange(load.requests) % (FILE_BYTES // load.block_bytes)
     if load.way.startswith("rand"):
         rng = np.random.default_rng(1)
@@ -206,7 +205,7 @@ SYSTEMS = (digitalocean, alibaba, oracle, google)
 
 
 def figures(quick=False, wanted=lambda figure: True):
-    """Yield every figure that is wanted with its simulated value."""
+    """Yield the wanted figures with their simulated values."""
     runs = {}
     for system in SYSTEMS:
         for figure in filter(wanted, system()):
@@ -220,7 +219,7 @@ def figures(quick=False, wanted=lambda figure: True):
 
 
 def words(figure):
-    """Name a figure."""
+    """Return the load of a figure as text."""
     load = figure.load
     block = f"{load.block_bytes // KIB}k" if load.block_bytes < MIB else "1M"
     return f"{load.way:9} {block:>4}  depth {load.depth:<4}"

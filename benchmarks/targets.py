@@ -1,24 +1,24 @@
-"""Every target of speed, start-up and memory, measured in one run, in one table.
+"""Measure all targets of speed, start-up and memory in one run, and print one table.
 
     HYBRIDSIM_DATA=... python benchmarks/targets.py [--peer PYTHON] [--only GROUP]
                                                     [--quick] [--json]
 
-PYTHON is an interpreter that has `pyarrow` and `libcachesim`; `blkparse` and `btt` are of Debian's
-package blktrace.  What is not there gives a row that says how to get it.  Groups:
+PYTHON is an interpreter with `pyarrow` and `libcachesim`; `blkparse` and `btt` are in Debian's
+package blktrace.  If a program is missing, its row shows how to install it.  Groups:
 
-    start      the first command after installing, and later ones; compiling, by kind of machine
-    reading    a blktrace capture, beside blkparse and btt
-    text       traces of one request a line, beside pyarrow's CSV reader
-    engine     full timing, beside what is published of DiskSim
-    hits       caches without devices, beside libCacheSim; LRU's curve
-    learned    the learned policy's own time and memory
-    sweep      two workers beside one
-    notebooks  all of them in fast mode: by --only alone
-    lab        the short run in a guest: by --only alone
+    start      the first command after installation, and later ones; compilation by kind of machine
+    reading    a blktrace capture, compared with blkparse and btt
+    text       traces with one request per line, compared with pyarrow's CSV reader
+    engine     full timing, compared with published figures of DiskSim
+    hits       caches without devices, compared with libCacheSim; the curve of LRU
+    learned    CPU time and memory of the learned policy
+    sweep      two workers compared with one
+    notebooks  all notebooks in fast mode: only with --only
+    lab        the short run in a guest: only with --only
 
-Some ten minutes on two quiet cores; --quick takes smaller sizes: two minutes, to see that it works.
-A figure is the best of its runs; CPU seconds are user + system of all threads.  A ratio is how many
-times as good as the peer; `wall s` and ratios of wall seconds want a quiet machine.
+About ten minutes on two idle cores; --quick uses smaller sizes and takes two minutes, as a check of
+the program.  A figure is the best of its runs; CPU seconds are user + system of all threads.  A
+ratio above 1 is better than the peer; `wall s` and its ratios need an idle machine.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ ROOT = Path(__file__).parents[1]
 MB, KIB = 1e6, 1 << 10
 INSTALL = "not installed: pip install {}, and --peer its Python"
 
-# Prints its peak as the last line: getrusage's may be that of the process that started it.
+# The process prints its peak in the last line: getrusage may return that of the parent.
 COMMAND = """
 import atexit, re, sys
-def tell():
+def print_peak():
     print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
-atexit.register(tell)
+atexit.register(print_peak)
 from hybridsim.cli import main
 main()
 """
@@ -68,8 +68,8 @@ class Row:
     ratio: float | None = None  # times as good as the peer
     met: bool | None = None  # None: no target, or not measured
 
-    def beside(self, peer: str, figure: float) -> Row:
-        """Return the same beside a peer's figure, of which more is better."""
+    def compared_with(self, peer: str, figure: float) -> Row:
+        """Return the row with the figure of a peer; higher is better."""
         assert self.measured is not None
         return replace(self, peer=peer, peer_measured=figure, ratio=self.measured / figure)
 
@@ -99,8 +99,8 @@ def times(
     return replace(row, ratio=ratio, met=ratio >= wanted)
 
 
-class Asked(NamedTuple):
-    """What a group is to do."""
+class Options(NamedTuple):
+    """Options of the groups."""
 
     quick: bool
     peer: str | None  # a Python
@@ -110,7 +110,7 @@ class Asked(NamedTuple):
 
 
 class Took(NamedTuple):
-    """What a command took."""
+    """Time and peak memory of a command."""
 
     wall_s: float
     cpu_s: float
@@ -120,15 +120,15 @@ class Took(NamedTuple):
 def command(*arguments: str, **environment: str) -> Took:
     """Run a command of hybridsim."""
     words = [sys.executable, "-c", COMMAND, *arguments]
-    cpu_s, wall_s, said = blktrace.cpu_seconds(words, env=os.environ | environment)
-    return Took(wall_s, cpu_s, int(said.split()[-1]) * KIB)
+    cpu_s, wall_s, output = blktrace.cpu_seconds(words, env=os.environ | environment)
+    return Took(wall_s, cpu_s, int(output.split()[-1]) * KIB)
 
 
-def start(asked: Asked) -> Iterator[Row]:
-    """Whoever installs it waits for the first command; whoever uses it for each later one."""
+def start(options: Options) -> Iterator[Row]:
+    """Yield the times of the first command after installation, and of later commands."""
     from engine import seconds
 
-    with tempfile.TemporaryDirectory() as folder:  # Python's own source is not compiled either
+    with tempfile.TemporaryDirectory() as folder:  # without bytecode of Python's source, too
         first = command("demo", PYTHONPYCACHEPREFIX=folder)
     yield at_most("first demo after installing", first.wall_s, "wall s", 15)
     yield Row("– the same", first.cpu_s, "CPU s")
@@ -138,15 +138,15 @@ def start(asked: Asked) -> Iterator[Row]:
     help_s = seconds([sys.executable, "-m", "hybridsim", "--help"])
     yield at_most("hybridsim --help", help_s, "wall s", 0.2)
     yield Row("import hybridsim", seconds([sys.executable, "-c", "import hybridsim"]), "wall s")
-    yield from compiling(asked)
+    yield from compiling(options)
 
 
-def compiling(asked: Asked) -> Iterator[Row]:
-    """CPU seconds of a first run beyond those of a second, in a process of its own."""
+def compiling(options: Options) -> Iterator[Row]:
+    """Yield the CPU seconds of a first run minus those of a second, in separate processes."""
     capture = str(ROOT / "traces" / "demo")
     ssds = "backing.drive=samsung-pm9a3-1920gb"
     kinds = {"array of SSDs": ["replay", capture, "--set", ssds]}
-    for cache in () if asked.quick else ("dm-cache", "bcache", "open-cas"):
+    for cache in () if options.quick else ("dm-cache", "bcache", "open-cas"):
         kinds[cache] = ["replay", capture, "--cache", cache]
     with ThreadPoolExecutor(2) as two:
         for kind, spent in zip(kinds, two.map(compile_cpu_s, kinds.values())):
@@ -158,9 +158,9 @@ def compile_cpu_s(words: list[str]) -> float:
     return first.cpu_s - second.cpu_s
 
 
-def reading(asked: Asked) -> Iterator[Row]:
+def reading(options: Options) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        result = blktrace.measure(Path(folder), asked.size(10_000_000, 500_000))
+        result = blktrace.measure(Path(folder), options.size(10_000_000, 500_000))
     peer: tuple[str, float | None] = ("not installed: apt-get install blktrace", None)
     if blktrace.BOTH in result.peers:
         peer = (blktrace.BOTH, result.peers[blktrace.BOTH].cpu_s)
@@ -170,16 +170,16 @@ def reading(asked: Asked) -> Iterator[Row]:
     yield at_most("– its peak memory", result.peak_bytes / MB, "MB", 300)
 
 
-def text(asked: Asked) -> Iterator[Row]:
+def text(options: Options) -> Iterator[Row]:
     import formats
 
-    rows = asked.size(1_000_000, 100_000)
+    rows = options.size(1_000_000, 100_000)
     with tempfile.TemporaryDirectory() as folder:
-        best = formats.measure(Path(folder), rows, asked.peer)
+        best = formats.measure(Path(folder), rows, options.peer)
     ours = {each.form: took for each, took in best.items() if each.code == formats.OURS}
     for form, took in ours.items():
         spent = formats.peer_s(best, form)
-        name = "pyarrow's CSV reader" if asked.peer else INSTALL.format("pyarrow")
+        name = "pyarrow's CSV reader" if options.peer else INSTALL.format("pyarrow")
         peer = (name, spent and rows / spent / 1e6)
         speed = rows / took.cpu_s / 1e6
         yield times(f"lines of {form}", speed, "M/CPU s", peer, 1)
@@ -196,35 +196,36 @@ ENGINE = {  # thousand requests a CPU second
 }
 
 
-def engine(asked: Asked) -> Iterator[Row]:
+def engine(options: Options) -> Iterator[Row]:
     from engine import DISKSIM, measured
 
-    for name, speed in measured(ENGINE.__contains__, 0.1 if asked.quick else 1):
+    for name, speed in measured(ENGINE.__contains__, 0.1 if options.quick else 1):
         row = at_least(name, speed.requests_per_s / 1e3, "k requests/CPU s", ENGINE[name])
         if name in DISKSIM:
-            row = row.beside("DiskSim -O2, fastest disk (disksim_throughput.csv)", DISKSIM[name][1])
+            peer = "DiskSim -O2, fastest disk (disksim_throughput.csv)"
+            row = row.compared_with(peer, DISKSIM[name][1])
         yield row
 
 
-def hits(asked: Asked) -> Iterator[Row]:
+def hits(options: Options) -> Iterator[Row]:
     from hits import PEERS, curve_s, race, zipf
 
     with tempfile.TemporaryDirectory() as folder:
-        trace = zipf(Path(folder) / "zipf.bin", 0.1, asked.size(10_000_000, 1_000_000))
+        trace = zipf(Path(folder) / "zipf.bin", 0.1, options.size(10_000_000, 1_000_000))
         for policy, (_, wanted) in PEERS.items():
-            result = race(trace, policy, asked.peer)
+            result = race(trace, policy, options.peer)
             speed = trace.requests / result.seconds / 1e6
             peer: tuple[str, float | None] = (INSTALL.format("libcachesim"), None)
             if result.peer_s is not None:
-                same = "the same" if result.misses == result.peer_misses else "other"
+                same = "the same" if result.misses == result.peer_misses else "different"
                 peer = (f"libCacheSim, {same} misses", trace.requests / result.peer_s / 1e6)
             yield times(f"hits, {policy}", speed, "M/CPU s", peer, wanted)
         curve, single = curve_s(trace)
     yield at_most("LRU's curve, all sizes", curve / single, "runs of one size", 4)
 
 
-def learned(asked: Asked) -> Iterator[Row]:
-    """Its time in `hits`, where nothing else takes much; its memory from its arrays."""
+def learned(options: Options) -> Iterator[Row]:
+    """Yield its CPU time in `hits`, where it dominates, and the memory of its arrays."""
     from policy_traces import all_traces
 
     for name, page in (("OLTP", 512), ("fileserver_newhot", 4096), ("steady 2", 4096)):
@@ -233,7 +234,7 @@ def learned(asked: Asked) -> Iterator[Row]:
             yield Row(f"learned, {name}", None, "ns/page access", peer="set HYBRIDSIM_DATA")
             continue
         rows = traced.requests()
-        rows.rows = rows.rows.between(0, asked.size(rows.rows.rows, 50_000))
+        rows.rows = rows.rows.between(0, options.size(rows.rows.rows, 50_000))
         spent = {
             policy: access_ns(rows, page, policy, admission)
             for policy, admission in (("learned", "learned"), ("lru", "always"))
@@ -245,7 +246,7 @@ def learned(asked: Asked) -> Iterator[Row]:
 
 
 def access_ns(rows: Any, page: int, policy: str, admission: str) -> float:
-    """CPU time of one access to a page: the best of three runs."""
+    """Return the CPU time of one page access in ns, the best of three runs."""
     from hybridsim import hits
     from hybridsim.studies.hits import cache_pages
 
@@ -259,7 +260,7 @@ def access_ns(rows: Any, page: int, policy: str, admission: str) -> float:
 
 
 def page_state_bytes() -> float:
-    """Time for one more page of a request that hits."""
+    """Return the bytes of the learned policy's state per cached page."""
     from hybridsim.caches.policies.learned import Learned
 
     few, many = (held_bytes(Learned.new(pages, pages)) for pages in (1 << 16, 1 << 17))
@@ -267,15 +268,15 @@ def page_state_bytes() -> float:
 
 
 def held_bytes(part: Any) -> int:
-    """Bytes of the arrays of a state machine."""
+    """Return the bytes of the arrays of a state machine."""
     if isinstance(part, tuple):
         return sum(map(held_bytes, part))
     return getattr(part, "nbytes", 0)
 
 
-def sweep(asked: Asked) -> Iterator[Row]:
-    """Wall seconds of the whole command, its start and that of the workers included."""
-    sizes = asked.size(10, 2)
+def sweep(options: Options) -> Iterator[Row]:
+    """Yield the wall-clock seconds of the whole command, with the start of the workers."""
+    sizes = options.size(10, 2)
     words = ["sweep", str(ROOT / "traces" / "demo"), "--vary", "backing.members=3..12:10"]
     words += ["--vary", f"cache.size=16MiB..256MiB:{sizes}:log"]
     took = {}
@@ -287,26 +288,26 @@ def sweep(asked: Asked) -> Iterator[Row]:
     yield times(what, took[2], "wall s", ("one process", took[1]), 1.8, less=True)
 
 
-def notebooks(asked: Asked) -> Iterator[Row]:
+def notebooks(options: Options) -> Iterator[Row]:
     yield suite("all notebooks in fast mode", "tests/test_notebooks.py", 300)
 
 
-def lab(asked: Asked) -> Iterator[Row]:
+def lab(options: Options) -> Iterator[Row]:
     yield suite("short run in the lab", "tests/test_validate_lab_guest.py", 240)
 
 
 def suite(what: str, tests: str, limit_s: float) -> Row:
-    """Return the wall seconds of tests that pass."""
+    """Return the row of the wall-clock seconds of a test file, which must pass."""
     begun = time.perf_counter()
     words = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-m", "", tests]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    said = done.stdout.splitlines()[-1] if done.stdout else "pytest did not run"
-    if done.returncode or "passed" not in said:
-        return Row(what, None, "wall s", f"at most {limit_s:g}", peer=said)
+    last = done.stdout.splitlines()[-1] if done.stdout else "pytest did not run"
+    if done.returncode or "passed" not in last:
+        return Row(what, None, "wall s", f"at most {limit_s:g}", peer=last)
     return at_most(what, time.perf_counter() - begun, "wall s", limit_s)
 
 
-GROUPS: dict[str, Callable[[Asked], Iterator[Row]]] = {
+GROUPS: dict[str, Callable[[Options], Iterator[Row]]] = {
     "start": start,
     "reading": reading,
     "text": text,
@@ -317,21 +318,21 @@ GROUPS: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "notebooks": notebooks,
     "lab": lab,
 }
-BY_NAME = ("notebooks", "lab")  # they take minutes each, and the test suite runs them
+BY_NAME = ("notebooks", "lab")  # each takes minutes, and the test suite runs them
 
 
-def measure(groups: list[str], asked: Asked) -> Iterator[Row]:
-    """Measure group by group; machine code is recompiled where the first command is timed."""
+def measure(groups: list[str], options: Options) -> Iterator[Row]:
+    """Yield the rows of the groups; machine code is recompiled if the first command is timed."""
     with tempfile.TemporaryDirectory() as fresh:
         if "start" in groups:
             os.environ["HYBRIDSIM_CACHE_DIR"] = fresh
         for name in groups:
             begun = time.perf_counter()
             try:
-                yield from GROUPS[name](asked)
-            except subprocess.CalledProcessError as error:  # the others are measured all the same
-                said = (error.stderr or str(error)).splitlines()[-1]
-                yield Row(f"{name}: failed", None, "", peer=said)
+                yield from GROUPS[name](options)
+            except subprocess.CalledProcessError as error:  # the other groups are still measured
+                last = (error.stderr or str(error)).splitlines()[-1]
+                yield Row(f"{name}: failed", None, "", peer=last)
             print(f"{name}: {time.perf_counter() - begun:.0f} s", file=sys.stderr)
 
 
@@ -349,7 +350,7 @@ def cells(row: Row) -> list[str]:
 
 
 def machine() -> dict[str, Any]:
-    """Return what figures depend on."""
+    """Return the properties of the machine that figures depend on."""
     import numba
 
     return {
@@ -366,21 +367,21 @@ def main() -> None:
     parser.add_argument("--peer", metavar="PYTHON")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", action="store_true")
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     blktrace.prepare()
-    groups = said.only or [name for name in GROUPS if name not in BY_NAME]
+    groups = arguments.only or [name for name in GROUPS if name not in BY_NAME]
     begun, load = time.perf_counter(), os.getloadavg()[0]
     heads = ["what", "measured", "unit", "target", "met", "peer", "its figure", "ratio"]
     rows = []
-    if not said.json:
+    if not arguments.json:
         print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
-    for row in measure(groups, Asked(said.quick, said.peer)):
+    for row in measure(groups, Options(arguments.quick, arguments.peer)):
         rows.append(row)
-        if not said.json:
+        if not arguments.json:
             print(f"| {' | '.join(cells(row))} |", flush=True)
     about = machine() | {"load_before": load, "load_after": os.getloadavg()[0]}
     about["seconds"] = round(time.perf_counter() - begun)
-    if said.json:
+    if arguments.json:
         print(json.dumps({"machine": about, "rows": [asdict(row) for row in rows]}, indent=1))
     else:
         met = [row.met for row in rows if row.met is not None]

@@ -74,7 +74,7 @@ def likenesses() -> None:
 
 
 def captures():
-    """Yield names and how to load: of the data folder what is there, and kernel-made captures."""
+    """Yield (name, load function) of the available traces, and of captures in this repository."""
     for traced in all_traces():
         if traced.name in NAMES:
             yield traced.name, traced.load
@@ -83,21 +83,21 @@ def captures():
         yield name, lambda trace=trace: joined(list(trace.chunks()))
 
 
-def row(name, found, policies_text, size_kb, taken_s) -> str:
+def row(name, result, policies_text, size_kb, taken_s) -> str:
     curves = [
         "/".join(f"{each.capture[at]:.1%}".rstrip("%") for at in (0, 2, 4))
         + " ; "
         + "/".join(f"{each.stand_in[at]:.1%}".rstrip("%") for at in (0, 2, 4))
-        for each in found.curves
+        for each in result.curves
     ]
-    apart = ", ".join(f"{each.mean * 100:.1f}/{each.largest * 100:.1f}" for each in found.curves)
+    apart = ", ".join(f"{each.mean * 100:.1f}/{each.largest * 100:.1f}" for each in result.curves)
     cells = [
         name,
-        f"{found.capture.requests:,} ; {found.stand_in.requests:,}",
+        f"{result.capture.requests:,} ; {result.stand_in.requests:,}",
         *curves,
         apart,
-        f"{found.hits_apart * 100:.1f}",
-        " ; ".join(f"{sequential(each):.0%}" for each in (found.capture, found.stand_in)),
+        f"{result.hits_apart * 100:.1f}",
+        " ; ".join(f"{sequential(each):.0%}" for each in (result.capture, result.stand_in)),
         policies_text,
         f"{size_kb:.0f}",
         f"{taken_s:.1f}",
@@ -110,8 +110,8 @@ def sequential(tally) -> float:
 
 
 def policies(capture, stand_in) -> str:
-    """Return the hit ratios of caches of a tenth of the capture's pages of 64 KiB."""
-    known = trace_fit.miss_ratio_curve(Rows("", capture), page="64KiB", sizes=[1]).distinct
+    """Return hit ratios of caches of a tenth of the capture's pages of 64 KiB, as text."""
+    distinct = trace_fit.miss_ratio_curve(Rows("", capture), page="64KiB", sizes=[1]).distinct
     cells = []
     for replacement, admission in POLICIES:
         ratios = [
@@ -119,7 +119,7 @@ def policies(capture, stand_in) -> str:
                 iter(
                     hits(
                         Rows("", rows),
-                        [known // 10 * 65536],
+                        [distinct // 10 * 65536],
                         replacement,
                         admission=admission,
                         page="64KiB",

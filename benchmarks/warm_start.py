@@ -1,27 +1,27 @@
-"""Warm start of a page cache: its own pages, or a ranked list from the past.
+"""Warm start of a page cache: from its own pages, or from a ranked list of an earlier trace.
 
     HYBRIDSIM_DATA=... python benchmarks/warm_start.py [--size 10%] [--way WAY ...] [--json FILE]
     HYBRIDSIM_DATA=... python benchmarks/warm_start.py --ranking
 
-Each trace is cut in half: the first half is the past, the second is replayed.  The machine is the
+Each trace is split: the first half is the past, the second half is replayed.  The machine is the
 default one (RAID-5 of four disks, write-through, the learned policy, pages of 64 KiB).
-    cold         the cache begins empty
-    kept         the SSD still has what it had at the end of the past
-    state        that list, read from the disks anew
-    ... knowing  the same, and the policy goes on from what it had learned of accesses and of these
-    never ended  the machine of the past goes on
+    cold         the cache starts empty
+    kept         the SSD still has the pages of the end of the past
+    state        these pages, loaded from the disks
+    ... knowing  the same, and the state of the learned policy is restored
+    never ended  the machine of the past continues
     ranked       the list that `--warm-start TRACE` computes from the past
-    recent       the pages read last
-    frequent     the pages read most often
-    ... hot 1st  the same list, read in four sweeps, the best quarter first
-Printed for each: pages that were there or loaded and the share of them used, when loading was over,
-share of reads served by the SSD in the first 10 s and 60 s, when the hit ratio (bins as in reports,
-their running median) first reached half and 90 % of the level that the cache had at last when it
-began empty, disk time a request, bytes written to the SSD.
+    recent       the most recently read pages
+    frequent     the most frequently read pages
+    ... hot 1st  the same list, loaded in four sweeps, the best quarter first
+Printed for each: pages kept or loaded and the share of them used, the end of loading, the share of
+reads served by the SSD in the first 10 s and 60 s, the times when the hit ratio (bins as in
+reports, their running median) first reached 50 % and 90 % of the final level of the cold cache,
+disk time per request, bytes written to the SSD.
 
-With --ranking, without devices: the share of reads that a list of so many pages, made of the past,
-would serve in the first tenth of what follows, by the half-life that ranks it.
-Tuned on (half-lives of the ranking, chunk, gap, rate): rocksdb, mariadb, hot spots of seed 1.
+With --ranking, without devices: the share of the reads in the first tenth of the second half that a
+list computed from the past would serve, by the half-life of the ranking and the size of the list.
+Tuned on (half-lives of the ranking, chunk, gap, rate): rocksdb, mariadb, hot spots with seed 1.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from hybridsim.traces.summary import summarize
 SECOND = 10**9
 SWEEPS = 4
 NEVER_ENDED = "never ended"
-NOT_TOLD = dict.fromkeys(("there", "used", "loaded_s", "reads", "t50%", "t90%"))
+UNKNOWN = dict.fromkeys(("there", "used", "loaded_s", "reads", "t50%", "t90%"))
 TIMED_REQUESTS = 200_000
 
 
 def halves(trace: Traced) -> tuple[Rows, Rows]:
-    """Cut a trace; both begin at time 0."""
+    """Return both halves of a trace; both begin at time 0."""
     rows = trace.requests(timed=True).rows.between(0, TIMED_REQUESTS)
     half = rows.rows // 2
     first, second = rows.between(0, half), rows.between(half, rows.rows)
@@ -77,11 +77,11 @@ def reads_of(rows: Rows, page_bytes: int) -> np.ndarray:
 
 
 def counted(past: Rows, page_bytes: int, pages: int, recent: bool) -> np.ndarray:
-    """Return the pages read last, or most often, the best first."""
-    everything = reads_of(past, page_bytes)[::-1]
-    result, first, often = np.unique(everything, return_index=True, return_counts=True)
-    order = np.argsort(first if recent else -often, kind="stable")
-    return result[order[:pages]]
+    """Return the most recently or most frequently read pages, the best first."""
+    latest_first = reads_of(past, page_bytes)[::-1]
+    numbers, first, count = np.unique(latest_first, return_index=True, return_counts=True)
+    order = np.argsort(first if recent else -count, kind="stable")
+    return numbers[order[:pages]]
 
 
 def simulate(site: Scenario, mode: str, volume: int, pages: int, rows: Rows, warm: WarmStart):
@@ -94,20 +94,20 @@ def simulate(site: Scenario, mode: str, volume: int, pages: int, rows: Rows, war
 
 
 def outcome_of(pump: Pump, mode: str) -> Outcome:
-    """Return what a machine did."""
+    """Return the outcome of a machine's run."""
     return Outcome(pump.collector, Counters(pump.counters()), mode == "open")
 
 
 def never_ended(site: Scenario, mode: str, volume: int, pages: int, rows: Rows) -> dict[str, Any]:
-    """Return the figures of the later half of a trace on a machine that served the first."""
+    """Return the figures of the second half of a trace on a machine that served the first."""
     pump = Pump(building.machine(site, mode, volume, pages), SECOND // 4)
     begin_ns = 0
     for batch in batches(rows, 1.0, mode == "think"):
         pump.take(batch)
-        begin_ns = begin_ns or pump.run.now_ns  # when the first half is issued
+        begin_ns = begin_ns or pump.run.now_ns  # the end of the first half
     outcome = outcome_of(pump, mode)
     later = outcome.phase(begin_ns, outcome.end_ns)
-    return NOT_TOLD | {
+    return UNKNOWN | {
         "hit_10s": outcome.phase(begin_ns, begin_ns + 10 * SECOND).figures.hit_ratio,
         "hit_60s": outcome.phase(begin_ns, begin_ns + 60 * SECOND).figures.hit_ratio,
         "hit": later.figures.hit_ratio,
@@ -117,12 +117,12 @@ def never_ended(site: Scenario, mode: str, volume: int, pages: int, rows: Rows) 
 
 
 def grown(outcome: Outcome, counter: str, begin_ns: int = 0) -> int:
-    """Return by how much a counter grew from a moment to the end."""
+    """Return the growth of a counter from a time to the end."""
     return outcome.counters.between(counter, begin_ns, outcome.end_ns) or 0
 
 
 def figures(outcome: Outcome, level: float | None) -> dict[str, Any]:
-    """Return what is printed of a run; `level` is what t50 and t90 are a share of."""
+    """Return the figures of a run; t50% and t90% are relative to `level`, or its own level."""
     counters = outcome.whole.counters
     there = counters.get("pages_kept", 0) + counters.get("pages_preloaded", 0)
     loaded = np.asarray(outcome.counters.column("pages_preloaded")) if there else np.zeros(1)
@@ -151,12 +151,12 @@ def figures(outcome: Outcome, level: float | None) -> dict[str, Any]:
 
 
 def swept(best: np.ndarray, sweeps: int = 1) -> WarmStart:
-    """Load a ranked list in several sweeps over the volume."""
+    """Return a warm start that loads a ranked list in several sweeps over the volume."""
     return WarmStart(preload=np.concatenate([np.sort(x) for x in np.array_split(best, sweeps)]))
 
 
 def study(trace: Traced, size: str, chosen: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the figures of all ways to begin."""
+    """Return the figures of the chosen ways to start."""
     past, present = halves(trace)
     site = Scenario.default().with_options(cache_size=size)
     page_bytes = site.cache.page_bytes
@@ -191,12 +191,12 @@ def study(trace: Traced, size: str, chosen: list[str]) -> dict[str, dict[str, An
 
 
 def shown(value: float | None, form: str = "g") -> str:
-    """Write a figure, or that there is none."""
+    """Return a figure as text, or a dash if it is unknown."""
     return "–" if value is None else format(round(value, 2) if form == "g" else value, form)
 
 
 def table(result: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Print the figures of all ways in Markdown, and the means of their differences to `cold`."""
+    """Print the figures in Markdown, and their mean differences to `cold`."""
     names = "trace|way|pages / used|loaded by s|hits in 10 s|in 60 s|t50 s|t90 s"
     heads = [*names.split("|"), "disk ms a request", "GB to the SSD"]
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
@@ -225,7 +225,7 @@ def table(result: dict[str, dict[str, dict[str, Any]]]) -> None:
 
 
 def foretold(trace: Traced, share: float) -> dict[str, float]:
-    """Return the share of reads just after the past that each half-life's list would serve."""
+    """Return the share of the reads after the past that the list of each half-life serves."""
     rows = trace.requests().rows
     half = rows.rows // 2
     past, soon = rows.between(0, half), rows.between(half, half + half // 10)
@@ -239,7 +239,7 @@ def foretold(trace: Traced, share: float) -> dict[str, float]:
 
 
 def rankings() -> None:
-    """Print how well each half-life foretells, and the one that the ranking chooses."""
+    """Print the results of each half-life, and of the one that the ranking chooses."""
     everything = []
     for trace in all_traces():
         for share in (0.01, 0.05, 0.1, 0.2):
@@ -258,7 +258,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", default="10%")
     parser.add_argument("--trace", default="", help="only those with this in their name")
-    parser.add_argument("--way", action="append", default=[], help="these only, beside cold")
+    parser.add_argument("--way", action="append", default=[], help="only these, and cold")
     parser.add_argument("--json")
     parser.add_argument("--ranking", action="store_true")
     options = parser.parse_args()

@@ -133,9 +133,9 @@ def test_queue_depths_double_by_default_or_are_those_specified():
     ("options", "error", "words"),
     [
         ({"hot_bytes": 1024}, UsageError, "too small"),
-        ({"hot_bytes": 1 << 50}, ScenarioError, "does not fit the array"),
-        ({"block_bytes": 0}, UsageError, "512 bytes or more"),
-        ({"depths": []}, UsageError, "depths are from 1 on"),
+        ({"hot_bytes": 1 << 50}, ScenarioError, "do not fit on the array"),
+        ({"block_bytes": 0}, UsageError, "at least 512 bytes"),
+        ({"depths": []}, UsageError, "depths must be at least 1"),
     ],
 )
 def test_unmeasurable_loads_are_refused(options, error, words):

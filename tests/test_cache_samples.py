@@ -60,7 +60,7 @@ def test_they_are_found_among_the_files_of_a_run(text, name, tmp_path):
     [
         (f"{CAS}9.0,1,/dev/vda,x,0,0,0,0,0,0,0\n", "cas-stats:4: not a line of uptime"),
         (f"{CAS}9.0,1,/dev/vda\n", "cas-stats:4: not a line of uptime"),
-        (f"{HEADER}\n", "cas-stats: a header and no samples"),
+        (f"{HEADER}\n", "cas-stats: no samples below the header"),
         (f"{STATUS}7.0 0 4194304 writecache Error\n", "cas-stats:3: not a line of uptime"),
     ],
 )

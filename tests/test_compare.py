@@ -12,7 +12,7 @@ from fakes import Load, result
 from hybridsim.answers.comparison.curves import edges_of
 from hybridsim.answers.comparison.tolerances import Tolerances, parse
 from hybridsim.answers.fidelity import distance
-from hybridsim.answers.measurements import FORMS, forms
+from hybridsim.answers.measurements import FORMATS, formats
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.answers.measurements.measurement import Curve, Name
 from hybridsim.cli.compare import compare as command
@@ -87,7 +87,7 @@ def warming(seconds, t90_s, level=1000.0):
 
 
 def read(name, words):
-    form = next(each for each in forms().values() if each.detect(name, words))
+    form = next(each for each in formats().values() if each.detect(name, words))
     return form.read(name, words)
 
 
@@ -217,9 +217,9 @@ def test_files_of_unknown_formats_are_listed_in_the_notes(tmp_path):
         (lambda folder: str(folder), "no files in this folder"),
         (lambda folder: str(put(folder / "x.json")), "no results"),
         (lambda folder: _written(folder / "a.json", '{"fio version": "3", '), "not fio's JSON"),
-        (lambda folder: _written(folder / "x_bw.1.log", "1, 2, 0, 0, 0\nx\n"), "fio's log"),
+        (lambda folder: _written(folder / "x_bw.1.log", "1, 2, 0, 0, 0\nx\n"), "of a fio log"),
         (lambda folder: _written(folder / "x.json", '{"schema": "hybridsim.result/1"}'), "replay"),
-        (lambda folder: _twice(folder), "told by"),
+        (lambda folder: _twice(folder), "is also in"),
     ],
 )  # fmt: skip
 def test_damaged_or_missing_files_are_refused_with_the_reason(make, message, tmp_path):
@@ -283,7 +283,7 @@ def test_curves_with_few_shared_bins_are_not_compared(tmp_path):
         of_logs(tmp_path, "a", warming(4, 0)), of_logs(tmp_path, "b", warming(4, 0, 1200.0))
     )
     assert "read IOPS curve" not in rows(comparison)
-    assert any("4 bins in common" in note for note in comparison.notes)
+    assert any("4 common bins" in note for note in comparison.notes)
     assert rows(comparison)["read IOPS mean"].error == pytest.approx(0.2)
 
 
@@ -315,7 +315,7 @@ def test_a_run_with_and_one_without_a_warm_up_differ_in_t90(tmp_path):
     real = of_logs(tmp_path, "real", warming(100, 20))
     flat = compare(real, of_logs(tmp_path, "flat", warming(100, 0)))
     assert rows(flat)["read IOPS t90"].is_met is False
-    assert any("stayed where it began" in note for note in flat.notes)
+    assert any("stayed at its initial level" in note for note in flat.notes)
 
 
 def test_bins_are_seconds_except_in_short_and_long_runs():
@@ -466,8 +466,8 @@ def test_the_json_contains_every_row(tmp_path):
 
 
 def test_every_input_format_is_registered_and_has_a_docstring():
-    assert all(form.__doc__ for form in forms().values())
-    assert list(forms()) == list(FORMS)
+    assert all(form.__doc__ for form in formats().values())
+    assert list(formats()) == list(FORMATS)
 
 
 # Real runs.

@@ -515,7 +515,7 @@ def test_logs_contain_offsets_and_histograms(site, tmp_path, monkeypatch):
 def test_ignored_options_are_listed_in_one_note(site):
     load = f"--name=a {QUICK} --thread --invalidate=1 --group_reporting"
     (note,) = fio(read(load.split()), site, interpreted=True).notes
-    assert note == "without meaning here, passed over: invalidate, thread"
+    assert note == "ignored, as they have no effect in a simulation: invalidate, thread"
 
 
 def test_storage_behind_another_engine_is_the_simulated_volume(site):

@@ -123,8 +123,8 @@ def one_disk(count, seed, overhead_ms=0.3, track_ms=0.8, full_ms=12.0, rotation_
 def test_intervals_cover_the_true_value_at_their_nominal_rate():
     truth = {"track_ms": 0.8, "reach_ms": 11.2, "rotation_ms": 8.333, "per_mib_ms": 8.0}
     held = []
-    untold = ("settle_ms", "overhead_ms")
-    numbers = {name: one for name, one in disks.NUMBERS.items() if name not in untold}
+    undetermined = ("settle_ms", "overhead_ms")
+    numbers = {name: one for name, one in disks.NUMBERS.items() if name not in undetermined}
     for seed in range(10):
         capture = one_disk(800, seed)
         seen = pieces(capture, capture.dispatch_ns, Layout(1, MIB))
@@ -160,8 +160,8 @@ def test_latency_and_rate_of_flash_are_fitted_from_single_requests():
     latency, rate = model.latency_ns["read"], model.bytes_per_s
     assert latency.low - 500 <= 80_000 <= latency.high + 500
     assert rate.value == pytest.approx(500e6, rel=0.05)
-    assert "idle" in model.untold["write_latency"]
-    assert "under way" in model.untold["interval"]
+    assert "idle" in model.undetermined["write_latency"]
+    assert "outstanding" in model.undetermined["interval"]
 
 
 # Layout of an array.

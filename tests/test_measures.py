@@ -196,7 +196,7 @@ def test_the_ends_of_a_range_are_in_it(bound):
 
 def test_a_percentile_goes_to_a_hundred():
     assert parse("p100<1s").measure == "p100"
-    with pytest.raises(UsageError, match="percentiles go to p100"):
+    with pytest.raises(UsageError, match="p101 is not a percentile: the highest is p100"):
         parse("p101<1s")
 
 

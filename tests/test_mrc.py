@@ -121,8 +121,8 @@ def test_the_knee_is_the_size_beyond_which_the_gain_is_small():
         ({"sample": "0%"}, "above 0"),
         ({"sample": 3}, "neither a share nor"),
         ({"sample": "some"}, "could not convert"),
-        ({"sample": 1_000, "policy": "arc"}, "is for LRU"),
-        ({"sizes": [0]}, "from 1 on"),
+        ({"sample": 1_000, "policy": "arc"}, "only LRU supports a number of sampled pages"),
+        ({"sizes": [0]}, "at least 1"),
         ({"policy": "ark"}, "did you mean 'arc'"),
     ],
 )

@@ -411,12 +411,12 @@ class TestRefusals:
         self.refused("exists already: choose another name with -o", host)
 
     def test_a_missing_output_folder_is_refused(self, host):
-        self.refused("there is no folder", host, output="nowhere/x")
+        self.refused("no such folder", host, output="nowhere/x")
 
     def test_a_recording_larger_than_the_free_space_is_refused(self, host, monkeypatch):
         full = disks.Estimate(1e6, 10**12, 10**9)
         monkeypatch.setattr("hybridsim.studies.record.estimate", lambda *_: full)
-        self.refused("has room for 953 MiB, but .* record for a shorter time", host)
+        self.refused("has 953 MiB free, but .* record for a shorter time", host)
 
     @pytest.mark.parametrize(
         ("file", "content", "message"),

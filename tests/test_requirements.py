@@ -46,18 +46,18 @@ def test_latencies_default_to_reads_of_the_warm_phase():
         ("p99<8", "needs a unit"),
         ("p99<8ks", "unknown time unit"),
         ("hit>80", "not a percentage"),
-        ("hit>101%", "no share"),
-        ("dwpd<1ms", "no number"),
+        ("hit>101%", "not a share"),
+        ("dwpd<1ms", "not a number"),
         ("dwpd<nan", "out of range"),
         ("p99.wram<8ms", "did you mean 'warm'?"),
         ("hit.writes>80%", "hit has no 'writes'"),
-        ("dwpd.cold<1", "stands alone"),
-        ("p100.5<1s", "percentiles go to p100"),
-        ("throughput>1", "no measure 'throughput'"),
-        ("p9o<8ms", "no measure 'p9o': did you mean 'p99'"),
+        ("dwpd.cold<1", "write dwpd alone"),
+        ("p100.5<1s", "the highest is p100"),
+        ("throughput>1", "unknown measure 'throughput'"),
+        ("p9o<8ms", "unknown measure 'p9o': did you mean 'p99'"),
         ("p99<8mz", "unknown time unit 'mz': known: ns, us, ms"),
-        ("p99=8ms", "is no requirement"),
-        ("", "is no requirement"),
+        ("p99=8ms", "is not a requirement"),
+        ("", "is not a requirement"),
     ],
 )
 def test_invalid_requirements_are_refused_with_the_reason(text, message):
@@ -135,7 +135,7 @@ def test_requirements_of_reads_need_a_trace_with_reads():
 
 
 def test_report_and_json_show_which_requirements_are_met(answer):
-    held = answer.held_against(parse_all(["mean<1s", "hit>99%"]))
+    held = answer.with_requirements(parse_all(["mean<1s", "hit>99%"]))
     report = render(held, details=True)
     assert "✓ mean<1s" in report
     assert "✗ hit>99%" in report

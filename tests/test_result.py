@@ -21,7 +21,7 @@ def found():
     scenario = {**SCENARIO, "capacity_bytes": 10**12}
     more = {"warnings": [Warning("W1", "what", "mend it")], "seed": 7, "engine": "interpreted"}
     one = result(LOAD, scenario=scenario, recorded=RECORDED, **more)
-    return one.held_against(parse_all(["mean<1s"]))
+    return one.with_requirements(parse_all(["mean<1s"]))
 
 
 @pytest.fixture(scope="module")

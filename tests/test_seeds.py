@@ -9,8 +9,7 @@ from fakes import result as fake_result
 
 from hybridsim import Scenario, Trace
 from hybridsim.answers.requirements import parse_all
-from hybridsim.studies.bench import Bench, Point
-from hybridsim.studies.bench_seeds import over_seeds
+from hybridsim.studies.bench import Bench, Point, over_seeds
 from hybridsim.studies.repeated import repeated
 from hybridsim.studies.sweep import seeds as chance
 from hybridsim.studies.sweep.confidence import estimate
@@ -43,7 +42,7 @@ def drawn(monkeypatch):
     def fake(trace, scenario, report=None, **how):
         seeds.append(scenario.seed)
         known = Load(seconds=300, seed=scenario.seed)
-        return fake_result(known, scenario=SITE).held_against(how.get("require", ()))
+        return fake_result(known, scenario=SITE).with_requirements(how.get("require", ()))
 
     monkeypatch.setattr("hybridsim.studies.repeated.replay", fake)
     return seeds

@@ -138,7 +138,7 @@ def test_any_capture_has_a_stand_in(requests):
 
 
 def test_a_capture_without_reads_and_writes_is_refused():
-    with pytest.raises(TraceError, match="no reads or writes in it"):
+    with pytest.raises(TraceError, match="has no reads or writes"):
         fit(Trace.read("gen:sysbench,test-mode=rndwr,requests=1,begin=5s,duration=5001ms"))
 
 

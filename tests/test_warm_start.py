@@ -406,7 +406,7 @@ class TestMemory:
                                 (newer, {})):  # fmt: skip
             begun = begin(source, Site.default().with_options(**options), trace.summary(), True)
             assert begun.warm.memory is None
-            assert any("the pages only" in each.text for each in begun.warnings)
+            assert any("only the pages" in each.text for each in begun.warnings)
         whole = begin(saved, Site.default(), trace.summary(), True)
         assert whole.warm.memory.numbers.tolist() == memory.numbers.tolist()
         assert not whole.warnings
@@ -452,7 +452,7 @@ class TestReplay:
         site = Site.default().with_options(cache_size="256KiB")
         begun = replay(Trace.read(SMALL), site, warm_start=opened(state[0]), ssd_kept=True)
         assert begun.beginning.counters["pages_kept"] == 4
-        assert any("the best ones were taken" in each.text for each in begun.warnings)
+        assert any("only the best ones are used" in each.text for each in begun.warnings)
 
     @pytest.mark.parametrize(
         ("options", "message"),

@@ -1,17 +1,18 @@
-"""From facts to an answer: what a replay found, and what that means.
+"""From facts to an answer: the figures of a replay, and what they mean.
 
-metrics, counters  facts and counters added up, in bins of time
-outcome            what one machine did: its figures by phase, and whether it kept up
+metrics, counters  sums of facts and counters, in time bins
+outcome            the figures of one machine by phase, and whether it kept up with the load
 warmup             when a cache is warm
-wear               what the SSDs are written, and how long they last
-warm_start         what a warm start was worth
-fidelity           how well the model gives recorded latencies back
-requirements       what a machine must reach, and whether it does
-verdict            should this load get this cache
-result             all of it, as Python and as JSON
+wear               bytes written to the SSDs, and how long the SSDs last
+warm_start         what a warm start gained
+fidelity           how closely the model reproduces recorded latencies
+requirements       limits on the figures of a machine, and whether they are met
+judge              the gain of a cache, with its interval
+verdict            whether this load should get this cache, in words
+result             all of these, as Python objects and as JSON
 
-advice         what `advise` finds out before it replays, and what else it compares
-comparison     a simulated run held against a real one
-measurements   forms of measured results, one file a form
+advice         the analyses of `advise` before it replays, and the alternatives it compares
+comparison     a simulated run compared with a real one
+measurements   formats of measured results, one file a format
 fitting        models of drives and arrays, estimated from measurements
 """

@@ -1,4 +1,4 @@
-"""What a cache in write-back still has to write to the disks."""
+"""Dirty data: what a write-back cache has yet to write to the disks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hybridsim.foundation.units import parse_percent
 
 Ints = npt.NDArray[np.int64]
 
-BCACHE_CUTOFF = 0.4  # of the cache: from here on only writes that ask for it are put off
-OPEN_CAS_COUNTS = 4096  # bytes: its statistics are in units of these, whatever its lines are
+BCACHE_CUTOFF = 0.4  # share of the cache: above it bcache defers only writes that request it
+OPEN_CAS_COUNTS = 4096  # bytes: the unit of its statistics, whatever the size of its lines
 
 
 def dirty(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> Ints:
-    """Return the dirty bytes at the time of each row of counters, by the words of each kind.
+    """Return the dirty bytes at each sample of the counters, from the counters of that kind.
 
     A page, a block or a line of `page_bytes` counts as a whole if any of it is dirty.
     """
@@ -40,10 +40,10 @@ def dirty(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> 
 
 
 def marks(cache: object, cache_bytes: int) -> list[int]:
-    """Return the levels of dirty bytes at which a cache begins to behave otherwise, ascending.
+    """Return the levels of dirty bytes at which a cache changes its behaviour, ascending.
 
-    Below its first mark a cache takes writes and leaves the disks alone; there it begins to clean,
-    and at the last it has no room.  `cache` is the table of a scenario.
+    Below the first mark a cache accepts writes without cleaning; there it begins to clean, and at
+    the last mark it is full.  `cache` is the [cache] table of a scenario.
     """
     kind = getattr(cache, "kind", "none")
     shares = [1.0]

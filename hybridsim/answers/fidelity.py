@@ -1,4 +1,4 @@
-"""How well a model gives measured latencies back."""
+"""How closely a model reproduces measured latencies."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from hybridsim.foundation.histogram import VALUES, Distribution
 
-POINTS = 2000  # of the distributions, where they are held against each other
-GOOD, FAIR = 0.10, 0.25  # demerit; validated disk simulators reach 0.01 to 0.07
-OTHER_KIND = 5.0  # times that medians differ between an array of disks and flash
+POINTS = 2000  # quantiles at which two distributions are compared
+GOOD, FAIR = 0.10, 0.25  # highest demerit; validated disk simulators reach 0.01 to 0.07
+OTHER_KIND = 5.0  # ratio of the medians from which on the capture is not one of disks
 PERCENTS = (50, 95, 99)
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Latencies measured and modelled, of the same requests."""
+    """The measured and the modelled latencies of the same requests."""
 
     measured: Distribution
     modelled: Distribution
@@ -37,17 +37,17 @@ class Fidelity:
 
     @property
     def likeness(self) -> str:
-        """The distance in a word: good, fair or poor."""
+        """Return the demerit as a word: good, fair or poor."""
         return "good" if self.demerit <= GOOD else "fair" if self.demerit <= FAIR else "poor"
 
     @property
     def is_other_kind(self) -> bool:
-        """Whether the capture comes from storage so much faster that it is no array of disks."""
+        """Return whether the capture comes from storage that is too fast for disks."""
         measured, modelled = self.measured.percentile(50), self.modelled.percentile(50)
         return measured is not None and (modelled or 0) > OTHER_KIND * measured
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as what JSON can hold."""
+        """Return the fields of the result's JSON."""
         return {
             "why_not": self.why_not or None,
             "demerit": self.demerit if self.is_known else None,
@@ -57,7 +57,7 @@ class Fidelity:
 
 
 def demerit(measured: Distribution, modelled: Distribution) -> float:
-    """Return the root mean square horizontal distance of the two, over the measured mean.
+    """Return the root mean square horizontal distance of two distributions over the measured mean.
 
     Ruemmler and Wilkes, An introduction to disk drive modeling, IEEE Computer 27 (1994) 3.
     """
@@ -66,7 +66,7 @@ def demerit(measured: Distribution, modelled: Distribution) -> float:
 
 
 def distance(measured: Distribution, modelled: Distribution) -> float:
-    """Return the Kolmogorov-Smirnov distance: the most that the two cumulative shares differ."""
+    """Return the Kolmogorov-Smirnov distance: the maximum difference of the cumulative shares."""
     shares = [np.cumsum(each.bins) / max(each.count, 1) for each in (measured, modelled)]
     return float(np.abs(shares[0] - shares[1]).max())
 

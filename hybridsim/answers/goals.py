@@ -1,3 +1,3 @@
-"""What a cache may be wanted for; judge.py says how each is measured."""
+"""The goals of a cache; judge.py defines how each is measured."""
 
 GOALS = ("time", "latency", "p99", "throughput", "disk-time")

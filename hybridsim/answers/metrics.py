@@ -1,8 +1,8 @@
-"""From facts to figures: what is kept of a run of any length, in bounded memory.
+"""From facts to figures: sums over a run of any length, in bounded memory.
 
-A Collector sorts each request by the time of its issue into one of at most 512 bins, and adds it to
-integers there.  When the run outgrows the bins, neighbours are merged and each is twice as wide.
-Sums of integers do not depend on the order or the portions in which facts arrive.
+A Collector adds each request to integers of one of at most 512 bins, by the time of its issue.
+When the run outgrows the bins, neighbours are merged and each bin is twice as wide.  Sums of
+integers do not depend on the order of the facts or on how they are divided into chunks.
 
 The time of issue, not of completion, decides the bin: then a phase holds the same requests of a
 trace on every machine it is replayed on, and latencies compare like with like.  Only throughput
@@ -25,21 +25,21 @@ from hybridsim.foundation.histogram import BINS, VALUES, Distribution, bin_of
 Ints = npt.NDArray[np.int64]
 
 MAX_BINS = 512
-BASE_NS = 10**9 // 64  # doublings of it hit one second exactly
+BASE_NS = 10**9 // 64  # one second is a power of two times this
 
 
 class ConservationError(AssertionError):
-    """Figures that do not add up: a fault of hybridsim, never of the user."""
+    """Figures that do not add up: a bug in hybridsim, never a user's error."""
 
 
 class Kind(IntEnum):
-    """What became of a request; each has exactly one kind."""
+    """How a request counts; each has exactly one kind."""
 
     HIT = 0
     MISS = 1
-    BYPASS = 2  # a read that the cache left to the disks
+    BYPASS = 2  # a read that bypassed the cache
     WRITE = 3
-    OTHER = 4  # flushes, discards and requests of no length
+    OTHER = 4  # flushes, discards and requests of length zero
 
 
 READS = (Kind.HIT, Kind.MISS, Kind.BYPASS)
@@ -84,7 +84,7 @@ def _per_kind(*more: int) -> Ints:
 
 @dataclass
 class Bins:
-    """All that is kept of a run: integers by time bin and kind."""
+    """All sums of a run: integers by time bin and kind."""
 
     count: Ints = field(default_factory=_per_kind)
     total_ns: Ints = field(default_factory=_per_kind)
@@ -92,9 +92,9 @@ class Bins:
     bytes: Ints = field(default_factory=_per_kind)
     pages: Ints = field(default_factory=_per_kind)
     pages_hit: Ints = field(default_factory=_per_kind)
-    done: Ints = field(default_factory=_per_kind)  # by time of completion; all others by issue
+    done: Ints = field(default_factory=_per_kind)  # by time of completion; the others by issue
     reason: Ints = field(default_factory=lambda: _per_kind(len(Reason)))
-    # Half the memory of int64; `check` would notice the overflow that no real run reaches.
+    # Half the memory of int64; no real run overflows it, and `check` would detect an overflow.
     latency: npt.NDArray[np.uint32] = field(
         default_factory=lambda: np.zeros((MAX_BINS, len(Kind), BINS), np.uint32)
     )
@@ -102,7 +102,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class Figures:
-    """What happened to the requests issued in [start_ns, end_ns)."""
+    """Figures of the requests issued in [start_ns, end_ns)."""
 
     start_ns: int
     end_ns: int
@@ -115,7 +115,7 @@ class Figures:
 
     @property
     def reads(self) -> Distribution:
-        """Latencies of all reads, whichever way they went."""
+        """Latencies of all reads: hits, misses and bypasses."""
         return self.latency[Kind.HIT] + self.latency[Kind.MISS] + self.latency[Kind.BYPASS]
 
     @property
@@ -125,24 +125,24 @@ class Figures:
 
     @property
     def requests(self) -> int:
-        """Requests of every kind."""
+        """Number of requests of all kinds."""
         return sum(one.count for one in self.latency.values())
 
     @property
     def hit_ratio(self) -> float | None:
-        """Share of the reads that were hits."""
+        """Share of the reads that were hits; None without reads."""
         reads = self.reads.count
         return self.latency[Kind.HIT].count / reads if reads else None
 
     @property
     def page_hit_ratio(self) -> float | None:
-        """Share of the pages touched by reads that were in the cache."""
+        """Share of the pages touched by reads that were in the cache; None without reads."""
         pages = sum(self.pages[kind] for kind in READS)
         return sum(self.pages_hit[kind] for kind in READS) / pages if pages else None
 
     @property
     def read_reasons(self) -> dict[Reason, int]:
-        """Reads that were no hits, by reason."""
+        """Number of reads that were not hits, by reason."""
         sums = {reason: sum(self.reasons[kind][reason] for kind in READS) for reason in Reason}
         return {reason: n for reason, n in sums.items() if n and reason != Reason.NONE}
 
@@ -154,27 +154,27 @@ class BinCounts:
     width_ns: int
     reads: Ints  # issued
     hits: Ints
-    done: Ints  # completed, of every kind
+    done: Ints  # completed, of all kinds
 
     @property
     def start_ns(self) -> Ints:
-        """When each bin begins."""
+        """Start of each bin in ns."""
         return np.arange(len(self.reads), dtype=np.int64) * self.width_ns
 
 
 class Collector:
-    """Adds up facts in at most 512 time bins of `width_ns`, which doubles as the run grows."""
+    """Adds up facts in at most 512 time bins; `width_ns` doubles as the run grows."""
 
     def __init__(self, bin_ns: int = BASE_NS) -> None:
         self.width_ns = bin_ns
         self.bins = Bins()
-        self.ledger = Ledger()  # the same facts by number
-        self.used = 0  # bins up to the last that something was issued or completed in
+        self.ledger = Ledger()  # the same facts by request number
+        self.used = 0  # bins up to the last in which a request was issued or completed
         self.last_issue_ns = 0
         self.last_done_ns = 0
 
     def add(self, facts: FactColumns) -> None:
-        """Take in a chunk of facts."""
+        """Add a chunk of facts; raise ConservationError for a completion before its issue."""
         if len(facts.issue_ns) == 0:
             return
         issue, done = facts.issue_ns, facts.done_ns
@@ -207,7 +207,7 @@ class Collector:
     def _double(self) -> None:
         join = {name: np.maximum if name == "max_ns" else np.add for name in vars(self.bins)}
         for name, one in vars(self.bins).items():
-            # A few rows at a time, upwards: the sums land on rows that have been read already.
+            # In place, 16 rows at a time in ascending order: only rows already read are replaced.
             for row in range(0, MAX_BINS // 2, 16):
                 pairs = one[2 * row : 2 * row + 32]
                 one[row : row + 16] = join[name](pairs[0::2], pairs[1::2])
@@ -217,11 +217,11 @@ class Collector:
 
     @property
     def end_ns(self) -> int:
-        """The end of the last bin in use."""
+        """End of the last bin in use."""
         return self.used * self.width_ns
 
     def phase(self, start_ns: int, end_ns: int) -> Figures:
-        """Figures of the requests issued in the bins that begin in [start_ns, end_ns)."""
+        """Return the figures of the requests issued in bins that begin in [start_ns, end_ns)."""
         first = min(max(-(-start_ns // self.width_ns), 0), MAX_BINS)
         last = min(max(-(-end_ns // self.width_ns), first), MAX_BINS)
         bins = self.bins
@@ -255,11 +255,11 @@ class Collector:
         )
 
     def whole(self) -> Figures:
-        """Figures of the whole run."""
+        """Return the figures of the whole run."""
         return self.phase(0, self.end_ns)
 
     def series(self, width_ns: int | None = None) -> BinCounts:
-        """Counts by time in bins of `width_ns`, a power of two times the collector's own."""
+        """Return counts in bins of `width_ns`, a power of two times the collector's own."""
         factor = 1 if width_ns is None else max(width_ns // self.width_ns, 1)
         starts = np.arange(0, max(self.used, 1), factor)
 
@@ -276,7 +276,7 @@ class Collector:
         )
 
     def read_percentiles(self, percent: float) -> list[int | None]:
-        """This percentile of the latencies of reads in each bin; None where there are none."""
+        """Return this percentile of the read latencies in each bin; None for bins without reads."""
         reads = list(READS)
         bins = self.bins.latency[: self.used, reads].sum(axis=1, dtype=np.int64)
         needed = np.maximum(bins.sum(axis=1) * (percent / 100), 1)

@@ -1,4 +1,4 @@
-"""What one machine did with a trace: its figures by phase, and whether it kept up."""
+"""The figures of one machine's run by phase, and whether it kept up with the load."""
 
 from __future__ import annotations
 
@@ -14,64 +14,65 @@ from hybridsim.foundation.codes import Reason
 
 SECOND = 10**9
 DAY = 86400 * SECOND
-BUSY = 0.97  # of the time: disks that always have something to do are hardly busier
-QUEUE_NS = SECOND  # work for longer than this waiting at busy disks is a backlog, not a burst
+BUSY = 0.97  # utilisation of disks that always have commands waiting
+QUEUE_NS = SECOND  # more queued work than this at busy disks is a backlog, not a burst
 DISK_TIME = ("seek", "rotation", "transfer")
 VOLUME_TIME = ("iops_limit", "bandwidth_limit", "latency")
-# How exact a series is: counters are read now and then, and taken to grow evenly in between.
-DIGITS = 6  # of shares
+# Resolution of a series: counters are sampled, and interpolated linearly between samples.
+DIGITS = 6  # decimals of shares
 MICROSECOND = 1000
 
 
 @dataclass(frozen=True)
 class Phase:
-    """What one machine did in a stretch of time.  What the engine did not count is None."""
+    """The figures of one machine in a period; None for what the engine did not count."""
 
     figures: Figures
     utilisation: float | None  # of the disks of the slow tier
-    disk_time_ns: dict[str, int]  # what the disks' busy time was spent on; or volumes' requests'
-    disk_queue_ns: int | None  # what commands waited for the disks' arms, all of them together
-    ssd_utilisation: float | None  # share of the time in which an SSD had something to do
-    ssd_time_ns: int | None  # what requests took at the SSDs, all of them together
+    disk_time_ns: dict[str, int]  # parts of the disks' busy time, or of the requests to volumes
+    disk_queue_ns: int | None  # sum of the times that commands waited for the disks' arms
+    ssd_utilisation: float | None  # mean share of the time in which an SSD was serving requests
+    ssd_time_ns: int | None  # sum of the service times of requests at the SSDs
     overloaded: float  # share of the time in which a backlog waited at busy disks
-    counters: dict[str, int]  # counts of the phase alone; levels at its end
+    counters: dict[str, int]  # counts: growth in the phase; levels: value at its end
 
     @property
     def span_ns(self) -> int:
-        """How long the phase took."""
+        """Duration of the phase in ns."""
         return self.figures.end_ns - self.figures.start_ns
 
     @property
     def saturated(self) -> bool:
-        """Whether latencies are those of a backlog rather than of service, most of the time."""
+        """Whether a backlog waited for at least half of the time: latencies mean little then."""
         return self.overloaded >= 0.5
 
     def per_day(self, counter: str) -> float | None:
-        """What this count grows by in a day of the same kind."""
+        """Return the growth of a count per day at the rate of this phase; None if unknown."""
         grown = self.counters.get(counter)
         return None if grown is None or not self.span_ns else grown * DAY / self.span_ns
 
     def share_of_reads(self, number: int) -> float:
-        """A number of reads as a share of all reads of the phase."""
-        return number / self.figures.reads.count if self.figures.reads.count else 0.0
+        """Return a number of reads as a share of all reads of the phase."""
+        reads = self.figures.reads.count
+        return number / reads if reads else 0.0
 
     @property
     def iops(self) -> float | None:
-        """Requests completed a second."""
+        """Requests completed per second."""
         return sum(self.figures.done.values()) * SECOND / self.span_ns if self.span_ns else None
 
 
 @dataclass(frozen=True)
 class RebuildProgress:
-    """How far the rebuild of a replaced member had come when the requests were done."""
+    """Progress of the rebuild of a replaced member when the last request completed."""
 
     share: float
-    whole_ns: int | None  # how long all of it takes, or would at this pace
+    whole_ns: int | None  # duration of the whole rebuild, extrapolated if it is not complete
 
 
 @dataclass(frozen=True)
 class Series:
-    """Figures over time; None where a bin holds no read or the engine gave no counter."""
+    """Figures over time; None where a bin has no reads or the engine has no such counter."""
 
     start_ns: list[int]
     reads: list[int]
@@ -85,7 +86,7 @@ class Series:
     occupancy_pages: list[int | None]
     ssd_write_bytes_per_s: list[int | None]
     mean_ns: list[int | None]  # of reads, rounded
-    reasons: dict[str, list[int]]  # reads that were no hits
+    reasons: dict[str, list[int]]  # reads that were not hits
     disk_time_ns: dict[str, list[int]]  # of all members; empty where not counted
     ssd_utilisation: list[float | None]
 
@@ -98,7 +99,7 @@ class Outcome:
         self.collector = collector
         self.counters = counters
         self.members = {tier: counters.constant(f"{tier}_members", 1) for tier in ("slow", "fast")}
-        # The end of the load: what is still to be completed then is backlog.
+        # The end of the load: requests outstanding then are backlog.
         width = collector.width_ns
         self.end_ns = min(collector.last_issue_ns // width + 1, collector.used) * width
         self._overloaded = self._overload() if open_loop else np.zeros(collector.used, np.bool_)
@@ -106,36 +107,34 @@ class Outcome:
 
     @property
     def drain_ns(self) -> int:
-        """How long the machine still worked after the last request was issued."""
+        """Time from the issue of the last request to the last completion."""
         return self.collector.last_done_ns - self.collector.last_issue_ns
 
     @property
     def last_done_ns(self) -> int:
-        """When the last request was complete."""
+        """Time of the last completion."""
         return self.collector.last_done_ns
 
     @property
     def saturated(self) -> bool:
-        """Whether the machine fell behind and was behind at the end of the load."""
+        """Whether the machine did not keep up: over the whole run, or in its last fifth."""
         last_fifth = self.phase(self.end_ns - self.end_ns // 5, self.end_ns)
         return last_fifth.saturated or self.whole.saturated
 
     @property
     def rebuild(self) -> RebuildProgress | None:
-        """How far the rebuild is; None where nothing is rebuilt."""
+        """Progress of the rebuild; None if there is none."""
         total = self.counters.constant("slow_rebuild_bytes", 0)
         if not total:
             return None
-        times_ns, rebuilt = (
-            self.counters.column("time_ns"),
-            self.counters.column("slow_rebuilt_bytes"),
-        )
-        when = int(np.searchsorted(rebuilt, rebuilt[-1]))  # the first time that it was so far
+        times_ns = self.counters.column("time_ns")
+        rebuilt = self.counters.column("slow_rebuilt_bytes")
+        when = int(np.searchsorted(rebuilt, rebuilt[-1]))  # the first sample with this progress
         share = int(rebuilt[-1]) / total
         return RebuildProgress(share, round(int(times_ns[when]) / share) if share else None)
 
     def phase(self, start_ns: int, end_ns: int) -> Phase:
-        """What happened between these times, rounded up to whole time bins."""
+        """Return the figures between these times, which are rounded up to whole bins."""
         figures = self.collector.phase(start_ns, min(end_ns, self.end_ns))
         start, end = figures.start_ns, figures.end_ns
         width = self.collector.width_ns
@@ -152,11 +151,11 @@ class Outcome:
         )
 
     def issued_before(self, time_ns: int) -> int:
-        """How many requests were issued before a border between two bins."""
+        """Return how many requests were issued before a border between two bins."""
         return int(self.collector.bins.count[: time_ns // self.collector.width_ns].sum())
 
     def time_of(self, request: int) -> int:
-        """The border between two bins that comes nearest before the issue of a request."""
+        """Return the last border between two bins before the issue of a request."""
         issued = np.cumsum(self.collector.bins.count[: self.collector.used].sum(axis=1))
         bins = int(np.searchsorted(issued, request, side="right"))
         return min(bins * self.collector.width_ns, self.end_ns)
@@ -191,13 +190,13 @@ class Outcome:
         return np.arange(self.collector.used + 1, dtype=np.int64) * self.collector.width_ns
 
     def _covered_ns(self) -> npt.NDArray[np.int64]:
-        """How much of each bin passed before all was done: the last one is seldom whole.
+        """Return the part of each bin before the last completion, in ns.
 
-        The last bin counts as at least an eighth, so that one request is no peak.
+        The last bin counts as at least an eighth of its width, so that one request is not a peak.
         """
         width = self.collector.width_ns
-        left = self.collector.last_done_ns - self._edges()[:-1]
-        return np.clip(left, max(width // 8, 1), width)
+        covered = self.collector.last_done_ns - self._edges()[:-1]
+        return np.clip(covered, max(width // 8, 1), width)
 
     def _utilisations(self, tier: str, how: str) -> npt.NDArray[np.float64] | None:
         spent = self.counters.at(f"{tier}_{how}_ns", self._edges())
@@ -205,7 +204,7 @@ class Outcome:
         return None if spent is None else np.diff(spent) / whole
 
     def _outstanding(self) -> npt.NDArray[np.int64]:
-        """Requests issued and not yet completed at the end of each bin."""
+        """Return the requests issued and not yet completed at the end of each bin."""
         bins, used = self.collector.bins, self.collector.used
         waiting: npt.NDArray[np.int64] = np.cumsum(
             (bins.count[:used] - bins.done[:used]).sum(axis=1)
@@ -213,7 +212,7 @@ class Outcome:
         return waiting
 
     def _overload(self) -> npt.NDArray[np.bool_]:
-        """Bins in which the disks are busy and more waits for them than they do in QUEUE_NS."""
+        """Return for each bin whether the disks are busy and more work than QUEUE_NS waits."""
         utilisations = self._utilisations("slow", "busy")
         if utilisations is None or not self.collector.last_done_ns:
             return np.zeros(self.collector.used, np.bool_)
@@ -224,7 +223,7 @@ class Outcome:
         return late
 
     def series(self) -> Series:
-        """Figures in time bins, until the end of the load."""
+        """Return the figures by time bin, until the end of the load."""
         bins = self.collector.bins
         used = self.end_ns // self.collector.width_ns
         per_second = SECOND / self._covered_ns()[:used]
@@ -255,20 +254,20 @@ class Outcome:
         )
 
     def _reasons(self, used: int) -> dict[str, list[int]]:
-        """Reads that were no hits by their reason, in each bin."""
+        """Return the reads of each bin that were not hits, by reason."""
         counts = self.collector.bins.reason[:used, list(READS)].sum(axis=1)
-        some = [each for each in Reason if each != Reason.NONE and counts[:, each].any()]
-        return {each.name.lower(): counts[:, each].tolist() for each in some}
+        present = [each for each in Reason if each != Reason.NONE and counts[:, each].any()]
+        return {each.name.lower(): counts[:, each].tolist() for each in present}
 
     def _disk_times(self, edges: npt.NDArray[np.int64]) -> dict[str, list[int]]:
-        """What the disks' busy time was spent on, in each bin.
+        """Return the parts of the disks' busy time in each bin.
 
-        A disk counts a command's parts when it begins: those that reach beyond a bin are cut, all
-        alike, to the time that the disks were busy in it.
+        A disk counts the parts of a command when the command begins.  If they add up to more than
+        the busy time of the bin, all are scaled down to it.
         """
         names = ("busy", *DISK_TIME)
-        shown = {name: self.counters.at(f"slow_{name}_ns", edges) for name in names}
-        grown = {name: np.diff(one) for name, one in shown.items() if one is not None}
+        values = {name: self.counters.at(f"slow_{name}_ns", edges) for name in names}
+        grown = {name: np.diff(one) for name, one in values.items() if one is not None}
         busy = grown.pop("busy", None)
         if busy is None or not grown:
             return {}
@@ -283,7 +282,7 @@ def _ratios(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> list[f
 
 
 def _whole(values: npt.NDArray[np.float64], step: int) -> list[Any]:
-    """Return values as whole multiples of a step."""
+    """Return values rounded to whole multiples of a step."""
     return list((np.rint(values / step).astype(np.int64) * step).tolist())
 
 

@@ -1,8 +1,8 @@
-"""What a machine must reach, as text: 'p99.warm<8ms', 'hit>80%', 'dwpd<1', 'warmup<1h'.
+"""Requirements on a machine: 'p99.warm<8ms', 'hit>80%', 'dwpd<1', 'warmup<1h'.
 
 A requirement is MEASURE[.reads|.writes][.PHASE], one of < <= > >=, and a value with its unit.
-Latencies (mean, max, p50, p99.9 ...) are of reads and hit ratios of the warm phase, unless
-specified otherwise.  What cannot be known, such as a latency in an endless queue, is not met.
+By default latencies (mean, max, p50, p99.9 ...) are those of reads, and phases are warm.  A
+requirement on an unknown value, such as a latency in an endless queue, is not met.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _GRAMMAR = re.compile(rf"\s*({_NAME.pattern})\s*(<=|>=|<|>)(.*)", re.DOTALL)
 class Unit(NamedTuple):
     """How the values of a measure are read and written."""
 
-    read: Callable[[str], float]
-    written: Callable[[float], str]
+    parse: Callable[[str], float]
+    format: Callable[[float], str]
 
 
 def _number(text: str) -> float:
     try:
         result = float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no number") from None
+        raise ValueError(f"{text!r} is not a number") from None
     if not 0 <= result < float("inf"):
         raise ValueError(f"{text} is out of range")
     return result
@@ -56,7 +56,7 @@ def _time(text: str) -> float:
 def _share(text: str) -> float:
     share = float(parse_percent(text))
     if not 0 <= share <= 1:
-        raise ValueError(f"{text} is no share: from 0% to 100%")
+        raise ValueError(f"{text} is not a share: from 0% to 100%")
     return share
 
 
@@ -73,7 +73,7 @@ OF_RUNS = ("dwpd", "years", "warmup")  # they have no phase
 
 
 class Replayed(Protocol):
-    """What is read of a result."""
+    """The parts of a result that requirements use."""
 
     @property
     def phases(self) -> Mapping[str, Phase]: ...  # noqa: D102
@@ -84,17 +84,17 @@ class Replayed(Protocol):
 
 
 class Seen(NamedTuple):
-    """A machine as requirements look at it."""
+    """The figures of a machine that requirements are checked against."""
 
-    phases: Mapping[str, Phase]  # by PHASES
-    warm_ns: int | None  # None: it was not steady at the end
-    why_not: str  # it was not
+    phases: Mapping[str, Phase]  # keys: PHASES
+    warm_ns: int | None  # None: the cache was not steady at the end
+    why_not: str  # why it was not steady
     dwpd: float | None
     years: float | None
 
     @classmethod
     def cached(cls, result: Replayed) -> Seen:
-        """Look at the machine with its cache."""
+        """Return the figures of the machine with its cache."""
         warm_up, worn = result.warm_up, result.wear
         warm_ns = warm_up.warm_ns if warm_up.steady else None
         why = warm_up.why
@@ -108,7 +108,7 @@ class Seen(NamedTuple):
 
     @classmethod
     def alone(cls, result: Replayed) -> Seen:
-        """Look at the same disks without the cache: nothing warms up, no SSD wears out."""
+        """Return those of the disks without the cache: nothing warms up, no SSD wears out."""
         names = {"warm": "none", "cold": "none_cold", "whole": "none_whole"}
         phases = {name: result.phases[other] for name, other in names.items()}
         return cls(phases, 0, "", 0.0, float("inf"))
@@ -120,12 +120,12 @@ class Measure:
 
     text: str
     measure: str
-    direction: str  # of DIRECTIONS
-    phase: str  # of PHASES
+    direction: str  # one of DIRECTIONS
+    phase: str  # one of PHASES
 
     @property
     def is_of(self) -> str:
-        """Which requests it looks at: reads, writes, or all of them."""
+        """The requests that are measured: "reads", "writes", or "requests" for all."""
         if self.measure in ("hit", "warmup"):
             return "reads"
         return self.direction if has_direction(self.measure) else "requests"
@@ -137,14 +137,14 @@ class Measure:
 
     @property
     def is_share(self) -> bool:
-        """Whether its values are shares, printed in per cent."""
+        """Whether its values are shares, printed as percentages."""
         return _unit(self.measure) is SHARE
 
     def worded(self, value: float | None) -> str:
-        """Return a value of this measure for the eye."""
+        """Return a value of this measure as text."""
         if value is None:
             return NONE
-        return "endless" if value == float("inf") else _unit(self.measure).written(value)
+        return "endless" if value == float("inf") else _unit(self.measure).format(value)
 
     def value(self, seen: Seen) -> tuple[float | None, str]:
         """Return the value, or None and why there is none."""
@@ -152,7 +152,7 @@ class Measure:
             return seen.warm_ns, f"not steady yet: {seen.why_not}"
         if self.measure in OF_RUNS:
             value = seen.dwpd if self.measure == "dwpd" else seen.years
-            return value, "the SSD's capacity or rating is not known"
+            return value, "the SSD's capacity or rating is unknown"
         phase = seen.phases[self.phase]
         figures = phase.figures
         if self.measure in ("hit", "busy", "iops"):
@@ -173,18 +173,18 @@ class Measure:
 
 @dataclass(frozen=True)
 class Requirement(Measure):
-    """One thing that a machine must reach."""
+    """A limit on one figure of a machine."""
 
-    compared: str  # of COMPARED
+    compared: str  # a key of COMPARED
     bound: float  # nanoseconds, a share or a number
 
     @property
     def wants_less(self) -> bool:
-        """Whether less is better."""
+        """Whether lower values are better."""
         return self.compared.startswith("<")
 
     def check(self, seen: Seen) -> Checked:
-        """Hold a machine against this."""
+        """Check a machine against this requirement."""
         value, why = self.value(seen)
         met = value is not None and COMPARED[self.compared](value, self.bound)
         return Checked(self, value, met, why)
@@ -192,18 +192,18 @@ class Requirement(Measure):
 
 @dataclass(frozen=True)
 class Checked:
-    """A requirement, and what a machine has of it."""
+    """A requirement, and the value that a machine reaches."""
 
     requirement: Requirement
-    value: float | None  # None: not known
+    value: float | None  # None: unknown
     met: bool
-    why: str  # it is not known
+    why: str  # why the value is unknown
 
     @property
     def words(self) -> str:
-        """The value, or why there is none."""
+        """The value as text, or why it is unknown."""
         if self.value is None:
-            return f"not known: {self.why}"
+            return f"unknown: {self.why}"
         required = self.requirement
         words = required.worded(self.value)
         if (
@@ -215,7 +215,7 @@ class Checked:
         return words
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the fields of the JSON."""
         return {"expr": self.requirement.text, "value": self.value, "words": self.words,
                 "ok": self.met}  # fmt: skip
 
@@ -224,11 +224,11 @@ def parse(text: str) -> Requirement:
     """Parse a requirement; raise UsageError for an invalid one."""
     match = _GRAMMAR.fullmatch(text)
     if match is None:
-        raise UsageError(f"{text!r} is no requirement: write for instance {EXAMPLE}")
+        raise UsageError(f"{text!r} is not a requirement: write for instance {EXAMPLE}")
     name, compared, value = match.groups()
-    measure, direction, phase = _said(text, name)
+    measure, direction, phase = _parts(text, name)
     try:
-        bound = _unit(measure).read(value.strip())
+        bound = _unit(measure).parse(value.strip())
     except ValueError as error:
         raise UsageError(f"{text!r}: {error}") from None
     return Requirement(text.strip(), measure, direction, phase, compared, bound)
@@ -237,24 +237,24 @@ def parse(text: str) -> Requirement:
 def parse_measure(text: str) -> Measure:
     """Parse a measure; raise UsageError for an invalid one."""
     if not _NAME.fullmatch(text):
-        raise UsageError(f"{text!r} is no measure: write for instance mean, p99.warm or dwpd")
-    return Measure(text, *_said(text, text))
+        raise UsageError(f"{text!r} is not a measure: write for instance mean, p99.warm or dwpd")
+    return Measure(text, *_parts(text, text))
 
 
 def parse_all(texts: Iterable[str]) -> list[Requirement]:
-    """Parse requirements."""
+    """Parse requirements; raise UsageError for an invalid one."""
     return [parse(text) for text in texts]
 
 
 def check_answerable(require: Iterable[Requirement], reads: int, writes: int) -> None:
-    """Raise UsageError if the trace lacks the reads or writes that a requirement is about."""
+    """Raise UsageError if the trace lacks the reads or writes that a requirement measures."""
     for each in require:
         if {"reads": reads, "writes": writes}.get(each.is_of) == 0:
-            raise UsageError(f"the trace has no {each.is_of}, so it cannot answer {each.text!r}")
+            raise UsageError(f"{each.text!r} cannot be checked: the trace has no {each.is_of}")
 
 
 def has_direction(measure: str) -> bool:
-    """Return whether a measure is of reads or of writes."""
+    """Return whether a measure applies to reads or writes separately."""
     return measure not in UNITS or measure in OF_REQUESTS
 
 
@@ -262,13 +262,14 @@ def _unit(measure: str) -> Unit:
     return UNITS.get(measure, TIME)
 
 
-def _said(text: str, name: str) -> tuple[str, str, str]:
-    """Return measure, direction and phase of a name like 'p99.writes.warm'."""
+def _parts(text: str, name: str) -> tuple[str, str, str]:
+    """Return measure, direction and phase of a name such as 'p99.writes.warm'."""
     measure, *words = re.split(r"\.(?!\d)", name)
     if measure not in UNITS and not _PERCENTILE.fullmatch(measure):
-        raise UsageError(f"{text!r}: no measure {measure!r}: {hint(measure, [*UNITS, 'p99'])}")
+        known = [*UNITS, "p99"]
+        raise UsageError(f"{text!r}: unknown measure {measure!r}: {hint(measure, known)}")
     if measure not in UNITS and float(measure[1:]) > 100:
-        raise UsageError(f"{text!r}: there is no {measure}: percentiles go to p100")
+        raise UsageError(f"{text!r}: {measure} is not a percentile: the highest is p100")
     direction, phase = "reads", "warm"
     for word in words:
         if word in DIRECTIONS and has_direction(measure):
@@ -277,6 +278,6 @@ def _said(text: str, name: str) -> tuple[str, str, str]:
             phase = word
         else:
             known = [*PHASES * (measure not in OF_RUNS), *DIRECTIONS * has_direction(measure)]
-            remedy = hint(word, known) if known else f"{measure} stands alone"
+            remedy = hint(word, known) if known else f"write {measure} alone"
             raise UsageError(f"{text!r}: {measure} has no {word!r}: {remedy}")
     return measure, direction, phase

@@ -1,4 +1,4 @@
-"""The result of one replay: both machines, the warm-up, the verdict, and all of it as JSON."""
+"""The result of one replay: both machines, the warm-up and the verdict, as objects and as JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
 
 @dataclass(frozen=True)
 class Warning:
-    """A doubt about the figures, and how to resolve it."""
+    """A reason to doubt the figures, and its fix."""
 
     code: str
     text: str
@@ -41,7 +41,7 @@ class Warning:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a replay.  Phases have names; without the cache they begin with `none`."""
+    """The result of a replay.  Names of phases without the cache begin with `none`."""
 
     trace: Mapping[str, Any]
     scenario: Mapping[str, Any]
@@ -56,27 +56,27 @@ class Result:
     warnings: list[Warning] = field(default_factory=list)
     seed: int = 0
     engine: str = "numba"
-    beginning: Beginning | None = None  # of a cache that did not begin empty
+    beginning: Beginning | None = None  # None: the cache started empty
     required: list[Checked] = field(default_factory=list)
-    curve: dict[str, Any] | None = None  # of the misses by size, where it was asked for
-    cost: dict[str, Any] | None = None  # where the prices of its drives are known
+    curve: dict[str, Any] | None = None  # miss-ratio curve, if requested
+    cost: dict[str, Any] | None = None  # None: the prices of the drives are unknown
 
     @property
     def sides(self) -> tuple[Side, Side]:
-        """What the judge sees: the disks alone, and the machine with the cache."""
+        """Input of the judge: the disks alone, and the machine with the cache."""
         return _side(self.plain, self.scenario), _side(self.cached, self.scenario)
 
-    def held_against(self, require: Sequence[Requirement]) -> Result:
-        """Return the result with what is required of the machine with the cache."""
+    def with_requirements(self, require: Sequence[Requirement]) -> Result:
+        """Return the result with these requirements, checked for the machine with the cache."""
         seen = Seen.cached(self)
         return replace(self, required=[each.check(seen) for each in require])
 
     def to_json(self, indent: int | None = 2) -> str:
-        """The result as JSON: nanoseconds and bytes are integers, what is unknown is null."""
+        """Return the result as JSON: times are integers in ns, sizes in bytes, unknowns null."""
         return json.dumps(plain(self.to_dict()), indent=indent, allow_nan=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as what JSON can hold, its keys always in the same order."""
+        """Return the fields of the JSON, always in the same order."""
         return {
             "schema": SCHEMA,
             "tool": {"version": __version__, "seed": self.seed, "engine": self.engine},
@@ -115,14 +115,14 @@ def conclude(
     recorded: Distribution | None = None,
     goal: str = "time",
 ) -> Result:
-    """Return the result of two runs of one trace: with the cache, and without.
+    """Return the result of two runs of one trace: with the cache and without it.
 
     Keys of `trace`: name, span_ns, active_ns, footprint_bytes, has_completions.
     Keys of `scenario`: summary, file, mode (open, closed, think), speed, cache_mode, cache_bytes,
     cache_pages, endurance_bytes and capacity_bytes (of all SSDs), dirty_marks (see dirt.marks).
-    Each may be absent; both go into the JSON as they are.  `recorded` are the latencies
-    recorded in the trace, with which the model without its cache is compared.  `goal` is one of
-    goals.GOALS.
+    All keys are optional; both mappings are copied into the JSON unchanged.  `recorded` are the
+    latencies recorded in the trace, with which the model without its cache is compared.  `goal`
+    is one of goals.GOALS.
     """
     is_open = scenario.get("mode", "open") == "open"
     with_cache = Outcome(cached, Counters(cached_counters), is_open)
@@ -130,7 +130,7 @@ def conclude(
     warm_up = warm_up_of(cached, plain, scenario.get("mode", "open"))
     border = _border(warm_up, with_cache, without)
     end = with_cache.end_ns
-    # Where the load adapts to the machine, the same requests come at another time.
+    # Where the load adapts to the machine, the same requests are issued at other times.
     plain_border = border if is_open else without.time_of(with_cache.issued_before(border))
     phases = {
         "none": without.phase(plain_border, without.end_ns),
@@ -140,13 +140,15 @@ def conclude(
         "none_cold": without.phase(0, plain_border),
         "none_whole": without.whole,
     }
-    judged, beside = phases["warm"], phases["none"]
+    judged, baseline = phases["warm"], phases["none"]
     fidelity = _fidelity(recorded or Distribution(), without, scenario)
     judgement = weigh(
         _side(without, scenario), _side(with_cache, scenario), not is_open, goal,
         with_cache.issued_before(border),
     )  # fmt: skip
-    case = Case(with_cache, without, warm_up, judged, beside, judgement, trace, scenario, fidelity)
+    case = Case(
+        with_cache, without, warm_up, judged, baseline, judgement, trace, scenario, fidelity
+    )
     return Result(
         trace, scenario, with_cache, without, warm_up, phases, judge(case), judgement,
         wear(judged, scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),
@@ -155,7 +157,7 @@ def conclude(
 
 
 def _side(outcome: Outcome, scenario: Mapping[str, Any]) -> Side:
-    """Return what the judge compares of a machine."""
+    """Return the input of the judge for one machine."""
     columns = {name: outcome.counters.column(name) for name in outcome.counters}
     pages = scenario.get("cache_pages") or 0
     page_bytes = int(scenario.get("cache_bytes", 0)) // pages if pages else 0
@@ -165,10 +167,10 @@ def _side(outcome: Outcome, scenario: Mapping[str, Any]) -> Side:
 
 
 def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any]) -> Fidelity:
-    """Hold the machine without a cache against what was recorded, where that means something."""
+    """Compare the machine without a cache with the recorded latencies, if that is meaningful."""
     why_not = ""
     if scenario.get("mode", "open") == "closed":
-        why_not = "a queue depth was replayed, not the recorded load"
+        why_not = "the replay kept a fixed queue depth, not the recorded load"
     elif scenario.get("speed", 1.0) != 1.0:
         why_not = "the load was replayed at another speed"
     elif plain.whole.saturated:
@@ -178,15 +180,15 @@ def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any
 
 
 def warm_up_of(cached: Collector, plain: Collector, mode: str) -> WarmUp:
-    """The warm-up of a run in that mode, beside the one without a cache."""
+    """Return the warm-up of a run in that mode; `plain` is the run without a cache."""
     if mode != "closed":
         return of_hits(cached)
-    # The disks alone give the level that the cache starts from.
+    # The initial level is that of the disks alone.
     return of_iops(cached, of_iops(plain).level)
 
 
 def _border(warm_up: WarmUp, cached: Outcome, plain: Outcome) -> int:
-    """Where cold ends and warm begins, on a bin of both machines and before the end."""
+    """Return the border of cold and warm: a border of bins of both machines, before the end."""
     step = max(cached.collector.width_ns, plain.collector.width_ns)
     border = -(-warm_up.warm_ns // step) * step
     latest = (cached.end_ns - 1) // step * step
@@ -260,13 +262,13 @@ def _latency(latency: Distribution) -> dict[str, Any]:
 
 
 def _reasons(phase: Phase) -> dict[str, int]:
-    """Reads by the reason why they were no hits; with the hits they are all reads."""
+    """Return the reads that were not hits, by reason."""
     reasons = phase.figures.read_reasons
     return {reason.name.lower(): reasons[reason] for reason in Reason if reason in reasons}
 
 
 def plain(thing: Any) -> Any:
-    """The same in JSON's own types; what is no finite number becomes null."""
+    """Return a value in JSON's own types; NaN and infinities become null."""
     if isinstance(thing, dict):
         return {str(key): plain(one) for key, one in thing.items()}
     if isinstance(thing, (list, tuple)):

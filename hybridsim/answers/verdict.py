@@ -1,7 +1,7 @@
-"""Should this load get this cache?  yes, no or unsure, in the words of an administrator.
+"""The verdict on a cache for a load: yes, no or unsure, with reasons and advice in words.
 
-The answer is the judge's (judge.py), which compares the same requests on both machines.  Where a
-queue grows without end no gain is defined, and the answer is which machine keeps up.
+The answer is that of judge.py, which compares the same requests on both machines.  Where a queue
+grows without limit no gain is defined, and the answer depends on which machine keeps up.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import format_size, human_count
 from hybridsim.foundation.wording import latency, of_the_mean, percent, span, times
 
-TIMES = 1.5  # from here on a change is printed as a factor, below in per cent
-SAME = 0.05  # a change by less is none
+TIMES = 1.5  # a larger change is printed as a factor, a smaller one in per cent
+SAME = 0.05  # a smaller change counts as none
 MIB = 2**20
-MOSTLY = 0.5  # of the reads, or of the requests
-MANY = 0.4  # of the requests: writes that the disks are kept busy with
+MOSTLY = 0.5  # minimum share of the reads, or of the requests
+MANY = 0.4  # minimum share of writes for which write-back is advised
 NOTICEABLE = 0.1
-FEW = 0.01  # of the requests: reads or writes not mentioned on the first screen
-APART = 1.15  # times: gains of two phases that differ by more are both printed
-SHORTEST_NS = 30 * SECOND  # of simulated time
+FEW = 0.01  # share of the requests: fewer reads or writes are not on the first screen
+APART = 1.15  # ratio of the gains of two phases from which on both are printed
+SHORTEST_NS = 30 * SECOND  # simulated time that is enough to extrapolate wear
 # Limits of the advised capture: ten minutes to a week.
 SHORTEST_S, LONGEST_S = 600, 7 * 86400
-AT_WORK = 0.5  # of a capture: if active for less, its pauses are mentioned
+AT_WORK = 0.5  # active share of a capture below which its pauses are mentioned
 MISSES = (  # reason, minimum share of the reads, text
     (Reason.COLD, MOSTLY, "touch data for the first time; no cache has that"),
     (Reason.SEQUENTIAL, MOSTLY, "are sequential: disks are good at those; the cache skips them"),
     (Reason.EVICTED, NOTICEABLE, "want data that was evicted: the cache is too small for them"),
 )
-BUSY = 0.9  # disks that have no time for more fills
+BUSY = 0.9  # utilisation from which on the disks have no time for more fills
 
 
 @dataclass(frozen=True)
 class Step:
-    """What to do next, and the command that does it where there is one."""
+    """A recommended next step, and the command for it if there is one."""
 
     text: str
     command: str | None = None
@@ -49,10 +49,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer, its headline, the reasons, and what to do next.
+    """The answer, its headline, the reasons, and the next steps.
 
-    action, effect, risks and basis are the same in the order of the terminal's first screen: what
-    to do, what it brings, what could go wrong, what was assumed.
+    action, effect, risks and basis are the same for the terminal's first screen: what to do, its
+    effect, what could go wrong, and what was assumed.
     """
 
     answer: str
@@ -68,13 +68,13 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Case:
-    """All that a verdict may look at."""
+    """The input of a verdict."""
 
     cached: Outcome
     plain: Outcome
     warm_up: WarmUp
     with_cache: Phase  # the judged phase of the cached machine
-    without: Phase  # of the plain one, over the same time
+    without: Phase  # the same period of the plain machine
     judgement: Judgement
     trace: Mapping[str, Any]
     scenario: Mapping[str, Any]
@@ -87,12 +87,12 @@ class Case:
 
     @property
     def gain(self) -> float | None:
-        """How many times lower the mean read latency is."""
+        """Mean read latency without the cache over that with it; None if unknown."""
         return _ratio(self.without.figures.reads.mean_ns, self.with_cache.figures.reads.mean_ns)
 
     @property
     def tail_gain(self) -> float | None:
-        """How many times lower the 99th percentile of reads is."""
+        """99th percentile of reads without the cache over that with it; None if unknown."""
         before, after = (
             phase.figures.reads.percentile(99) for phase in (self.without, self.with_cache)
         )
@@ -100,16 +100,16 @@ class Case:
 
     @property
     def cache_mode(self) -> str:
-        """What a write does to the cache, as scenarios call it."""
+        """The write mode of the cache, as in scenarios."""
         return str(self.scenario.get("cache_mode", "read-only"))
 
     @property
     def machine(self) -> str:
-        """The machine that the answer is about."""
+        """The judged cache, in words."""
         return str(self.scenario.get("cache") or "this cache")
 
     def missed(self, reason: Reason) -> float:
-        """Share of the reads of the judged phase that were no hits for this reason."""
+        """Return the share of the reads of the judged phase that missed for this reason."""
         return self.with_cache.share_of_reads(self.with_cache.figures.read_reasons.get(reason, 0))
 
     @property
@@ -152,14 +152,14 @@ def _action(case: Case, answer: str) -> str:
 
 
 def _record_more(case: Case) -> str:
-    """Return how much more to record."""
+    """Return the advice to record more, with the duration."""
     seconds, paused = _capture_s(case, case.judgement.more_ns or 0)
     more_s = max(seconds - _active_ns(case) // (60 * SECOND) * 60, 60)
     return f"record {span(more_s * SECOND)} more{paused}"
 
 
 def _effect(case: Case, headline: str) -> Iterator[str]:
-    """Yield what the cache brings, with the interval; the most important sentence first."""
+    """Yield the effect of the cache, with the interval; the most important sentence first."""
     result = case.judgement
     if not case.has_cache:
         mean = case.without.figures.reads.mean_ns
@@ -200,9 +200,9 @@ def _answer(case: Case) -> tuple[str, str]:
     result = case.judgement
     if not result.pairs["whole"].plain.both.count:
         if number := case.trace.get("reads"):  # all requests are of 0 bytes
-            whose = "The capture's read asks" if number == 1 else f"All {number:,} reads ask"
-            return NO, f"{whose} for 0 bytes: there is nothing that a cache could serve."
-        return NO, "The capture holds no reads and no writes: there is nothing to be faster."
+            whose = "The only read" if number == 1 else f"Each of the {number:,} reads"
+            return NO, f"{whose} has a length of 0 bytes: there is nothing for a cache to serve."
+        return NO, "The capture has no reads and no writes: there is nothing for a cache to serve."
     if result.too_short:
         return UNSURE, f"The capture is too short to judge: {result.too_short}."
     gained = f"{_saved(result)}{_worse_tail(result)}"
@@ -214,7 +214,7 @@ def _answer(case: Case) -> tuple[str, str]:
 
 
 def _saved(judgement: Judgement) -> str:
-    """What is gained by the goal, with its interval."""
+    """Return the gain in the figure of the goal, with its interval."""
     before, after = judgement.judged.plain, judgement.judged.cached
     sure = f"90%: {_factor(judgement.low)} to {_factor(judgement.high)}"
     change = f"{_change(judgement.gain)}; {sure}"
@@ -234,7 +234,7 @@ def _saved(judgement: Judgement) -> str:
 
 
 def _worse_tail(judgement: Judgement) -> str:
-    """The 99th percentile, where it gets worse while the mean gets better."""
+    """Return the 99th percentile if it gets worse while the mean gets better, else ""."""
     tail = judgement.judged.percentile_gain(99)
     if judgement.goal == "p99" or tail is None or tail > 1 - SAME or (judgement.gain or 0) < 1:
         return ""
@@ -254,7 +254,7 @@ def _minutes(time_ns: int) -> int:
 
 
 def _answer_of_backlog(case: Case) -> tuple[str, str]:
-    """Answer for an endless queue: its latency reflects only the length of the run."""
+    """Return answer and headline for an endless queue: its latencies depend on the run's length."""
     busy = percent(case.with_cache.utilisation)
     if not case.with_cache.saturated:
         mean = latency(case.with_cache.figures.reads.mean_ns)
@@ -337,7 +337,7 @@ def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
 
 
 def _about_phases(case: Case) -> Iterator[str]:
-    """Where filling and warm gain differently, each; and the whole run."""
+    """Yield the gains while filling, once warm and of the whole run, if the first two differ."""
     result = case.judgement
     gains = {
         name: result.pairs[name].gain(result.goal, result.adapts)
@@ -354,20 +354,21 @@ def _about_phases(case: Case) -> Iterator[str]:
 
 
 def _about_dirt(case: Case) -> Iterator[str]:
-    """What is dirty at the end, where it still grows."""
+    """Yield the dirty share of the written data, if the dirty data still grow at the end."""
     result = case.judgement
     if result.dirty_is_steady:
         return
-    grown = f"{percent(result.dirty_grown)} of what was written is not on the disks yet"
+    grown = f"{percent(result.dirty_grown)} of the written data is not on the disks yet"
     if result.changes_ns is not None:
         soon = span(_minutes(result.changes_ns) * 60 * SECOND)
-        yield f"{grown}: in some {soon} so much is dirty that the cache behaves otherwise."
+        yield f"{grown}: in about {soon} it is so much that the cache behaves differently."
     else:
-        yield f"{grown}, and that still grows; without its cost: {_factor(result.uncharged)} times."
+        without = f"without the cost of writing it the gain is {_factor(result.uncharged)} times"
+        yield f"{grown}, and that data still grows; {without}."
 
 
 def _about_run_time(case: Case) -> Iterator[str]:
-    """Where the load adapts to the machine, how long the same work takes."""
+    """Yield the run times of both machines, if the load adapts to the machine."""
     if case.scenario.get("mode", "open") != "open":
         cached, plain = span(case.cached.last_done_ns), span(case.plain.last_done_ns)
         yield f"All the work of the trace takes {cached} with the cache, {plain} without."
@@ -384,7 +385,7 @@ def _compared(case: Case) -> str:
 
 
 def _by_which_model(fidelity: Fidelity) -> str:
-    """How much the modelled disks are like those that the trace comes from."""
+    """Return how closely the modelled disks match those that the trace was captured on."""
     if not fidelity.is_known or fidelity.is_other_kind:
         return "with models of drives, not with yours"
     apart = f"{of_the_mean(fidelity.demerit)} from those recorded"
@@ -414,9 +415,9 @@ def _about_backlog(case: Case) -> Iterator[str]:
 
 
 def _about_misses(case: Case) -> Iterator[str]:
-    for why, least, words in MISSES:
-        if case.missed(why) >= least:
-            yield f"{percent(case.missed(why))} of the reads {words}."
+    for why, minimum, text in MISSES:
+        if case.missed(why) >= minimum:
+            yield f"{percent(case.missed(why))} of the reads {text}."
 
 
 def _about_writes(case: Case) -> Iterator[str]:
@@ -424,11 +425,13 @@ def _about_writes(case: Case) -> Iterator[str]:
         return
     share = percent(case.writes)
     if case.cache_mode in ("write-back", "write-only"):
-        yield f"{share} of the requests are writes; those that the cache takes reach disks later."
+        later = "the cache writes those that it accepts to the disks later"
+        yield f"{share} of the requests are writes; {later}."
         return
     yield (
         f"{share} of the requests are writes. A {case.cache_mode} cache sends each to the disks "
-        "and waits for them: they gain by reads that the disks no longer do, and lose by fills."
+        "and waits for them: writes get faster because the disks serve fewer reads, and slower "
+        "because of fills."
     )
 
 
@@ -436,7 +439,7 @@ def _advice(case: Case) -> Iterator[Step]:
     if _endless(case):
         yield _against_backlog(case)
     if not case.has_cache:
-        text = "Give it a cache: `kind` and `size` under [cache] in the scenario."
+        text = "Add a cache: `kind` and `size` under [cache] in the scenario."
         yield Step(text, _replay(case, "--cache page"))
         return
     result = case.judgement
@@ -450,25 +453,25 @@ def _advice(case: Case) -> Iterator[Step]:
         yield _larger(case)
     is_dropped = case.cache_mode in ("read-only", "write-around")
     if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and is_dropped:
-        yield Step('Keep what is written: mode = "write-through" under [cache] in the scenario.')
+        yield Step('Cache written data: mode = "write-through" under [cache] in the scenario.')
     if case.scenario.get("cache_kind", "page") != "page":
-        return  # it decides by itself
+        return  # the other kinds have their own rules
     if case.writes >= MANY and case.cache_mode != "write-back":
-        text = "Try write-back: writes wait for the SSD alone, which has the only copy for a while."
+        text = "Try write-back: writes wait only for the SSD, which has the only copy for a while."
         yield Step(text, _replay(case, "--cache-mode write-back"))
     if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
-        yield Step("Let more pages be filled at once: `max_fills` under [cache] in the scenario.")
+        yield Step("Allow more fills at once: `max_fills` under [cache] in the scenario.")
     if case.missed(Reason.NOT_HOT) >= MOSTLY:
-        yield Step("Try letting every miss in.", _replay(case, "--admission always"))
+        yield Step("Try admitting every miss.", _replay(case, "--admission always"))
     yield from _of_another_model(case)
     if case.missed(Reason.SEQUENTIAL) >= MOSTLY:
-        yield Step("What counts as sequential?", "hybridsim explain 'sequential cutoff'")
+        yield Step("See what counts as sequential.", "hybridsim explain 'sequential cutoff'")
 
 
 def _capture_s(case: Case, more_ns: int) -> tuple[int, str]:
-    """Return the seconds to capture in all, and a remark if most of the capture was idle.
+    """Return the total seconds to capture, and a remark if most of the capture was idle.
 
-    `more_ns` of replayed time are missing; of the whole, only the active share is counted.
+    `more_ns` is the replayed time that is missing.  Idle time does not count.
     """
     lasts_ns = max(int(case.trace.get("span_ns", case.cached.end_ns)), 1)
     pace = float(case.scenario.get("speed", 1.0))  # arrivals may be replayed faster than recorded
@@ -486,42 +489,42 @@ def _active_ns(case: Case) -> int:
 
 
 def _of_another_model(case: Case) -> Iterator[Step]:
-    """Where the modelled disks are not like those of the capture, a way to make them so."""
+    """Yield a better model, if the modelled disks differ from those of the capture."""
     fidelity = case.fidelity
     if not fidelity.is_known or fidelity.is_other_kind or fidelity.likeness == "good":
         return
     if not case.scenario.get("is_fitted"):
-        text = "Make the model one of your array."
+        text = "Fit the model to your array."
         yield Step(text, f"hybridsim fit {_named(case)} -o array.toml")
     elif case.scenario.get("mode", "open") == "open":
-        text = "Let each request wait for those it waited for when captured: programs do."
+        text = "Issue each request after those it waited for when captured, as programs do."
         yield Step(text, _replay(case, "--mode think"))
 
 
 def _larger(case: Case) -> Step:
     size = case.scenario.get("cache_bytes")
     if not size:
-        return Step("Try twice the cache: double `size` under [cache] in the scenario.")
+        return Step("Try a cache twice as large: double `size` under [cache] in the scenario.")
     twice = 2 * size if size < MIB else -(-2 * size // MIB) * MIB
-    return Step("Try twice the cache.", _replay(case, f"--cache-size {format_size(twice)}"))
+    return Step("Try a cache twice as large.", _replay(case, f"--cache-size {format_size(twice)}"))
 
 
 def _against_backlog(case: Case) -> Step:
     if case.trace.get("has_completions"):
-        text = "Let each request wait for those it waited for when captured."
+        text = "Issue each request after those it waited for when captured."
         return Step(text, _replay(case, "--mode think"))
-    text = "Keep a fixed number of requests under way instead; the capture has no completions."
+    text = "Keep a fixed number of requests outstanding instead; the capture has no completions."
     return Step(text, _replay(case, "--mode closed"))
 
 
 def _named(case: Case) -> str:
-    """Return the trace as a command names it; a pipe must be supplied again."""
+    """Return the trace as arguments of a command, with TRACE in place of a pipe."""
     words = case.trace.get("arguments", [case.trace.get("name", "-")])
     return shell_line("TRACE" if word == "-" else word for word in words)
 
 
 def _replay(case: Case, option: str) -> str:
-    """The command that replays the same again, but for one option."""
+    """Return the command that repeats the replay with one option changed."""
     words = ["hybridsim replay", _named(case)]
     if case.scenario.get("file"):
         words += ["--scenario", shell_word(str(case.scenario["file"]))]

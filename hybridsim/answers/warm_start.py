@@ -1,4 +1,4 @@
-"""What a warm start was worth: the run that had it, beside the same cache that began empty."""
+"""The gain of a warm start: a run with it compared with one of the same cache starting empty."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from hybridsim.answers.outcome import SECOND, Outcome
 from hybridsim.answers.warmup import SHARES, State, WarmUp
 
 FIRST_NS = 60 * SECOND
-FIRST_SHARE = 10  # of a run; in a short one its first tenth
+FIRST_SHARE = 10  # in a run shorter than ten minutes, its first tenth
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """The pages that a cache began with, and the first moments with and without them."""
+    """The pages that a cache started with, and the first minute with and without them."""
 
     source: str
-    is_kept: bool  # else read from the disks
-    listed: int  # pages that there were to begin with
-    chosen: int  # of these the ones there was room for
-    remembers: bool  # what the learned policy knew that was saved with them
+    is_kept: bool  # on the SSD from the start; else loaded from the disks
+    listed: int  # pages in the source
+    chosen: int  # pages of the source that fit into the cache
+    remembers: bool  # the state of the learned policy was restored too
     counters: dict[str, int]  # at the end of the load
-    loaded_ns: int | None  # when the last one had been read
+    loaded_ns: int | None  # when the last page had been loaded
     warm_up: WarmUp
     cold_warm_up: WarmUp
     first_ns: int
     first_hit_ratio: float | None
     cold_first_hit_ratio: float | None
-    disk_ns: int | None  # that the disks were busy in all
+    disk_ns: int | None  # busy time of all disks in the whole run
     cold_disk_ns: int | None
-    ssd_bytes: int | None  # written to the SSD in all
+    ssd_bytes: int | None  # bytes written to the SSD in the whole run
     cold_ssd_bytes: int | None
 
     @property
     def there(self) -> int:
-        """How many pages were there from the beginning, or were loaded."""
+        """Number of pages that were kept or loaded."""
         return self.counters["pages_kept"] + self.counters["pages_preloaded"]
 
     @property
     def used_share(self) -> float | None:
-        """How many of these were used."""
+        """Share of these pages that were used later; None if there are none."""
         return self.counters["warm_pages_used"] / self.there if self.there else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as what JSON can hold."""
+        """Return the fields of the JSON."""
         reached = {
             "reached_ns": _reached(self.warm_up),
             "cold_reached_ns": _reached(self.cold_warm_up),
@@ -70,7 +70,7 @@ def compared(
     cold: Outcome,
     warm_ups: tuple[WarmUp, WarmUp],
 ) -> Beginning:
-    """Hold a run against the same one with an empty cache; `warm_ups` are of both."""
+    """Compare a run with the same one from an empty cache; `warm_ups` are those of both runs."""
     first_ns = min(FIRST_NS, begun.end_ns // FIRST_SHARE)
     counters = {
         name: number

@@ -1,4 +1,4 @@
-"""When is a cache warm?  One definition, used by every command.
+"""The warm-up of a cache: one definition, used by every command.
 
 x(t) is the interval hit ratio (open loop, think time) or the IOPS (closed loop) in one-second bins,
 smoothed by a centred median of 5 bins.  Bins are wider in runs of more than 512 s (at most 512
@@ -8,8 +8,8 @@ It is *steady* when the last fifth of the run shows no trend: its Theil-Sen slop
 than the noise (four standard errors, from the scatter of the unsmoothed bins about the line), 2% of
 the level or half a percentage point of hit ratio.  The level is the median of that fifth.  t50, t90
 and t95 are the first times after which x stays beyond that share of the way from the initial level
-to the steady one; where the two are no further apart than the level is unsure, nothing warms up.
-A run that is not steady gets no such time.
+to the steady one.  Where the two differ by no more than the uncertainty of the level, nothing warms
+up.  A run that is not steady has no such times.
 """
 
 from __future__ import annotations
@@ -26,44 +26,44 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SECOND = 10**9
-FEWEST_BINS = 64  # fewer are split, where the collector kept finer ones
-ENOUGH_REQUESTS = 100  # a bin of fewer is joined with its neighbour
+FEWEST_BINS = 64  # bins narrower than a second are used for fewer, if the collector has them
+ENOUGH_REQUESTS = 100  # mean requests per bin; below it, bins are joined with their neighbours
 MEDIAN_OF = 5
 LAST_SHARE = 5  # the last fifth
-STANDARD_ERRORS = 4  # a running median is a quarter less sure than the mean
-TOLERANCE = 0.02  # of the level; a drift smaller than this is no warm-up to wait for
+STANDARD_ERRORS = 4  # of a mean; the standard error of a running median is a quarter larger
+TOLERANCE = 0.02  # of the level; a smaller drift does not count as a trend
 HIT_RATIO_TOLERANCE = 0.005
 SHARES = (50, 90, 95)
 
 
 class State(StrEnum):
-    """What the curve does at its end."""
+    """The state of the curve at its end."""
 
     STEADY = "steady"
-    FLAT = "flat"  # steady where it began: nothing warms up
+    FLAT = "flat"  # steady at its initial level: nothing warms up
     RISING = "rising"
     FALLING = "falling"
     RESTLESS = "restless"  # no trend, but it keeps falling back below its level
-    SHORT = "short"
+    SHORT = "short"  # too few bins
 
 
 @dataclass(frozen=True)
 class WarmUp:
-    """The warm-up of one run: its curve, and the figures read off it."""
+    """The warm-up of one run: its curve, and the figures derived from it."""
 
     measure: str  # "hit ratio" or "IOPS"
     bin_ns: int
-    times_ns: Ints  # starts of the bins that hold something
+    times_ns: Ints  # starts of the bins that have reads (IOPS: of all whole bins)
     curve: Floats
     smooth: Floats
     state: State
-    why: str  # in words
+    why: str  # the state in words; "" if steady
     initial: float | None
-    level: float | None  # of the last fifth; the steady level where the state is steady
+    level: float | None  # of the last fifth; the steady level if the state is steady
     noise: float | None
     reached_ns: dict[int, int]  # per cent of the way -> time
     last_fifth_ns: int
-    needed_ns: int | None  # a capture that might show the steady state; None where this one does
+    needed_ns: int | None  # length of a capture that may show the steady state; None if this does
 
     @property
     def steady(self) -> bool:
@@ -72,29 +72,29 @@ class WarmUp:
 
     @property
     def warm_ns(self) -> int:
-        """Where reports divide cold from warm: at t90, else where the last fifth begins."""
+        """The border of cold and warm: 0 if flat, t90 if steady, else the last fifth's start."""
         if self.state == State.FLAT:
             return 0
         return self.reached_ns[90] if self.state == State.STEADY else self.last_fifth_ns
 
 
 def of_hits(collector: Collector) -> WarmUp:
-    """The warm-up of a run whose load does not depend on the cache, from its interval hit ratio."""
+    """Return the warm-up by interval hit ratio, for a load that does not depend on the cache."""
     reads = int(collector.series().reads.sum())
     series = collector.series(_width(collector, reads))
     filled = series.reads > 0
     curve: Floats = np.asarray(series.hits[filled] / series.reads[filled], np.float64)
-    # An empty cache hits nothing, so the level it starts from is known.
+    # The initial level is known: an empty cache has no hits.
     return judge(
         series.start_ns[filled], curve, series.width_ns, "hit ratio", 0.0, HIT_RATIO_TOLERANCE
     )
 
 
 def of_iops(collector: Collector, before: float | None = None) -> WarmUp:
-    """The warm-up of a closed loop, from its IOPS; `before` is the level of the disks alone."""
+    """Return the warm-up of a closed loop by IOPS; `before` is the level of the disks alone."""
     requests = int(collector.series().done.sum())
     series = collector.series(_width(collector, requests))
-    whole = collector.last_done_ns // series.width_ns  # the last bin ends with the run: left out
+    whole = collector.last_done_ns // series.width_ns  # without the last bin, which is not whole
     iops: Floats = np.asarray(series.done[:whole] * (SECOND / series.width_ns), np.float64)
     return judge(series.start_ns[:whole], iops, series.width_ns, "IOPS", before, 0.0)
 
@@ -107,7 +107,11 @@ def judge(
     initial: float | None = None,
     tolerance: float = 0.0,
 ) -> WarmUp:
-    """Apply the definition to a curve of bins that begin at `times_ns`."""
+    """Return the warm-up of a curve with bins of `bin_ns` that begin at `times_ns`.
+
+    `initial` is the level before the warm-up; None: the median of the first bins.  `tolerance` is
+    the smallest difference that counts, in units of the curve.
+    """
     smooth = centred_median(curve)
     end_ns = int(times_ns[-1]) + bin_ns if len(times_ns) else 0
     last_fifth_ns = end_ns - end_ns // LAST_SHARE
@@ -130,7 +134,7 @@ def judge(
         )  # fmt: skip
 
     if initial is None or late.sum() < MEDIAN_OF:
-        why = "too few moments with reads to see a warm-up"
+        why = "there are too few time bins to detect a warm-up"
         return answer(State.SHORT, why, needed_ns=max(10 * end_ns, 600 * SECOND))
     level = float(np.median(smooth[late]))
     slope, noise = trend(times_ns[late] / bin_ns, smooth[late], curve[late])
@@ -141,11 +145,11 @@ def judge(
         why = f"the {measure} was still {state} in the last fifth of the run"
         needed = _needed(times_ns, smooth - initial, end_ns)
         return answer(state, why, level, noise, needed_ns=needed)
-    # A level is surer than a drift: what noise feigns from end to end is sqrt(12) times its mean.
-    # But where it began, if that is not known, is read off a few bins.
-    unsure = noise / np.sqrt(12) if is_known else noise
-    if abs(level - initial) <= max(unsure, tolerance, TOLERANCE * abs(level)):
-        return answer(State.FLAT, f"the {measure} stayed where it began", level, noise)
+    # The drift by noise from end to end is sqrt(12) times the uncertainty of the mean level.  An
+    # initial level that is estimated from a few bins is as uncertain as the drift.
+    uncertainty = noise / np.sqrt(12) if is_known else noise
+    if abs(level - initial) <= max(uncertainty, tolerance, TOLERANCE * abs(level)):
+        return answer(State.FLAT, f"the {measure} stayed at its initial level", level, noise)
     reached = {share: _reached(times_ns, smooth, bin_ns, initial, level, share) for share in SHARES}
     if reached[90] > last_fifth_ns:
         why = f"the {measure} kept falling back below its level until the end"
@@ -154,7 +158,7 @@ def judge(
 
 
 def centred_median(curve: Floats) -> Floats:
-    """The median of each value and its two neighbours on either side, as far as there are any."""
+    """Return the median of each value and its two neighbours on either side; fewer at the ends."""
     if len(curve) == 0:
         return np.asarray(curve, np.float64)
     half = MEDIAN_OF // 2
@@ -165,10 +169,10 @@ def centred_median(curve: Floats) -> Floats:
 
 
 def trend(times: Floats, smooth: Floats, raw: Floats) -> tuple[float, float]:
-    """Theil-Sen slope of the smooth curve, and the drift that noise alone may feign over it.
+    """Return the Theil-Sen slope of the smooth curve, and the drift that noise alone may cause.
 
-    The scatter is that of the raw bins, because neighbours of a running median resemble each other
-    and would make the noise look smaller than it is.
+    The noise is estimated from the raw bins: neighbouring values of a running median are
+    correlated, so their scatter is too small.
     """
     first, second = np.triu_indices(len(times), 1)
     slope = float(np.median((smooth[second] - smooth[first]) / (times[second] - times[first])))
@@ -180,27 +184,27 @@ def trend(times: Floats, smooth: Floats, raw: Floats) -> tuple[float, float]:
 def _reached(
     times_ns: Ints, smooth: Floats, bin_ns: int, initial: float, level: float, share: int
 ) -> int:
-    """The end of the last bin that falls short of this share of the way; 0 if none does."""
+    """Return the end of the last bin below this share of the way; 0 if none is."""
     way = (smooth - initial) / (level - initial)
     short = np.flatnonzero(way < share / 100)
     return int(times_ns[short[-1]]) + bin_ns if len(short) else 0
 
 
 def _needed(times_ns: Ints, risen: Floats, end_ns: int) -> int:
-    """How long a capture might show the steady state, if the rise dies away exponentially.
+    """Return the capture length that may show the steady state, if the rise decays exponentially.
 
-    The time constant follows from the rise at half time and at the end.  After four of them 98% is
-    reached, and the last fifth of the capture has to lie beyond that.
+    The time constant follows from the rise at half time and at the end.  98% is reached after four
+    time constants, and the last fifth of the capture has to begin after that.
     """
     half = float(np.interp(end_ns / 2, times_ns, risen))
-    left = 1 - half / float(risen[-1]) if risen[-1] else 1.0
-    grown = left / (1 - left) if left < 1 else 1.0  # of the first half's rise, seen in the second
+    second = 1 - half / float(risen[-1]) if risen[-1] else 1.0  # share of the rise in that half
+    grown = second / (1 - second) if second < 1 else 1.0  # rise of the second half / the first's
     constant = end_ns / (2 * -np.log(grown)) if 0 < grown < 1 else float(end_ns)
     return int(np.clip(5 * constant, 1.5 * end_ns, 10 * end_ns))
 
 
 def _width(collector: Collector, requests: int) -> int:
-    """One second; less in a short run, more in a long one or where requests are few."""
+    """Return the bin width in ns: one second; less in short runs, more in long or sparse ones."""
     run, width = collector.end_ns, max(SECOND, collector.width_ns)
     while width > collector.width_ns and run < FEWEST_BINS * width:
         width //= 2

@@ -1,4 +1,4 @@
-"""What the cache writes to its SSDs, and how long they last."""
+"""SSD wear: the bytes that a cache writes to its SSDs, and how long the SSDs last."""
 
 from __future__ import annotations
 
@@ -12,28 +12,26 @@ DAYS_PER_YEAR = 365.25
 
 @dataclass(frozen=True)
 class Wear:
-    """Writes to the fast tier in one phase, and what they mean for its life."""
+    """Writes to the SSDs in one phase, and the life of the SSDs at that rate."""
 
     bytes_written: int
     bytes_per_day: float
-    per_host_write: float | None  # bytes written to SSD for each byte the host wrote
-    read_per_written: float | None  # bytes hits took from SSD for each byte written to it
-    endurance_bytes: int | None  # what the SSDs together are rated for
+    per_host_write: float | None  # bytes written to the SSDs per byte that the host wrote
+    read_per_written: float | None  # bytes read from the SSDs per byte written to them
+    endurance_bytes: int | None  # rated endurance of all SSDs together
     years: float | None
-    drive_writes_per_day: float | None  # of the drives' whole capacity
-    in_flash: (
-        float | None
-    )  # bytes the flash wrote per byte written to the SSD, where that is simulated
-    cycles_per_year: float | None  # of each block, as the flash wrote
+    drive_writes_per_day: float | None  # of the whole capacity of the drives
+    in_flash: float | None  # bytes written to the flash per byte written to the SSD, if simulated
+    cycles_per_year: float | None  # erase cycles of each block, by the bytes written to the flash
 
 
 def wear(
     phase: Phase, endurance_bytes: int | None, capacity_bytes: int | None = None
 ) -> Wear | None:
-    """Wear at the rate of this phase; None if the engine did not count writes to the SSD.
+    """Return the wear at the rate of this phase; None if writes to the SSD were not counted.
 
-    A rating in bytes written counts host writes, and includes the flash's own
-    rewriting in it already; so the years are not divided by what the flash wrote.
+    A rating in bytes written counts host writes and already allows for rewrites inside the SSD, so
+    the years do not depend on the write amplification of the flash.
     """
     written = phase.counters.get("fast_bytes_written")
     per_day = phase.per_day("fast_bytes_written")
@@ -56,7 +54,7 @@ def wear(
 def _in_flash(
     phase: Phase, per_day: float, capacity_bytes: int | None
 ) -> tuple[float | None, float | None]:
-    """Return the flash's own write amplification, and the cycles of a year at this rate."""
+    """Return the write amplification of the flash, and the erase cycles per year at this rate."""
     placed = phase.counters.get("fast_bytes_placed", 0)
     if not placed:
         return None, None

@@ -76,7 +76,7 @@ def bench(
     from hybridsim.cli.running import check_folder, progress_of_jobs, stages, write_answer
     from hybridsim.show.bench import text
     from hybridsim.studies.bench import bench as measure
-    from hybridsim.studies.bench_seeds import over_seeds
+    from hybridsim.studies.bench import over_seeds
 
     sizes = {"--hot": hot, "--bs": bs, "--seq-bs": seq_bs}
     hot_bytes, block_bytes, sequential_bytes = (_size(*each) for each in sizes.items())

@@ -54,7 +54,7 @@ def run(
         else:
             result = replay(trace, scenario, report, **how)
     if html_file and scenario.cache.kind != "none":
-        from hybridsim.studies.what_if import with_curve
+        from hybridsim.studies.mrc import with_curve
 
         result = with_curve(result, trace, scenario.cache.page_bytes)
     # Files first: the reader of standard output may close it early, as `head` does.

@@ -101,21 +101,20 @@ class Machine(NamedTuple):
 
     def grown(self) -> Machine:
         """Return the same machine, with at least twice the room in each pool that is too small."""
-        requests, cache = self.requests, self.cache
+        requests, cache, below = self.requests, self.cache, self.below
         demand = [int(entry) for entry in self.demand]
         if requests.free[1] == 0:
             requests = requests.grown(2 * len(requests.number))
         if cache.room() < demand[PAGES_DEMAND]:
             cache = cache.grown(doubled(cache.size(), cache.room(), demand[PAGES_DEMAND]))
-        events = self.below.events
+        events = below.events
         room = events.heap.room()
-        wanted = demand[EVENTS_DEMAND]
-        wanted += int(self.below.slow.reserved() + self.below.fast.reserved())
+        wanted = demand[EVENTS_DEMAND] + int(below.slow.reserved() + below.fast.reserved())
         if room < wanted:
             size = doubled(len(events.heap.time_ns), room, wanted)
             events = events.grown(size)
-        slow = with_room(self.below.slow, demand[SLOW_DEMAND])
-        fast = with_room(self.below.fast, demand[FAST_DEMAND])
+        slow = with_room(below.slow, demand[SLOW_DEMAND])
+        fast = with_room(below.fast, demand[FAST_DEMAND])
         return self._replace(requests=requests, cache=cache, below=Below(slow, fast, events))
 
 

@@ -1,4 +1,4 @@
-"""Types and growth of the arrays that state machines are made of."""
+"""Types and growth of the arrays that hold the state of state machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 def longer(column: NDArray[Any], length: int, fill: int = 0) -> NDArray[Any]:
-    """Return a copy of `column` with `length` entries, the new ones `fill`.
+    """Return a copy of `column` extended to `length` entries; the new ones are `fill`.
 
     Untouched zeros take no physical memory, so pools can be sized for the worst case.
     """
@@ -24,13 +24,13 @@ def longer(column: NDArray[Any], length: int, fill: int = 0) -> NDArray[Any]:
 
 
 def grown_together(one: Any, other: Any, ids: int) -> tuple[Any, Any]:
-    """Return two state machines with room for `ids`; if they are one object, they stay one."""
+    """Return both state machines grown to `ids` ids; if they are one object, they stay one."""
     grown = one.grown(ids)
     return grown, grown if other is one else other.grown(ids)
 
 
 def doubled(size: int, room: int, demand: int) -> int:
-    """Return `size` doubled until its free room is at least `demand`."""
+    """Return `size`, doubled until the free entries, now `room`, are at least `demand`."""
     grown = size
     while room + grown - size < demand:
         grown *= 2

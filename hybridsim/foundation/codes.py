@@ -16,7 +16,7 @@ class Op(IntEnum):
     WRITE_ZEROES = 4
 
 
-# Below the cache an op may also carry the requirements of a barrier, as bits beside the Op.
+# Below the cache an op may also have the flags of a barrier, in bits above the Op.
 OP_MASK = 7
 FUA = 8  # a write is complete only when it is on the medium
 PREFLUSH = 16  # earlier acknowledged writes must be on the medium first
@@ -37,10 +37,10 @@ class Flag(IntFlag):
 
 
 class Path(IntEnum):
-    """How a request went through the cache; each request has exactly one path."""
+    """How the cache served a request; each request has exactly one path."""
 
     HIT = 0  # every byte came from the cache device
-    MISS = 1  # a read that the cache could have served, had it held all of it
+    MISS = 1  # a read that the cache could have served if it had held all its bytes
     BYPASS = 2  # not served by the cache: see the reason
 
 
@@ -59,7 +59,7 @@ class Reason(IntEnum):
     FLUSH = 9
     DISCARD = 10
     NO_CACHE = 11
-    NOT_WRITTEN = 12  # in a cache that only writes enter
+    NOT_WRITTEN = 12  # not in a cache that admits only writes
     CONGESTED = 13
 
 
@@ -137,7 +137,7 @@ class BcacheMode(IntEnum):
 
 
 class Reuse(IntEnum):
-    """Which bucket a bcache empties first."""
+    """Which bucket a bcache reclaims first."""
 
     LRU = 0
     FIFO = 1
@@ -145,7 +145,7 @@ class Reuse(IntEnum):
 
 
 class Level(IntEnum):
-    """How an array lays its bytes on its members."""
+    """How an array maps its bytes to its members."""
 
     LINEAR = -1
     STRIPE = 0
@@ -156,7 +156,7 @@ class Level(IntEnum):
 
 
 class Spread(IntEnum):
-    """Where the copies of a chunk lie: md's layouts of RAID-10."""
+    """Where md stores the copies of a chunk: the layouts of RAID-10."""
 
     NEAR = 0
     FAR = 1
@@ -174,6 +174,6 @@ class Replay(IntEnum):
 class Order(IntEnum):
     """Which of the waiting commands a disk serves first."""
 
-    POSITION = 0  # shortest time until the head is there: shortest positioning time first
-    DISTANCE = 1  # fewest cylinders away: shortest seek first
-    SWEEP = 2  # the next one inwards, then from the outer edge again: C-LOOK
+    POSITION = 0  # shortest positioning time first: seek and rotation
+    DISTANCE = 1  # shortest seek first, in cylinders
+    SWEEP = 2  # the next cylinder inwards, then again from the outer edge: C-LOOK

@@ -56,7 +56,7 @@ class MeasurementError(HybridsimError):
 
 
 class FitError(MeasurementError):
-    """A measurement with too little data, or without anything that is modelled."""
+    """A measurement with too little data for a fit, or without figures that the model covers."""
 
     exit_code = 3
 

@@ -1,4 +1,4 @@
-"""The glossary of printed words and figures: the text behind `hybridsim explain`.
+"""The glossary of printed words and figures, which `hybridsim explain` prints.
 
 The entries are in explain.toml; a key is the word as reports print it.  ALIASES maps other words
 that a user may ask for, in lower case, to the key of the entry that explains them.

@@ -22,14 +22,14 @@ def printable(text: object, keep: str = "") -> str:
 
 
 def shell_word(word: str) -> str:
-    """Return a word as a shell reads it; one that would steer a terminal in bash's $'...'."""
+    """Return a word quoted for a shell; control characters are escaped in bash's $'...' form."""
     if word.isprintable():
         return shlex.quote(word)
     return "$'" + "".join(map(_in_quotes, word)) + "'"
 
 
 def shell_line(words: Iterable[str]) -> str:
-    """Return words as a command line that a shell reads back as them."""
+    """Return a command line that a shell splits into these words."""
     return " ".join(map(shell_word, words))
 
 

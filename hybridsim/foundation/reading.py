@@ -1,4 +1,4 @@
-"""Small files that users write: their text, or the one error that names the file."""
+"""Read small text files of users; every failure is one error that names the file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.foundation.printable import printable
 
-LARGEST_BYTES = 1 << 26  # of a text that is read whole; what people write has a thousandth
+LARGEST_BYTES = 1 << 26  # limit of a text file; files written by hand are 1000 times smaller
 
 
 def whole_text(
@@ -17,10 +17,10 @@ def whole_text(
     largest_bytes: int = LARGEST_BYTES,
     errors: str = "strict",
 ) -> str:
-    """Return the text of a file in UTF-8; raise `wrong` where there is none.
+    """Return the text of a UTF-8 file; raise `wrong` if it cannot be read or decoded.
 
-    A file larger than `largest_bytes` is refused, and so is a device or a pipe without end.
-    `errors` says what becomes of bytes that are no UTF-8, as in `bytes.decode`.
+    A file larger than `largest_bytes` is refused, and so is an endless device or pipe.
+    `errors` specifies how bytes that are not UTF-8 are handled, as in `bytes.decode`.
     """
     shown = printable(name)
     try:
@@ -29,7 +29,7 @@ def whole_text(
     except OSError as error:
         raise wrong(f"cannot read {shown}: {error.strerror}") from None
     except ValueError:
-        raise wrong(f"cannot read {shown}: a name of a file has no zero bytes") from None
+        raise wrong(f"cannot read {shown}: a file name cannot contain a zero byte") from None
     if len(content) > largest_bytes:
         raise wrong(f"{shown} is larger than {largest_bytes >> 20} MiB: is it the right file?")
     try:

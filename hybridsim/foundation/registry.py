@@ -28,7 +28,7 @@ class Registry(Mapping[str, Any]):
         return name in self._places
 
     def by_class(self, cls: str) -> Any:
-        """Return the class of that name; raise AttributeError if the family has none."""
+        """Return the class called `cls`; raise AttributeError if the family has none."""
         for name, place in self._places.items():
             if place.endswith(f":{cls}"):
                 return self[name]

@@ -2,7 +2,7 @@
 
 A bare k, m, g or t counts in 1024, as in fio; so does KiB; kB, MB, GB, TB count in 1000.
 Arithmetic is exact: a text that is not a whole number of bytes or nanoseconds is refused.
-`format_*` writes text that reads back as the same number; `human_*` rounds for the eye.
+`format_*` returns text that reads back as the same number; `human_*` rounds for display.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def times(ratio: float) -> str:
     return f"{ratio:.1f} times" if ratio < 9.95 else f"{ratio:.0f} times"
 
 
-SMALLEST = 0.0001  # in units of the currency, printed as a number
+SMALLEST = 0.0001  # smallest amount printed as a number, in units of the currency
 
 
 def money(amount: float | None, currency: str) -> str:
@@ -68,7 +68,7 @@ def money(amount: float | None, currency: str) -> str:
 
 
 def lasting(years: float) -> str:
-    """Return a drive's life; beyond 30 years the number has no meaning."""
+    """Return a drive's life in years or months; beyond 30 years the number has no meaning."""
     if years >= 30:
         return "more than 30 years"
     return f"{years:.1f} years" if years >= 1 else f"{years * 12:.1f} months"

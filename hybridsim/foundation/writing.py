@@ -17,10 +17,10 @@ DEFAULT_MODE = 0o666
 
 @contextlib.contextmanager
 def whole_file(name: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Yield a stream to a file that replaces `name` when all is written.
+    """Yield a binary stream to a file that replaces `name` once it is complete.
 
-    Until then it is a hidden file in the same folder, removed if anything fails.  A device or a
-    pipe is written to directly.  Raises UsageError if the file cannot be written.
+    Until then it is a hidden file in the same folder, which is removed if anything fails.  A
+    device or a pipe is written to directly.  Raises UsageError if the file cannot be written.
     """
     is_special = os.path.exists(name) and not os.path.isfile(name)
     try:
@@ -42,7 +42,7 @@ def write_text(name: str | os.PathLike[str], text: str) -> None:
 @contextlib.contextmanager
 def _beside(target: Path) -> Iterator[IO[bytes]]:
     temporary = target.with_name(f".hybridsim-{secrets.token_hex(8)}")
-    try:  # a signal may come as soon as the file is there
+    try:  # a signal may arrive as soon as the file exists
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as stream:
             yield stream

@@ -1,1 +1,1 @@
-"""Studies: from a user's question to runs, one file and one function of the same name each."""
+"""Studies: each answers one question of a user by runs; file and function have the same name."""

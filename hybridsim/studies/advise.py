@@ -1,9 +1,9 @@
-"""Which SSD cache should this application get, if any?  A search, judged on what was not searched.
+"""Recommend an SSD cache for an application: a search over caches, judged on unseen requests.
 
-All kinds and modes of cache are replayed at one size, then the best two at others.  The first half
-of the requests decides which one is recommended; the second half, which the search has not seen,
-decides what it gains and whether it is worth it.  Beside that stand the guide's five questions and
-what else could be bought for the money.
+All kinds and modes of cache are replayed at one size, then the best two at other sizes.  The first
+half of the requests selects the recommended cache.  The second half, which the search does not use,
+decides its gain and whether it is worth it.  The answer also has the guide's five questions and the
+alternatives that could be bought instead.
 """
 
 from __future__ import annotations
@@ -47,31 +47,31 @@ from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace
 
 SCHEMA = "hybridsim.advice/2"
-TARGET = 0.9  # of what the curve falls by in all
-REFINED = 2  # kinds and modes that are tried at other sizes
-AS_GOOD = 0.98  # of the best lower end of the gain: the cheaper machine is taken
-APART = 1.1  # times: means that differ by less are no reason
+TARGET = 0.9  # share of the curve's whole fall at the first size
+REFINED = 2  # kinds and modes that are replayed at other sizes
+AS_GOOD = 0.98  # of the best lower end of the gain: among these the cheapest machine is chosen
+APART = 1.1  # ratio of means below which they are not a reason
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What one alternative does with the second half of the requests, and the most it can."""
+    """The figures of one alternative for the second half of the requests, and its maximum IOPS."""
 
     name: str
     words: str
     cost: float | None
-    mean_ns: float | None  # of reads, or of writes where there are no reads
+    mean_ns: float | None  # of reads, or of writes if there are no reads
     p99_ns: int | None
-    all_ns: int  # until all the work is done
-    half_ns: int  # of it the second half
+    all_ns: int  # duration of the whole work
+    half_ns: int  # duration of its second half
     utilisation: float | None
-    most_iops: float | None  # of the second half, at the scenario's depth
+    most_iops: float | None  # maximum in the second half, at the scenario's depth
 
     @classmethod
     def of(
         cls, one: Alternative, outcome: Outcome, summary: Summary, most_iops: float | None
     ) -> Compared:
-        """Look at the second half of a run: the same requests as the judge's."""
+        """Return the figures of the second half of a run: the same requests as the judge's."""
         judged = second_half(outcome)
         requests = judged.reads if summary.reads else judged.writes
         known = not outcome.saturated
@@ -87,30 +87,30 @@ class Compared:
 
 @dataclass(frozen=True)
 class Advice:
-    """The answer, and all that it rests on."""
+    """The answer, and the figures that it is based on."""
 
     trace: dict[str, Any]
     scenario: dict[str, Any]
-    mode: str  # of all replays but those of the most IOPS
+    mode: str  # of all replays except those of the maximum IOPS
     activity: Activity
     hot: HotSpot
     curve: Curve
-    rows: list[Row]  # the recommended one first, then by the gain
+    rows: list[Row]  # the recommended cache first, then by gain
     compared: list[Compared]
     data_bytes: int
     pricing: Pricing
-    is_per_cost: bool  # the scenario's own prices: the gain per cost decides
-    depth: int  # at which there are the most IOPS
+    is_per_cost: bool  # the scenario has prices: the gain per cost decides
+    depth: int  # queue depth of the maximum IOPS
     notes: list[str] = field(default_factory=list)
 
     @property
     def pick(self) -> Row:
-        """The machine that the search chose."""
+        """The cache that the search chose."""
         return self.rows[0]
 
     @property
     def better(self) -> Row | None:
-        """A machine that is worth it by the second half where the chosen one is not."""
+        """A cache that is worth it on the second half if the chosen one is not; else None."""
         if self.pick.answer == YES:
             return None
         result = [each for each in self.rows[1:]
@@ -119,24 +119,24 @@ class Advice:
 
     @property
     def answer(self) -> str:
-        """yes, no or unsure; no only where no machine that can be installed gains."""
+        """yes, no or unsure; no only if no installable cache is worth it."""
         if self.pick.answer == NO and self.better is not None:
             return UNSURE
         return self.pick.answer
 
     @property
     def span_ns(self) -> int:
-        """How long the trace is."""
+        """Duration of the trace in ns."""
         return int(self.trace["span_ns"])
 
     def of(self, name: str) -> Compared | None:
-        """Return an alternative by its name."""
+        """Return an alternative by its name, or None."""
         return next((one for one in self.compared if one.name == name), None)
 
     def waiting(self, one: Compared | None) -> float | None:
-        """Return the share of its time for which the application would wait for storage.
+        """Return the share of the time in which the application would wait for storage.
 
-        Its own time is taken to stay what it was when captured; None where arrivals are kept.
+        Its own time is assumed to stay the same as in the capture.  None unless the mode is think.
         """
         busy = self.activity.busy_share(self.span_ns)
         if one is None or busy is None or self.mode != "think":
@@ -147,7 +147,7 @@ class Advice:
         return one.cost / (self.data_bytes / GB) if one.cost is not None else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Return the fields of the JSON."""
         return {
             "schema": SCHEMA,
             "tool": {"version": __version__},
@@ -181,12 +181,12 @@ def advise(
     status: Status = lambda text: None,
     goal: str = "time",
 ) -> Advice:
-    """Recommend a cache for an application whose trace this is, on a scenario's disks.
+    """Recommend a cache on a scenario's disks for the application that a trace was captured from.
 
-    What the scenario specifies of its cache (kind, mode, settings, `--set cache.size`) narrows the
-    search.  `compare` names alternatives that are replayed too; each holds `data_bytes`, by default
-    what the scenario's drives hold.  `goal` is one of answers.goals.GOALS.  Raises what `replay`
-    raises, UsageError for a scenario that specifies no cache or an unknown alternative.
+    Keys of the cache that the scenario specifies (kind, mode, settings, `--set cache.size`) narrow
+    the search.  `compare` are names of alternatives that are replayed too; each holds `data_bytes`,
+    by default the capacity of the scenario's array.  `goal` is one of answers.goals.GOALS.  Raises
+    the errors of `replay`, and UsageError for a scenario without a cache or an unknown alternative.
     """
     scenario = scenario or Scenario.default()
     names = chosen(compare)
@@ -229,7 +229,7 @@ def advise(
 def searched(
     several: Several, every: Sequence[Candidate], curve: Curve, prices: Pricing, status: Status
 ) -> tuple[list[Row], list[str]]:
-    """Replay all candidates at one size, and the best at others; also say what was left out."""
+    """Replay all candidates at one size and the best at others; return notes on those left out."""
     wanted = sizes_to_try(curve)
     fixed = every[0].scenario.origin.option(SIZE) is not None
     coarse, notes = [], []
@@ -270,7 +270,7 @@ def _fixed_size(candidate: Candidate, summary: Summary) -> int:
 
 
 def sizes_to_try(curve: Curve) -> list[int]:
-    """Return bytes held that are worth a replay: the target first, then the knee and everything."""
+    """Return the bytes of cached data to try: TARGET of the fall, the knee, and all pages."""
     top, bottom = curve.miss_ratio[0], curve.miss_ratio[-1]
     target = int((curve.miss_ratio <= top - TARGET * (top - bottom)).argmax())
     places = dict.fromkeys((target, curve.knee, len(curve.pages) - 1))
@@ -278,22 +278,23 @@ def sizes_to_try(curve: Curve) -> list[int]:
 
 
 def fitting(candidate: Candidate, held_bytes: int, curve: Curve) -> int:
-    """Return the size with which a candidate holds so much; the nearest it can have."""
+    """Return the smallest possible size that holds `held_bytes`, or the largest possible size."""
     grid = possible(candidate.scenario, sizes_of(curve, candidate.times))[0]
     needed = candidate.times * held_bytes
     return next((each for each in grid if each >= needed), grid[-1])
 
 
 def may_be_chosen(one: Row, rows: Sequence[Row]) -> bool:
-    """Return whether a row can be installed, or none of the rows can."""
+    """Return whether the cache of a row is installable, or none of the rows is."""
     return one.candidate.installable or not any(each.candidate.installable for each in rows)
 
 
 def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
     """Return the row with the largest lower end of the gain on the first half of the requests.
 
-    With the user's prices it is the gain per cost of disks and SSDs.  Of rows as good as the best
-    the cheapest is taken, then the smallest, then one whose SSD has no only copy.
+    With prices in the scenario, it is the gain per cost of disks and SSDs.  Of rows within AS_GOOD
+    of the best, the cheapest is chosen, then the smallest, then one whose SSD never holds the only
+    copy.
     """
     able = [each for each in rows if may_be_chosen(each, rows)]
     keeping_up = [each for each in able if each.keeps_up] or able
@@ -310,15 +311,15 @@ def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
 
 
 def value_of(one: Row, is_per_cost: bool) -> float:
-    """Return what rows are chosen by."""
+    """Return the value by which rows are compared: the lower end of the gain, or it per cost."""
     total = one.bought.total
     return one.sure / total if is_per_cost and total else one.sure
 
 
 def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
-    """Return the one reason why a row is not recommended."""
+    """Return the main reason why a row is not recommended."""
     if not one.candidate.installable and pick.candidate.installable:
-        return "no product has this policy"
+        return "not available as a product"
     if not one.keeps_up and pick.keeps_up:
         return "its disks cannot keep up"
     ours, theirs = value_of(pick, is_per_cost), value_of(one, is_per_cost)
@@ -340,7 +341,7 @@ def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
 
 
 def _no_dearer(one: Row, pick: Row) -> str:
-    """Return why of two equal gains this one is not taken."""
+    """Return why a row with the same gain as the chosen one is not chosen."""
     if (one.bought.cost or 0.0) > (pick.bought.cost or 0.0):
         return "costs more for the same gain"
     if one.size_bytes > pick.size_bytes:
@@ -357,10 +358,9 @@ def _more(here: int, there: int) -> float:
 def _compared(
     several: Several, options: Sequence[Alternative], pick: Result, status: Callable[[str], None]
 ) -> list[Compared]:
-    """Replay the alternatives, in the mode of all replays and as fast as they can.
+    """Replay the alternatives in the mode of all replays, and in closed loop for the maximum IOPS.
 
-    The disks alone and the recommended machine are not run again where they are those of the
-    search.
+    The disks alone and the recommended machine are not run again if the search has their results.
     """
     known = {
         "hybrid": (pick.scenario["toml"], pick.cached),
@@ -391,13 +391,13 @@ def _compared(
 
 
 def second_half(outcome: Outcome) -> Stretch:
-    """Return the second half of the requests, the same ones as the judge's."""
+    """Return the figures of the second half of the requests, the same ones as the judge's."""
     side = Side(outcome.collector.ledger, outcome.counters)
     both = Both(side, side)
     return both.pair(both.half, both.groups).plain
 
 
 def _iops(outcome: Outcome) -> float | None:
-    """Return how many requests of the second half are done a second."""
+    """Return the requests of the second half completed per second; None if it took no time."""
     judged = second_half(outcome)
     return judged.both.count * SECOND / judged.took_ns if judged.took_ns > 0 else None

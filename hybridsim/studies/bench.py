@@ -1,9 +1,9 @@
-"""The guide's five I/O parameters of a machine: without its cache, with an empty and a warm one.
+"""The guide's five I/O parameters of a machine: without a cache, with an empty and a warm cache.
 
-Sequential write and read, random write, cold random read (of places that no cache can have) and hot
-random read (of a hot spot that fits the cache), each at queue depths that double, as fio's jobs.
-Each is measured twice in a row: where the second differs from the first by more than chance and
-DRIFT, the number is not steady, and is marked so.
+Sequential write and read, random write, cold random read (of data that no cache holds) and hot
+random read (of a hot spot that fits into the cache), each at doubling queue depths, as jobs of fio.
+Each is measured twice in a row.  If the second result differs from the first by more than DRIFT and
+more than chance explains, it is marked as not steady.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ from hybridsim.answers.outcome import SECOND
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import format_size, human_size
 from hybridsim.foundation.version import __version__
+from hybridsim.foundation.wording import percent
 from hybridsim.scenario import Scenario
 from hybridsim.studies.fio import Progress, fio
+from hybridsim.studies.sweep.confidence import LEVEL, estimate
 from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.pattern import READ, WRITE
 from hybridsim.workloads.fio.results import JobResult, Measured
 
 SCHEMA = "hybridsim.bench/1"
-DRIFT = 0.05  # between two equal measurements in a row
-STANDARD_ERRORS = 4  # of their difference, that chance may make
-RUN_S = 120  # of simulated time at most, as in the guide
-SEQUENTIAL_SHARE = 10  # divisor of the number of requests, as they are larger
-WARM_UP_TOUCHES = 64  # of each page of the hot spot
+DRIFT = 0.05  # relative difference of two equal measurements that is still steady
+STANDARD_ERRORS = 4  # of their difference that are attributed to chance
+RUN_S = 120  # maximum simulated time of a job, as in the guide
+SEQUENTIAL_SHARE = 10  # divisor of the number of sequential requests, which are larger
+WARM_UP_TOUCHES = 64  # reads per page of the hot spot
 WARM_UP_DEPTH = 32
-WARM_UP_LEAST, WARM_UP_MOST = 100_000, 8_000_000  # requests
-HOT_BYTES = 1 << 30  # where the cache has no size of its own
+WARM_UP_MIN, WARM_UP_MAX = 100_000, 8_000_000  # requests
+HOT_BYTES = 1 << 30  # the hot spot if the size of the cache is a share
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 STATES = ("without", "cold", "warm")
 Status = Callable[[str], None]
@@ -38,7 +40,7 @@ Status = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One of the five, as a job of fio."""
+    """One of the five parameters, as a job of fio."""
 
     name: str
     rw: str
@@ -47,11 +49,11 @@ class Parameter:
 
     @property
     def direction(self) -> int:
-        """Where fio counts it."""
+        """The direction in which fio counts the requests."""
         return WRITE if "write" in self.rw else READ
 
 
-# In this order a warm cache is used: what would make it less warm comes last.
+# The order of the measurements: those that evict the hot spot come last.
 PARAMETERS = (
     Parameter("hot random read", "randread", is_hot=True),
     Parameter("cold random read", "randread"),
@@ -65,20 +67,20 @@ PARAMETERS = (
 class Point:
     """One parameter at one depth, in one state of the cache."""
 
-    state: str  # of STATES
+    state: str  # one of STATES
     parameter: str
     depth: int
     iops: float
     bytes_per_s: float
     mean_ns: float
     p99_ns: int | None
-    drift: float  # of the second measurement from the first: 0.1 is a tenth faster
+    drift: float  # relative change from the first measurement to the second; 0.1 is 10% faster
     steady: bool
-    iops_half: float | None = None  # of the 95% interval, of several seeds
+    iops_half: float | None = None  # half width of the 95% interval over several seeds
 
     @classmethod
     def of(cls, state: str, parameter: Parameter, depth: int, pair: Sequence[JobResult]) -> Point:
-        """Bring two measurements to a point: the second counts."""
+        """Return the point of two measurements: the figures are those of the second."""
         before, now = (_rate(each, parameter) for each in pair)
         measured = pair[1].directions[parameter.direction]
         drift = now / before - 1 if before else 0.0
@@ -98,7 +100,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is measured."""
+    """The parameters of the measurements."""
 
     hot_bytes: int
     block_bytes: int
@@ -111,7 +113,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Bench:
-    """All points, and on what machine."""
+    """All points, and the machine."""
 
     machine: str
     scenario: dict[str, Any]
@@ -120,19 +122,19 @@ class Bench:
     notes: list[str] = field(default_factory=list)
 
     def at(self, state: str, parameter: str, depth: int) -> Point | None:
-        """Return a point."""
+        """Return a point, or None if it was not measured."""
         wanted = (state, parameter, depth)
         return next(
             (one for one in self.points if (one.state, one.parameter, one.depth) == wanted), None
         )
 
     def best(self, state: str, parameter: str) -> Point | None:
-        """Return the point of the most, the shallowest of equals."""
+        """Return the point with the highest IOPS; of equals the one with the lowest depth."""
         known = [one for one in self.points if (one.state, one.parameter) == (state, parameter)]
         return max(known, key=lambda one: one.iops, default=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Return the fields of the JSON."""
         return {
             "schema": SCHEMA,
             "tool": {"version": __version__},
@@ -157,9 +159,9 @@ def bench(
 ) -> Bench:
     """Measure the five parameters of a scenario's machine.
 
-    The default hot spot is half of the cache; a cache whose size is a share (of what a trace
-    would touch) is twice the hot spot.  Raises UsageError for what cannot be measured, and
-    ScenarioError for a hot spot that the array does not hold.
+    The default hot spot is half of the cache.  A cache whose size is a share (of the data that a
+    trace touches) gets twice the size of the hot spot.  Raises UsageError for invalid sizes, depths
+    or numbers of requests, and ScenarioError for a hot spot that does not fit on the array.
     """
     scenario = scenario or Scenario.default()
     notes: list[str] = []
@@ -168,8 +170,8 @@ def bench(
     if has_cache and "%" in str(scenario.cache.size):
         hot_bytes = hot_bytes or HOT_BYTES
         scenario = scenario.with_options(cache_size=format_size(2 * hot_bytes))
-        notes.append(f"the cache is twice the hot spot, {scenario.cache.size}: the scenario "
-                     "specifies a share, and there is no trace to take it of")  # fmt: skip
+        notes.append(f"the size of the cache is twice the hot spot, {scenario.cache.size}: the "
+                     "scenario specifies a share of a trace, and there is no trace")  # fmt: skip
     cache_bytes = scenario.cache.pages(0) * scenario.cache.page_bytes if has_cache else 0
     hot_bytes = hot_bytes or cache_bytes // 2 or HOT_BYTES
     setting = replace(
@@ -178,7 +180,7 @@ def bench(
     )
     if 0 < cache_bytes < hot_bytes:
         notes.append(f"the hot spot ({human_size(hot_bytes)}) is larger than the cache "
-                     f"({human_size(cache_bytes)}): no cache can serve it all")  # fmt: skip
+                     f"({human_size(cache_bytes)}): the cache cannot hold all of it")  # fmt: skip
     points: list[Point] = []
     status("the array without its cache")
     words, result = _row(scenario, setting, "without", progress)
@@ -203,36 +205,38 @@ def _setting(
     requests: int,
 ) -> Setting:
     if not depths or depths[0] < 1 or requests < SEQUENTIAL_SHARE:
-        raise UsageError(f"depths are from 1 on, and requests from {SEQUENTIAL_SHARE} on")
+        raise UsageError(
+            f"depths must be at least 1, and the number of requests at least {SEQUENTIAL_SHARE}"
+        )
     _check(scenario, hot_bytes, block_bytes, sequential_bytes)
     hot_bytes -= hot_bytes % block_bytes
     pages = -(-hot_bytes // max(scenario.cache.page_bytes, block_bytes))
-    reads = min(max(WARM_UP_TOUCHES * pages, WARM_UP_LEAST), WARM_UP_MOST)
+    reads = min(max(WARM_UP_TOUCHES * pages, WARM_UP_MIN), WARM_UP_MAX)
     return Setting(hot_bytes, block_bytes, sequential_bytes, depths, requests, reads)
 
 
 def _check(scenario: Scenario, hot_bytes: int, block_bytes: int, sequential_bytes: int) -> None:
-    """Raise for sizes that do not go together; a hot spot of 0 is not known yet."""
-    least = max(block_bytes, scenario.cache.page_bytes)
+    """Raise an error for sizes that contradict each other; a hot spot of 0 is not checked."""
+    minimum = max(block_bytes, scenario.cache.page_bytes)
     if block_bytes < 512 or sequential_bytes < 512:
-        raise UsageError("a request is of 512 bytes or more")
-    if 0 < hot_bytes < least:
+        raise UsageError("the size of a request must be at least 512 bytes")
+    if 0 < hot_bytes < minimum:
         raise UsageError(
-            f"a hot spot of {human_size(hot_bytes)} is too small: it holds at least a request and "
-            f"a page of the cache, {human_size(least)}"
+            f"a hot spot of {human_size(hot_bytes)} is too small: it must hold a request and a "
+            f"page of the cache, at least {human_size(minimum)}"
         )
     held = scenario.backing.held_bytes
     if held < hot_bytes + 2 * max(block_bytes, sequential_bytes):
         raise ScenarioError(
-            f"a hot spot of {human_size(hot_bytes)}, and more beside it, does not fit the array, "
-            f"which holds {human_size(held)}"
+            f"a hot spot of {human_size(hot_bytes)} and two requests outside of it do not fit on "
+            f"the array, which holds {human_size(held)}"
         )
 
 
 def _row(
     scenario: Scenario, setting: Setting, state: str, progress: Progress
 ) -> tuple[str, list[Point]]:
-    """Measure all parameters at all depths one after the other, on one machine."""
+    """Measure all parameters at all depths in sequence on one machine."""
     wanted = [(one, depth) for one in PARAMETERS for depth in setting.depths]
     twice = [each for each in wanted for _ in range(2)]
     jobs = [job(scenario, setting, *each, turn) for turn, each in enumerate(twice)]
@@ -247,7 +251,7 @@ def _row(
 def _cold(
     scenario: Scenario, setting: Setting, parameter: Parameter, progress: Progress
 ) -> list[Point]:
-    """Measure a parameter at all depths, each on a machine whose cache is empty."""
+    """Measure a parameter at all depths, each on a machine with an empty cache."""
     points = []
     for depth in setting.depths:
         jobs = [job(scenario, setting, parameter, depth, turn) for turn in range(2)]
@@ -261,7 +265,7 @@ def job(
 ) -> list[str]:
     """Return the options of fio that measure a parameter once.
 
-    What is sequential goes on in each turn where the one before ended: nothing is read twice.
+    A sequential job continues where the previous one (`turn`) ended: no data is used twice.
     """
     size, number = setting.block_bytes, setting.requests
     held = scenario.backing.held_bytes
@@ -282,7 +286,7 @@ def job(
 
 
 def warm_up(setting: Setting) -> list[str]:
-    """Return the options of fio that read the hot spot until a cache has it."""
+    """Return the options of fio that read the hot spot into the cache."""
     number = setting.warm_up
     size, hot_bytes = setting.block_bytes, setting.hot_bytes
     options = _options("randread", size, 0, hot_bytes, WARM_UP_DEPTH, number, "30d")
@@ -314,14 +318,14 @@ def _measured(result: JobResult, parameter: Parameter) -> Measured:
 
 
 def _rate(result: JobResult, parameter: Parameter) -> float:
-    """Return requests a second."""
+    """Return the requests per second."""
     return _measured(result, parameter).count * SECOND / result.span_ns
 
 
 def _doubt(pair: Sequence[JobResult], parameter: Parameter) -> float:
     """Return the standard error of the relative difference of two rates.
 
-    At a fixed depth a rate is the depth over the mean latency (Little's law); latencies are taken
+    At a fixed depth a rate is the depth over the mean latency (Little's law); latencies are assumed
     to be independent.
     """
     squares = 0.0
@@ -331,3 +335,46 @@ def _doubt(pair: Sequence[JobResult], parameter: Parameter) -> float:
             relative = measured.deviation_ns / measured.mean_ns
             squares += relative**2 / measured.count
     return float(squares**0.5)
+
+
+# Several seeds.
+
+
+def over_seeds(scenario: Scenario, seeds: int, measure: Callable[[Scenario, int], Bench]) -> Bench:
+    """Return the means of `measure(scenario, seed)` over seeds from the scenario's on.
+
+    The seed determines the random requests and the random decisions of the machine.  A mean is
+    steady if each of its measurements is.
+    """
+    chosen = range(scenario.seed, scenario.seed + seeds)
+    benches = [measure(scenario.with_options(seed=seed), seed) for seed in chosen]
+    points = [_mean(each) for each in zip(*(one.points for one in benches))]
+    return replace(benches[0], points=points, notes=[*benches[0].notes, _words(points, seeds)])
+
+
+def _mean(points: Sequence[Point]) -> Point:
+    """Return the mean of one figure over seeds."""
+    number = len(points)
+    result = estimate([each.iops for each in points])
+    assert result is not None
+    known = [each.p99_ns for each in points if each.p99_ns is not None]
+    return replace(
+        points[0],
+        iops=result.mean,
+        iops_half=result.half,
+        bytes_per_s=sum(each.bytes_per_s for each in points) / number,
+        mean_ns=sum(each.mean_ns for each in points) / number,
+        p99_ns=round(sum(known) / len(known)) if len(known) == number else None,
+        drift=max((each.drift for each in points), key=abs),
+        steady=all(each.steady for each in points),
+    )
+
+
+def _words(points: Sequence[Point], seeds: int) -> str:
+    shares = [((each.iops_half or 0.0) / each.iops, each) for each in points if each.iops]
+    if not shares:
+        return f"means of {seeds} seeds"
+    widest, point = max(shares, key=lambda pair: pair[0])
+    where = f"{point.parameter}, {point.state}, depth {point.depth}"
+    interval = f"{percent(LEVEL)} interval is ± {percent(widest)} ({where})"
+    return f"means of {seeds} seeds; the widest {interval}"

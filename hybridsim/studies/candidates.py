@@ -1,8 +1,8 @@
-"""The caches that `advise` and `size` search, what each is held against, and what each costs.
+"""The caches that `advise` and `size` search, with their results and costs.
 
-A search is narrowed by what the scenario specifies: a kind, a mode, or a setting that only some
-kinds support.  Rows of one table are judged on the same requests: those of the second half, those
-from the latest warm moment of all rows on, and those of the whole run.
+The scenario narrows a search by specifying a kind, a mode, or a setting that only some kinds
+support.  All rows of a table are judged on the same requests: those of the second half, those since
+all rows are warm, and those of the whole run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hybridsim.foundation.units import format_size
 from hybridsim.scenario import Scenario
 
 BOTH_MODES = ("write-through", "write-back")
-NOT_INSTALLABLE = ("page",)  # policies that no product has
+NOT_INSTALLABLE = ("page",)  # kinds that no product has
 ONE_MODE = "dm-writecache"
 KIND, MODE, SIZE = ("cache", "kind"), ("cache", "mode"), ("cache", "size")
 
@@ -64,16 +64,16 @@ class Candidate:
 
     @property
     def keeps_writes(self) -> bool:
-        """Whether the SSD has the only copy of what was written."""
+        """Whether the SSD may hold the only copy of written data."""
         return copies(self.scenario) > 1
 
     @property
     def times(self) -> int:
-        """Space that it needs for each byte held; buckets and blocks are never all full."""
+        """Cache size per byte of data held: buckets and blocks are never all full."""
         return 1 if self.kind == "page" else 2
 
     def sized(self, size_bytes: int) -> Scenario:
-        """Return its scenario with a size."""
+        """Return the scenario with a cache of this size."""
         return self.scenario.with_options(cache_size=format_size(size_bytes))
 
 
@@ -85,12 +85,12 @@ def is_specified(scenario: Scenario, path: tuple[str, ...]) -> bool:
 def candidates(scenario: Scenario) -> tuple[list[Candidate], list[str]]:
     """Return the caches to search, and notes on those that the scenario's settings exclude.
 
-    Raises UsageError where the scenario specifies that there is no cache, and the ScenarioError of
-    the first kind where the settings suit no kind.
+    Raises UsageError if the scenario specifies that there is no cache, and the ScenarioError of
+    the first kind if no kind supports the settings.
     """
     if scenario.cache.kind == "none" and is_specified(scenario, KIND):
         raise UsageError(
-            "the scenario says that there is no cache: --cache page, or another kind under [cache]"
+            "the scenario specifies no cache: add --cache page, or set another kind under [cache]"
         )
     own = scenario.cache.kind
     of_preset = bool(scenario.origin.specified.get("preset")) and own != "none"
@@ -116,7 +116,7 @@ def candidates(scenario: Scenario) -> tuple[list[Candidate], list[str]]:
 
 @dataclass(frozen=True)
 class Purchase:
-    """The SSDs of a cache, bought whole."""
+    """The SSDs bought for a cache: whole drives."""
 
     drives: int
     drive: str
@@ -127,23 +127,23 @@ class Purchase:
 
     @property
     def words(self) -> str:
-        """Return what is bought: 2 x 1.92 TB."""
+        """Number and size of the drives: 2 x 1.92 TB."""
         return f"{self.drives} x {human_drive(self.drive_bytes)}"
 
     @property
     def total(self) -> float | None:
-        """What the disks and the SSDs cost together."""
+        """Cost of the disks and the SSDs; None if unknown."""
         if self.cost is None or self.disks_cost is None:
             return None
         return self.cost + self.disks_cost
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the fields of the JSON."""
         return {**vars(self), "total_cost": self.total}
 
 
 def purchase(candidate: Candidate, prices: Pricing) -> Purchase:
-    """Return what is bought for a cache: whole drives, twice where dirty data must survive one."""
+    """Return the drives bought for a cache: mirrored if dirty data must survive a failure."""
     site = candidate.scenario
     tier, number = site.cache, copies(site)
     return Purchase(
@@ -158,15 +158,15 @@ def purchase(candidate: Candidate, prices: Pricing) -> Purchase:
 
 @dataclass(frozen=True)
 class Row:
-    """What one cache of one size did, beside the disks alone."""
+    """The result of one cache of one size, and of the disks alone."""
 
     candidate: Candidate
     size_bytes: int
     result: Result
     searched: Judgement  # on the first half of the requests
     bought: Purchase
-    warm: Pair  # from the latest warm moment of all rows on; `alike` sets it
-    worn: Wear | None  # by the whole capture, pauses included
+    warm: Pair  # since all rows are warm; `alike` sets it
+    worn: Wear | None  # over the whole capture, pauses included
     loses: str = ""  # why another row is recommended
 
     @property
@@ -191,7 +191,7 @@ class Row:
 
     @property
     def hit(self) -> float | None:
-        """Hit ratio of the whole run's reads."""
+        """Hit ratio of the reads of the whole run."""
         return self.result.phases["whole"].figures.hit_ratio
 
     @property
@@ -201,18 +201,18 @@ class Row:
 
     @property
     def sure(self) -> float:
-        """What the search ranks by: the lower end of the gain on the first half."""
-        result = self.searched
-        low = result.low if result.low is not None else result.gain
+        """The value that the search ranks by: the lower end of the gain on the first half."""
+        searched = self.searched
+        low = searched.low if searched.low is not None else searched.gain
         return low or 0.0
 
     def of(self, pair: Pair) -> float | None:
-        """Return the gain of some requests by the goal."""
+        """Return the gain on these requests in terms of the goal."""
         return pair.gain(self.judgement.goal, self.judgement.adapts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        result, warm_up = self.judgement, self.result.warm_up
+        """Return the fields of the JSON."""
+        judgement, warm_up = self.judgement, self.result.warm_up
         return {
             "kind": self.candidate.kind,
             "mode": self.candidate.mode,
@@ -222,14 +222,14 @@ class Row:
             "options": self.result.scenario["options"],
             "hit": self.hit,
             "answer": self.answer,
-            "gain": result.gain,
-            "low": result.low,
-            "high": result.high,
+            "gain": judgement.gain,
+            "low": judgement.low,
+            "high": judgement.high,
             "searched_gain": self.searched.gain,
             "searched_low": self.searched.low,
             "warm_gain": self.of(self.warm),
             "whole_gain": self.of(self.whole),
-            "dirty_grown": result.dirty_grown,
+            "dirty_grown": judgement.dirty_grown,
             "judged": self.judged.to_dict(),
             "warm": self.warm.to_dict(),
             "whole": self.whole.to_dict(),
@@ -245,7 +245,7 @@ class Row:
 
 
 def row(candidate: Candidate, size_bytes: int, result: Result, prices: Pricing) -> Row:
-    """Return what a replay found, judged on the first half of the requests too."""
+    """Return the row of a replay, judged on the first half of the requests too."""
     scenario = result.scenario
     whole = result.phases["whole"]
     return Row(
@@ -259,40 +259,40 @@ def on_first_half(result: Result) -> Judgement:
     """Judge the first half of the requests as if the capture had ended there."""
     plain, cached = result.sides
     half = Both(plain, cached).half
-    results = result.judgement
+    judgement = result.judgement
     cut = [Side(_until(side, half), side.counters) for side in (plain, cached)]
-    return judge(cut[0], cut[1], results.adapts, results.goal)
+    return judge(cut[0], cut[1], judgement.adapts, judgement.goal)
 
 
 def _until(side: Side, group: int) -> Any:
-    """Return a ledger that ends before a group; the arrays are shared."""
+    """Return a ledger that ends before a group; it shares the arrays."""
     cut = copy.copy(side.ledger)
     cut.requests = min(group * cut.each, cut.requests)
     return cut
 
 
 def latest_warm(results: Iterable[Result]) -> int:
-    """Return the request from which all machines are warm, as far as the runs show it."""
-    result = [each.judgement.pairs["warm"].first for each in results
-             if "warm" in each.judgement.pairs]  # fmt: skip
-    return max(result, default=0)
+    """Return the number of the request since which all machines are warm."""
+    firsts = [each.judgement.pairs["warm"].first for each in results
+              if "warm" in each.judgement.pairs]  # fmt: skip
+    return max(firsts, default=0)
 
 
 def from_request(result: Result, first: int) -> Pair:
-    """Return the requests from a number on, on both machines."""
+    """Return the figures of the requests from number `first` on, on both machines."""
     both = Both(*result.sides)
     last = max((both.groups - 1) // JOINED * JOINED, 0)
     return both.pair(min(both.border(first), last), both.groups)
 
 
 def alike(rows: Sequence[Row]) -> list[Row]:
-    """Return rows that are all judged from the latest warm moment of all of them on."""
+    """Return the rows with `warm` set to the requests since all rows are warm."""
     first = latest_warm(each.result for each in rows)
     return [replace(each, warm=from_request(each.result, first)) for each in rows]
 
 
 def dirty_at_end(result: Result) -> int:
-    """Return the bytes that only the SSD has when the run ends."""
+    """Return the dirty bytes at the end of the run."""
     side = result.sides[1]
     levels = side.counters.column("dirty_bytes")
     return int(levels[-1]) if len(levels) else 0

@@ -1,4 +1,4 @@
-"""Hold a simulated run against a real one."""
+"""Compare a simulated run with a real one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from hybridsim.answers.measurements.measurement import Measurement
 
 
 def compare(real: str, simulated: str | Measurement, tolerance: Sequence[str] = ()) -> Comparison:
-    """Compare the results of two runs; each is a file, a folder, or a prefix of files' names.
+    """Compare the results of two runs; each is a file, a folder, or a prefix of file names.
 
-    A simulated run may also be given as what it measured (show/fio_json.py makes that of a run
-    of fio's jobs).  `tolerance` is as `--tolerance` has it: `10%`, `iops=5%,p99=20%`.
-    Raises MeasurementError for files that cannot be read or have nothing in common, UsageError for
-    a wrong tolerance.
+    A simulated run may also be a Measurement (show/fio_json.py creates one for fio's jobs).
+    `tolerance` has the syntax of `--tolerance`: `10%`, `iops=5%,p99=20%`.  Raises MeasurementError
+    for files that cannot be read or have nothing to compare, UsageError for an invalid tolerance.
     """
     allowed = parse(tolerance)
     measured = gather(real)

@@ -1,4 +1,4 @@
-"""Counters read now and then: every so often, and less often in a long run."""
+"""Samples of counters at regular intervals, which double in a long run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ SAMPLES_MAX = 512
 
 
 class Sampler:
-    """Rows of counters over simulated time; `due_ns` is when to read next.
-
-    At most SAMPLES_MAX, and one of time 0.
-    """
+    """At most SAMPLES_MAX rows of counters, and one at time 0; the next sample is at `due_ns`."""
 
     def __init__(self, step_ns: int) -> None:
         self.due_ns = step_ns
@@ -23,9 +20,9 @@ class Sampler:
         self._rows: list[Mapping[str, int]] = []
 
     def take(self, time_ns: int, row: Mapping[str, int]) -> None:
-        """Keep a row."""
+        """Add the row of a sample."""
         self._rows.append({"time_ns": time_ns, **row})
-        has_first = self._rows[0]["time_ns"] == 0  # how it began: stays
+        has_first = self._rows[0]["time_ns"] == 0  # the row at time 0 is kept
         if len(self._rows) == SAMPLES_MAX + has_first:
             del self._rows[has_first::2]
             self._step_ns *= 2

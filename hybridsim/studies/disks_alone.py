@@ -1,6 +1,6 @@
-"""What the disks did without a cache, kept for other replays of the same trace.
+"""Results of the disks without a cache, kept for other replays of the same trace.
 
-Replays that differ in their caches alone share it: most of a sweep's points do.
+Replays that differ only in their caches share them, as most points of a sweep do.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ KEPT_MAX = 4
 
 
 class Ran:
-    """A machine that has run over this trace before, in the place of one that runs now."""
+    """The results of a machine that has already replayed this trace, in place of a Pump."""
 
     def __init__(self, pump: Pump | Ran) -> None:
-        """Keep what a machine did."""
+        """Keep the results of a machine."""
         self.collector: Collector = pump.collector
         self.backlogs: list[int] = pump.backlogs
         self._counters = pump.counters()
         self._batches = 0
 
     def take(self, batch: Batch) -> None:
-        """Do nothing: what the batch leads to is known."""
+        """Count the batch; its results exist already."""
         self._batches += 1
 
     @property
     def backlog(self) -> int:
-        """How many requests were outstanding after as many batches."""
+        """Requests outstanding after the batches taken so far."""
         return self.backlogs[self._batches - 1]
 
     def counters(self) -> dict[str, Any]:
@@ -44,20 +44,20 @@ class Ran:
 
 
 class Alone:
-    """The last few of them, by all that decides what they do."""
+    """The most recent results, by the identity of the disks."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Ran] = OrderedDict()
 
     def get(self, which: str) -> Ran | None:
-        """Return the disks as if they were to run again; None if they never did."""
+        """Return the results of these disks; None if there are none."""
         known = self._known.get(which)
         if known is not None:
             self._known.move_to_end(which)
         return None if known is None else Ran(known)
 
     def keep(self, which: str, pump: Pump | Ran) -> None:
-        """Keep what the disks did."""
+        """Keep the results of these disks; drop the least recently used beyond KEPT_MAX."""
         self._known[which] = Ran(pump)
         self._known.move_to_end(which)
         while len(self._known) > KEPT_MAX:
@@ -65,6 +65,6 @@ class Alone:
 
 
 def disks(scenario: Scenario, mode: str, volume_bytes: int) -> str:
-    """Return all that decides what the disks of a scenario do alone."""
+    """Return the identity of a scenario's disks: all that determines their results."""
     cache = f"{scenario.cache.kind} {scenario.cache.page_bytes}"  # how requests are counted
     return f"{mode} {volume_bytes} {cache} {identity(scenario, DISKS)}"

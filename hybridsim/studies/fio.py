@@ -31,7 +31,7 @@ from hybridsim.workloads.fio.requests import Feeds
 from hybridsim.workloads.fio.results import FioResult, Results
 
 TOO_DEEP = 1 << 20
-RETRY_NS = 10_000_000  # after which a busy cache is looked at again
+RETRY_NS = 10_000_000  # until the next attempt to reload a busy cache
 SEEDINGS = {"3.33": Seeding.V3_33, "newer": Seeding.CHAINED}
 READS = {"hits": Path.HIT, "misses": Path.MISS, "bypasses": Path.BYPASS}
 Progress = Callable[[int, int], None]  # requests done, simulated ns
@@ -47,15 +47,14 @@ def fio(
     seeding: str = "3.33",
     real: RealRun = SIMULATED,
 ) -> FioResult:
-    """Run what was written on the machine of a scenario, with its cache as it then is.
+    """Run the jobs of a job file or command line on the machine of a scenario.
 
-    With `runs` all jobs are run that many times, one after the other, and the cache stays warm.
-    `progress` is called with the progress, first at the start; `interpreted` runs the loop as plain
-    Python, for small jobs.  If not `cached` it is the machine without its cache.  Offsets are
-    those of fio 3.33, or with `seeding="newer"` of releases since.  With `real` the run repeats
-    what a real run did: a cache that was stopped and started there is restarted warm, if its kind
-    supports it.
-    Raises UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
+    All jobs are run `runs` times in sequence, and the cache stays warm.  `progress` is called with
+    the progress, first at the start.  `interpreted` runs the loop as plain Python, for small jobs.
+    Without `cached` the machine has no cache.  Offsets are those of fio 3.33, or with
+    `seeding="newer"` those of later releases.  `real` are events of a real run to repeat: a cache
+    that was stopped and started there is restarted warm, if its kind supports it.  Raises
+    UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
     once = [opened(job, Trace.read) for job in seeded(real.jobs(written), seeding)]
     capacity_bytes = scenario.backing.held_bytes
@@ -65,14 +64,14 @@ def fio(
     pages = scenario.cache.pages(laid.files_bytes) if cached else 0
     if laid.volume_bytes > capacity_bytes:
         raise ScenarioError(
-            f"the files of these jobs take {human_size(laid.volume_bytes)}, the array holds "
-            f"{human_size(capacity_bytes)}: smaller files (size=), or more or larger drives"
+            f"the files of these jobs take {human_size(laid.volume_bytes)}, but the array holds "
+            f"{human_size(capacity_bytes)}: specify smaller files (size=), or more or larger drives"
         )
     volume_bytes = laid.volume_bytes
     if scenario.backing.capacity == "trace":  # files lie at the beginning of whole drives
         volume_bytes = capacity_bytes
     machine = building.machine(scenario, "closed", volume_bytes, pages)
-    loops_of_jobs = Jobs.new(_given(jobs))
+    loops_of_jobs = Jobs.new(_parameters(jobs))
     results = Results(jobs, loops_of_jobs)
     run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)
     run.machine.clock[0] = real.lead_ns
@@ -80,21 +79,21 @@ def fio(
     feeds = Feeds(laid)
     reload_ns = min(real.reload_ns, NEVER - real.lead_ns) + real.lead_ns
     end_ns = _run(run, feeds, results, watch, progress, reload_ns) - real.lead_ns
-    for of_job, made in zip(results.of_jobs, feeds.generated):
-        of_job.generated = made
+    for of_job, generated in zip(results.of_jobs, feeds.generated):
+        of_job.generated = generated
     backing = scenario.backing
     words = f"{backing.members} x {backing.drive.name}, {backing.kind}; cache: "
     cache_bytes = pages * scenario.cache.page_bytes
     words += f"{human_size(cache_bytes)}, {scenario.cache.words}" if pages else "none"
     return FioResult(
         jobs, results.of_jobs, results.reported(), written, words,
-        [*_notes(once, laid), *(said for each in results.of_jobs for said in endings(each))],
+        [*_notes(once, laid), *(note for each in results.of_jobs for note in endings(each))],
         end_ns, watch.counters(),
     )  # fmt: skip
 
 
 class Watch:
-    """The cache's counters, second by second from `begin_ns` on, from where their times count."""
+    """Samples of the cache's counters each second from `begin_ns` on, which is their time 0."""
 
     def __init__(self, has_cache: bool, begin_ns: int = 0) -> None:
         self._has_cache = has_cache
@@ -104,30 +103,30 @@ class Watch:
 
     @property
     def due_ns(self) -> int:
-        """When to look at the cache next."""
+        """Time of the next sample in ns."""
         return self._begin_ns + self._samples.due_ns if self._has_cache else NEVER
 
     def add(self, facts: Facts) -> None:
-        """Count reads by where they came from."""
+        """Count reads by path."""
         reads = facts.path[facts.op == Op.READ]
         self._reads += np.bincount(reads, minlength=len(self._reads))
 
     def sample(self, time_ns: int, run: Run) -> None:
-        """Look at the cache, if there is one."""
+        """Sample the counters of the cache, if there is one."""
         if self._has_cache:
             paths = {name: int(self._reads[path]) for name, path in READS.items()}
             totals = run.machine.cache.totals()
             self._samples.take(time_ns - self._begin_ns, paths | totals)
 
     def counters(self) -> dict[str, Ints]:
-        """Return the counters over time, by name; nothing without a cache."""
+        """Return the counters over time, by name; empty without a cache."""
         return self._samples.columns()
 
 
 def _run(
     run: Run, feeds: Feeds, results: Results, watch: Watch, progress: Progress, reload_ns: int
 ) -> int:
-    """Run to the end; return when the last request was complete."""
+    """Run to the end; return the time of the last completion in ns."""
     done, end_ns = 0, run.now_ns
     progress(done, end_ns)
     watch.sample(run.now_ns, run)
@@ -155,7 +154,7 @@ def _run(
 
 
 def _reload(run: Run) -> bool:
-    """Stop and start the cache, where its kind can be; return False while it is busy."""
+    """Restart the cache, if its kind supports it; return False while it is busy."""
     cache = run.machine.cache
     if not hasattr(cache, "reloaded"):
         return True
@@ -168,16 +167,17 @@ def _reload(run: Run) -> bool:
 def seeded(jobs: Sequence[Job], seeding: str) -> list[Job]:
     """Return jobs with the seeds of these releases of fio."""
     if seeding not in SEEDINGS:
-        raise UsageError(f"--seeding={seeding}: {' and '.join(SEEDINGS)} are known")
+        raise UsageError(f"--seeding={seeding}: specify {' or '.join(SEEDINGS)}")
     chosen = SEEDINGS[seeding]
     return [replace(job, pattern=replace(job.pattern, seeding=chosen)) for job in jobs]
 
 
-def _given(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _parameters(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Return the parameters of each job in the order of Jobs.new."""
     rows = []
     for job in jobs:
         if job.depth > TOO_DEEP:
-            raise UsageError(f"job {job.name}: iodepth={job.depth} is more than {TOO_DEEP}")
+            raise UsageError(f"job {job.name}: iodepth={job.depth} exceeds the maximum {TOO_DEEP}")
         run_ns = job.run_ns + job.ramp_ns if job.run_ns else 0
         row = (job.depth, job.low, job.reap_min, job.reap_max, job.group, job.delay_ns, run_ns)
         goal = job.goal
@@ -192,7 +192,7 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
     without_effect = MEANINGLESS | CONNECTION
     ignored = sorted({name for job in jobs for name in job.specified if name in without_effect})
     if ignored:
-        notes.append(f"without meaning here, passed over: {', '.join(ignored)}")
+        notes.append(f"ignored, as they have no effect in a simulation: {', '.join(ignored)}")
     if not all(job.is_direct for job in jobs):
         notes.append("direct=0: there is no page cache of the host; each request is direct")
     engines = {job.specified.get("ioengine", "psync") for job in jobs}
@@ -205,14 +205,14 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
     if slow & set(SYNC_ENGINES):
         notes.append(
             f"ioengine={min(slow)} waits for each request, so iodepth is 1, as in fio; "
-            "ioengine=libaio keeps more under way"
+            "ioengine=libaio keeps more outstanding"
         )
     if any({"read_iolog", "write_iolog"} <= job.specified.keys() for job in jobs):
         notes.append("write_iolog is ignored where read_iolog is set, as in fio")
     unsized = sorted({job.files[0] for job in jobs if job.lacks_size})
     if unsized:
         notes.append(
-            f"no size= for {', '.join(unsized)}: it is all of the volume, "
+            f"no size= for {', '.join(unsized)}: the size is that of the whole volume, "
             f"{human_size(laid.volume_bytes)}"
         )
     return notes

@@ -1,4 +1,4 @@
-"""Fit a model to what was measured, and hold it against the measurement."""
+"""Fit a model to a measurement, and compare the model with it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def fit(
 def _open(
     path: PathLike | Sequence[PathLike], format: str | None, device: str | None
 ) -> tuple[Trace, bool]:
-    """Open a capture as dispatched to the device, or as queued where it has no dispatches."""
+    """Open a capture by its dispatch times, or by its arrivals if it has no dispatches.
+
+    The second value is True if the times are arrivals.
+    """
     try:
         trace = Trace.read(path, format, device, use_dispatch=True)
     except TraceError:
@@ -64,22 +67,22 @@ def _open(
 
 @dataclass
 class ObservedTrace:
-    """Observed requests, as a trace is."""
+    """Observed requests with the interface of a trace."""
 
     name: str
     rows: Requests
 
     def chunks(self) -> Iterator[Requests]:
-        """Yield them all."""
+        """Yield the requests as one chunk."""
         yield self.rows
 
     def from_first(self) -> Iterator[Requests]:
-        """Yield them all; they begin at time 0."""
+        """Yield the requests as one chunk; they begin at time 0."""
         yield self.rows
 
 
 def fidelity(observed: Observed, scenario: Scenario) -> Fidelity:
-    """Simulate the first stretch of requests, each after the one that it waited for."""
+    """Simulate the first stretch of requests in mode think; compare latencies with the capture."""
     some = observed.of(observed.stretch == observed.stretch[0])
     begun = int(some.dispatch_ns[0])
     rows = no_requests(some.rows)._replace(
@@ -95,8 +98,8 @@ def fidelity(observed: Observed, scenario: Scenario) -> Fidelity:
         run.feed(batch)
         while (facts := run.advance(NEVER)[1]) is not None:
             latencies.append(facts.done_ns - facts.issue_ns)
-    left = run.facts.drained()
-    latencies.append(left.done_ns - left.issue_ns)
+    last = run.facts.drained()
+    latencies.append(last.done_ns - last.issue_ns)
     return Fidelity(Distribution.of(some.latency_ns), Distribution.of(np.concatenate(latencies)))
 
 

@@ -1,10 +1,12 @@
-"""How many accesses of a trace do caches of some sizes and policies serve?  No devices, no time."""
+"""Count the hits of a trace in caches of several sizes and policies, without devices and time."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -14,8 +16,10 @@ import numpy as np
 
 from hybridsim import jit
 from hybridsim.caches.policies import (
+    ADMISSION,
     ADMISSION_METHODS,
     OFFLINE,
+    REPLACEMENT,
     REPLACEMENT_METHODS,
     pair,
     reject_victim,
@@ -44,6 +48,7 @@ from hybridsim.engine.residency import (
 )
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import format_size, parse_percent, parse_size
 from hybridsim.foundation.wording import counted
 from hybridsim.requests.pages import (
@@ -57,25 +62,22 @@ from hybridsim.requests.pages import (
     requests_in,
     split,
 )
-from hybridsim.studies.policy_choice import (
-    Policy,
-    admission_policy,
-    check,
-    replacement_policy,
-    several,
-)
 
-NO_TIMES = "the trace has no times: a write budget for it is a share of the page accesses, as '5%'"
-PAGES_SAID = re.compile(r"([0-9][0-9_]*) *pages?")
-SIZES_SAID = "a cache may also be '10%' of the pages that are touched, or '1000 pages'"
+NO_TIMES = (
+    "the trace has no times: specify the write budget as a share of the page accesses, such as '5%'"
+)
+PAGE_COUNT = re.compile(r"([0-9][0-9_]*) *pages?")
+SIZE_HINT = "a size may also be '10%' of the pages that are touched, or '1000 pages'"
+REPLACEMENTS: Mapping[str, Any] = ChainMap(REPLACEMENT, OFFLINE)  # type: ignore[arg-type]
+PARAMETERS = (  # of all policies in the registry
+    "touches", "probability_per_million", "seed", "request_max_bytes", "write_price_per_thousand",
+)  # fmt: skip
+Policy = str | Any  # a name in the registry, or a class with the interface of those there
 
 
 @dataclass(frozen=True)
 class Hits:
-    """What one cache did: every request and every page of it was a hit or a miss.
-
-    A request is a hit if all its pages are.
-    """
+    """The counts of one cache.  A request is a hit if all its pages are."""
 
     admission: str
     replacement: str
@@ -89,30 +91,30 @@ class Hits:
     request_hits: int
     read_requests: int
     read_request_hits: int
-    admitted: int  # pages written to the cache to fill it
+    admitted: int  # pages filled
     evicted: int
-    re_read: int  # of the admitted, pages of which the request had not all
+    re_read: int  # pages filled that the request covered only in part
     learning: Learning | None = None  # with admission "learned"
-    write_budget: str | None = None  # that it was held to
-    skipped_requests: int = 0  # came first, and are in no count
+    write_budget: str | None = None
+    skipped_requests: int = 0  # first requests, which are not counted
 
     @property
     def page_misses(self) -> int:
-        """Page accesses that were no hits."""
+        """Page accesses that were not hits."""
         return self.page_accesses - self.page_hits
 
     @property
     def page_hit_ratio(self) -> float:
-        """Page hits of page accesses."""
+        """Page hits / page accesses."""
         return self.page_hits / self.page_accesses
 
     @property
     def request_hit_ratio(self) -> float:
-        """Requests served wholly by the cache, of all reads and writes."""
+        """Request hits / requests (reads and writes)."""
         return self.request_hits / self.requests
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Return the fields of the JSON."""
         return {
             **asdict(self),
             "page_misses": self.page_misses,
@@ -133,21 +135,21 @@ def hits(
     skip: str | int = 0,
     **parameters: Any,
 ) -> list[Hits]:
-    """Return what caches of each size, admission and replacement do for a trace.
+    """Return the hits of caches of each size, admission and replacement policy on a trace.
 
-    `trace` may also be an array of page numbers, or several.  `cache_size` is bytes, a share of the
-    distinct pages that are touched ("10%"), or "1000 pages".  A policy is a name or a class;
-    `parameters` go to the policies whose `new` has them; those of the registry have touches,
-    probability_per_million, seed, request_max_bytes, write_price_per_thousand.  `write_budget`
-    holds each cache to "500GB/day", "1 DWPD" (of its own size) or "5%" of the page accesses, beside
-    a first fill of it.  The first requests, `skip` of them or a share ("20%"), fill the caches and
-    teach the policies, and are not counted.
+    `trace` may also be an array of page numbers, or several arrays.  `cache_size` is in bytes, a
+    share of the distinct pages that are touched ("10%"), or "1000 pages".  A policy is a name or a
+    class; `parameters` are passed to the policies whose `new` accepts them; those of the registry
+    accept touches, probability_per_million, seed, request_max_bytes, write_price_per_thousand.
+    `write_budget` limits each cache to "500GB/day", "1 DWPD" (of its own size) or "5%" of the page
+    accesses, after a first fill of it.  The first requests, a number or a share `skip` ("20%"),
+    fill the caches and train the policies, and are not counted.
 
-    Raises UsageError for what makes no sense, TraceError for a trace without reads and writes.
+    Raises UsageError for invalid arguments, TraceError for a trace without reads and writes.
     """
     page_bytes = size_bytes(page)
     if page_bytes < 1:
-        raise UsageError("a page has at least one byte")
+        raise UsageError("the size of a page must be at least one byte")
     budget = _budget(write_budget, page_bytes)
     if any("%" in str(size) for size in (skip, *several(cache_size))):
         trace = readable_twice(trace)
@@ -155,8 +157,10 @@ def hits(
     sizes = cache_pages(trace, several(cache_size), page_bytes)
     wanted = list(product(several(admission), several(replacement), sizes))
     cutoff = size_bytes(sequential_cutoff)
-    if budget and (known := OFFLINE.keys() & set(several(replacement))):
-        raise UsageError(f"{', '.join(known)} is a bound of all policies, and held to no budget")
+    if budget and (offline := OFFLINE.keys() & set(several(replacement))):
+        raise UsageError(
+            f"{', '.join(offline)} is an upper bound for all policies and supports no write budget"
+        )
     caches = [
         Cache(*each, page_bytes, cutoff, parameters | {"write_budget": budget}) for each in wanted
     ]
@@ -176,7 +180,7 @@ def hits(
 
 
 def _skipped(trace: Any, specified: str | int, page_bytes: int) -> int:
-    """Return how many requests come first and are not counted; a share takes a pass to count."""
+    """Return the number of first requests that are not counted; a share needs a pass to count."""
     try:
         if "%" not in str(specified):
             number = int(specified)
@@ -184,9 +188,9 @@ def _skipped(trace: Any, specified: str | int, page_bytes: int) -> int:
             share = parse_percent(str(specified))
             number = int(share * sum(map(requests_in, accesses(trace, page_bytes))))
     except ValueError as error:
-        raise UsageError(f"skip: {error}; say a number of requests, or '20%'") from None
+        raise UsageError(f"skip: {error}; specify a number of requests, or '20%'") from None
     if number < 0:
-        raise UsageError(f"skip: {specified} requests cannot be left out")
+        raise UsageError(f"skip: {specified} is negative; specify a number of requests, or '20%'")
     return number
 
 
@@ -198,14 +202,14 @@ def _budget(specified: str | None, page_bytes: int) -> WriteBudget | None:
 
 
 def readable_twice(trace: Chunked | Iterable[Any]) -> Chunked | Iterable[Any]:
-    """Return a trace of which a first pass leaves something for a second."""
+    """Return a trace that can be read more than once; an iterator becomes a list."""
     return trace if isinstance(trace, Chunked | np.ndarray) else list(trace)
 
 
 def cache_pages(
     trace: Chunked | Iterable[Any], sizes: Sequence[str | int], page_bytes: int
 ) -> list[int]:
-    """Return sizes in pages; shares take a pass over the trace to count its distinct pages."""
+    """Return sizes in pages; shares need a pass over the trace to count its distinct pages."""
     distinct = 0
     if any("%" in str(size) for size in sizes):
         ids = Ids()
@@ -216,35 +220,84 @@ def cache_pages(
 
 
 def _pages(size: str | int, distinct: int, page_bytes: int) -> int:
-    pages_said = PAGES_SAID.fullmatch(str(size).strip())
+    page_count = PAGE_COUNT.fullmatch(str(size).strip())
     try:
-        if pages_said:
-            pages = int(pages_said[1])
+        if page_count:
+            pages = int(page_count[1])
         elif "%" in str(size):
             pages = int(parse_percent(str(size)) * distinct)
         else:
             pages = parse_size(size) // page_bytes
     except ValueError as error:
-        raise UsageError(f"{error}; {SIZES_SAID}") from None
+        raise UsageError(f"{error}; {SIZE_HINT}") from None
     if pages < 1 and (distinct or "%" not in str(size)):
-        least = f"at least {format_size(page_bytes)}"
+        minimum = f"at least {format_size(page_bytes)}"
         if "%" in str(size):
-            least = f"one of {counted(distinct, 'page')} is {-(-10_000 // distinct) / 100:g}%"
-        mend = f"; a number alone is bytes; {SIZES_SAID}" if str(size).isdigit() else ""
-        raise UsageError(f"a cache of {size} holds no page of {page_bytes} bytes: {least}{mend}")
+            minimum = f"one of {counted(distinct, 'page')} is {-(-10_000 // distinct) / 100:g}%"
+        remedy = f"; a number without a unit is bytes; {SIZE_HINT}" if str(size).isdigit() else ""
+        raise UsageError(
+            f"a cache of {size} holds no page of {page_bytes} bytes: {minimum}{remedy}"
+        )
     return pages
 
 
 def size_bytes(specified: str | int) -> int:
-    """Return a size in bytes; raise UsageError for what is none."""
+    """Return a size in bytes; raise UsageError for an invalid one."""
     try:
         return parse_size(specified)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
 
+# Policies specified by a caller: names in the registry, or classes, with parameters.
+
+
+def several(one_or_more: Any) -> list[Any]:
+    """Return a list or tuple as a list, and any other object as a list of it."""
+    if type(one_or_more) in (list, tuple):  # not isinstance: a policy may be a named tuple
+        return list(one_or_more)
+    return [one_or_more]
+
+
+def admission_policy(policy: Policy) -> tuple[str, Any]:
+    """Return the name and the class of an admission policy; raise UsageError if unknown."""
+    return _policy(policy, "admission", ADMISSION)
+
+
+def replacement_policy(policy: Policy) -> tuple[str, Any]:
+    """Return the name and the class of a replacement policy; raise UsageError if unknown."""
+    return _policy(policy, "replacement", REPLACEMENTS)
+
+
+def check(parameters: Mapping[str, Any], admission: Any, replacement: Any) -> None:
+    """Raise UsageError for an unknown policy; there may be several of each role.
+
+    Also for a parameter that neither these policies nor any policy in the registry accept.
+    """
+    classes = [admission_policy(each)[1] for each in several(admission)]
+    classes += [replacement_policy(each)[1] for each in several(replacement)]
+    known = list(PARAMETERS)
+    for cls in classes:
+        known += [each for each in inspect.signature(cls.new).parameters if each not in known]
+    for name in parameters.keys() - set(known):
+        raise UsageError(f"no policy has a parameter {name!r}: {hint(name, known)}")
+
+
+def _policy(policy: Policy, role: str, known: Mapping[str, Any]) -> tuple[str, Any]:
+    if isinstance(policy, type):
+        return policy.__name__, policy
+    if not isinstance(policy, str):
+        kind = type(policy).__name__
+        raise UsageError(
+            f"a policy is a name or a class; this is an object of {kind}: specify {kind}"
+        )
+    if policy not in known:
+        raise UsageError(f"no {role} policy {policy!r}: {hint(policy, known)}")
+    return policy, known[policy]
+
+
 class Cache:
-    """A cache under way, with its name."""
+    """The simulation of one cache, with the names of its policies."""
 
     def __init__(
         self,
@@ -255,13 +308,13 @@ class Cache:
         cutoff_bytes: int = 0,
         parameters: dict[str, Any] | None = None,
     ) -> None:
-        """Make an empty cache of `pages`."""
+        """Create an empty cache of `pages` pages."""
         self.admission, admits = admission_policy(admission)
         self.replacement, replaces = replacement_policy(replacement)
         self.is_offline = self.replacement in OFFLINE
         ids = Ids().capacity
-        given = (parameters or {}) | {"page_bytes": page_bytes}
-        policies = pair(admits, replaces, ids, pages, given)
+        specified = (parameters or {}) | {"page_bytes": page_bytes}
+        policies = pair(admits, replaces, ids, pages, specified)
         self._state = Residency.new(pages, page_bytes, cutoff_bytes, *policies, ids)
         jit.check_part(self._state.admission, "an admission policy", ADMISSION_METHODS, ["grown"])
         jit.check_part(
@@ -269,7 +322,7 @@ class Cache:
         )
 
     def take(self, ids: Int32s, part: Part, first: int, capacity: int) -> None:
-        """Go through requests; `first` is the number of the first access."""
+        """Process requests; `first` is the number of the first access."""
         if len(self._state.present) < capacity:
             self._state = self._state.grown(capacity)
         if isinstance(part, PageReads):
@@ -279,7 +332,7 @@ class Cache:
         self._check()
 
     def take_foreseen(self, ids: Int32s, part: Part, next_use: Ints, capacity: int) -> None:
-        """Go through requests with the next use of each page known."""
+        """Process requests with the next use of each page."""
         if len(self._state.present) < capacity:
             self._state = self._state.grown(capacity)
         requests = part.as_requests() if isinstance(part, PageReads) else part
@@ -295,22 +348,22 @@ class Cache:
     def holds(self, ids: Int32s) -> Bytes:
         """Return for each page whether it is cached: 1 or 0."""
         present = self._state.present
-        known = ids < len(present)
+        in_range = ids < len(present)
         result = np.zeros(len(ids), np.uint8)
-        result[known] = present[ids[known]]
+        result[in_range] = present[ids[in_range]]
         return result
 
     def served(self) -> tuple[int, int]:
-        """Return how many page accesses there were, and how many of them were hits."""
+        """Return the number of page accesses, and the number of page hits."""
         counts = self._state.counts
         return int(counts[PAGES : PAGES + 2].sum()), int(counts[PAGE_HITS : PAGE_HITS + 2].sum())
 
     def forget(self) -> None:
-        """Count from here on."""
+        """Reset the counts; the contents of the cache stay."""
         self._state.counts[:HELD] = 0
 
     def result(self, page_bytes: int) -> Hits:
-        """Return what the cache has done."""
+        """Return the counts of the cache; raise TraceError if there were no accesses."""
         counts, policy = [int(each) for each in self._state.counts], self._state.admission
         if isinstance(policy, Budgeted):
             policy = policy.admission
@@ -337,12 +390,12 @@ class Cache:
 
 
 class Feed:
-    """Lets caches see the same accesses, a part after the other; the future after the past."""
+    """Feeds the same accesses to all caches; offline policies run at the end."""
 
     def __init__(self, caches: list[Cache], skip: int = 0) -> None:
-        """Start with empty caches; counting starts after the skipped requests."""
+        """Start with empty caches; counting starts after `skip` requests."""
         self._skip, self._is_counting = skip, not skip
-        self._counted_from = 0  # of the parts kept
+        self._counted_from = 0  # index of the first counted part in _kept
         self._at_once = [cache for cache in caches if not cache.is_offline]
         self._later = [cache for cache in caches if cache.is_offline]
         self._kept: list[tuple[Int32s, Part]] = []
@@ -353,7 +406,7 @@ class Feed:
         self.has_times = False
 
     def take(self, part: Part) -> None:
-        """Go through some requests."""
+        """Process a part of the requests."""
         if not self._is_counting:
             before, part = split(part, self._skip)
             self._take(before)
@@ -367,22 +420,22 @@ class Feed:
     def _take(self, part: Part) -> None:
         if not requests_in(part):
             return
-        result = self._ids.of(part.numbers)
+        page_ids = self._ids.of(part.numbers)
         capacity, first = self._ids.capacity, self._first
-        self._each(self._at_once, lambda cache: cache.take(result, part, first, capacity))
-        self._first += len(result)
-        if isinstance(part, Accesses) and len(result):
+        self._each(self._at_once, lambda cache: cache.take(page_ids, part, first, capacity))
+        self._first += len(page_ids)
+        if isinstance(part, Accesses) and len(page_ids):
             self._began_ns = min(self._began_ns, int(part.arrival_ns[0]))
             self.has_times |= int(part.arrival_ns[-1]) > self._began_ns
         if self._later:
-            self._kept.append((result, part))
+            self._kept.append((page_ids, part))
 
     def finish(self) -> int:
         """Run the policies that need the future accesses; return the number of distinct pages."""
         if not self._is_counting:
-            raise UsageError("skip: the trace has no more requests; leave out fewer, or '20%'")
+            raise UsageError("skip: the trace has no more requests; specify fewer, or '20%'")
         if self._kept:
-            whole = np.concatenate([result for result, _ in self._kept])
+            whole = np.concatenate([page_ids for page_ids, _ in self._kept])
             future = next_uses(whole, self._ids.count, NEVER)
             self._each(self._later, lambda cache: self._foresee(cache, future))
         self._threads.shutdown()
@@ -390,13 +443,12 @@ class Feed:
 
     def _foresee(self, cache: Cache, future: Ints) -> None:
         first = 0
-        for number, (result, part) in enumerate(self._kept):
+        for number, (page_ids, part) in enumerate(self._kept):
             if number == self._counted_from:
                 cache.forget()
-            cache.take_foreseen(
-                result, part, future[first : first + len(result)], self._ids.capacity
-            )
-            first += len(result)
+            next_use = future[first : first + len(page_ids)]
+            cache.take_foreseen(page_ids, part, next_use, self._ids.capacity)
+            first += len(page_ids)
 
     def _each(self, caches: list[Cache], step: Callable[[Cache], None]) -> None:
         if len(caches) == 1:

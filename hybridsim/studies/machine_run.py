@@ -1,4 +1,4 @@
-"""One machine under way over a trace."""
+"""The run of one machine over a trace."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from hybridsim.studies.counter_sampling import Sampler
 
 
 class Pump:
-    """One machine under way, with what is kept of its facts and counters."""
+    """One running machine, with the sums of its facts and samples of its counters."""
 
     def __init__(self, machine: Machine, step_ns: int) -> None:
-        """Read the counters every `step_ns` of simulated time, and less often in a long run."""
+        """Sample the counters every `step_ns` of simulated time, and less often in a long run."""
         self.run = Run(machine)
         self.collector = Collector()
         self.backlogs: list[int] = []  # after each batch
         self._samples = Sampler(step_ns)
-        self._sample(self.run.now_ns)  # what is there at the beginning, as of a warm start
+        self._sample(self.run.now_ns)  # the initial levels, which a warm start sets
 
     def take(self, batch: Batch) -> None:
-        """Go on until all requests of the batch are issued; after the last one, to the end."""
+        """Run until all requests of the batch are issued; after the last batch, to the end."""
         self.collector.ledger.arrive(int(batch.state[2]), batch.arrival_ns)
         self.run.feed(batch)
         while True:
@@ -43,7 +43,7 @@ class Pump:
 
     @property
     def backlog(self) -> int:
-        """How many requests are outstanding."""
+        """Requests outstanding after the last batch."""
         return self.backlogs[-1]
 
     def counters(self) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""The miss-ratio curve: how many accesses miss, for every size of the cache."""
+"""The miss-ratio curve: the share of page accesses that miss, by cache size."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +16,28 @@ from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.units import parse_percent
 from hybridsim.jit import fitting
 from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
-from hybridsim.studies.hits import Cache, Feed, readable_twice, size_bytes
-from hybridsim.studies.policy_choice import Policy, check
+from hybridsim.studies.hits import Cache, Feed, Policy, check, readable_twice, size_bytes
+
+if TYPE_CHECKING:
+    from hybridsim.answers.result import Result
+    from hybridsim.traces.trace import Trace
 
 Floats = NDArray[np.float64]
 
-QUARTERS = 4  # of a sample, simulated separately to estimate its error
-SMALL = 8  # pages: the smallest miniature that is simulated unasked
-GROUPS = 16  # of pages, by hash: their spread estimates the error of a sample
-PER_OCTAVE = 256  # bins of sampled depths: 0.3 % wide
+QUARTERS = 4  # parts of a sample that are simulated separately to estimate its error
+SMALL = 8  # pages: the smallest miniature cache that is simulated by default
+GROUPS = 16  # groups of pages by hash: their spread estimates the error of a sample
+PER_OCTAVE = 256  # bins of sampled depths: 0.3% wide
 OCTAVES = 48
 POINTS = 64  # default number of sizes of a curve
-SPAN = 1 << 40  # of the spatial hash
-CONFIDENCE = 2.0  # standard errors, about 95 %
+POINTS_OF_REPLAY = 200  # of the curve in the result of a replay
+SPAN = 1 << 40  # range of the spatial hash
+CONFIDENCE = 2.0  # standard errors, about 95%
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Miss ratios of page accesses at sizes in pages, each with its error if sampled (95 %)."""
+    """Miss ratios of page accesses at sizes in pages, with their errors (95%) if sampled."""
 
     policy: str
     admission: str
@@ -42,9 +46,9 @@ class Curve:
     miss_ratio: Floats
     error: Floats
     accesses: int  # of pages, in the trace
-    sampled: int  # of them simulated
+    sampled: int  # page accesses simulated
     distinct: int  # pages touched; estimated if sampled
-    rate: float  # of the sample at the end: 1 = all
+    rate: float  # share of the pages sampled at the end; 1: all
 
     @property
     def first_uses(self) -> float:
@@ -53,7 +57,7 @@ class Curve:
 
     @property
     def knee(self) -> int:
-        """Return the index of the size after which more brings least: furthest below the chord."""
+        """Return the index of the size at which the curve is furthest below its chord."""
         if len(self.pages) < 3:
             return 0
         across = self.pages / self.pages[-1]
@@ -64,12 +68,12 @@ class Curve:
         return int(np.argmax(down - across))
 
     def at(self, pages: int) -> float:
-        """Return the miss ratio of a size, that of the next smaller one known."""
+        """Return the miss ratio at the largest size of the curve that is at most `pages`."""
         index = int(np.searchsorted(self.pages, pages, "right")) - 1
         return float(self.miss_ratio[index]) if index >= 0 else 1.0
 
     def thinned(self, points: int) -> Curve:
-        """Return the curve at a limited number of sizes, evenly spread over their logarithms."""
+        """Return the curve at at most `points` sizes, evenly spaced on a logarithmic scale."""
         if len(self.pages) <= points:
             return self
         wanted = spread_sizes(int(self.pages[-1]), points)
@@ -104,24 +108,25 @@ def miss_ratio_curve(
 ) -> Curve:
     """Return the miss ratios of a policy, in one pass over the trace.
 
-    LRU that takes in every page is exact for all sizes at once; any other policy is simulated at
-    each of `sizes` (pages; by default some dozens up to the distinct pages, which takes a pass to
-    count).  `sample` takes a part of the pages, chosen by a hash of their numbers, and scales: a
-    share ("1%" or 0.01), or a number of pages to keep in memory (only of LRU).  That is SHARDS:
-    C. A. Waldspurger et al., FAST 2015, and for other policies "Cache modeling and optimization
-    using miniature simulations", USENIX ATC 2017.
+    LRU that admits every page is exact for all sizes at once; any other policy is simulated at
+    each of `sizes` (in pages; by default POINTS sizes up to the distinct pages, which needs a pass
+    to count them).  `sample` limits the simulation to pages chosen by a hash of their numbers, and
+    scales the result: a share ("1%" or 0.01), or a number of pages to keep in memory (LRU only).
+    This is SHARDS: C. A. Waldspurger et al., FAST 2015, and for other policies "Cache modeling and
+    optimization using miniature simulations", USENIX ATC 2017.  Raises UsageError for invalid
+    arguments, TraceError for a trace without reads and writes.
     """
     page_bytes = size_bytes(page)
     check(parameters, admission, policy)
     chosen = Sample(sample)
     wanted = None if sizes is None else np.unique(np.array(list(sizes), np.int64))
     if wanted is not None and (len(wanted) == 0 or wanted[0] < 1):
-        raise UsageError("sizes are numbers of pages from 1 on")
+        raise UsageError("sizes must be numbers of pages, at least 1")
     if policy == "lru" and admission == "always":
         exact_or_sampled = _exact_lru if chosen.keeps_all else _sampled_lru
         return exact_or_sampled(accesses(trace, page_bytes), wanted, page_bytes, chosen)
     if chosen.pages:
-        raise UsageError('a fixed number of sampled pages is for LRU; specify a share: "1%"')
+        raise UsageError('only LRU supports a number of sampled pages; specify a share: "1%"')
     if wanted is None:
         trace = readable_twice(trace)
         distinct = _distinct(accesses(trace, page_bytes), chosen)
@@ -130,19 +135,25 @@ def miss_ratio_curve(
     return _simulated(parts, wanted, page_bytes, chosen, policy, admission, parameters)
 
 
+def with_curve(result: Result, trace: Trace, page_bytes: int) -> Result:
+    """Return a result with the miss-ratio curve of LRU; the trace is read once more."""
+    curve = miss_ratio_curve(trace, "lru", None, page_bytes)
+    return replace(result, curve=curve.to_dict(POINTS_OF_REPLAY))
+
+
 class Sample:
     """The sampled pages: those whose hash lies below a threshold."""
 
     def __init__(self, specified: str | int | float | None) -> None:
-        """Take a share, a number of pages, or None for all."""
-        self.pages = 0  # the maximum; 0: no limit
+        """Create a sample of a share, a number of pages, or None for all; raise UsageError."""
+        self.pages = 0  # maximum number of pages; 0: no limit
         self.threshold = SPAN
         try:
             share = self._share(specified)
         except ValueError as error:
             raise UsageError(f"sample: {error}") from None
         if not 0 < share <= 1:
-            raise UsageError(f"a sample is above 0 % and at most 100 %, not {specified}")
+            raise UsageError(f"a sample must be above 0% and at most 100%, not {specified}")
         self.threshold = max(round(share * SPAN), 1)
 
     def _share(self, specified: str | int | float | None) -> float:
@@ -154,22 +165,22 @@ class Sample:
         if number <= 1 and not isinstance(specified, int):
             return number
         if number != int(number) or number < GROUPS:
-            raise ValueError(f"{specified} is neither a share nor {GROUPS} or more pages")
+            raise ValueError(f"{specified} is neither a share nor at least {GROUPS} pages")
         self.pages = int(number)
         return 1.0
 
     @property
     def keeps_all(self) -> bool:
-        """Return whether there is nothing to scale."""
+        """Return whether all pages are sampled."""
         return self.threshold == SPAN and not self.pages
 
     @property
     def rate(self) -> float:
-        """Return the share of pages that are looked at."""
+        """Return the share of pages that are sampled."""
         return self.threshold / SPAN
 
     def of(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Return the page numbers that are looked at, and their hashes."""
+        """Return the page numbers that are sampled, and their hashes."""
         hashes = hashed(numbers)
         chosen = hashes < self.threshold
         return numbers[chosen], hashes[chosen]
@@ -184,7 +195,7 @@ def hashed(numbers: Ints) -> Ints:
 
 
 def spread_sizes(distinct: int, points: int = POINTS, smallest: float = 1) -> Ints:
-    """Return sizes up to all distinct pages, evenly spread over their logarithms."""
+    """Return sizes up to all distinct pages, evenly spaced on a logarithmic scale."""
     largest = max(distinct, 1)
     sizes = np.geomspace(min(smallest, largest), largest, points)
     return np.unique(np.maximum(sizes.round(), 1).astype(np.int64))
@@ -197,8 +208,8 @@ def _distinct(parts: Iterator[Part], sample: Sample) -> int:
     return round(ids.count / sample.rate)
 
 
-def _none(accesses_seen: int) -> None:
-    if not accesses_seen:
+def _check_any(count: int) -> None:
+    if not count:
         raise TraceError("no reads or writes in the trace, or none of them sampled")
 
 
@@ -208,13 +219,13 @@ def _exact_lru(parts: Iterator[Part], sizes: Ints | None, page_bytes: int, sampl
     count = fitting(count_depths, stack)
     seen = 0
     for part in parts:
-        result = ids.of(part.numbers)
+        page_ids = ids.of(part.numbers)
         if len(hits) <= ids.capacity:
             stack = stack.grown(ids.capacity)
             hits = np.concatenate([hits, np.zeros(ids.capacity + 1 - len(hits), np.int64)])
-        count(stack, result, hits)
-        seen += len(result)
-    _none(seen)
+        count(stack, page_ids, hits)
+        seen += len(page_ids)
+    _check_any(seen)
     if sizes is None:
         sizes = np.arange(1, ids.count + 1)
     hits[0] = 0  # first uses
@@ -225,7 +236,7 @@ def _exact_lru(parts: Iterator[Part], sizes: Ints | None, page_bytes: int, sampl
 
 
 class Thinned:
-    """A stack of sampled pages, of which there are never many more than asked for."""
+    """A stack of sampled pages, of about as many pages as the sample specifies."""
 
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
@@ -239,27 +250,27 @@ class Thinned:
         self._hash = np.zeros(0, np.int64)  # by page id
 
     def take(self, numbers: Ints) -> None:
-        """Use the sampled ones of some pages."""
+        """Process accesses to the sampled ones of these pages."""
         self.seen += len(numbers)
         chosen, hashes = self.sample.of(numbers)
         step = max(self.sample.pages // 8, 64) if self.sample.pages else PAGES_AT_ONCE
         for start in range(0, len(chosen), step):
             part = slice(start, start + step)
-            below = hashes[part] < self.sample.threshold  # which may have sunk meanwhile
+            below = hashes[part] < self.sample.threshold  # it may have been lowered since
             self._use(chosen[part][below], hashes[part][below])
             if self.sample.pages and self.ids.count > self.sample.pages:
                 self._thin()
 
     def _use(self, numbers: Ints, hashes: Ints) -> None:
-        result = self._enter(numbers, hashes)
+        page_ids = self._enter(numbers, hashes)
         rate = self.sample.rate
         group = hashes % GROUPS
         weigh = fitting(weigh_depths, self._stack)
-        weigh(self._stack, result, group, 1 / rate, 1 / rate, PER_OCTAVE, self.hits)
-        self.sampled += len(result)
+        weigh(self._stack, page_ids, group, 1 / rate, 1 / rate, PER_OCTAVE, self.hits)
+        self.sampled += len(page_ids)
 
     def _enter(self, numbers: Ints, hashes: Ints) -> Int32s:
-        result = self.ids.of(numbers)
+        page_ids = self.ids.of(numbers)
         if len(self._stack.last) < self.ids.capacity:
             self._stack = self._stack.grown(self.ids.capacity)
         if len(self._hash) < self.ids.capacity:
@@ -267,22 +278,22 @@ class Thinned:
                 [self._hash, np.zeros(self.ids.capacity - len(self._hash), np.int64)]
             )
             self._numbers = np.resize(getattr(self, "_numbers", self._hash), self.ids.capacity)
-        self._hash[result] = hashes
-        self._numbers[result] = numbers
-        return result
+        self._hash[page_ids] = hashes
+        self._numbers[page_ids] = numbers
+        return page_ids
 
     def _thin(self) -> None:
-        """Lower the threshold so that an eighth fewer pages than allowed are left."""
-        given = self.ids.count
+        """Lower the threshold so that 7/8 of the maximum number of pages remain."""
+        used = self.ids.count
         keep = self.sample.pages * 7 // 8
-        self.sample.threshold = int(np.partition(self._hash[:given], keep)[keep])
-        order = np.empty(given, np.int32)
-        is_kept = self._hash[:given] < self.sample.threshold
+        self.sample.threshold = int(np.partition(self._hash[:used], keep)[keep])
+        order = np.empty(used, np.int32)
+        is_kept = self._hash[:used] < self.sample.threshold
         kept = fitting(in_order_of_use, self._stack)(self._stack, is_kept, order)
         numbers, hashes = self._numbers[order[:kept]], self._hash[order[:kept]]
         self._begin()
-        result = self._enter(numbers, hashes)
-        fitting(count_depths, self._stack)(self._stack, result, np.zeros(1, np.int64))
+        page_ids = self._enter(numbers, hashes)
+        fitting(count_depths, self._stack)(self._stack, page_ids, np.zeros(1, np.int64))
 
 
 def _sampled_lru(
@@ -291,7 +302,7 @@ def _sampled_lru(
     thinned = Thinned(sample)
     for part in parts:
         thinned.take(part.numbers)
-    _none(thinned.sampled)
+    _check_any(thinned.sampled)
     distinct = round(thinned.ids.count / sample.rate)
     sizes = spread_sizes(distinct) if sizes is None else sizes
     bins = (np.log2(np.maximum(sizes, 1)) * PER_OCTAVE).astype(np.int64) + 1
@@ -306,10 +317,10 @@ def _sampled_lru(
 
 
 def estimate(hits_of: Floats, accesses_of: Floats, seen: int) -> tuple[Floats, Floats]:
-    """Return miss ratios and their errors from the hits of each group of pages at each size.
+    """Return miss ratios and their errors from the hits by group of pages and size.
 
-    As in SHARDS' adjustment, accesses that the sample has too many or too few of are taken to be
-    hits of the hottest pages.  The error is the jackknife's over the groups.
+    As in the adjustment of SHARDS, a surplus or deficit of sampled accesses is attributed to hits
+    of the hottest pages.  The error is that of a jackknife over the groups.
     """
 
     def ratio(hits: Floats, sampled: float, share: float) -> Floats:
@@ -342,9 +353,9 @@ def _simulated(
     admission: Policy,
     parameters: dict[str, Any],
 ) -> Curve:
-    """Simulate a cache for each size, each as much smaller as the sample is.
+    """Simulate a cache for each size, scaled down by the rate of the sample.
 
-    The error is estimated from the spread of the sample's quarters, each simulated by itself.
+    The error is estimated from the spread of the quarters of the sample, simulated separately.
     """
     if sample.keeps_all:
         shares = [1]
@@ -372,7 +383,7 @@ def _simulated(
             mine = numbers[hashes % QUARTERS == quarter]
             feeds[1 + quarter].take(PageReads(mine, page_bytes))
     distinct, *_ = [feed.finish() for feed in feeds]
-    _none(sampled)
+    _check_any(sampled)
     ratios = [
         _ratios(each, page_bytes, seen * sample.rate / share) for each, share in zip(caches, shares)
     ]

@@ -1,4 +1,4 @@
-"""Recording a disk: what it will take, the recording itself, and what came of it."""
+"""Record the requests to a disk: the checks before, the recording, and its result."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hybridsim.traces.recording.stopping import on_signals
 from hybridsim.traces.trace import Summary, Trace
 
 AUTO = "auto"
-WAYS_LOCKED = ("tracefs",)  # under lockdown: blktrace would find nothing
-ROOM = 0.9  # of the free space may be taken
+WAYS_LOCKED = ("tracefs",)  # under kernel lockdown, where blktrace cannot record
+ROOM = 0.9  # share of the free space that a recording may take
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A recording that could begin."""
+    """A recording that passed all checks."""
 
     disk: Disk
     via: str
@@ -28,22 +28,22 @@ class Prepared:
     buffer_bytes: int
     host: Host
     estimate: Estimate
-    is_on_disk: bool  # the recording will itself be written to the disk
-    others: tuple[str, ...] = ()  # ways to try where this one fails
+    is_on_disk: bool  # the recording is written to the recorded disk
+    others: tuple[str, ...] = ()  # ways to try if this one fails
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What came of it; no summary where no request came."""
+    """The result of a recording; no summary if there were no requests."""
 
     files: list[Path]
     bytes: int
-    dropped: int  # events that the kernel had no room for
+    dropped: int  # events lost because the kernel's buffers were full
     was_stopped: bool
     summary: Summary | None
-    via: str = "blktrace"  # what recorded it
-    failed: str = ""  # why it is not whole, unless it was stopped
-    instead_of: str = ""  # why another way did not record it
+    via: str = "blktrace"  # the way that recorded it
+    failed: str = ""  # why it ended early, unless it was stopped
+    instead_of: str = ""  # why the first way failed
 
 
 def prepare(
@@ -54,25 +54,25 @@ def prepare(
     buffer_bytes: int = 4 << 20,
     host: Host | None = None,
 ) -> Prepared:
-    """See what it takes to record a disk.  Raises RecordingError where it cannot be done."""
+    """Check that a disk can be recorded for `seconds`; raise RecordingError if it cannot."""
     host = host or Host()
     disk = find(device, host)
     prefix = prefix_of(output, disk)
     folder = prefix.absolute().parent
     if not folder.is_dir():
-        raise RecordingError(f"{prefix}: there is no folder {folder}")
+        raise RecordingError(f"{prefix}: no such folder: {folder}")
     if there := files_of(prefix):
         raise RecordingError(f"{there[0]} exists already: choose another name with -o")
     if host.uid != 0:
-        raise RecordingError("only root may record what a disk does: run this with sudo")
+        raise RecordingError("only root may record a disk: run this with sudo")
     ways = (via,) if via != AUTO else WAYS_LOCKED if host.is_locked_down else tuple(WAYS)
     via, others = _first_that_works(ways, disk, host)
     expected = estimate(disk, seconds, folder, host)
     if expected.bytes > ROOM * expected.free_bytes:
         raise RecordingError(
-            f"{folder} has room for {expected.free_bytes >> 20:,} MiB, but at the present "
-            f"{expected.requests_per_second:,.0f} requests a second {expected.bytes >> 20:,} MiB "
-            "may come: record for a shorter time, or elsewhere with -o"
+            f"{folder} has {expected.free_bytes >> 20:,} MiB free, but at the current "
+            f"{expected.requests_per_second:,.0f} requests a second the recording may need "
+            f"{expected.bytes >> 20:,} MiB: record for a shorter time, or elsewhere with -o"
         )
     return Prepared(
         disk, via, prefix, seconds, buffer_bytes, host, expected, disk.holds(folder), others
@@ -80,7 +80,7 @@ def prepare(
 
 
 def prefix_of(output: str | None, disk: Disk) -> Path:
-    """Return the prefix of the files: as specified, in the specified folder, or the disk's name."""
+    """Return the prefix of the files: `output`, or the disk's name in the folder `output`."""
     prefix = Path(output or disk.name)
     if prefix.is_dir():
         return prefix / disk.name
@@ -88,7 +88,10 @@ def prefix_of(output: str | None, disk: Disk) -> Path:
 
 
 def _first_that_works(ways: tuple[str, ...], disk: Disk, host: Host) -> tuple[str, tuple[str, ...]]:
-    """Return the first way whose check passes, and those after it; raise the error of the first."""
+    """Return the first way whose check passes, and those after it.
+
+    Raises the error of the first way if none passes.
+    """
     first: RecordingError | None = None
     for place, each in enumerate(ways):
         try:
@@ -102,15 +105,15 @@ def _first_that_works(ways: tuple[str, ...], disk: Disk, host: Host) -> tuple[st
 
 
 def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recording:
-    """Record.  A signal ends it early, and what there is, is kept.
+    """Record a disk.  A signal ends the recording early; what was recorded is kept.
 
-    A way that fails before it has any request gives place to the next.  Raises RecordingError where
-    there is none and nothing was recorded.
+    If a way fails before it has recorded a request, the next one is tried.  Raises RecordingError
+    if no way recorded anything.
     """
     done = _record(prepared, tick)
     if not done.failed or done.summary is not None:
         return done
-    for each in done.files:  # no request is in them
+    for each in done.files:  # they contain no requests
         each.unlink()
     for place, other in enumerate(prepared.others):
         try:
@@ -147,7 +150,7 @@ def _record(prepared: Prepared, tick: Tick) -> Recording:
 
 
 def summary_of(prepared: Prepared) -> Summary | None:
-    """Read a recording; None if no request came."""
+    """Return the summary of a recording; None if it has no requests."""
     from hybridsim.foundation.errors import TraceError
 
     number = prepared.disk.number.replace(":", ",")

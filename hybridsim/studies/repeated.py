@@ -1,4 +1,4 @@
-"""A replay repeated over seeds, where chance plays a part: what the answer is worth."""
+"""A replay repeated over seeds, to estimate how much its results depend on chance."""
 
 from __future__ import annotations
 
@@ -16,42 +16,45 @@ from hybridsim.studies.sweep import seeds as chance
 from hybridsim.studies.sweep.confidence import LEVEL, Estimate, estimate
 from hybridsim.traces.trace import Trace
 
-TOLD = ("mean", "p99", "hit")
+MEASURES = ("mean", "p99", "hit")
 SEEDS_MAX = 1000
 
 
 def repeated(
     trace: Trace, scenario: Scenario, seeds: int, report: Report | None = None, **how: Any
 ) -> Result:
-    """Replay with `seeds` seeds, starting with the scenario's; return the first result, and in its
-    verdict the means over all of them with 95% intervals.
+    """Replay with `seeds` seeds, starting with the scenario's; return the first result.
 
-    Without randomness it is replayed once, and the verdict reports this.  A requirement is
-    met if it is with every seed.  Raises what `replay` raises, UsageError for no seeds.
+    Its verdict has the means over all seeds with 95% intervals.  Without randomness the trace is
+    replayed once, and the verdict reports this.  A requirement is met if it is met with every seed.
+    Raises the errors of `replay`, and UsageError for an invalid number of seeds.
     """
     if not 1 <= seeds <= SEEDS_MAX:
-        raise UsageError(f"--seeds: from 1 to {SEEDS_MAX:,}")
+        raise UsageError(f"--seeds must be from 1 to {SEEDS_MAX:,}")
     drawn = chance.drawn(scenario, trace.is_generated)
     chosen = range(scenario.seed, scenario.seed + (seeds if drawn else 1))
     results = []
     for seed in chosen:
         site = scenario.with_options(seed=seed)
         results.append(replay(trace.seeded(seed), site, report, **how))
-        how["save_cache"] = None  # of the first is enough
+        how["save_cache"] = None  # only the first run saves its cache
     first = results[0]
     if not drawn:
-        return _telling(first, chance.NONE, {"n": 1, "drawn": []})
-    result = _estimates(results)
-    known = {name: each and each.to_dict() for name, each in result.items()}
-    about = {"n": seeds, "drawn": drawn, "answers": _answers(results), "level": LEVEL, **known}
+        return _with_note(first, chance.NONE, {"n": 1, "drawn": []})
+    estimates = _estimates(results)
+    figures = {name: each and each.to_dict() for name, each in estimates.items()}
+    about = {"n": seeds, "drawn": drawn, "answers": _answers(results), "level": LEVEL, **figures}
     required = [_worst(checked) for checked in zip(*(each.required for each in results))]
-    return _telling(dataclasses.replace(first, required=required), _words(results, result), about)
+    first = dataclasses.replace(first, required=required)
+    return _with_note(first, _words(results, estimates), about)
 
 
 def _estimates(results: Sequence[Result]) -> dict[str, Estimate | None]:
-    """Return the means over seeds of what the machine with the cache does once warm."""
+    """Return the means over seeds of MEASURES, for the machine with the cache once warm."""
     seen = [Seen.cached(each) for each in results]
-    return {name: estimate([parse_measure(name).value(each)[0] for each in seen]) for name in TOLD}
+    return {
+        name: estimate([parse_measure(name).value(each)[0] for each in seen]) for name in MEASURES
+    }
 
 
 def _answers(results: Sequence[Result]) -> dict[str, int]:
@@ -59,9 +62,9 @@ def _answers(results: Sequence[Result]) -> dict[str, int]:
     return {answer: answers.count(answer) for answer in dict.fromkeys(answers)}
 
 
-def _words(results: Sequence[Result], result: dict[str, Estimate | None]) -> str:
+def _words(results: Sequence[Result], estimates: dict[str, Estimate | None]) -> str:
     parts = [
-        f"{name} {one.worded(parse_measure(name).worded)}" for name, one in result.items() if one
+        f"{name} {one.worded(parse_measure(name).worded)}" for name, one in estimates.items() if one
     ]
     answers = _answers(results)
     agreed = (
@@ -70,14 +73,16 @@ def _words(results: Sequence[Result], result: dict[str, Estimate | None]) -> str
         else "the answers are " + ", ".join(f"{n} x {answer}" for answer, n in answers.items())
     )
     figures = f": {', '.join(parts)} (± {percent(LEVEL)} interval)" if parts else ""
-    return f"Over {len(results)} seeds{figures}; {agreed}. What is above is the first of them."
+    return (
+        f"Over {len(results)} seeds{figures}; {agreed}. All other figures are those of the first."
+    )
 
 
 def _worst(checked: Sequence[Checked]) -> Checked:
     return next((each for each in checked if not each.met), checked[0])
 
 
-def _telling(result: Result, words: str, about: dict[str, Any]) -> Result:
+def _with_note(result: Result, words: str, about: dict[str, Any]) -> Result:
     verdict = result.verdict
     extended = dataclasses.replace(
         verdict,

@@ -27,35 +27,35 @@ from hybridsim.engine.think import Waits
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, Flag, Op
 from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import human_size
 from hybridsim.jit import compiled
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.pages import Chunked, check_real
-from hybridsim.requests.rows import Requests, TraceWarning
+from hybridsim.requests.rows import UNKNOWN, Requests, TraceWarning
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.disks_alone import Alone, Ran, disks
 from hybridsim.studies.machine_run import Pump
-from hybridsim.studies.recorded_latency import RecordedLatencies
 from hybridsim.studies.warm_start import Begin, begin, check_kind, saved
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace, check_is_read
 
-HOPELESS_REQUESTS = 1 << 16  # outstanding on both machines: neither will catch up
+HOPELESS_REQUESTS = 1 << 16  # outstanding on both machines from which on neither catches up
 TOO_MUCH = (
-    "The recorded arrivals are more than these disks can serve, with the cache or without, so each "
-    "request waits for those it waited for when captured (mode think): the load adapts.",
-    "--mode open shows the backlog; more --members may keep up",
+    "The recorded arrivals exceed what these disks can serve, with the cache or without. Each "
+    "request is therefore issued after those it waited for when captured (--mode think).",
+    "--mode open shows the backlog; more disks (--members) may keep up",
 )
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a replay has come; while the trace is read for the first time, 0 of 0 simulated."""
+    """Progress of a replay; in the first pass over the trace nothing is simulated."""
 
     requests: int
-    of_requests: int  # 0: the trace is being read for the first time
+    of_requests: int  # 0: first pass over the trace
     simulated_ns: int
     read_bytes: int = 0  # of the files of the trace, in the first pass
     of_bytes: int = 0
@@ -76,20 +76,20 @@ def replay(
     alone: Alone | None = None,
     goal: str = "time",
 ) -> Result:
-    """Replay a trace with and without the scenario's cache, and say what the cache is good for.
+    """Replay a trace with and without the scenario's cache, and judge the cache.
 
-    `report` is told of the progress after each chunk.  The cache begins with the pages of
-    `warm_start`: loaded from the disks, or there at once if `ssd_kept`.  What it holds at the end
-    goes to the file `save_cache`.  The result is held against `require`.  What the disks do without
-    the cache is kept in `alone` for other replays of the same trace.  `goal` is what decides
-    whether the cache is worth it: one of answer.goals.GOALS.
+    `report` is called with the progress after each chunk.  The cache starts with the pages of
+    `warm_start`: loaded from the disks, or kept on the SSD if `ssd_kept`.  Its contents at the end
+    are written to the file `save_cache`.  `require` are requirements to check.  The results of the
+    disks alone are kept in `alone` for other replays of the same trace.  `goal`, one of
+    answers.goals.GOALS, decides whether the cache is worth it.
 
-    Raises TraceError for a trace that cannot be replayed, ScenarioError for an array that cannot
-    hold it, UsageError for pages that do not fit the cache or a goal that cannot be judged.
+    Raises TraceError for a trace that cannot be replayed, ScenarioError for an array too small for
+    it, UsageError for a warm start that does not match the cache or a goal that cannot be judged.
     """
     check_is_read(trace)
     if goal not in GOALS:
-        raise UsageError(f"no goal {goal!r}: {hint(goal, GOALS)}")
+        raise UsageError(f"unknown goal {goal!r}: {hint(goal, GOALS)}")
     scenario = scenario or Scenario.default()
     if save_cache:
         check_kind(scenario, "--save-cache")
@@ -98,14 +98,28 @@ def replay(
     check_answerable(require, summary.reads, summary.writes)
     first = begin(warm_start, scenario, summary, ssd_kept) if warm_start else None
     task = Task(trace, summary, scenario, report, first, alone, goal)
-    result, cache = _found(task)
+    result, cache = _replayed(task)
     if save_cache:
         saved(cache, summary.max_end_bytes, save_cache)
-    return result.held_against(require)
+    return result.with_requirements(require)
+
+
+class RecordedLatencies:
+    """The distribution of the times from arrival to completion of reads and writes."""
+
+    def __init__(self) -> None:
+        self.latency = Distribution()
+
+    def add(self, chunk: Requests) -> None:
+        """Add a chunk of requests."""
+        moves = (chunk.op <= Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
+        moves &= (chunk.length_bytes > 0) & (chunk.complete_ns != UNKNOWN)
+        latency_ns = chunk.complete_ns - chunk.arrival_ns
+        self.latency += Distribution.of(latency_ns[moves & (latency_ns >= 0)])
 
 
 class Task(NamedTuple):
-    """What is to be replayed, on what."""
+    """The input of a replay."""
 
     trace: Trace
     summary: Summary
@@ -116,18 +130,18 @@ class Task(NamedTuple):
     goal: str = "time"
 
 
-def _found(task: Task) -> tuple[Result, Any]:
-    """Replay in the mode that suits; return the result and the cache as it is at the end."""
-    said, summary = str(task.scenario.replay.mode), task.summary
+def _replayed(task: Task) -> tuple[Result, Any]:
+    """Replay in the scenario's mode or a suitable one; return the result and the cache's state."""
+    mode, summary = str(task.scenario.replay.mode), task.summary
     if task.goal == "throughput":
-        said = adapting(task, said)
-    if said != "auto":
-        result = _replay(task, said)
+        mode = adapting(task, mode)
+    if mode != "auto":
+        result = _replay(task, mode)
         assert result is not None
         return result
-    knows_waits = summary.incomplete < summary.requests
-    result = _replay(task, "open", may_give_up=knows_waits)
-    if result is not None and not (knows_waits and is_overloaded(result[0])):
+    has_waits = summary.incomplete < summary.requests
+    result = _replay(task, "open", may_give_up=has_waits)
+    if result is not None and not (has_waits and is_overloaded(result[0])):
         return result
     result = _replay(task, "think")
     assert result is not None
@@ -135,20 +149,20 @@ def _found(task: Task) -> tuple[Result, Any]:
     return result
 
 
-def adapting(task: Task, said: str) -> str:
-    """Return a mode in which the load adapts to the machine: else its throughput is given."""
-    if said == "auto" and task.summary.incomplete < task.summary.requests:
+def adapting(task: Task, mode: str) -> str:
+    """Return a mode in which the load adapts to the machine; raise UsageError if there is none."""
+    if mode == "auto" and task.summary.incomplete < task.summary.requests:
         return "think"
-    if said in ("auto", "open"):
+    if mode in ("auto", "open"):
         raise UsageError(
-            "--goal throughput: arrivals as recorded give the same throughput on every machine; "
-            "add --mode closed, or --mode think where the trace has completions"
+            "--goal throughput: with recorded arrivals the throughput is the same on every "
+            "machine; add --mode closed, or --mode think if the trace has completions"
         )
-    return said
+    return mode
 
 
 def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, Any] | None:
-    """Replay in one mode; None if it is given up because neither machine keeps up."""
+    """Replay in one mode; None if the replay was stopped because neither machine keeps up."""
     summary, scenario, first = task.summary, task.scenario, task.begin
     pages = scenario.cache.pages(summary.footprint_bytes)
     volume_bytes = max(summary.max_end_bytes, first.end_bytes if first else 0)
@@ -181,7 +195,10 @@ def pumped(
     recorded: RecordedLatencies,
     may_give_up: bool = False,
 ) -> list[Pump | Ran] | None:
-    """Run machines side by side over the trace, each in a thread; None if none keeps up."""
+    """Run machines in parallel over the trace, each in a thread.
+
+    Returns None if `may_give_up` and no machine keeps up.
+    """
     trace, summary, scenario, report = task[:4]
     step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
     pumps = [each if isinstance(each, Ran) else Pump(each, step_ns) for each in machines]
@@ -189,14 +206,14 @@ def pumped(
     assert isinstance(first, Pump)
     done = 0
     with ThreadPoolExecutor(len(pumps)) as threads:
-        # What was made has no latencies of its own.
+        # A generated trace has no recorded latencies.
         watch = recorded.add if not trace.is_generated else (lambda chunk: None)
         for batch in batches(trace, scenario.replay.speed, mode == "think", watch):
-            all_of_them = [
+            futures = [
                 threads.submit(pump.take, batch._replace(state=batch.state.copy()))
                 for pump in pumps
             ]
-            for future in all_of_them:
+            for future in futures:
                 future.result()
             done += len(batch.arrival_ns)
             if report:
@@ -207,7 +224,7 @@ def pumped(
 
 
 def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:
-    """Compare a warm start with the same cache that began empty."""
+    """Add the comparison of a warm start with the same cache starting empty."""
     is_open = result.scenario["mode"] == "open"
     without = Outcome(cold.collector, Counters(cold.counters()), is_open)
     warm_up = warm_up_of(cold.collector, result.plain.collector, result.scenario["mode"])
@@ -223,7 +240,7 @@ def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:
 def concluded(
     task: Task, mode: str, cached: Pump | Ran, plain: Pump | Ran, recorded: RecordedLatencies
 ) -> Result:
-    """Bring a machine with a cache and one without to their result."""
+    """Return the result of the runs of both machines, with the costs."""
     trace, summary, scenario = task[:3]
     pages = scenario.cache.pages(summary.footprint_bytes)
     result = conclude(
@@ -244,7 +261,7 @@ def concluded(
 
 
 def read_once(trace: Trace, report: Report | None) -> Summary:
-    """Return the summary of a trace; report the progress of this first pass over it."""
+    """Return the summary of a trace by a first pass over it, and report its progress."""
     if report is None:
         return trace.summary()
     requests = 0
@@ -278,9 +295,9 @@ def _warning(trace_warning: TraceWarning) -> Warning:
 
 
 def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
-    """Raise an error for a trace that cannot be judged."""
+    """Raise an error for a trace that cannot be replayed in the scenario's mode."""
     if summary.reads + summary.writes == 0:
-        raise TraceError(f"{trace.name}: no reads or writes in it, so there is nothing to replay")
+        raise TraceError(f"{trace.name}: has no reads or writes, so there is nothing to replay")
     if scenario.replay.mode == "think" and summary.incomplete == summary.requests:
         raise UsageError(
             f"{trace.name} has no completions, so think times are unknown: "
@@ -289,7 +306,7 @@ def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
 
 
 class Named(Chunked, Protocol):
-    """What also has a name: a trace, or what was observed of one."""
+    """Requests with a name: a trace, or observed requests."""
 
     name: str
 
@@ -304,9 +321,9 @@ def batches(
     with_waits: bool = False,
     watch: Callable[[Requests], None] = lambda chunk: None,
 ) -> Iterator[Batch]:
-    """Return the requests of a trace as the engine takes them; the last batch says so.
+    """Yield the requests of a trace as input of the engine; the last batch has a flag.
 
-    `watch` is shown each chunk of the trace.
+    `watch` is called with each chunk of the trace.
     """
     waits = Waits() if with_waits else None
     first = 0
@@ -341,12 +358,12 @@ def _batch(
 
 
 def _ops(chunk: Requests) -> npt.NDArray[np.uint8]:
-    """Return the ops as the engine takes them: a WRITE with what its flags ask of the devices."""
+    """Return the ops as input of the engine: a WRITE with the bits of its flags."""
     op = np.where(chunk.op == Op.WRITE_ZEROES, np.uint8(Op.WRITE), chunk.op)
-    asked = np.where(chunk.flags & Flag.FUA, np.uint8(FUA), np.uint8(0))
-    asked |= np.where(chunk.flags & Flag.PREFLUSH, np.uint8(PREFLUSH), np.uint8(0))
-    asked |= np.where(chunk.flags & Flag.SYNC, np.uint8(SYNC), np.uint8(0))
-    return np.where(op == Op.WRITE, op | asked, op)
+    bits = np.where(chunk.flags & Flag.FUA, np.uint8(FUA), np.uint8(0))
+    bits |= np.where(chunk.flags & Flag.PREFLUSH, np.uint8(PREFLUSH), np.uint8(0))
+    bits |= np.where(chunk.flags & Flag.SYNC, np.uint8(SYNC), np.uint8(0))
+    return np.where(op == Op.WRITE, op | bits, op)
 
 
 def _scaled(times_ns: Ints, speed: float) -> Ints:
@@ -377,8 +394,8 @@ def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:
 
 
 def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]:
-    backing, said = scenario.backing, scenario.cache
-    cache_bytes = pages * said.page_bytes
+    backing, cache = scenario.backing, scenario.cache
+    cache_bytes = pages * cache.page_bytes
     array = f"{backing.members} x {backing.drive.name}, {backing.kind}"
     if backing.failed:
         array += f", {len(backing.failed)} failed"
@@ -386,8 +403,8 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
         array += f", member {backing.rebuild.member} being rebuilt"
     if backing.controller is not None:
         array += f", {human_size(backing.controller.memory_bytes)} of controller DRAM"
-    drives = said.drive.name if said.members == 1 else f"{said.members} x {said.drive.name}"
-    drive = f"{human_size(cache_bytes)} of {drives}, {said.words}"
+    drives = cache.drive.name if cache.members == 1 else f"{cache.members} x {cache.drive.name}"
+    drive = f"{human_size(cache_bytes)} of {drives}, {cache.words}"
     with_cache = drive if pages else "none"
     return {
         "summary": f"{array}; cache: {with_cache}",
@@ -397,13 +414,13 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
         "speed": scenario.replay.speed,
         "is_fitted": backing.drive.name == answer.NAME,
         "cache": with_cache,
-        "cache_kind": said.kind if pages else "none",
-        "cache_mode": said.write_policy,
-        "cache_members": said.members,
+        "cache_kind": cache.kind if pages else "none",
+        "cache_mode": cache.write_policy,
+        "cache_members": cache.members,
         "cache_bytes": cache_bytes,
         "cache_pages": pages,
-        "dirty_marks": marks(said, cache_bytes),
-        "endurance_bytes": said.endurance_bytes,
-        "capacity_bytes": said.members * said.drive.capacity_bytes,
+        "dirty_marks": marks(cache, cache_bytes),
+        "endurance_bytes": cache.endurance_bytes,
+        "capacity_bytes": cache.members * cache.drive.capacity_bytes,
         "toml": scenario.to_toml(),
     }

@@ -1,4 +1,4 @@
-"""One trace on many machines side by side, all in the mode that suits it."""
+"""Replay one trace on many machines in parallel, all in the same mode."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hybridsim.caches.page.preload import COLD_START
 from hybridsim.engine.machine import Machine
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.disks_alone import Ran
-from hybridsim.studies.recorded_latency import RecordedLatencies
 from hybridsim.studies.replay import (
+    RecordedLatencies,
     Report,
     Task,
     adapting,
@@ -24,14 +24,14 @@ from hybridsim.studies.replay import (
 )
 from hybridsim.traces.trace import Trace, check_is_read
 
-AT_ONCE = 6  # machines with a cache that run side by side: this bounds the memory
+AT_ONCE = 6  # machines with a cache that run in parallel; limits the memory
 
 
 class Several:
-    """Replays of a trace: what is found out once (summary, mode, the disks alone) is kept.
+    """Replays of a trace that share its summary, the mode and the results of the disks alone.
 
-    The mode, where the scenario leaves it open, follows from the first call: recorded arrivals if
-    any of its machines can keep up, with its cache or without.
+    If the scenario's mode is auto, the first call decides: recorded arrivals if any of its machines
+    keeps up, with its cache or without.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Several:
         report: Report | None = None,
         goal: str = "time",
     ) -> None:
-        """Read the trace once; raise what `replay` raises for a trace that cannot be replayed."""
+        """Read the trace once; raise the errors of `replay` for an unsuitable trace."""
         check_is_read(trace)
         self.trace = trace
         self.scenario = scenario
@@ -57,7 +57,7 @@ class Several:
         self._recorded = RecordedLatencies()
 
     def results(self, scenarios: Sequence[Scenario]) -> list[Result]:
-        """Replay scenarios that differ in their caches alone; each beside the disks alone.
+        """Replay scenarios that differ only in their caches, and the disks alone.
 
         At most AT_ONCE machines are in memory; the disks alone run once for all calls.
         """
@@ -72,7 +72,7 @@ class Several:
         return result or []
 
     def outcomes(self, sites: Sequence[tuple[Scenario, bool]], mode: str) -> list[Outcome]:
-        """Replay scenarios of any kind, each with its cache or (False) without."""
+        """Replay any scenarios, each with its cache (True) or without it (False)."""
         machines = [self._machine(each, mode, None if cached else 0) for each, cached in sites]
         pumps = pumped(self._task(self.scenario), mode, machines, RecordedLatencies()) or []
         is_open = mode == "open"
@@ -83,7 +83,7 @@ class Several:
     ) -> list[Result] | None:
         result: list[Result] = []
         for start in range(0, len(scenarios), AT_ONCE):
-            # Once a machine keeps up, the others are compared in its mode.
+            # Once a machine keeps up, the others are replayed in its mode.
             gives_up = may_give_up and all(map(is_overloaded, result))
             some = self._pass(scenarios[start : start + AT_ONCE], mode, gives_up)
             if some is None:
@@ -94,7 +94,7 @@ class Several:
     def _pass(
         self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool
     ) -> list[Result] | None:
-        """Replay a few scenarios in one reading of the trace; None if no machine keeps up."""
+        """Replay scenarios in one pass over the trace; None if no machine keeps up."""
         machines: list[Machine | Ran] = [self._machine(each, mode) for each in scenarios]
         recorded = RecordedLatencies()
         known = self._plain

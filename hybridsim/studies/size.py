@@ -1,9 +1,9 @@
-"""The smallest SSD with which a machine meets what is required of it.
+"""Find the smallest SSD cache with which a machine meets requirements.
 
-The miss-ratio curve of LRU, which takes seconds, says at which sizes something changes.  Whether a
-size meets the requirements is found out by replays at full detail: at sizes spread over the curve
-first, then between the largest that fails and the smallest that meets, until these two are
-neighbours on the grid of sizes.
+The miss-ratio curve of LRU, which takes seconds, shows the sizes at which the hit ratio changes.
+Whether a size meets the requirements is decided by replays at full detail: first at sizes spread
+over the curve, then between the largest size that fails and the smallest that meets them, until
+these two are neighbours on the grid of sizes.
 """
 
 from __future__ import annotations
@@ -37,36 +37,36 @@ from hybridsim.traces.trace import Trace
 
 SCHEMA = "hybridsim.size/2"
 SEARCHED = 2  # kinds and modes whose sizes are searched
-PAGE_BYTES = 64 * 1024  # of the curve where several kinds are tried
-AT_ONCE = 3  # sizes that are replayed in one pass between two known ones
-FALLEN = (0.5, 0.8, 0.95)  # of the curve's whole fall: where the first sizes lie
+PAGE_BYTES = 64 * 1024  # of the curve if several kinds are searched
+AT_ONCE = 3  # sizes replayed in one pass between two known ones
+FALLEN = (0.5, 0.8, 0.95)  # shares of the curve's whole fall at the first sizes
 POINTS = 200  # of the curve in JSON
 Status = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What a replay at full detail found at one size, on the same requests as all others."""
+    """The result of a replay at one size, on the same requests as all others."""
 
     kind: str
     mode: str
     size_bytes: int
-    hit: float | None  # from the latest warm moment of all on, like the latencies
-    mean_ns: float | None  # of reads; None also in an endless queue
-    alone_ns: float | None  # of the same reads without the cache
+    hit: float | None  # since all machines are warm, as are the latencies
+    mean_ns: float | None  # of reads; None also for an endless queue
+    alone_ns: float | None  # mean of the same reads without the cache
     p99_ns: int | None
-    whole_ns: float | None  # of all reads of the run
+    whole_ns: float | None  # mean of all reads of the run
     drive_writes_per_day: float | None
     warm_ns: int | None  # None: not steady at the end
-    checked: list[Checked]
-    own: list[Checked]  # from its own warm moment on, as `replay --require` checks it
+    checked: list[Checked]  # since all machines are warm
+    own: list[Checked]  # since it is warm itself, as `replay --require` checks it
 
     @classmethod
     def of(
         cls, candidate: Candidate, size_bytes: int, result: Result,
         require: Sequence[Requirement], first: int | None = None,
     ) -> Tried:  # fmt: skip
-        """Keep what is reported of a result; `first`: the request from which all are warm."""
+        """Return the row of a result; `first` is the request since which all are warm."""
         seen = Seen.cached(result)
         warm, alone, whole = (result.phases[each] for each in ("warm", "none", "whole"))
         if first is not None:
@@ -92,7 +92,7 @@ class Tried:
 
     @property
     def meets(self) -> bool:
-        """Whether it has all that is required, from both warm moments on."""
+        """Whether it meets all requirements in both phases."""
         return all(each.met for each in [*self.checked, *self.own])
 
     @property
@@ -102,7 +102,7 @@ class Tried:
 
     @property
     def decisive(self) -> list[Checked]:
-        """Each requirement from the warm moment on that decides: the one that fails, if any."""
+        """Each requirement in the phase that decides: one in which it fails, if any."""
         return [own if one.met else one for one, own in zip(self.checked, self.own)]
 
     @property
@@ -111,14 +111,14 @@ class Tried:
         return [each for each in self.decisive if not each.met]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the fields of the JSON."""
         return {**vars(self), "checked": [each.to_dict() for each in self.checked],
                 "own": [each.to_dict() for each in self.own]}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Sizing:
-    """The answer, and all that it rests on."""
+    """The answer, and the replays that it is based on."""
 
     trace: dict[str, Any]
     scenario: dict[str, Any]
@@ -127,16 +127,16 @@ class Sizing:
     curve: Curve
     tried: list[Tried]  # by size
     answer: Tried | None
-    below: Tried | None  # the next smaller size of the grid, which fails
+    below: Tried | None  # the next smaller size, which fails
     largest_why: str  # why no larger size was tried
     notes: list[str] = field(default_factory=list)
     bought: Purchase | None = None
     pricing: Pricing | None = None
-    options: list[str] = field(default_factory=list)  # of `replay`, for the answer
+    options: list[str] = field(default_factory=list)  # of `replay` for the answer
 
     @property
     def needs_no_ssd(self) -> bool:
-        """Whether the disks alone meet everything."""
+        """Whether the disks alone meet all requirements."""
         return all(each.met for each in self.alone)
 
     def best(self, index: int) -> tuple[Checked, Tried] | None:
@@ -149,7 +149,7 @@ class Sizing:
         return min(known, key=lambda pair: (sign * (pair[0].value or 0.0), pair[1].size_bytes))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Return the fields of the JSON."""
         best = [self.best(index) for index in range(len(self.require))]
         return {
             "schema": SCHEMA,
@@ -179,21 +179,22 @@ def size(
 ) -> Sizing:
     """Find the smallest cache with which the machine of a scenario meets all of `require`.
 
-    `status` gets the name of each step, `report` how far each pass over the trace is.  Raises
-    UsageError for a wrong requirement or a scenario without a cache, and what `replay` raises.
+    `status` is called with the name of each step, `report` with the progress of each pass over the
+    trace.  Raises UsageError for an invalid requirement or a scenario without a cache, and the
+    errors of `replay`.
     """
     scenario = scenario or Scenario.default()
     wanted = parse_all(require)
     if not wanted:
-        raise UsageError("specify what must be reached: --require 'p99.warm<8ms'")
+        raise UsageError("specify a requirement: --require 'p99.warm<8ms'")
     if scenario.origin.option(SIZE) is not None:
-        raise UsageError("size searches the size of the cache: leave cache.size out")
+        raise UsageError("this command searches the size of the cache: remove cache.size")
     every, notes = candidates(scenario)
     able = [each for each in every if each.installable] or every
     several = Several(trace, able[0].scenario, report)
     check_answerable(wanted, several.summary.reads, several.summary.writes)
     page_bytes = able[0].scenario.cache.page_bytes if len(able) == 1 else PAGE_BYTES
-    status(f"the miss-ratio curve of pages of {human_size(page_bytes)}")
+    status(f"the miss-ratio curve for pages of {human_size(page_bytes)}")
     curve = miss_ratio_curve(trace, "lru", None, page_bytes)
     runs = Runs(several, wanted, curve, status)
     runs.begin(able, notes)
@@ -217,12 +218,12 @@ def size(
 
 
 class Runs:
-    """The replays of a search over kinds, modes and sizes; all are judged on the same requests."""
+    """The replays of a search over kinds, modes and sizes, all judged on the same requests."""
 
     def __init__(
         self, several: Several, require: list[Requirement], curve: Curve, status: Status
     ) -> None:
-        """Begin with no replay."""
+        """Create a search without replays."""
         self.results: list[Result] = []
         self.alone: list[Checked] = []  # the disks without a cache
         self._ran: list[tuple[Candidate, int]] = []
@@ -230,7 +231,7 @@ class Runs:
         self._several, self._require, self._curve, self._status = several, require, curve, status
 
     def begin(self, able: Sequence[Candidate], notes: list[str]) -> None:
-        """Replay each candidate at the largest size, and at those where LRU's curve falls."""
+        """Replay each candidate at the largest size, and at sizes where the curve falls."""
         first: list[tuple[Candidate, int]] = []
         for each in able:
             try:
@@ -243,7 +244,7 @@ class Runs:
             self._grids[each.name] = grid
             sizes = first_sizes(self._curve, grid[0])
             first += [(each, size) for size in (sizes if len(able) == 1 else sizes[-2:])]
-        # The largest come first: they decide whether recorded arrivals can be replayed.
+        # The largest first: they decide whether recorded arrivals can be served.
         self._replay(sorted(first, key=lambda one: -one[1]))
 
     def _replay(self, machines: Sequence[tuple[Candidate, int]]) -> None:
@@ -261,11 +262,11 @@ class Runs:
 
     @property
     def _first(self) -> int:
-        """The request from which all machines are warm."""
+        """The request since which all machines are warm."""
         return latest_warm(self.results)
 
     def tried(self) -> list[Tried]:
-        """Return what was found, by size; all from the same request on."""
+        """Return the results by size, all from the same request on."""
         first = self._first
         results = [
             Tried.of(candidate, size, result, self._require, first)
@@ -274,9 +275,9 @@ class Runs:
         return sorted(results, key=lambda one: (one.size_bytes, one.name))
 
     def best(self) -> list[Candidate]:
-        """Return the candidates whose sizes are searched: those that meet with the smallest SSD.
+        """Return the candidates to search: those that meet the requirements with the smallest SSD.
 
-        If none meets, those that come nearest, as sizes between may do better.
+        If none does, those that come nearest, as sizes between may be better.
         """
         tried = self.tried()
         met = [each for each in tried if each.meets]
@@ -285,7 +286,7 @@ class Runs:
         return [next(c for c, _ in self._ran if c.name == name) for name in names]
 
     def narrow(self, candidate: Candidate) -> None:
-        """Search the sizes of a candidate until the smallest that meets is known."""
+        """Replay sizes of a candidate until the smallest that meets the requirements is known."""
         search = Search(self._grids[candidate.name][0], ())
         while True:
             for each in self._of(candidate):
@@ -299,10 +300,10 @@ class Runs:
         return [each for each in self.tried() if each.name == candidate.name]
 
     def answer(self) -> tuple[Tried | None, Tried | None, str]:
-        """Return the smallest that meets, the next smaller of its kind, why none is larger."""
+        """Return the smallest that meets, the next smaller of its kind, and why none is larger."""
         tried = self.tried()
         met = [each for each in tried if each.meets]
-        # Of two of a size, the one whose SSD has no only copy of writes.
+        # Of equal sizes, one without write-back.
         result = min(met, key=lambda one: (one.size_bytes, "back" in one.mode), default=None)
         why = self._grids[(result or tried[-1]).name][1]
         if result is None:
@@ -317,13 +318,13 @@ class Runs:
 
 
 def from_request(outcome: Outcome, first: int) -> Phase:
-    """Return what a machine did from a request on; the last time bin at least."""
+    """Return the figures of a machine from a request on, or at least of the last time bin."""
     border = min(outcome.time_of(first), outcome.end_ns - outcome.collector.width_ns)
     return outcome.phase(max(border, 0), outcome.end_ns)
 
 
 def _far(one: Tried) -> float:
-    """Return how far a replay is from what is required; smaller is nearer."""
+    """Return the sum of the relative distances to the requirements that are not met."""
     return sum(
         abs((each.value if each.value is not None else 1e18) - each.requirement.bound)
         / max(each.requirement.bound, 1e-9)
@@ -332,17 +333,17 @@ def _far(one: Tried) -> float:
 
 
 class Search:
-    """Which sizes of a grid to try next, and what those that were tried say."""
+    """A search for the smallest size of a grid that meets the requirements."""
 
     def __init__(self, grid: Sequence[int], first: Sequence[int]) -> None:
-        """Begin with some sizes of the grid."""
+        """Start with the sizes `first` of the grid."""
         self._grid = list(grid)
         self._first = list(first)
         self._met: dict[int, bool] = {}  # by index
         self._looked_between = False
 
     def record(self, size_bytes: int, meets: bool) -> None:
-        """Hear what was found at a size."""
+        """Record whether a size meets the requirements."""
         self._met[self._grid.index(size_bytes)] = meets
 
     @property
@@ -353,18 +354,18 @@ class Search:
 
     @property
     def answer(self) -> int | None:
-        """The smallest size that meets all; None if none did."""
+        """The smallest size that meets all requirements; None if none does."""
         high = self._low_high[1]
         return None if high is None else self._grid[high]
 
     @property
     def below(self) -> int | None:
-        """The largest size below the answer, which fails; None if there is none."""
+        """The largest size below the answer that fails; None if there is none."""
         low, high = self._low_high
         return None if high is None or low < 0 else self._grid[low]
 
     def next(self) -> list[int]:
-        """Return the sizes to try next; none when the answer is known."""
+        """Return the sizes to try next; empty if the search is complete."""
         if not self._met:
             return self._first
         low, high = self._low_high
@@ -386,7 +387,7 @@ class Search:
 
 
 def sizes_of(curve: Curve, times: int = 1) -> list[int]:
-    """Return sizes up to all that the trace touches, or some times that: four to a doubling."""
+    """Return sizes up to `times` the data that the trace touches, at least four per doubling."""
     pages, step, result = 1, 1, [1]
     while result[-1] < times * curve.distinct:
         if pages == 8 * step:
@@ -397,7 +398,7 @@ def sizes_of(curve: Curve, times: int = 1) -> list[int]:
 
 
 def possible(scenario: Scenario, grid: Sequence[int]) -> tuple[list[int], str]:
-    """Return the sizes that the scenario's cache can have, and why there are no larger ones."""
+    """Return the sizes of the grid that the cache supports, and why there are no larger ones."""
     low, high = 0, len(grid) - 1
     why = "it is more than the trace touches"
     while low < high and _refused(scenario, grid[low]):
@@ -425,7 +426,7 @@ def sized(scenario: Scenario, size_bytes: int) -> Scenario:
 
 
 def first_sizes(curve: Curve, grid: Sequence[int]) -> list[int]:
-    """Return the largest size, and those at which the curve has fallen by shares of its fall."""
+    """Return the largest size, and those at which the curve has fallen by FALLEN."""
     top, bottom = curve.miss_ratio[0], curve.miss_ratio[-1]
     wanted = {grid[-1]}
     for share in FALLEN:
@@ -436,12 +437,12 @@ def first_sizes(curve: Curve, grid: Sequence[int]) -> list[int]:
 
 
 def _doubts(tried: Sequence[Tried], answer: Tried | None) -> list[str]:
-    """Return where a larger size does worse, and by which requirement."""
+    """Return notes on larger sizes that do not meet a requirement."""
     if answer is None:
         return []
     return [
-        f"more is not always better here: {each.name} of {human_size(each.size_bytes)} does not "
-        f"meet {each.failed[0].requirement.text} ({each.failed[0].words})"
+        f"a larger cache is not always better: {each.name} of {human_size(each.size_bytes)} does "
+        f"not meet {each.failed[0].requirement.text} ({each.failed[0].words})"
         for each in tried
         if each.name == answer.name and each.size_bytes > answer.size_bytes and not each.meets
     ]

@@ -1,4 +1,4 @@
-"""Create a stand-in for a trace, and report how similar it is."""
+"""Create a stand-in for a trace, and compare the two."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ from hybridsim.workloads.workload import Workload
 Floats = NDArray[np.float64]
 
 PAGES = ("4KiB", "64KiB", "256KiB")
-SHARES = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0)  # of the distinct pages of the capture
-SIZES = 100  # at which curves are compared
-WARM_SHARE = 0.1
+SHARES = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0)  # cache sizes, as shares of the capture's distinct pages
+SIZES = 100  # number of sizes at which curves are compared
+WARM_SHARE = 0.1  # size of the cache whose warm-up is compared
 WARM_PAGE_BYTES = 1 << 16
-BINS = 64  # of the accesses
+BINS = 64  # parts of the accesses
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Requests in memory, as a trace is."""
+    """Requests in memory with the interface of a trace."""
 
     name: str
     rows: Requests
 
     def chunks(self) -> Iterator[Requests]:
-        """Yield them in order."""
+        """Yield the requests in chunks."""
         for start in range(0, self.rows.rows, CHUNK_ROWS):
             yield self.rows.between(start, start + CHUNK_ROWS)
 
     def from_first(self) -> Iterator[Requests]:
-        """Yield them in order; they begin at time 0."""
+        """Yield the requests in chunks; they begin at time 0."""
         return self.chunks()
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Two miss-ratio curves of LRU with the same pages, at sizes of the capture."""
+    """The miss-ratio curves of LRU of a capture and its stand-in, for one page size."""
 
     page: str
     capture: list[float]  # at SHARES
     stand_in: list[float]
-    mean: float  # difference, over sizes spread evenly over their logarithms
-    largest: float
+    mean: float  # mean absolute difference, over sizes evenly spaced on a logarithmic scale
+    largest: float  # largest absolute difference
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """A capture beside its stand-in."""
+    """The comparison of a capture with its stand-in."""
 
     capture: Tally
     stand_in: Tally
@@ -76,7 +76,7 @@ class Likeness:
         return float(np.abs(self.hits[0] - self.hits[1]).mean())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Return the fields of the JSON."""
         return {
             "requests": [self.capture.requests, self.stand_in.requests],
             "footprint_bytes": [self.capture.footprint.bytes, self.stand_in.footprint.bytes],
@@ -89,7 +89,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A stand-in, as the table of a workload, and how like it is; None if that was not asked."""
+    """A stand-in as the table of a workload, and its comparison; None if not requested."""
 
     table: dict[str, Any]
     likeness: Likeness | None
@@ -102,26 +102,25 @@ class Fitted:
 
 
 REVEALS = (
-    "A stand-in for a captured trace, made by `hybridsim trace fit`.  It has distributions of",
-    "the capture: how many pieces of data of which size are used how often, when in the trace they",
-    "are first used and for how long, the pauses between uses, which sizes are neighbours; lengths",
-    "and alignments of requests, the share of writes, how gaps between arrivals follow each other,",
-    "and how long each 1/64 of the trace took.  It holds no address, no time of a request, no name",
-    "and no data.  A class of a single piece of data describes that piece: a journal, perhaps.",
+    "A stand-in for a captured trace, created by `hybridsim trace fit`.  It contains distributions",
+    "of the capture: the sizes of pieces of data and how often they are used, when they are first",
+    "used and for how long, the pauses between uses, the sizes of neighbours; the lengths and",
+    "alignments of requests, the share of writes, sequences of gaps between arrivals, and the",
+    "duration of each 1/64 of the trace.  It contains no addresses, no times of requests, no names",
+    "and no data.  A class of a single piece of data describes that piece, for instance a journal.",
 )
 
 
 def fit(trace: Trace, seed: int = 1, check: bool = True) -> Fitted:
-    """Fit a stand-in to a trace; with `check`, make its requests and hold them against the trace.
+    """Fit a stand-in to a trace; with `check`, generate its requests and compare them.
 
-    All requests are in memory, with some 300 bytes each while they are taken apart.
+    All requests are in memory, at about 300 bytes each during the analysis.  Raises TraceError for
+    a trace without reads and writes.
     """
     rows = joined(list(trace.from_first()))
     table = {"accesses": 0} if not rows.rows else measured(rows)
     if not table["accesses"]:
-        raise TraceError(
-            f"{trace.name}: no reads or writes in it, so there is nothing to stand for"
-        )
+        raise TraceError(f"{trace.name}: has no reads or writes, so a stand-in cannot be created")
     if not check:
         return Fitted(table, None)
     workload = Workload.model_validate({"seed": seed, "load": [{"kind": "stand-in", **table}]})
@@ -129,11 +128,11 @@ def fit(trace: Trace, seed: int = 1, check: bool = True) -> Fitted:
 
 
 def likeness(capture: Requests, stand_in: Requests) -> Likeness:
-    """Hold two lists of requests against each other."""
+    """Compare two lists of requests."""
     both = Rows("the capture", capture), Rows("the stand-in", stand_in)
     curves = [_curves(page, *both) for page in PAGES]
-    known = miss_ratio_curve(both[0], sizes=[1], page=WARM_PAGE_BYTES).distinct
-    size = max(int(known * WARM_SHARE), 1)
+    distinct = miss_ratio_curve(both[0], sizes=[1], page=WARM_PAGE_BYTES).distinct
+    size = max(int(distinct * WARM_SHARE), 1)
     hits = hits_over_time(both[0], size), hits_over_time(both[1], size)
     warm_ups = _judged(hits[0]), _judged(hits[1])
     return Likeness(
@@ -142,13 +141,11 @@ def likeness(capture: Requests, stand_in: Requests) -> Likeness:
 
 
 def _curves(page: str, capture: Rows, stand_in: Rows) -> Curves:
-    known, result = (miss_ratio_curve(each, page=page) for each in (capture, stand_in))
-    apart = np.abs(
-        [known.at(size) - result.at(size) for size in spread_sizes(known.distinct, SIZES)]
-    )
-    sizes = [max(int(known.distinct * share), 1) for share in SHARES]
+    real, other = (miss_ratio_curve(each, page=page) for each in (capture, stand_in))
+    apart = np.abs([real.at(size) - other.at(size) for size in spread_sizes(real.distinct, SIZES)])
+    sizes = [max(int(real.distinct * share), 1) for share in SHARES]
     mean, largest = float(apart.mean()), float(apart.max())
-    return Curves(page, _at(known, sizes), _at(result, sizes), mean, largest)
+    return Curves(page, _at(real, sizes), _at(other, sizes), mean, largest)
 
 
 def _at(curve: Curve, sizes: list[int]) -> list[float]:
@@ -156,13 +153,13 @@ def _at(curve: Curve, sizes: list[int]) -> list[float]:
 
 
 def hits_over_time(trace: Rows, size: int) -> Floats:
-    """Return the hit ratios of an LRU cache of `pages` pages, in BINS parts of the accesses."""
+    """Return the hit ratios of an LRU cache of `size` pages in BINS parts of the accesses."""
     ids = Ids()
-    result = np.concatenate([ids.of(part.numbers) for part in accesses(trace, WARM_PAGE_BYTES)])
+    page_ids = np.concatenate([ids.of(part.numbers) for part in accesses(trace, WARM_PAGE_BYTES)])
     stack, depths = Stack.new(ids.capacity), np.zeros(ids.capacity + 1, np.int64)
     count = fitting(count_depths, stack)
     ratios = []
-    for part in np.array_split(result, BINS):
+    for part in np.array_split(page_ids, BINS):
         depths[:] = 0
         count(stack, part, depths)
         ratios.append(depths[1 : size + 1].sum() / max(len(part), 1))
@@ -170,5 +167,5 @@ def hits_over_time(trace: Rows, size: int) -> Floats:
 
 
 def _judged(hits: Floats) -> WarmUp:
-    """Judge a curve whose clock is the share of the accesses, in 64ths."""
+    """Return the warm-up of hit ratios by 64ths of the accesses instead of time."""
     return judge(np.arange(BINS, dtype=np.int64), hits, 1, initial=0.0, tolerance=0.005)

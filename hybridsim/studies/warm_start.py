@@ -19,10 +19,10 @@ from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace
 
 OTHER_POLICY = (
-    "{} has also what a learned policy knew. The policies of this cache are others, or of another "
-    "version: it begins with the pages only."
+    "{} also has the state of a learned policy. The policies of this cache are others, or of "
+    "another version: only the pages are restored."
 )
-SAME_POLICY = "with the admission and replacement of then, in [cache], it goes on from there"
+SAME_POLICY = "set the admission and replacement of the saved cache in [cache] to restore it"
 
 
 class Begin(NamedTuple):
@@ -30,80 +30,80 @@ class Begin(NamedTuple):
 
     warm: WarmStart
     source: str
-    listed: int  # pages that the source has
-    chosen: int  # of these the best ones, as many as there is room for
-    end_bytes: int  # that the volume must have
+    listed: int  # pages in the source
+    chosen: int  # pages that fit into the cache, the best ones of the source
+    end_bytes: int  # minimum size of the volume
     warnings: list[Warning]
 
 
 def opened(path: str, device: str | None = None) -> Trace | SavedCache:
-    """Open what a cache is to begin with: a file of --save-cache, or a trace."""
+    """Open the source of a warm start: a file of --save-cache, or a trace."""
     if path == "-":
-        raise UsageError("--warm-start reads a file: what comes from standard input is the TRACE")
+        raise UsageError("--warm-start needs a file: standard input is for TRACE")
     return SavedCache.read(path) if is_saved_cache(path) else Trace.read(path, None, device)
 
 
 def begin(
     source: Trace | SavedCache, scenario: Scenario, summary: Summary, ssd_kept: bool
 ) -> Begin:
-    """Choose the pages for the cache of a scenario that is to serve a trace of this summary."""
+    """Choose the pages that a scenario's cache starts with, for a trace with this summary."""
     check_kind(scenario, "--warm-start")
-    said = scenario.cache
-    assert isinstance(said, Cache)
-    pages = said.pages(summary.footprint_bytes)
+    cache = scenario.cache
+    assert isinstance(cache, Cache)
+    pages = cache.pages(summary.footprint_bytes)
     if isinstance(source, SavedCache):
-        return _saved(source, said, pages, ssd_kept)
+        return _saved(source, cache, pages, ssd_kept)
     if ssd_kept:
         raise UsageError(
-            f"--ssd-kept: {source.name} is a trace, which records requests but not what an SSD "
-            "has; begin from a file of --save-cache"
+            f"--ssd-kept: {source.name} is a trace, which has requests but not the contents of an "
+            "SSD; use a file of --save-cache"
         )
-    # Pages beyond the capacity are not ranked: the trace is ranked for this size.
-    best = ranked(source, said.page_bytes, pages, said.sequential_cutoff_bytes)
+    # The ranking is for this capacity, and has no more pages.
+    best = ranked(source, cache.page_bytes, pages, cache.sequential_cutoff_bytes)
     if not len(best):
-        raise TraceError(f"{source.name}: no reads in it that a cache would keep")
-    return _preloaded(best, source.name, len(best), said.page_bytes, [])
+        raise TraceError(f"{source.name}: has no reads that a cache would keep")
+    return _preloaded(best, source.name, len(best), cache.page_bytes, [])
 
 
 def check_kind(scenario: Scenario, option: str) -> None:
-    """Refuse caches that cannot be begun with, or saved."""
+    """Raise UsageError for kinds of caches that cannot be saved or restored."""
     kind = scenario.cache.kind
     if kind != "page":
         raise UsageError(f"{option} is for the page cache, not for {kind}: use --cache page")
 
 
-def _saved(source: SavedCache, said: Cache, pages: int, ssd_kept: bool) -> Begin:
-    if source.page_bytes != said.page_bytes:
+def _saved(source: SavedCache, cache: Cache, pages: int, ssd_kept: bool) -> Begin:
+    if source.page_bytes != cache.page_bytes:
         raise UsageError(
             f"{source.name} has pages of {human_size(source.page_bytes)}, this cache of "
-            f"{human_size(said.page_bytes)}: use --cache-page {format_size(source.page_bytes)}"
+            f"{human_size(cache.page_bytes)}: use --cache-page {format_size(source.page_bytes)}"
         )
     if not len(source.pages):
-        raise UsageError(f"{source.name}: the cache that was saved held no pages")
+        raise UsageError(f"{source.name}: the saved cache is empty")
     warnings = []
     if len(source.pages) > pages:
         text = (
-            f"{source.name} has {human_count(len(source.pages))} pages, this cache room for "
-            f"{human_count(pages)}: the best ones were taken."
+            f"{source.name} has {human_count(len(source.pages))} pages, but this cache holds "
+            f"{human_count(pages)}: only the best ones are used."
         )
-        warnings.append(Warning("warm-start", text, "a larger --cache-size takes all"))
+        warnings.append(Warning("warm-start", text, "specify a larger --cache-size to use all"))
     best = source.pages[:pages]
     memory = source.memory.of_first(pages) if source.memory else None
-    if memory and not memory.is_of(said.admission == "learned", said.replacement == "learned"):
+    if memory and not memory.is_of(cache.admission == "learned", cache.replacement == "learned"):
         memory = None
         warnings.append(Warning("warm-start", OTHER_POLICY.format(source.name), SAME_POLICY))
     if not ssd_kept:
-        result = _preloaded(best, source.name, len(source.pages), said.page_bytes, warnings)
+        result = _preloaded(best, source.name, len(source.pages), cache.page_bytes, warnings)
         return result._replace(warm=result.warm._replace(memory=memory))
-    if source.granule_bytes != said.granule_bytes:
+    if source.granule_bytes != cache.granule_bytes:
         raise UsageError(
             f"--ssd-kept: {source.name} has parts of pages of {human_size(source.granule_bytes)},"
-            f" this cache of {human_size(said.granule_bytes)}: use the --cache-mode and sub_page "
-            "that it was saved with, or have the pages loaded anew without --ssd-kept"
+            f" this cache of {human_size(cache.granule_bytes)}: use the --cache-mode and sub_page "
+            "of the saved cache, or load the pages again without --ssd-kept"
         )
     valid = source.valid[:pages]
     warm = WarmStart(kept=best[::-1].copy(), valid=valid[::-1].copy(), memory=memory)
-    end_bytes = _end(best, said.page_bytes)
+    end_bytes = _end(best, cache.page_bytes)
     return Begin(warm, source.name, len(source.pages), len(best), end_bytes, warnings)
 
 
@@ -115,10 +115,10 @@ def _preloaded(
 
 
 def _end(pages: Ints, page_bytes: int) -> int:
-    """Return where the volume ends at the earliest: in the last page."""
+    """Return the minimum size of a volume with these pages, in bytes."""
     return int(pages.max(initial=-1)) * page_bytes + 1
 
 
 def saved(cache: PageCache, volume_bytes: int, path: str) -> None:
-    """Write what a cache holds; it is used up by that."""
+    """Write the contents of a cache to a file; the cache cannot be used afterwards."""
     SavedCache.of(cache, volume_bytes).write(path)

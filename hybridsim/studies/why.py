@@ -1,18 +1,39 @@
-"""Why was a page let into the cache, or not?  What the learned policy weighed each time."""
+"""Show why the learned policy admitted a page or not, at each access to it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from hybridsim.caches.policies.learned.decisions import Page, Why
+from hybridsim import jit
+from hybridsim.caches.policies import pair
+from hybridsim.caches.policies.learned.decisions import (
+    EARLY,
+    FILLED,
+    HIT,
+    RIVAL,
+    SCAN,
+    TOO_LITTLE,
+    UNKNOWN,
+    WORTHLESS,
+    Decision,
+    Moment,
+    Page,
+    Why,
+)
+from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLOCK_AT
+from hybridsim.caches.policies.learned.policy import CLOCK, NONE, VICTIM, Learned
+from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS, WEIGHT
+from hybridsim.caches.policies.learned.worth import DOUBT, READING, RENT, WRITING
+from hybridsim.engine.residency import ADMITTED, PAGE_HITS, PAGES, Residency, run
+from hybridsim.foundation.arrays import Int32s
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
-from hybridsim.studies.decision_trace import Witness
 from hybridsim.studies.hits import cache_pages, size_bytes
 
-MOMENTS = 12  # at which the threshold is told
+MOMENTS = 12  # number of times at which the threshold is reported
 
 
 def why(
@@ -23,14 +44,14 @@ def why(
     sequential_cutoff: str | int = "1MiB",
     write_price: float = 0.5,
 ) -> Why:
-    """Return what was weighed at each access to the pages at `offsets`, and the threshold.
+    """Return the decisions at each access to the pages at `offsets`, and the threshold over time.
 
-    Without offsets it is the page that is accessed most.  There are no devices and no time: a page
-    is there as soon as it is let in.  UsageError if no access touches a page asked for.
+    Without offsets, the page with the most accesses is used.  No devices are simulated: a page is
+    cached as soon as it is admitted.  Raises UsageError if the trace does not touch a page.
     """
     page_bytes = size_bytes(page)
     if page_bytes < 1:
-        raise UsageError("a page has at least one byte")
+        raise UsageError("the size of a page must be at least one byte")
     total, busiest = _survey(trace, page_bytes)
     wanted = [size_bytes(each) // page_bytes for each in offsets] or [busiest]
     (pages,) = cache_pages(trace, [cache_size], page_bytes)
@@ -45,20 +66,206 @@ def why(
     if missing:
         raise UsageError(
             f"no read or write touches the page of {page_bytes} bytes at {missing[0] * page_bytes}"
-            "; `trace head` shows some that are"
+            "; `hybridsim trace head` shows addresses that are touched"
         )
-    asked = [Page(each * page_bytes, tuple(witness.decisions[each])) for each in witness.wanted]
-    return Why(pages, page_bytes, tuple(witness.moments), tuple(asked))
+    shown = [Page(each * page_bytes, tuple(witness.decisions[each])) for each in witness.wanted]
+    return Why(pages, page_bytes, tuple(witness.moments), tuple(shown))
 
 
 def _survey(trace: Chunked, page_bytes: int) -> tuple[int, int]:
-    """Return how many page accesses there are, and the page of most of them."""
+    """Return the number of page accesses, and the number of the page with the most accesses."""
     ids, total, counts = Ids(), 0, np.zeros(0, np.int64)
     for part in accesses(trace, page_bytes):
-        result = np.bincount(ids.of(part.numbers), minlength=len(counts))
-        result[: len(counts)] += counts
-        counts = result
+        grown = np.bincount(ids.of(part.numbers), minlength=len(counts))
+        grown[: len(counts)] += counts
+        counts = grown
         total += len(part.numbers)
     if not total:
         raise TraceError("no reads or writes in the trace")
     return total, int(ids.numbers[np.argmax(counts)])
+
+
+class Witness:
+    """A cache with a learned policy that is observed at each access to chosen pages."""
+
+    def __init__(
+        self, pages: int, page_bytes: int, cutoff: int, price: float, wanted: list[int]
+    ) -> None:
+        """Create an empty cache; `wanted` are numbers of pages."""
+        self.wanted = wanted
+        self.decisions: dict[int, list[Decision]] = {each: [] for each in wanted}
+        self.moments: list[Moment] = []
+        self._ids = Ids()
+        self._page_bytes = page_bytes
+        parameters = {"write_price_per_thousand": round(price * 1000), "page_bytes": page_bytes}
+        policies = pair(Learned, Learned, self._ids.capacity, pages, parameters)
+        self._cache = Residency.new(pages, page_bytes, cutoff, *policies, self._ids.capacity)
+        self._last = self._counts()
+        self._now = 0
+
+    def take(self, part: Accesses, step: int) -> None:
+        """Process requests; record the threshold every `step` accesses."""
+        ids = self._ids.of(part.numbers)
+        if len(self._cache.present) < self._ids.capacity:
+            self._cache = self._cache.grown(self._ids.capacity)
+        accessed = np.flatnonzero(np.isin(part.numbers, self.wanted))
+        rows = set(np.searchsorted(part.ends, accessed, "right").tolist())
+        start = 0
+        for row in sorted(rows):
+            self._pass(part, ids, start, row, step)
+            self._observe(part, ids, row)
+            start = row + 1
+        self._pass(part, ids, start, len(part.ends), step)
+
+    def _pass(self, part: Accesses, ids: Int32s, start: int, stop: int, step: int) -> None:
+        """Process the requests from `start` to `stop`, which access none of the chosen pages."""
+        while start < stop:
+            done = int(self._cache.admission.state[CLOCK])
+            base = int(part.ends[start - 1]) if start else 0
+            row = int(np.searchsorted(part.ends, base + step - done % step, "left")) + 1
+            piece, of_piece = _rows(part, ids, start, min(row, stop))
+            jit.fitting(run, self._cache)(self._cache, of_piece, piece)
+            self._now = int(piece.arrival_ns[-1])
+            start = min(row, stop)
+            if int(self._cache.admission.state[CLOCK]) // step > done // step:
+                self.note()
+
+    def _observe(self, part: Accesses, ids: Int32s, row: int) -> None:
+        """Process one request, and record the decisions on the chosen pages that it accesses."""
+        piece, of_piece = _rows(part, ids, row, row + 1)
+        self._now = int(piece.arrival_ns[0])
+        watched = {
+            int(each): int(number)
+            for each, number in zip(of_piece, piece.numbers)
+            if number in self.decisions
+        }
+        cache = self._cache
+        watched_policy: Any = _Watched(cache.admission, watched, self)
+        jit.fitting(run, cache, interpreted=True)(
+            cache._replace(admission=watched_policy), of_piece, piece
+        )
+        for number in watched_policy.not_considered():
+            self._record_scan(number, bool(piece.write[0]))
+
+    def decided(self, number: int, page: int, write: int, rest: int | None, wanted: bool) -> None:
+        """Record a decision just after it was made; `page` is an id, `number` the page's number."""
+        cache, decisions = self._cache, self.decisions[number]
+        policy, reuse = cache.admission, cache.admission.reuse
+        worth, group = reuse.worth, int(policy.stamp[page]) & CLASS_MAX
+        border = int(reuse.state[BORDER])
+        touched = int(reuse.touched[group, :border].sum())
+        observed = touched + int(reuse.reached[group, border])
+        victim = int(policy.state[VICTIM])
+        rival = None if victim == NONE else int(self._ids.numbers[victim]) * self._page_bytes
+        value, sure = float(worth.value[group]), float(worth.sure[group])
+        price = float(worth.price())
+        is_known = observed >= DOUBT and reuse.heard[group] > 0
+        promise = None if victim == NONE else float(policy.promise(policy.stamp[victim]))
+        decisions.append(
+            Decision(
+                self._now,
+                bool(write),
+                len(decisions) + 1,
+                rest,
+                HIT if cache.present[page] else _reason(wanted, value, sure, price, is_known),
+                touched / max(observed, 1),
+                observed // WEIGHT,
+                value,
+                sure,
+                price,
+                float(worth.density[group, 0]),
+                promise,
+                rival,
+            )
+        )
+
+    def _record_scan(self, number: int, is_write: bool) -> None:
+        """Record an access that bypasses the policy because it continues a sequential run."""
+        decisions = self.decisions[number]
+        price = float(self._cache.admission.reuse.worth.price())
+        decisions.append(
+            Decision(
+                self._now, is_write, len(decisions) + 1, None, SCAN, 0.0, 0, 0.0, 0.0, price, 0.0,
+                None, None,
+            )
+        )  # fmt: skip
+
+    def note(self) -> None:
+        """Record the threshold and the hit ratio since the last record."""
+        counts = self._counts()
+        accesses, hits, admitted = (a - b for a, b in zip(counts, self._last))
+        if not accesses:
+            return
+        self._last = counts
+        state, worth = self._cache.admission.reuse.state, self._cache.admission.reuse.worth.state
+        stays = int(state[HORIZON]) >> MEAN_BITS
+        self.moments.append(
+            Moment(
+                self._now,
+                counts[0],
+                hits / accesses,
+                admitted / max(accesses - hits, 1),
+                stays,
+                float(worth[RENT]) * stays,
+                float(worth[READING] + worth[WRITING]),
+            )
+        )
+
+    def _counts(self) -> tuple[int, int, int]:
+        counts = self._cache.counts
+        return (
+            int(counts[PAGES] + counts[PAGES + 1]),
+            int(counts[PAGE_HITS] + counts[PAGE_HITS + 1]),
+            int(counts[ADMITTED]),
+        )
+
+
+class _Watched:
+    """A learned policy whose decisions on chosen pages are recorded."""
+
+    def __init__(self, policy: Learned, watched: dict[int, int], witness: Witness) -> None:
+        self._policy, self._watched, self._witness = policy, dict(watched), witness
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._policy, name)
+
+    def not_considered(self) -> list[int]:
+        """Return the numbers of the chosen pages for which `consider` was not called."""
+        return list(self._watched.values())
+
+    def consider(self, now: int, page: int, write: int, full: int) -> bool:
+        """Return the decision of the policy, and record it."""
+        policy, page = self._policy, int(page)
+        before, clock = int(policy.stamp[page]), int(policy.state[CLOCK])
+        wanted = bool(policy.consider(now, page, write, full))
+        if page in self._watched:
+            rest = None if before == NONE else clock - (before >> CLOCK_AT)
+            self._witness.decided(self._watched.pop(page), page, write, rest, wanted)
+        return wanted
+
+
+def _reason(wanted: bool, value: float, sure: float, price: float, is_known: bool) -> str:
+    """Return the reason for the decision on a missed page, as in Learned.consider()."""
+    if wanted:
+        return FILLED if sure >= price else EARLY
+    if value < price:
+        if not is_known:
+            return UNKNOWN
+        return TOO_LITTLE if value > 0 else WORTHLESS
+    return UNKNOWN if sure < price else RIVAL
+
+
+def _rows(part: Accesses, ids: Int32s, start: int, stop: int) -> tuple[Accesses, Int32s]:
+    """Return the requests from `start` to `stop`, and the ids of their pages."""
+    first = int(part.ends[start - 1]) if start else 0
+    last = int(part.ends[stop - 1])
+    rows = slice(start, stop)
+    piece = Accesses(
+        part.numbers[first:last],
+        part.ends[rows] - first,
+        part.write[rows],
+        part.offset[rows],
+        part.length[rows],
+        part.arrival_ns[rows],
+    )
+    return piece, ids[first:last]

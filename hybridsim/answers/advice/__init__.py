@@ -1,6 +1,6 @@
-"""What `advise` finds out before it replays, and what else it compares.
+"""The analyses of `advise` before it replays, and the alternatives it compares.
 
 activity      when requests were outstanding, and which process issued them
-hot_spot      how uneven accesses are, and whether what takes most of them moves
-alternatives  what else could be bought, and for how much
+hot_spot      how uneven accesses are, and whether the hottest pages change
+alternatives  other machines that could be bought, and their prices
 """

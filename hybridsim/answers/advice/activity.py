@@ -1,7 +1,7 @@
 """How an application used its storage: outstanding requests, and the processes that issued them.
 
-One pass over a trace.  Something is outstanding from a request's arrival to its completion; where
-nothing is, the application thinks, or has nothing to do.
+One pass over a trace.  A request is outstanding from its arrival to its completion; while none is,
+the application computes or is idle.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.rows import UNKNOWN, Requests
 
-TOLD = 5  # processes
+PROCESSES_MAX = 5  # processes reported
 READS, WRITES, BYTES_READ, BYTES_WRITTEN, SEQUENTIAL_READS, SEQUENTIAL_WRITES = range(6)
 
 
 class Covered:
-    """How long at least one of some intervals lasts; they come in order of their beginnings."""
+    """The time covered by the union of intervals, which are added in order of their starts."""
 
     def __init__(self) -> None:
         self.busy_ns = 0
-        self.gaps = Distribution()  # between them, where there is one
+        self.gaps = Distribution()  # times not covered between intervals
         self._until_ns: int | None = None
 
     def add(self, begin_ns: Ints, end_ns: Ints) -> None:
-        """Add intervals that begin no sooner than those before."""
+        """Add intervals that do not start before those already added."""
         if not len(begin_ns):
             return
         first = int(begin_ns[0]) if self._until_ns is None else self._until_ns
@@ -43,30 +43,30 @@ class Covered:
 
 @dataclass(frozen=True)
 class Process:
-    """What one process asked for."""
+    """The requests of one process."""
 
     stream: int  # process id
     reads: int
     writes: int
     bytes_read: int
     bytes_written: int
-    sequential_reads: int  # begin where its read before ended
+    sequential_reads: int  # that begin where the previous read of the process ended
     sequential_writes: int
 
     @property
     def random_reads(self) -> float | None:
-        """Share of its reads that do not go on where the one before ended."""
+        """Share of its reads that do not continue the previous read; None without reads."""
         return 1 - self.sequential_reads / self.reads if self.reads else None
 
     @property
     def read_share(self) -> float:
-        """Reads of reads and writes."""
+        """Share of reads among its reads and writes."""
         return self.reads / max(self.reads + self.writes, 1)
 
 
 @dataclass
 class Activity:
-    """What one pass found."""
+    """The figures of one pass."""
 
     all_of_them: Covered = field(default_factory=Covered)
     reads: Covered = field(default_factory=Covered)
@@ -112,13 +112,13 @@ class Activity:
 
     @property
     def outstanding(self) -> float | None:
-        """Mean number of requests outstanding while there is one."""
+        """Mean number of outstanding requests while there is at least one; None if unknown."""
         busy = self.all_of_them.busy_ns
         return self.latency.total_ns / busy if busy else None
 
     @property
     def whole(self) -> Process:
-        """All processes together; what is sequential is so within one of them."""
+        """All processes together; requests are sequential within one process only."""
         total = np.zeros(6, np.int64)
         for counts in self._counts.values():
             total += counts
@@ -126,26 +126,26 @@ class Activity:
 
     @property
     def processes(self) -> list[Process]:
-        """Those with the most requests, the busiest first; none if the trace records none."""
+        """The processes with the most requests, busiest first; empty if the trace records none."""
         known = [(stream, counts) for stream, counts in self._counts.items() if stream != UNKNOWN]
         known.sort(key=lambda each: (-int(each[1][READS] + each[1][WRITES]), each[0]))
-        return [Process(stream, *counts.tolist()) for stream, counts in known[:TOLD]]
+        return [Process(stream, *counts.tolist()) for stream, counts in known[:PROCESSES_MAX]]
 
     def busy_share(self, span_ns: int) -> float | None:
-        """Share of the time in which something was outstanding; None if that is not known."""
+        """Return the share of the time in which a request was outstanding; None if unknown."""
         return self.all_of_them.busy_ns / span_ns if self.latency.count and span_ns else None
 
     def most_gain(self, span_ns: int) -> float | None:
-        """How many times faster storage that takes no time could make the application, at most.
+        """Return the upper bound of the application's speedup, that of storage with zero latency.
 
-        G. M. Amdahl, AFIPS 1967: the time in which nothing is outstanding stays.  An application
-        that computes while its I/O is under way gains less.
+        G. M. Amdahl, AFIPS 1967: the time without outstanding requests remains.  An application
+        that computes while its requests are outstanding gains less.
         """
         busy = self.busy_share(span_ns)
         return None if busy is None else 1 / max(1 - busy, 1e-9)
 
     def to_dict(self, span_ns: int) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the fields of the JSON."""
         return {
             "busy_share": self.busy_share(span_ns),
             "reads_busy_share": self.reads.busy_ns / span_ns if span_ns else None,

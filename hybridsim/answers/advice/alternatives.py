@@ -1,6 +1,6 @@
-"""What else could be bought: more disks, short-stroked ones, all SSD, or the hybrid; and its price.
+"""Alternatives to the machine, with prices: more disks, short-stroked disks, all SSD, the hybrid.
 
-The guide's comparison (A7): each holds the same data and survives the same losses.
+The guide's comparison (A7): each holds the same data and survives the same failures.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from hybridsim.storage.catalog import FOLDER
 NAMES = ("disks", "more-disks", "short-stroke", "all-ssd", "hybrid")
 GB = 10**9
 MEMBERS_MAX = 1024
-KEEPS_WRITES = ("write-back", "write-only")  # modes in which the SSD has the only copy
+KEEPS_WRITES = ("write-back", "write-only")  # modes in which the SSD holds the only copy
 
 
 class Alternative(NamedTuple):
-    """One way to build it."""
+    """One machine that could be bought."""
 
-    name: str  # of NAMES
+    name: str  # one of NAMES
     words: str
     scenario: Scenario
     has_cache: bool
-    cost: float | None  # None: the price of its drives is not known
+    cost: float | None  # None: the price of its drives is unknown
 
 
 class Pricing(NamedTuple):
-    """The price of a GB, and its source."""
+    """The prices per GB, and their source."""
 
     price: Price
     source: str
 
 
 def pricing(scenario: Scenario) -> Pricing:
-    """Return the scenario's prices, or those of the catalog."""
+    """Return the prices of the scenario, or those of the catalog if it has none."""
     if scenario.price is not None:
         return Pricing(scenario.price, scenario.origin.name or "the scenario")
     known = dict(_usual())
@@ -55,10 +55,13 @@ def _usual() -> dict[str, str | float]:
 
 
 def chosen(names: Sequence[str]) -> list[str]:
-    """Return names of alternatives in their order; the disks as they are always stand first."""
+    """Return the names in the order of NAMES, always with "disks", the disks alone.
+
+    Raises UsageError for an unknown name.
+    """
     for name in names:
         if name not in NAMES:
-            raise UsageError(f"no alternative {name!r}: {hint(name, NAMES)}")
+            raise UsageError(f"unknown alternative {name!r}: {hint(name, NAMES)}")
     return [name for name in NAMES if name == "disks" or name in names]
 
 
@@ -70,9 +73,9 @@ def alternatives(
     price: Price,
     volume_bytes: int = 0,
 ) -> list[Alternative]:
-    """Return the alternatives of these names that can be built, each holding `data_bytes`.
+    """Return those of the named alternatives that can be built; each holds `data_bytes`.
 
-    One that a traced volume of `volume_bytes` does not fit on is left out.
+    An alternative that is too small for a traced volume of `volume_bytes` is left out.
     """
     result = []
     for name in names:
@@ -82,7 +85,7 @@ def alternatives(
                 one.scenario.backing.member_bytes(volume_bytes)
                 result.append(one)
         except ScenarioError:
-            continue  # such as outer cylinders of an SSD
+            continue  # such as short stroking of an SSD
     return result
 
 
@@ -103,8 +106,8 @@ def _built(
         drive = scenario.cache.drive
         if is_solid or not drive.like:
             return None
-        least = levels.KINDS[own.kind].min_members
-        number = _members(scenario, drive.capacity_bytes, data_bytes, least)
+        minimum = levels.KINDS[own.kind].min_members
+        number = _members(scenario, drive.capacity_bytes, data_bytes, minimum)
         site = _of_members(scenario, number).with_options(backing_drive=drive.like, stroke="full")
     elif name == "hybrid":
         site = site.with_options(cache_size=format_size(cache_bytes))
@@ -127,38 +130,41 @@ def human_drive(capacity_bytes: int) -> str:
 
 
 def drives_cost(tier: Backing | FastTier, price: Price) -> float | None:
-    """Return what the drives cost, bought whole."""
+    """Return the cost of whole drives; None if the price of such drives is unknown."""
     per_gb = {"hdd": price.hdd_per_gb, "ssd": price.ssd_per_gb}.get(tier.drive.kind)
     return None if per_gb is None else tier.members * tier.drive.capacity_bytes / GB * per_gb
 
 
 def copies(scenario: Scenario) -> int:
-    """Return how many drives hold the same data of the cache: two where writes are only there."""
+    """Return the copies of cached data: two if the cache may hold the only copy of a write."""
     return 2 if scenario.cache.write_policy in KEEPS_WRITES else 1
 
 
 def cache_cost(scenario: Scenario, price: Price) -> float | None:
-    """Return what the SSDs of the cache cost, bought whole, mirrored where they need to be."""
+    """Return the cost of whole SSDs for the cache, mirrored where `copies` is two."""
     once = drives_cost(scenario.cache, price)
     return None if once is None else copies(scenario) * once
 
 
-def _members(scenario: Scenario, drive_bytes: int, data_bytes: int, least: int) -> int:
-    """Return how many drives of a size hold the data, from a least number on."""
+def _members(scenario: Scenario, drive_bytes: int, data_bytes: int, minimum: int) -> int:
+    """Return the number of drives of a size that hold the data, at least `minimum`."""
     own = scenario.backing
-    rows = -(-drive_bytes // own.chunk_bytes)  # 24 TB are three drives of 8 TB, if but nearly
+    rows = -(-drive_bytes // own.chunk_bytes)  # rounded up: three drives of 8 TB hold 24 TB
     step = 2 if own.kind == "raid10" else 1
     if own.kind in ("single", "raid1"):
-        return least
-    for members in range(least, MEMBERS_MAX + 1, step):
+        return minimum
+    for members in range(minimum, MEMBERS_MAX + 1, step):
         held = levels.chunks_held(own.kind, members, own.layout, rows) * own.chunk_bytes
         if held >= data_bytes:
             return members
-    raise UsageError(f"{MEMBERS_MAX} drives of {human_size(drive_bytes)} do not hold the data")
+    raise UsageError(
+        f"{MEMBERS_MAX} drives of {human_size(drive_bytes)} are too small for the data: specify "
+        "larger drives"
+    )
 
 
 def _of_members(scenario: Scenario, members: int) -> Scenario:
-    """Return the scenario with another number of drives; several single ones are a stripe."""
+    """Return the scenario with this number of drives; more than one single drive is a stripe."""
     if members == scenario.backing.members:
         return scenario
     if scenario.backing.kind == "single":

@@ -1,4 +1,4 @@
-"""The cost of a replayed machine, and what its cache saves."""
+"""The cost of a replayed machine, and the latency that its cache saves."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ NS_PER_MS = 10**6
 
 @dataclass(frozen=True)
 class Bill:
-    """Costs in the currency of the prices; None where the price of such drives is unknown."""
+    """Costs in the currency of the prices; None if the price of such drives is unknown."""
 
     pricing: Pricing
     is_own: bool  # the prices are those of the scenario; else of the catalog
     disks: str
-    disks_cost: float | None  # bought whole
+    disks_cost: float | None  # of whole drives
     ssds: str
-    ssds_cost: float | None  # bought whole
-    ssd_cost: float | None  # as much of them as the cache takes
-    what: str  # reads, or writes where there are no reads
-    saved_ns: float | None  # of these, on average; None: not known, or nothing
+    ssds_cost: float | None  # of whole drives
+    ssd_cost: float | None  # of the capacity that the cache uses
+    what: str  # "reads", or "writes" if there are no reads
+    saved_ns: float | None  # reduction of their mean latency; None: unknown, or no reduction
 
     @property
     def per_saved_ms(self) -> float | None:
-        """What a saved millisecond costs, if as much SSD is bought as the cache takes."""
+        """Cost of the SSD capacity that the cache uses, per millisecond saved; None if unknown."""
         if self.ssd_cost is None or self.saved_ns is None:
             return None
         return self.ssd_cost / (self.saved_ns / NS_PER_MS)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the fields of the JSON."""
         fields = asdict(self) | {"per_saved_ms": self.per_saved_ms}
         price, source = fields.pop("pricing")
         return {"price": {**price.model_dump(), "source": source}, **fields}
@@ -44,23 +44,23 @@ class Bill:
 def bill(scenario: Scenario, result: Result) -> Bill | None:
     """Return the costs of the replayed machine; None without a cache.
 
-    The catalog's prices are those of drives: the price of cloud volumes is that of the
-    scenario, or unknown.
+    The catalog has prices of drives only: the price of cloud volumes is unknown unless the
+    scenario specifies it.
     """
     backing, cache, cache_bytes = scenario.backing, scenario.cache, result.scenario["cache_bytes"]
     if not cache_bytes or (scenario.price is None and backing.drive.kind == "volume"):
         return None
-    results = pricing(scenario)
+    prices = pricing(scenario)
     what, saved_ns = _saved(result)
     is_priced = cache.drive.kind == "ssd"
     return Bill(
-        results,
+        prices,
         scenario.price is not None,
         _named(backing),
-        drives_cost(backing, results.price),
+        drives_cost(backing, prices.price),
         _named(cache),
-        drives_cost(cache, results.price),
-        cache_bytes / GB * results.price.ssd_per_gb if is_priced else None,
+        drives_cost(cache, prices.price),
+        cache_bytes / GB * prices.price.ssd_per_gb if is_priced else None,
         what,
         saved_ns,
     )
@@ -71,7 +71,7 @@ def _named(tier: Backing | FastTier) -> str:
 
 
 def _saved(result: Result) -> tuple[str, float | None]:
-    """Return what the cache saves of a request on average once it is warm."""
+    """Return the kind of requests, and the reduction of their mean latency in the warm phase."""
     none, warm = result.phases["none"], result.phases["warm"]
     what = "reads" if none.figures.reads.count else "writes"
     if none.saturated or warm.saturated:

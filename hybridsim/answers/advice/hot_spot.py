@@ -1,9 +1,9 @@
-"""Is there a hot spot: how uneven are accesses, how large is what takes most of them, does it move.
+"""Hot spots: how uneven accesses are, how many pages take most of them, and whether these change.
 
-Pages are counted in each quarter of the trace, and in each quarter twice: every other 64 requests
-apart.  The hottest pages of one half of a quarter, and what share of the other half's accesses they
-take, is how hot a hot spot is; of a later quarter's, whether it stays.  So chance, which makes some
-page the hottest in any count, does not look like a hot spot.
+The accesses of each quarter of the trace are counted by page in two halves, which alternate every
+64 requests.  The hottest pages are selected by one half.  Their share of the other half's accesses
+shows how hot the hot spot is; their share in later quarters shows whether it stays.  Selecting and
+measuring on different halves excludes pages that are the hottest by chance.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from hybridsim.requests.pages import Chunked, Ids, accesses
 from hybridsim.requests.rows import Requests
 
 QUARTERS, HALVES = 4, 2
-RUN = 64  # requests of one half after another
-HOTTEST = (0.01, 0.1, 0.2)  # of the pages
-MOST = (0.5, 0.8)  # of the accesses
-PLAIN, SLIGHT = 2.0, 1.3  # times what even accesses would give: a hot spot, or something like it
-FEWEST = 50  # pages: fewer are not judged
-MOVES = 0.75  # of what the hot spot takes in its own quarter, left three quarters later
+RUN = 64  # consecutive requests in one half
+HOTTEST = (0.01, 0.1, 0.2)  # shares of the pages
+MOST = (0.5, 0.8)  # shares of the accesses
+PLAIN, SLIGHT = 2.0, 1.3  # minimum skew of a hot spot, and of a slight one
+FEWEST = 50  # pages; with fewer the answer is "unsure"
+MOVES = 0.75  # it moves if its share after three quarters is less than this part of its first
 
 
 @dataclass(frozen=True)
 class HotSpot:
-    """What was found; shares are of the page accesses."""
+    """The hot spot of a trace; shares are those of page accesses unless specified otherwise."""
 
-    of: str  # "reads", or "requests" where there are no reads
+    of: str  # "reads", or "requests" if there are no reads
     page_bytes: int
     accesses: int
     distinct: int  # pages
     touched_once: float  # share of the pages
-    taken: dict[float, float]  # by share of the pages, the hottest
-    even: dict[float, float]  # the same if no page were hotter than another
-    needed: dict[float, int]  # by share of the accesses: the fewest pages that take it
-    kept: list[float]  # that the hottest pages of a quarter take 0, 1, 2, 3 quarters later
+    taken: dict[float, float]  # share that the hottest pages take, by share of the pages
+    even: dict[float, float]  # the same under uniform access
+    needed: dict[float, int]  # minimum number of pages that take this share
+    kept: list[float]  # share of the hottest pages of a quarter 0, 1, 2 and 3 quarters later
 
     @property
     def skew(self) -> float:
-        """How many times more the hottest tenth takes than if accesses were even."""
+        """Share that the hottest tenth of the pages takes, over its share under uniform access."""
         return self.taken[0.1] / self.even[0.1] if self.even[0.1] else 1.0
 
     @property
     def word(self) -> str:
-        """Whether there is one: yes, slight, no, or unsure."""
+        """Whether there is a hot spot: yes, slight, no, or unsure."""
         if self.distinct < FEWEST:
             return "unsure"
         return "yes" if self.skew >= PLAIN else "slight" if self.skew >= SLIGHT else "no"
@@ -69,7 +69,7 @@ class HotSpot:
 
 
 class OneChunk:
-    """Some requests, as a trace."""
+    """A trace of one chunk."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
@@ -80,7 +80,7 @@ class OneChunk:
 
 
 def hot_spot(trace: Chunked, requests: int, reads: int, page_bytes: int) -> HotSpot:
-    """Find the hot spot of a trace of `requests` requests, by its reads if it has any."""
+    """Return the hot spot of a trace of `requests` requests, by its reads if it has any."""
     ids = Ids()
     counts = np.zeros((QUARTERS * HALVES, ids.capacity), np.int32)
     first = 0
@@ -92,16 +92,16 @@ def hot_spot(trace: Chunked, requests: int, reads: int, page_bytes: int) -> HotS
         for each in np.unique(column[wanted]).tolist():
             mine = OneChunk(Requests._make(part[wanted & (column == each)] for part in chunk))
             for part in accesses(mine, page_bytes):
-                result = ids.of(part.numbers)
+                page_ids = ids.of(part.numbers)
                 if counts.shape[1] < ids.capacity:
                     more = ids.capacity - counts.shape[1]
                     counts = np.pad(counts, ((0, 0), (0, more)))
-                counts[each] += np.bincount(result, minlength=ids.capacity).astype(np.int32)
+                counts[each] += np.bincount(page_ids, minlength=ids.capacity).astype(np.int32)
     return judged(counts[:, : ids.count], page_bytes, "reads" if reads else "requests")
 
 
 def judged(counts: NDArray[np.int32], page_bytes: int, of: str = "reads") -> HotSpot:
-    """Judge counts by half of a quarter (rows) and page (columns)."""
+    """Return the hot spot of access counts (halves of quarters, pages)."""
     total = counts.sum(axis=0, dtype=np.int64)
     total = total[total > 0]
     distinct, number = len(total), int(total.sum())
@@ -127,16 +127,17 @@ def _first(distinct: int, share: float) -> int:
 
 
 def even_share(number: int, distinct: int, share: float) -> float:
-    """Return what the hottest share of pages takes of accesses that favour none.
+    """Return the share of the accesses that the hottest pages take under uniform access.
 
-    Counts of pages are then of Poisson's distribution, of which only what was touched is seen.
+    `number` accesses to `distinct` touched pages; `share` is that of the hottest pages.  Counts per
+    page then follow a Poisson distribution, of which only counts above zero are observed.
     """
     if not distinct:
         return 0.0
     mean = _mean_of_all(number / distinct)
     left, taken = share * (1 - math.exp(-mean)), 0.0
-    most = int(mean + 12 * math.sqrt(mean) + 24)
-    for count in range(most, 0, -1):
+    limit = int(mean + 12 * math.sqrt(mean) + 24)
+    for count in range(limit, 0, -1):
         chance = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
         part = min(chance, left)
         taken += part * count
@@ -145,7 +146,7 @@ def even_share(number: int, distinct: int, share: float) -> float:
 
 
 def _mean_of_all(mean_of_touched: float) -> float:
-    """Return the mean count of all pages, from that of those touched at least once."""
+    """Return the mean count of all pages from the mean count of those touched at least once."""
     low, high = 1e-9, max(mean_of_touched, 1e-9)
     for _ in range(80):
         middle = (low + high) / 2
@@ -157,17 +158,17 @@ def _mean_of_all(mean_of_touched: float) -> float:
 
 
 def _kept(counts: NDArray[np.int32], lag: int) -> float:
-    """Return the share that the hottest pages of a quarter take `lag` quarters later."""
-    result = []
+    """Return the mean share that the hottest pages of a quarter take `lag` quarters later."""
+    shares = []
     for quarter in range(QUARTERS - lag):
-        known, later = counts[quarter * HALVES], counts[(quarter + lag) * HALVES + 1]
-        if known.any() and later.any():
-            hot = _hottest(known)
-            result.append(float(later[hot].sum() / later.sum()))
-    return sum(result) / len(result) if result else 0.0
+        first, later = counts[quarter * HALVES], counts[(quarter + lag) * HALVES + 1]
+        if first.any() and later.any():
+            hot = _hottest(first)
+            shares.append(float(later[hot].sum() / later.sum()))
+    return sum(shares) / len(shares) if shares else 0.0
 
 
 def _hottest(counts: NDArray[np.int32]) -> Ints:
-    """Return the hottest tenth of the pages touched."""
+    """Return the ids of the hottest tenth of the touched pages."""
     pages = _first(int((counts > 0).sum()), 0.1)
     return np.argsort(-counts, kind="stable")[:pages].astype(np.int64)

@@ -1,10 +1,9 @@
-"""How far a simulated run is from a real one: aligned curves, and one row for each figure.
+"""The comparison of a simulated run with a real one: aligned curves, and one row per figure.
 
-    tolerances  how far it may be: those of `--tolerance`, and the defaults
-    rows        what a comparison finds
-    matching    which job, curve and latency of one run belongs to which of the other
+    tolerances  the largest errors allowed: those of `--tolerance`, and the defaults
+    rows        the results of a comparison
     curves      two curves on the same bins, as warm-ups
-    comparing   all of it
+    comparing   the whole comparison
 
-It reads no files, only two Measurements (`answers/measurements/`).
+Its input is two Measurements (`answers/measurements/`), not files.
 """

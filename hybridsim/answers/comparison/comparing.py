@@ -1,26 +1,30 @@
-"""One measurement held against another.
+"""Compare one measurement with another.
 
-Shares are of the real value.  Counters are compared every ten seconds, or where they were sampled
-more rarely, at those samples: the row has the worst, as a share of the real one's last value.
-So is the hit ratio of each ten seconds; its row has the worst difference.
+Errors are shares of the real value.  Counters are compared every ten seconds, or at their samples
+if these are rarer; the row has the largest error, as a share of the last real value.  The hit ratio
+of each ten seconds is compared too; its row has the largest difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import numpy as np
 
 from hybridsim.answers.comparison.curves import curve_rows
-from hybridsim.answers.comparison.matching import add_up, in_both, match_jobs, with_completions
 from hybridsim.answers.comparison.rows import Comparison, Row, row_of
 from hybridsim.answers.comparison.tolerances import Tolerances
 from hybridsim.answers.fidelity import demerit, distance
 from hybridsim.answers.measurements.gathering import HITS
 from hybridsim.answers.measurements.measurement import (
     CACHE,
+    COMPLETION,
+    DIRECTIONS,
     HIT_RATIO,
+    LATENCY,
     SECOND,
+    Curve,
     Floats,
     Ints,
     Measurement,
@@ -29,15 +33,17 @@ from hybridsim.answers.measurements.measurement import (
 )
 from hybridsim.foundation.errors import MeasurementError
 
-FEW = 6  # names, of what has nothing in common
-LONGER = 1.05  # times; runs of unlike length are noted
-FEWEST = 100  # reads of ten seconds that make a hit ratio
+FEW = 6  # names listed in the error if there is nothing to compare
+LONGER = 1.05  # ratio of the lengths of both runs above which it is noted
+FEWEST = 100  # minimum reads in ten seconds for a hit ratio
 STEP_NS = 10 * SECOND  # between comparisons of counters
 COUNTERS = "counters"
+ALL = "all"  # directions together
+T = TypeVar("T")
 
 
 def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -> Comparison:
-    """Hold a simulated run against a real one; MeasurementError if they have nothing in common."""
+    """Compare a simulated run with a real one; MeasurementError if they share no figures."""
     result = Comparison(real, simulated)
     match_jobs(result)
     for each, other in ((real, simulated), (simulated, real)):
@@ -52,8 +58,9 @@ def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -
         result.rows += curve_rows(result, name, tolerances)
     result.rows += _counters(result, tolerances)
     result.rows += _hit_ratios(result, tolerances)
-    places = {row.name[:2]: -at for at, row in reversed(list(enumerate(result.rows)))}
-    result.rows.sort(key=lambda row: (row.name.what == CACHE, -places[row.name[:2]]))
+    # Rows of the same job and kind stand together, in the order of their first row; CACHE last.
+    places = {row.name[:2]: at for at, row in reversed(list(enumerate(result.rows)))}
+    result.rows.sort(key=lambda row: (row.name.what == CACHE, places[row.name[:2]]))
     _note_lengths(result)
     if not result.judged:
         raise MeasurementError(
@@ -69,6 +76,57 @@ def _holdings(one: Measurement) -> str:
     names = list(dict.fromkeys(str(name) for name in [*one.figures, *one.curves, *one.counters]))
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
     return ", ".join(names[:FEW]) + more
+
+
+# Jobs, curves and latencies of both runs that are compared.
+
+
+def match_jobs(comparison: Comparison) -> None:
+    """Give the only job of each run the same name."""
+    real, simulated = comparison.real, comparison.simulated
+    if len(real.jobs) == len(simulated.jobs) == 1 and real.jobs != simulated.jobs:
+        title = real.jobs[0] or simulated.jobs[0]
+        if real.jobs[0] and simulated.jobs[0]:
+            comparison.notes.append(
+                f"job {simulated.jobs[0]!r} is compared with {real.jobs[0]!r}: each run has one job"
+            )
+        for run in (real, simulated):
+            run.rename(run.jobs[0], title)
+
+
+def add_up(one: Measurement, other: Measurement) -> None:
+    """Add a curve of all directions together if the other run has one."""
+    for name in [each for each in other.curves if each.what == ALL]:
+        parts = [name._replace(what=what) for what in DIRECTIONS]
+        curves = [one.curves[part] for part in parts if part in one.curves]
+        if name in one.curves or not curves:
+            continue
+        width = max(curve.width_ns for curve in curves)
+        edges = np.arange(0, min(curve.until_ns for curve in curves) + 1, width)
+        total = np.sum([curve.binned(edges, True) for curve in curves], axis=0)
+        one.curves[name] = Curve(edges[:-1], edges[1:], total)
+
+
+def with_completions(mine: dict[Name, T], others: dict[Name, T]) -> dict[Name, T]:
+    """Return latencies with completion latencies added, for a run without submission latency."""
+    result = dict(mine)
+    for name in others:
+        kind, _, rest = name.measure.partition(" ")
+        whole = name._replace(measure=f"{LATENCY} {rest}".strip())
+        if kind == COMPLETION and whole in mine:
+            result[name] = mine[whole]
+            if whole not in others:
+                result.pop(whole, None)
+    return result
+
+
+def in_both(real: dict[Name, Curve], simulated: dict[Name, Curve]) -> list[Name]:
+    """Return the names of the common curves, in the order of the real run."""
+    order = {name: at for at, name in enumerate(real)}
+    return sorted(real.keys() & simulated.keys(), key=lambda name: order[name])
+
+
+# Figures.
 
 
 def _figures(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
@@ -106,7 +164,7 @@ def _counters(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
 
 
 def _times(real: Samples, simulated: Samples) -> Ints:
-    """Return when to compare: every ten seconds and at the end, or at rare samples themselves."""
+    """Return the times to compare at: every ten seconds and the end, or the samples if rarer."""
     until = min(int(real.time_ns[-1]), int(simulated.time_ns[-1]))
     steps = np.diff(real.time_ns)
     if len(steps) and float(np.median(steps)) > STEP_NS:
@@ -115,7 +173,7 @@ def _times(real: Samples, simulated: Samples) -> Ints:
 
 
 def _hit_ratios(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
-    """Yield the hit ratio of the ten seconds in which it is farthest off."""
+    """Yield the hit ratio of the ten seconds with the largest difference."""
     for hits, misses in HITS.items():
         if not all(
             {hits, misses} <= run.counters.keys() for run in (comparison.real, comparison.simulated)
@@ -139,7 +197,7 @@ def _hit_ratios(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]
 
 
 def _until_the_same_time(comparison: Comparison) -> None:
-    """Let hit ratios of whole runs end where the shorter one was counted last."""
+    """Recompute hit ratios of whole runs up to the last sample of the shorter run."""
     name = Name("", CACHE, HIT_RATIO)
     both = (comparison.real, comparison.simulated)
     for hits, misses in HITS.items():
@@ -154,13 +212,13 @@ def _until_the_same_time(comparison: Comparison) -> None:
 
 
 def _interval_ratio(hits: Floats, misses: Floats) -> Floats:
-    """Return the share of hits between each two times; NaN where few were counted."""
+    """Return the share of hits in each interval; NaN where fewer than FEWEST were counted."""
     hit, missed = np.diff(hits), np.diff(misses)
     counted = hit + missed
     return np.asarray(np.where(counted >= FEWEST, hit / np.maximum(counted, 1), np.nan))
 
 
-# The remaining differences.
+# Differences that are no rows.
 
 
 def _note_lengths(comparison: Comparison) -> None:
@@ -173,7 +231,7 @@ def _note_lengths(comparison: Comparison) -> None:
         lasts = [f"{each / SECOND:.0f} s" for each in ends]
         comparison.notes.append(
             f"real lasts {lasts[0]}, simulated {lasts[1]}: curves and counters are compared over "
-            "what both have, figures of whole runs as they are"
+            "the common time, figures of whole runs unchanged"
         )
 
 
@@ -185,7 +243,7 @@ def _note_differences(comparison: Comparison) -> None:
 
 
 def _alone(one: Measurement, other: Measurement) -> Iterator[tuple[Name, str]]:
-    """Yield what only one of the runs reports."""
+    """Yield the figures that `one` reports and `other` does not."""
     for name in one.figures:
         if name not in other.figures:
             yield name, name.measure

@@ -1,9 +1,8 @@
-"""Two curves on the same bins: how far their shapes are apart, and how they warm up.
+"""Compare two curves on the same bins: the distance of their shapes, and their warm-up.
 
-A warm-up curve is compared as `answers/warmup.py` does: times and levels where both are steady.
-The distance of two curves is the mean absolute difference of both, each smoothed by a median of
-five bins, over the time that both have; as shares of their own levels where both are steady, else
-of their own means, as a level that is no level decides nothing.
+Warm-up is that of `answers/warmup.py`: times and levels are compared if both curves are steady.
+The distance of two curves is their mean absolute difference over the common time, each smoothed by
+a median of five bins and divided by its own level if both are steady, else by its own mean.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from hybridsim.answers.measurements.measurement import (
 from hybridsim.answers.warmup import FEWEST_BINS, State, WarmUp, judge
 
 MOST_BINS = 512
-FEWEST = 5  # bins that make a curve
-WARMING = (IOPS, HIT_RATIO)  # curves that show how warm a cache is
+FEWEST = 5  # minimum bins of a curve
+WARMING = (IOPS, HIT_RATIO)  # curves that show the warm-up of a cache
 RATES = (IOPS, BANDWIDTH)
 
 
 def edges_of(real: Curve, simulated: Curve) -> Ints:
-    """Return the edges of bins over the time that both have.
+    """Return the edges in ns of bins over the common time of two curves.
 
-    A second wide; wider where a curve is coarser or there would be too many, narrower where
-    there would be few.
+    Bins are a second wide; wider if a curve is coarser or there would be too many bins, narrower
+    if there would be too few.
     """
     width = max(real.width_ns, simulated.width_ns, 1)
     until = min(real.until_ns, simulated.until_ns)
@@ -51,7 +50,7 @@ def curve_rows(comparison: Comparison, name: Name, tolerances: Tolerances) -> It
     curves = comparison.real.curves[name], comparison.simulated.curves[name]
     edges = edges_of(*curves)
     if len(edges) < 2:
-        comparison.notes.append(f"{name} over time: the curves have no time in common")
+        comparison.notes.append(f"{name} over time: the curves do not overlap in time")
         return
     values = [each.binned(edges, name.measure in RATES) for each in curves]
     present = ~np.isnan(values[0]) & ~np.isnan(values[1])
@@ -69,19 +68,19 @@ def curve_rows(comparison: Comparison, name: Name, tolerances: Tolerances) -> It
         yield Row(label, None, None, apart, tolerances.of("curve") if is_warming else None)
     elif is_warming:
         comparison.notes.append(
-            f"{name} over time: {len(start)} bins in common are no curve to compare"
+            f"{name} over time: {len(start)} common bins are too few to compare"
         )
 
 
 def _stands_for_iops(comparison: Comparison, name: Name) -> bool:
-    """Return whether a curve of bandwidth is the only rate that both runs report."""
+    """Return whether this is a curve of bandwidth, and not both runs have one of IOPS."""
     iops = name._replace(measure=IOPS)
     runs = (comparison.real, comparison.simulated)
     return name.measure == BANDWIDTH and not all(iops in run.curves for run in runs)
 
 
 def _apart(real: WarmUp, simulated: WarmUp) -> float | None:
-    """Return the mean absolute difference of the curves, each as a share of its level or mean."""
+    """Return the distance of two curves, as in the module's docstring; None if too short."""
     both = (real, simulated)
     if len(real.smooth) < FEWEST:
         return None
@@ -123,7 +122,7 @@ def _warm_up(comparison: Comparison, aligned: Aligned, tolerances: Tolerances) -
         )
 
 
-def _state(whose: str, warm_up: WarmUp) -> str:
+def _state(run: str, warm_up: WarmUp) -> str:
     if warm_up.state == State.STEADY:
-        return f"{whose} warms up and is steady"
-    return f"{whose}: {warm_up.why or warm_up.state}"
+        return f"{run} warms up and is steady"
+    return f"{run}: {warm_up.why or warm_up.state}"

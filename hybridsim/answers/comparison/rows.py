@@ -1,4 +1,4 @@
-"""What a comparison finds: rows of figures, aligned curves, and what could not be compared."""
+"""The results of a comparison: rows of figures, aligned curves, figures not compared."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from hybridsim.answers.warmup import WarmUp
 
 @dataclass(frozen=True)
 class Row:
-    """One figure of both runs.  `error` is a share of the real one, or a distance."""
+    """One figure of both runs.  `error` is a share of the real value, or a distance."""
 
     name: Name
     real: float | None
     simulated: float | None
     error: float | None
     tolerance: float | None  # None: reported, not checked
-    slack: float = 0.0  # error that the resolution of the curves may make
+    slack: float = 0.0  # error allowed for the resolution of the curves
 
     @property
     def is_met(self) -> bool | None:
-        """Whether it is within its tolerance; None if it is not judged."""
+        """Whether the error is within its tolerance; None if it has no tolerance."""
         if self.tolerance is None:
             return None
         return self.error is not None and abs(self.error) <= max(self.tolerance, self.slack)
@@ -30,7 +30,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Aligned:
-    """One curve of both runs over the same bins, which begin at `time_ns`."""
+    """One curve of both runs on the same bins, which begin at `time_ns`."""
 
     name: Name
     time_ns: Ints
@@ -41,13 +41,13 @@ class Aligned:
 
 @dataclass
 class Comparison:
-    """All rows and curves, and what could not be compared."""
+    """All rows and curves, and the figures that could not be compared."""
 
     real: Measurement
     simulated: Measurement
     rows: list[Row] = field(default_factory=list)
     curves: list[Aligned] = field(default_factory=list)
-    only_real: list[tuple[Name, str]] = field(default_factory=list)  # of what, and in words
+    only_real: list[tuple[Name, str]] = field(default_factory=list)  # name and description
     only_simulated: list[tuple[Name, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -58,14 +58,14 @@ class Comparison:
 
     @property
     def failed(self) -> list[Row]:
-        """The rows that are beyond theirs."""
+        """The rows that exceed their tolerance."""
         return [row for row in self.rows if row.is_met is False]
 
 
 def row_of(
     name: Name, real: float, simulated: float, tolerance: float | None, slack: float = 0.0
 ) -> Row:
-    """Return the row of a figure; its error is a share of the real one, or the difference."""
+    """Return the row of a figure; its error is a share of the real value, or a difference."""
     if name.measure.rpartition(" ")[2] in DISTANCES or name.measure in DISTANCES:
         return Row(name, real, simulated, simulated - real, tolerance)
     if real == simulated:

@@ -1,4 +1,4 @@
-"""How far a simulated run may be from the real one, by what is compared."""
+"""Tolerances: the largest errors of a simulated run, by measure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from types import MappingProxyType
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import nearest
 
-# Of the real value, but where DISTANCES says otherwise.  Those of curves and counters are the
-# project's own targets beside real kernels; those of latencies were chosen, not measured.
+# Shares of the real value, except for DISTANCES.  Those of curves and counters are the project's
+# own targets for the comparison with real kernels; those of latencies were chosen, not measured.
 DEFAULTS: Mapping[str, float | None] = MappingProxyType({
-    "slat mean": None,  # a simulated host hands requests over in no time
+    "slat mean": None,  # a simulated host submits requests in no time
     "IOPS": 0.10, "bandwidth": 0.10, "mean": 0.10,
     "p50": 0.15, "p90": 0.15, "p95": 0.15, "p99": 0.15, "p99.9": 0.25,
     "KS": 0.10, "demerit": 0.10,
@@ -28,10 +28,10 @@ class Tolerances:
     """User tolerances override the defaults; None: reported, not checked."""
 
     specified: Mapping[str, float | None] = field(default_factory=dict)
-    all_shares: float | None = None  # instead of all defaults that are shares
+    all_shares: float | None = None  # replaces all defaults that are shares
 
     def of(self, measure: str, kind: str = "") -> float | None:
-        """Return the tolerance of a measure, named whole, by its last word, or by its kind."""
+        """Return the tolerance of a measure: by its name, by its last word, or by its kind."""
         for name in (measure, measure.rpartition(" ")[2], kind):
             if name in self.specified:
                 return self.specified[name]
@@ -43,7 +43,7 @@ class Tolerances:
 
 
 def parse(texts: Sequence[str]) -> Tolerances:
-    """Read `10%`, `iops=5%,p99=20%,curve=0.05,p90=none`; UsageError names what is wrong."""
+    """Parse `10%` or `iops=5%,p99=20%,curve=0.05,p90=none`; raise UsageError if invalid."""
     specified: dict[str, float | None] = {}
     all_shares = None
     known = {name.casefold(): name for name in DEFAULTS}
@@ -57,7 +57,7 @@ def parse(texts: Sequence[str]) -> Tolerances:
         if folded not in known and not is_percentile:
             near = nearest(folded, sorted(known))
             hint = f"did you mean {near!r}?" if near else f"known are {', '.join(DEFAULTS)}, p1 ..."
-            raise UsageError(f"--tolerance {part}: nothing is called {name!r} here: {hint}")
+            raise UsageError(f"--tolerance {part}: unknown figure {name!r}: {hint}")
         specified[known.get(folded, folded)] = None if value == NOT_JUDGED else _share(value)
     return Tolerances(specified, all_shares)
 
@@ -68,5 +68,5 @@ def _share(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise UsageError(f"--tolerance: {text!r} is no share: write for instance 10% or 0.1")
+        raise UsageError(f"--tolerance: {text!r} is not a share: write for instance 10% or 0.1")
     return number

@@ -1,7 +1,8 @@
-"""Parameters of real devices from what was measured on them.
+"""Estimate the parameters of real devices from measurements.
 
-A capture tells when each request was dispatched to the device and when it completed; fio tells the
-distribution of latencies and the rate at each depth.  Both go the same way: a model of the device,
-the likelihood (or distance) of what was measured under it, and the parameters that fit best, each
-with an interval.  What was measured cannot tell everything: such parameters keep a catalog's value.
+A capture has the times at which each request was dispatched to the device and completed; fio's
+results have the distribution of latencies and the rate at each depth.  Both are used alike: a model
+of the device, the likelihood (or distance) of the measurement under the model, and the parameters
+that fit best, each with an interval.  Parameters that the measurement does not determine get the
+values of a catalog entry.
 """

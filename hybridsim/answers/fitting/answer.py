@@ -1,4 +1,4 @@
-"""What a fit found: estimates with intervals, as text, as JSON, and as a scenario to replay on."""
+"""The result of a fit: estimates with intervals, as JSON and as a scenario file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
 
 SCHEMA = "hybridsim.fit/1"
-NAME = "fitted"  # of the drive, by which a replay knows it
-DIGITS = 3  # significant, of what is written
+NAME = "fitted"  # name of the fitted drive, which replays test for
+DIGITS = 3  # significant digits that are written
 COMMENT_COLUMN = 36
 ROUNDED = ("ns", "bytes/s", "/s")
 WRITTEN = {"ns": format_time, "bytes": format_size, "bytes/s": format_rate}
@@ -23,24 +23,24 @@ WRITTEN = {"ns": format_time, "bytes": format_size, "bytes/s": format_rate}
 
 @dataclass(frozen=True)
 class Estimate:
-    """One value of the model, how it was found and how far it may be off."""
+    """One value of the model, with its origin and its interval."""
 
     table: str  # of the scenario: backing or backing.drive
     key: str
     value: float | str
-    unit: str = ""  # ns, bytes, bytes/s, or what is written as it is
-    low: float | None = None  # 19 times in 20 the truth lies between
+    unit: str = ""  # ns, bytes or bytes/s, which are formatted; others are written as numbers
+    low: float | None = None  # ends of the 95% interval
     high: float | None = None
-    determined: bool = True  # by the measurement; else it is assumed
+    determined: bool = True  # by the measurement; else assumed
     how: str = ""
 
     @property
     def written(self) -> str:
-        """The value as a scenario says it."""
+        """The value as written in a scenario."""
         return self.word(self.value)
 
     def word(self, value: float | str) -> str:
-        """Write a value of this quantity."""
+        """Return a value of this quantity as written in a scenario."""
         if isinstance(value, str):
             return value
         whole = _rounded(value) if self.unit in ROUNDED else round(value)
@@ -48,13 +48,13 @@ class Estimate:
 
     @property
     def interval(self) -> str:
-        """The interval in words, empty where there is none."""
+        """The interval as text, empty if there is none."""
         if self.low is None or self.high is None:
             return ""
         return f"{self.shown(self.low)} to {self.shown(self.high)}"
 
     def shown(self, value: float | str) -> str:
-        """Write a value for the eye."""
+        """Return a value of this quantity as text for display."""
         return (
             human_time(value)
             if self.unit == "ns" and not isinstance(value, str)
@@ -67,10 +67,10 @@ class Fit:
     """A fitted device or array."""
 
     source: str
-    what: str  # one sentence: what the device is like
+    what: str  # one sentence that describes the device
     estimates: list[Estimate]
-    used: int  # requests or results that it rests on
-    notes: list[str] = field(default_factory=list)  # what to know, what could not be told
+    used: int  # requests or results that the fit is based on
+    notes: list[str] = field(default_factory=list)  # remarks on the measurement and the fit
     fidelity: Fidelity | None = None
 
     def to_toml(self) -> str:
@@ -78,7 +78,7 @@ class Fit:
         lines = [
             f"# Fitted by hybridsim {__version__} to {self.source}.",
             f"# {self.what}",
-            "# What is not said here is as in the default scenario: hybridsim scenario show FILE",
+            "# Other keys have the values of the default scenario: hybridsim scenario show FILE",
         ]
         table = ""
         for one in self.estimates:
@@ -86,14 +86,14 @@ class Fit:
                 table = one.table
                 lines += ["", f"[{table}]"]
             bare = one.unit in ("", "rpm", "/s") and not isinstance(one.value, str)
-            said = one.written if bare else json.dumps(one.written)
+            text = one.written if bare else json.dumps(one.written)
             note = (
                 (f"fitted: {one.interval}" if one.interval else "fitted")
                 if one.determined
                 else "assumed"
             )
             because = f"; {one.how}" if one.how else ""
-            lines.append(f"{one.key} = {said}".ljust(COMMENT_COLUMN) + f"  # {note}{because}")
+            lines.append(f"{one.key} = {text}".ljust(COMMENT_COLUMN) + f"  # {note}{because}")
         return "\n".join(lines) + "\n"
 
     def scenario(self) -> Scenario:
@@ -103,7 +103,7 @@ class Fit:
         return Scenario.loads(self.to_toml(), f"the fit to {self.source}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as what JSON can hold."""
+        """Return the fields of the JSON."""
         return {
             "schema": SCHEMA,
             "tool": {"version": __version__},
@@ -127,11 +127,11 @@ class Fit:
         }
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Return all of it as JSON."""
+        """Return the fit as JSON."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
 
 def _rounded(value: float) -> int:
-    """Return a value with as many digits as mean something."""
+    """Return a value rounded to DIGITS significant digits."""
     digits = DIGITS - len(str(int(abs(value))))
     return int(round(value, digits)) if digits < 0 else round(value)

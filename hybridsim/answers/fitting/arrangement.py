@@ -1,8 +1,8 @@
-"""Which disks a volume lies on: how many, in chunks of what size, behind a path of what depth.
+"""Estimate the layout of a volume: the number of disks, the chunk size, and the depth of the path.
 
-A striped array serves requests of different disks independently.  Under the true layout each
-service fits a disk's, and the order in which requests came back is one that disks would choose;
-under any other, services overlap or hold pauses that nothing explains.
+The members of a striped array serve requests independently.  Under the true layout each service
+time is plausible for a disk, and so is the order of completions.  Under any other layout services
+overlap, or contain pauses that the model cannot explain.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ KIB = 1024
 MEMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24)
 CHUNKS = tuple(KIB << power for power in range(2, 12))  # 4 KiB to 2 MiB
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 254)
-SEARCHED = 3000  # requests that all layouts are compared on
+SEARCHED = 3000  # requests on which all layouts are compared
 SEMIFINALISTS, FINALISTS = 16, 4
-QUICK, THOROUGH = 4, 25  # turns of the search for parameters
-CLEARLY = 10.0  # logarithm of a ratio of likelihoods
+QUICK, THOROUGH = 4, 25  # iterations of the search for parameters
+CLEARLY = 10.0  # minimum logarithm of a ratio of likelihoods that is clear
 
-Progress = Callable[[str, int, int], None]  # what is being done, how many of how many
+Progress = Callable[[str, int, int], None]  # called with (step, done, total)
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """What is most likely, and how clearly."""
+    """The most likely layout, and its margin over the second."""
 
     layout: Layout
-    depth: int  # 0: no limit to be seen
-    margin: float  # log-likelihood over the next best layout
+    depth: int  # 0: no limit detected
+    margin: float  # difference of the log-likelihoods of the best layout and the second
     second: Layout
-    deepest: int  # requests outstanding at most
+    deepest: int  # maximum number of outstanding requests
 
     @property
     def is_clear(self) -> bool:
-        """Whether no other layout comes near."""
+        """Whether all other layouts are clearly less likely."""
         return self.margin >= CLEARLY
 
 
 def arrangement(observed: Observed, progress: Progress) -> Arrangement:
-    """Find the most likely layout and depth."""
+    """Return the most likely layout and depth."""
     some = observed.of(slice(0, SEARCHED))
     deepest = int(observed.outstanding().max())
     best = list(_layouts())
-    for turns, left in ((0, SEMIFINALISTS), (QUICK, FINALISTS)):
+    for turns, kept in ((0, SEMIFINALISTS), (QUICK, FINALISTS)):
         scores = {}
         for number, layout in enumerate(best):
             progress("comparing layouts", number, len(best))
             scores[layout] = _score(some, layout, 0, turns)
-        best = sorted(best, key=lambda layout: -scores[layout])[:left]
+        best = sorted(best, key=lambda layout: -scores[layout])[:kept]
     depth = _depth(some, best[0], deepest, progress)
     final = {}
     for number, layout in enumerate(best):
-        progress("comparing the likeliest layouts", number, len(best))
+        progress("comparing the most likely layouts", number, len(best))
         final[layout] = _score(observed, layout, depth, THOROUGH)
     first, *others = sorted(best, key=lambda layout: -final[layout])
     margin = final[first] - final[others[0]]
@@ -78,11 +78,11 @@ def _score(observed: Observed, layout: Layout, depth: int, turns: int) -> float:
 
 
 def _depth(observed: Observed, layout: Layout, deepest: int, progress: Progress) -> int:
-    """Return the depth that explains the waiting best, 0 where none does clearly."""
+    """Return the depth that explains the waiting times best, 0 if none clearly does."""
     scores = {0: _score(observed, layout, 0, THOROUGH)}
     coarse = [depth for depth in DEPTHS if depth < deepest]
     for number, depth in enumerate(coarse):
-        progress("looking for a limit of the queue", number, len(coarse))
+        progress("searching for a limit of the queue", number, len(coarse))
         scores[depth] = _score(observed, layout, depth, THOROUGH)
     best = max(scores, key=lambda depth: scores[depth])
     step = best // 4

@@ -1,4 +1,4 @@
-"""From the fit of an array of disks to an answer."""
+"""Turn the fit of an array of disks into estimates of scenario keys."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ from hybridsim.foundation.units import parse_rate, parse_time
 from hybridsim.storage import catalog
 
 MS = 1e6
-HEAD_SWITCH_NS = 500_000  # what a scenario assumes where nothing is said
-# what an entry of the catalog must say to lend its values
+HEAD_SWITCH_NS = 500_000  # the default of scenarios
+# Keys that a catalog entry must have to provide assumed values.
 DATASHEET = {"seek_track_to_track", "write_settle", "overhead", "rate_outer", "rate_inner"}
-MEAN_ROOT, MEAN_SHARE = 8 / 15, 1 / 3  # of sqrt(x) and x over random pairs of places
+MEAN_ROOT, MEAN_SHARE = 8 / 15, 1 / 3  # means of sqrt(x) and x over random pairs of positions
 
 
 def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) -> Fit:
-    """Fit an array of disks; FitError where the capture fits none."""
+    """Fit an array of disks; raise FitError if the capture is not one of disks as modelled."""
     if observed.rows < disks.FEWEST:
-        raise FitError(f"{name}: {observed.rows} requests are too few to tell an array of disks")
+        raise FitError(
+            f"{name}: {observed.rows} requests are too few to fit disks; at least {disks.FEWEST} "
+            "are needed"
+        )
     result = arrangement(observed, progress)
     progress("fitting the disks", 0, 1)
     seen = pieces(observed, observed.entered_ns(result.depth), result.layout)
@@ -33,16 +36,16 @@ def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) 
     _check(name, fitted)
     if fitted.chooses is not None and fitted.chooses > CHOOSES:
         notes.append(
-            "The disks choose from their queue. Arm and platter are fitted to the "
-            f"{fitted.used:,} requests that left them no choice; how many commands they look at "
-            "is assumed."
+            "The disks reorder their queue. Seek and rotation are fitted to the "
+            f"{fitted.used:,} requests served without a choice; the number of commands that the "
+            "disks choose from is assumed."
         )
     estimates = [*_backing(observed, result, fitted), *_drive(observed, result, fitted)]
     return Fit(name, _in_words(result, fitted), estimates, fitted.used, notes)
 
 
 def assumed(rotation_ms: float) -> dict[str, float]:
-    """Return what a catalog disk of about this speed has where a capture tells nothing."""
+    """Return the values in ms of the catalog's disk with the nearest rotational speed."""
     rpm = MINUTE_MS / rotation_ms
     disks = (catalog.load(name).rows for name in catalog.names("hdd"))
     by_datasheet = (rows for rows in disks if rows.keys() >= DATASHEET)
@@ -63,21 +66,21 @@ def assumed(rotation_ms: float) -> dict[str, float]:
 def _check(name: str, fitted: DiskFit) -> None:
     if fitted.used < disks.FEWEST and (fitted.chooses or 0.0) <= CHOOSES:
         raise FitError(
-            f"{name}: only {fitted.used} requests lie on one disk and follow one that does; "
-            f"{disks.FEWEST} are needed to tell arm and platter"
+            f"{name}: only {fitted.used} requests are on one disk and follow a request on that "
+            f"disk alone; {disks.FEWEST} are needed to fit seek and rotation"
         )
     if fitted.used < disks.FEWEST:
         raise FitError(
-            f"{name}: the disks chose among several requests nearly always; only {fitted.used} "
-            f"services had no choice, and {disks.FEWEST} are needed to tell arm and platter. "
-            "Capture at a time of less load"
+            f"{name}: the disks nearly always chose among several requests; only {fitted.used} "
+            f"were served without a choice, and {disks.FEWEST} are needed to fit seek and "
+            "rotation. Capture at a time of lower load"
         )
     if not fitted.explains:
         stray = f"{fitted.likeliest.values['stray']:.0%}"
         raise FitError(
-            f"{name}: its times are not those of disks as modelled: {stray} of the requests fit no "
-            "seek and rotation under any layout. A write cache, a parity array, mirrors or a cache "
-            "above may be why; a capture of random reads would tell more"
+            f"{name}: the times are not those of disks as modelled: {stray} of the requests do not "
+            "match a seek and a rotation under any layout. Possible causes are a write cache, a "
+            "parity array, mirrors, or a cache above the disks; capture random reads instead"
         )
 
 
@@ -100,7 +103,7 @@ def _backing(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[E
             "kind",
             kind,
             determined=determined,
-            how="neither mirrors nor parity were looked for",
+            how="mirrors and parity are not detected",
         ),
         Estimate("backing", "members", members, determined=determined, how=how),
     ]
@@ -115,15 +118,15 @@ def _backing(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[E
                 "scheduler",
                 "ncq",
                 determined=False,
-                how="never two requests at one disk",
+                how="there were never two requests at one disk",
             )
         )
     else:
-        passed = f"in {fitted.chooses:.0%} of the services an older request was passed over"
+        passed = f"in {fitted.chooses:.0%} of the services an older request had to wait"
         order = "ncq" if fitted.chooses > CHOOSES else "fcfs"
         estimates.append(Estimate("backing", "scheduler", order, how=passed))
     if result.depth:
-        waited = f"{result.deepest} were outstanding, but not more than this under way"
+        waited = f"up to {result.deepest} requests were outstanding, no more than this in service"
         estimates.append(Estimate("backing", "queue_depth", result.depth, how=waited))
     return estimates
 
@@ -131,9 +134,9 @@ def _backing(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[E
 def _how_clear(result: Arrangement) -> str:
     times = result.margin / math.log(10)
     if times > 20:
-        return "no other layout comes near"
+        return "all other layouts are far less likely"
     if result.margin >= CLEARLY:
-        return f"10^{times:.0f} times likelier than {result.second}"
+        return f"10^{times:.0f} times more likely than {result.second}"
     return f"not clear: {result.second} is nearly as likely"
 
 
@@ -144,11 +147,11 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
     reach = one.full_ms - one.track_ms
     low, high = fitted.likeliest.low, fitted.likeliest.high
     curve = (1 - one.linear) * MEAN_ROOT + one.linear * MEAN_SHARE
-    linear = f"between, as {1 - one.linear:.2f} sqrt(x) + {one.linear:.2f} x of the stroke x"
+    linear = f"seek curve: {1 - one.linear:.2f} sqrt(x) + {one.linear:.2f} x of the stroke x"
     span = "the part of the disk that the volume touches"
 
     def arm(share: float) -> tuple[float, float]:
-        """Interval of a seek: that of the reach; the shortest seek is uncertain against it."""
+        """Return the interval of a seek in ns, from that of the reach."""
         return (
             (one.track_ms + share * low["reach_ms"]) * MS,
             (one.track_ms + share * high["reach_ms"]) * MS,
@@ -182,23 +185,22 @@ def _rpm(fitted: DiskFit) -> Estimate:
     how = (
         ""
         if round(rpm) not in disks.USUAL_RPM
-        else f"a usual speed; alone the capture says {raw:,.0f}"
+        else f"a usual speed; the capture alone gives {raw:,.0f}"
     )
     return Estimate("backing.drive", "rpm", round(rpm), "rpm", round(high), round(low), how=how)
 
 
 def _time(fitted: DiskFit, key: str, name: str, how: str = "") -> Estimate:
     value = fitted.likeliest.values.get(name, 0.0) * MS
-    if name in fitted.untold:
-        return Estimate(
-            "backing.drive", key, value, "ns", determined=False, how=fitted.untold[name]
-        )
+    if name in fitted.undetermined:
+        how = fitted.undetermined[name]
+        return Estimate("backing.drive", key, value, "ns", determined=False, how=how)
     low, high = fitted.likeliest.low[name] * MS, fitted.likeliest.high[name] * MS
     return Estimate("backing.drive", key, value, "ns", low, high, how=how)
 
 
 def _rates(fitted: DiskFit) -> list[Estimate]:
-    """Return the sustained rate, which skew makes a little less than what passes under the head."""
+    """Return the sustained rate: that of the media, reduced by the skew between tracks."""
     one = fitted.service
     skew_ms = max(HEAD_SWITCH_NS / MS, one.track_ms)
     sustained = one.rotation_ms / (one.rotation_ms + skew_ms) * 2**20 * 1e3
@@ -210,7 +212,7 @@ def _rates(fitted: DiskFit) -> list[Estimate]:
             for key in ("rate_outer", "rate_inner")
         ]
 
-    if "per_mib_ms" in fitted.untold:
-        return both(False, fitted.untold["per_mib_ms"], None, None)
+    if "per_mib_ms" in fitted.undetermined:
+        return both(False, fitted.undetermined["per_mib_ms"], None, None)
     low, high = fitted.likeliest.low["per_mib_ms"], fitted.likeliest.high["per_mib_ms"]
     return both(True, "the mean over its zones", sustained / high, sustained / low)

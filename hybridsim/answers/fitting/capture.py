@@ -1,40 +1,40 @@
-"""From a capture to a model of the device or array below it."""
+"""Fit a model of the device or array that a capture was taken on."""
 
 from __future__ import annotations
 
-from hybridsim.answers.fitting import array, flash, solid
+from hybridsim.answers.fitting import array, flash
 from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.arrangement import Progress
 from hybridsim.answers.fitting.observed import Observed, Seen, random_reads
 from hybridsim.foundation.errors import FitError
 
-FEWEST = 200  # requests that a fit of anything needs
-FLASH_NS = 2_000_000  # no disk moves its arm and waits for the platter in less, at the median
+FEWEST = 200  # minimum requests for any fit
+FLASH_NS = 2_000_000  # lower medians of random reads are flash: no disk is as fast
 HOW_TO_CAPTURE = "capture with: sudo blktrace -d /dev/DISK -w 600 -o capture"
 
 
 def fit(name: str, observed: Observed, seen: Seen, progress: Progress) -> Fit:
-    """Find what kind of device it is, and its parameters; FitError where nothing can be told."""
+    """Determine the kind of device and fit its parameters; raise FitError if impossible."""
     _check(name, observed, seen)
     sample, words = random_reads(observed)
     if sample is None:
-        raise FitError(f"{name}: cannot tell what is below it: {words}")
+        raise FitError(f"{name}: cannot determine the kind of device: {words}")
     is_flash = sample < FLASH_NS
     notes = _notes(seen)
     if is_flash:
-        return solid.answer(name, observed, flash.fit(observed), [words, *notes])
+        return flash.answer(name, observed, flash.fit(observed), [words, *notes])
     return array.answer(name, observed, progress, notes)
 
 
 def _check(name: str, observed: Observed, seen: Seen) -> None:
     if not seen.used and seen.incomplete:
         raise FitError(
-            f"{name}: tells no completions, so there are no times to fit to; {HOW_TO_CAPTURE}"
+            f"{name}: has no completions, so there are no times to fit to; {HOW_TO_CAPTURE}"
         )
     if observed.rows < FEWEST:
         raise FitError(
-            f"{name}: only {observed.rows} reads and writes with both times, {FEWEST} are the "
-            f"least that tell something; {HOW_TO_CAPTURE}"
+            f"{name}: only {observed.rows} reads and writes have both times; at least {FEWEST} "
+            f"are needed; {HOW_TO_CAPTURE}"
         )
 
 
@@ -42,8 +42,8 @@ def _notes(seen: Seen) -> list[str]:
     notes = []
     if seen.by_arrival:
         notes.append(
-            "The capture tells no dispatch: times are from the queue to completion, and hold the "
-            "waiting in the host's scheduler too."
+            "The capture has no dispatch times: latencies are from queueing to completion, and "
+            "include the waiting in the host's scheduler."
         )
     if seen.incomplete:
         notes.append(f"{seen.incomplete:,} requests without both times were left out.")

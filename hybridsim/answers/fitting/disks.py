@@ -1,4 +1,4 @@
-"""Fit of hard disks: the parameters of one member, given which layout the volume has."""
+"""Fit hard disks: the parameters of one member, for a known layout of the volume."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from hybridsim.answers.fitting.order import CHOOSES, choice_share
 from hybridsim.answers.fitting.pieces import Pieces
 from hybridsim.answers.fitting.service import Service, log_likelihood
 
-FEWEST = 300  # services that a fit of an arm and a platter needs
-FEWEST_OF_A_KIND = 100  # writes beside reads, requests that found their disk idle
-SIZES_APART = 64 * 1024  # bytes by which sizes differ, to tell a transfer rate
+FEWEST = 300  # minimum services for a fit of seek and rotation
+FEWEST_OF_A_KIND = 100  # minimum writes, reads, and requests to an idle disk
+SIZES_APART = 64 * 1024  # minimum spread of the sizes in bytes for a transfer rate
 USUAL_RPM = (4200, 5400, 5900, 7200, 10_000, 15_000)
 MINUTE_MS = 60e3
-VAGUE = 6.0  # times that the ends of an interval lie apart, for a value to be given up
+VAGUE = 6.0  # ratio of the ends of an interval from which on a value counts as undetermined
 
 NUMBERS = {
     "overhead_ms": Number(0.2, 0.005, 50.0),
@@ -34,12 +34,12 @@ NUMBERS = {
     "rotation_ms": Number(MINUTE_MS / 7200, MINUTE_MS / 20_000, MINUTE_MS / 3500),
     "per_mib_ms": Number(6.0, 0.2, 200.0),
     "settle_ms": Number(0.5, 0.005, 10.0),
-    "noise_ms": Number(0.4, 0.08, 8.0),  # with less, the edges of a revolution make it rugged
+    "noise_ms": Number(0.4, 0.08, 8.0),  # with less noise the likelihood is rugged
     "stray": Number(0.05, 0.001, 0.5),
 }
-# Where requests cannot tell them, these are of little consequence too.
-UNTIL_KNOWN = {"overhead_ms": 0.2, "per_mib_ms": 6.0, "settle_ms": 0.0}
-# Disks of the three classes, to compare layouts by before anything is fitted.
+# Provisional values; if the requests do not determine these, they have little effect on the fit.
+PROVISIONAL = {"overhead_ms": 0.2, "per_mib_ms": 6.0, "settle_ms": 0.0}
+# Typical disks of three classes, for the first comparison of layouts.
 GUESSES = tuple(
     {"overhead_ms": 0.5, "track_ms": 0.6, "reach_ms": reach, "linear": 0.1, "noise_ms": 0.8}
     | {"rotation_ms": MINUTE_MS / rpm, "per_mib_ms": 7.0, "settle_ms": 0.3, "stray": 0.1}
@@ -49,59 +49,60 @@ GUESSES = tuple(
 
 @dataclass(frozen=True)
 class DiskFit:
-    """What was found, and what could not be."""
+    """The fitted parameters, and those that the capture does not determine."""
 
     likeliest: Likeliest
-    untold: Mapping[str, str]  # parameter: why the capture does not tell it
-    chooses: float | None  # share of services in which an older waiting request was passed over
-    used: int  # requests that the figures rest on
-    free_rotation: tuple[float, float, float]  # estimate and interval before a usual speed is taken
+    undetermined: Mapping[str, str]  # parameter: why the capture does not determine it
+    chooses: float | None  # share of services for which an older waiting request was passed over
+    used: int  # requests that the fit is based on
+    free_rotation: tuple[float, float, float]  # estimate and interval in ms before a usual speed
 
     @property
     def service(self) -> Service:
-        """The parameters as the model takes them."""
+        """The parameters as input of the model."""
         return service(self.likeliest.values)
 
     @property
     def explains(self) -> bool:
-        """Whether the model is one of what was seen at all."""
-        result = self.likeliest.values
-        return result["stray"] < 0.3 and result["noise_ms"] < 0.6 * result["rotation_ms"]
+        """Whether the model explains the capture at all."""
+        values = self.likeliest.values
+        return values["stray"] < 0.3 and values["noise_ms"] < 0.6 * values["rotation_ms"]
 
 
 def service(values: Mapping[str, float]) -> Service:
     """Return the parameters of the model from free numbers."""
-    all_of_them = {**UNTIL_KNOWN, **values}
-    full_ms = all_of_them["track_ms"] + all_of_them.pop("reach_ms")
-    return Service(full_ms=full_ms, **all_of_them)
+    parameters = {**PROVISIONAL, **values}
+    full_ms = parameters["track_ms"] + parameters.pop("reach_ms")
+    return Service(full_ms=full_ms, **parameters)
 
 
 def guessed(seen: Pieces) -> float:
-    """Return the likelihood under the best of the guesses."""
+    """Return the log-likelihood under the best of GUESSES."""
     return max(float(log_likelihood(service(guess), seen).sum()) for guess in GUESSES)
 
 
 def quick_fit(seen: Pieces, turns: int) -> Likeliest:
-    """Search for so many turns only, to compare layouts."""
+    """Fit with at most `turns` iterations, to compare layouts."""
     everything = np.ones(len(seen.is_timed), np.bool_)
-    missing = _untold(seen, everything)
+    missing = _undetermined(seen, everything)
     numbers = {name: one for name, one in NUMBERS.items() if name not in missing}
     return likeliest(numbers, _density(seen, {}, everything[: len(seen.first)]), turns)
 
 
 def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> DiskFit:
-    """Fit a disk to all services, or where it chooses among requests, to those without a choice.
+    """Fit a disk to all services; if it reorders requests, only to those without a choice.
 
-    A disk that chooses takes what is near in time, so that its rotations are no longer even.
-    `assumed_of` gives the values of what cannot be told, for a disk of this revolution in ms.
+    A disk that reorders serves the requests that it reaches soonest, so the rotation is no longer
+    uniformly distributed.  `assumed_of` returns the values of undetermined parameters for a disk
+    with this time of revolution in ms.
     """
     share = choice_share(seen)
-    only = seen.is_timed[seen.first]  # of split requests only the last piece's time is known
+    only = seen.is_timed[seen.first]  # completions of the pieces of split requests are unknown
     if share is not None and share > CHOOSES:
         only = only & _without_choice(seen)
     used = int(only.sum())
-    missing = _untold(seen, seen.is_timed)
-    fixed = {name: UNTIL_KNOWN[name] for name in missing}
+    missing = _undetermined(seen, seen.is_timed)
+    fixed = {name: PROVISIONAL[name] for name in missing}
     numbers = {name: one for name, one in NUMBERS.items() if name not in missing}
     result = _best(numbers, seen, fixed, only)
     raw = _rotation(result)
@@ -114,7 +115,7 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     for name in ("track_ms", "overhead_ms", "per_mib_ms", "settle_ms"):
         if name not in fixed and result.high[name] > VAGUE * result.low[name]:
             low, high = result.low[name], result.high[name]
-            missing[name] = f"anything from {low:.3g} to {high:.3g} ms fits as well"
+            missing[name] = f"all values from {low:.3g} to {high:.3g} ms fit equally well"
             fixed[name] = assumed[name]
     if missing.keys() & numbers.keys():
         result = _again(numbers, seen, fixed, only, result)
@@ -131,7 +132,7 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
 def _best(
     numbers: dict[str, Number], seen: Pieces, fixed: dict[str, float], only: Marks
 ) -> Likeliest:
-    """Search from disks of several speeds."""
+    """Fit from starting points of several rotational speeds."""
     density = _density(seen, fixed, only)
     starts = (
         {**numbers, "rotation_ms": replace(numbers["rotation_ms"], start=MINUTE_MS / rpm)}
@@ -148,7 +149,7 @@ def _again(
     only: Marks,
     result: Likeliest,
 ) -> Likeliest:
-    """Search from what was found, with some values fixed."""
+    """Fit again from the previous result, with some values fixed."""
     free = {
         name: replace(one, start=result.values[name])
         for name, one in numbers.items()
@@ -159,17 +160,17 @@ def _again(
 
 
 def _density(seen: Pieces, fixed: Mapping[str, float], only: Marks) -> Density:
-    """Return the likelihood of each request chosen in `only`."""
+    """Return the function of the log-likelihood of each request selected by `only`."""
     return lambda values: log_likelihood(service({**values, **fixed}), seen)[only]
 
 
 def _without_choice(seen: Pieces) -> Marks:
-    """Tell of each request whether its disks had nothing else to do when they began it."""
+    """Return for each request whether no other request waited at its disks when it began."""
     return np.asarray(np.add.reduceat((seen.waiting > 0).astype(np.int64), seen.first) == 0)
 
 
-def _untold(seen: Pieces, chosen: Marks) -> dict[str, str]:
-    """Return the parameters that requests like these cannot tell, and why."""
+def _undetermined(seen: Pieces, chosen: Marks) -> dict[str, str]:
+    """Return the parameters that these requests do not determine, and why."""
     result = {}
     if not chosen.any():
         chosen = np.ones_like(chosen)
@@ -183,17 +184,17 @@ def _untold(seen: Pieces, chosen: Marks) -> dict[str, str]:
     writes = int(seen.is_write[chosen].sum())
     if min(writes, int(chosen.sum()) - writes) < FEWEST_OF_A_KIND:
         kind = "writes" if writes < FEWEST_OF_A_KIND else "reads"
-        result["settle_ms"] = f"too few {kind} to hold reads and writes against each other"
+        result["settle_ms"] = f"too few {kind} to compare reads and writes"
     return result
 
 
 def _rotation(result: Likeliest) -> tuple[float, float, float]:
-    """Return the estimate of a revolution and its interval."""
+    """Return the estimate of the time of a revolution and its interval, in ms."""
     name = "rotation_ms"
     return result.values[name], result.low[name], result.high[name]
 
 
 def _usual(low_ms: float, high_ms: float) -> float | None:
-    """Return the revolution of the one usual speed in an interval."""
+    """Return the time of a revolution of the only usual speed in an interval, else None."""
     inside = [MINUTE_MS / rpm for rpm in USUAL_RPM if low_ms <= MINUTE_MS / rpm <= high_ms]
     return inside[0] if len(inside) == 1 else None

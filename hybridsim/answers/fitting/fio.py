@@ -1,8 +1,8 @@
-"""From fio's results to a model of a disk or an SSD.
+"""Fit a model of a disk or an SSD to fio's results.
 
-A disk at depth 1 takes overhead + seek + rotation + transfer; over random places the share x of the
-stroke has the density 2 (1 - x), the rotation is even, and the percentiles of the sum tell the arm
-from the platter.  How many commands a disk chooses from at more depth is not fitted.
+A disk at depth 1 takes overhead + seek + rotation + transfer.  For random positions the share x of
+the stroke has the density 2 (1 - x) and the rotation is uniform, so the percentiles of the sum
+separate seek and rotation.  The queue depth that a disk reorders within is not fitted.
 """
 
 from __future__ import annotations
@@ -26,52 +26,54 @@ from hybridsim.storage import catalog
 MS = 1e6
 DRIVE = "backing.drive"
 LIKE_DISK, LIKE_SSD = "hgst-ultrastar-7k8", "samsung-pm883-960gb"
-PERCENTS = (0.5, 99.0)  # beyond, few requests and other things than arm and platter decide
+PERCENTS = (0.5, 99.0)  # fitted percentiles; those beyond have few requests and other causes
 BIN_ERROR = 1 / 128  # of fio's percentiles
-WHOLE = "one device, whatever it consists of"
-POOR = 0.1  # of a percentile, from the model
-OTHER = 0.5  # of a percentile, from the model: this is something else
-LEAST_MS = 0.5  # a read of a random place; track to track and no revolution at all take as much
-# What base, reach and rotation in ms can be of any disk.
+WHOLE = "treated as one device"
+POOR = 0.1  # relative error of a percentile that is noted
+OTHER = 0.5  # relative error of a percentile from which on the device is not a disk
+FASTEST_MS = 0.5  # a random read of any disk: the shortest seek without rotation
+# Bounds of base, reach and rotation in ms for all disks.
 _ENDS = [NUMBERS[name] for name in ("overhead_ms", "reach_ms", "rotation_ms")]
-LEAST, MOST = [one.low for one in _ENDS], [one.high for one in _ENDS]
-PLACES = 200  # of the arm, for the distribution of seeks
+LOWEST, HIGHEST = [one.low for one in _ENDS], [one.high for one in _ENDS]
+PLACES = 200  # positions of the arm in the distribution of seeks
 HOW = (
-    "measure with fio --direct=1 --rw=randread --bs=4k --iodepth=1 (and 2, 4, ... 32) "
+    "Measure with fio --direct=1 --rw=randread --bs=4k --iodepth=1 (and 2, 4, ... 32) "
     "--output-format=json over the whole device"
 )
 
 
 def fit(name: str, points: list[Point]) -> Fit:
-    """Fit a disk or an SSD; FitError where the results tell neither."""
+    """Fit a disk or an SSD; raise FitError if the results are not sufficient for either."""
     chosen, why_not = _usable(points)
     alone = [one for one in chosen if one.depth == 1]
-    least = min(chosen, key=lambda one: (one.direction != "read", one.depth), default=None)
-    if least is None:
-        raise FitError(f"{name}: cannot tell: {'; '.join(why_not)}. {HOW}")
-    median = least.percentiles_ns.get(50.0, least.mean_ns)
+    lowest = min(chosen, key=lambda one: (one.direction != "read", one.depth), default=None)
+    if lowest is None:
+        raise FitError(f"{name}: cannot be fitted: {'; '.join(why_not)}. {HOW}")
+    median = lowest.percentiles_ns.get(50.0, lowest.mean_ns)
     if median < FLASH_NS:
         return _ssd(name, chosen, points, why_not)
     reads = [one for one in alone if one.direction == "read"]
     if not reads:
         raise FitError(
-            f"{name}: cannot tell: a disk's latency at depth {least.depth} is mostly waiting, and "
-            f"there are no random reads at depth 1. {HOW}"
+            f"{name}: cannot be fitted: the latency of a disk at depth {lowest.depth} is mostly "
+            f"waiting, and there are no random reads at depth 1. {HOW}"
         )
     return _disk(name, max(reads, key=lambda one: one.requests), why_not)
 
 
 def _usable(points: list[Point]) -> tuple[list[Point], list[str]]:
-    """Return the points of random requests to a device, and why others are left out."""
+    """Return the points of random direct requests, and why others are left out."""
     chosen, why_not = [], []
     for one in points:
         if not one.is_direct:
-            why_not.append(f"{one.source} went through the page cache (direct=0)")
+            why_not.append(f"{one.source} used the page cache (direct=0)")
         elif not one.is_random:
             if one.pattern not in ("read", "write"):
                 why_not.append(f"{one.source} mixes reads and writes ({one.pattern})")
         elif not one.is_even:
-            why_not.append(f"{one.source} has hot spots, as a cache may hold (random_distribution)")
+            why_not.append(
+                f"{one.source} has hot spots, which a cache may hold (random_distribution)"
+            )
         else:
             chosen.append(one)
     return chosen, list(dict.fromkeys(why_not))
@@ -81,22 +83,25 @@ def _usable(points: list[Point]) -> tuple[list[Point], list[str]]:
 
 
 def _disk(name: str, point: Point, notes: list[str]) -> Fit:
-    """Fit base (overhead and shortest seek), reach and rotation to the percentiles."""
+    """Fit base (overhead and shortest seek), reach and rotation to the latency percentiles."""
     percents = [p for p in sorted(point.percentiles_ns) if PERCENTS[0] <= p <= PERCENTS[1]]
     if len(percents) < 5:
-        raise FitError(f"{name}: {point.source} has too few latency percentiles to tell a disk")
+        raise FitError(
+            f"{name}: {point.source} has too few latency percentiles; let fio report its default "
+            "percentile list"
+        )
     shares = np.array(percents) / 100
     rows = catalog.load(LIKE_DISK).rows
     rate = sum(parse_rate(str(rows[key].value)) for key in ("rate_outer", "rate_inner")) / 2
     measured = np.array([point.percentiles_ns[p] for p in percents]) / MS
     seen = measured - point.block_bytes / rate * 1e3
-    too_short = seen < LEAST_MS
+    too_short = seen < FASTEST_MS
     if too_short.any():
         share = percents[int(np.flatnonzero(too_short)[-1])]
         raise FitError(
-            f"{name}: cannot tell: at least {share:g}% of the reads of {point.source} took less "
-            f"than {LEAST_MS:g} ms, in which no disk finds its place. A cache served them: measure "
-            "the disk without it, or over places that it does not hold"
+            f"{name}: cannot be fitted: at least {share:g}% of the reads of {point.source} took "
+            f"less than {FASTEST_MS:g} ms, which no disk can. A cache served them: measure the "
+            "disk without it, or addresses that it does not hold"
         )
     whitening = _whitening(shares, seen, point.requests)
     value, low, high = _least_squares(shares, seen, whitening, None)
@@ -115,35 +120,38 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
     worst = float(np.abs(_quantiles(value, shares) / seen - 1).max())
     if worst > OTHER:
         raise FitError(
-            f"{name}: cannot tell: no disk has the latencies of {point.source}: one percentile is "
-            f"{worst:.0%} from the nearest"
+            f"{name}: cannot be fitted: no disk has the latencies of {point.source}: one "
+            f"percentile is {worst:.0%} from the best fit"
         )
     if worst > POOR:
-        notes.append(f"One percentile is {worst:.0%} from the model: not quite such a disk.")
+        notes.append(f"One percentile is {worst:.0%} from the model: the disk may be another kind.")
     return Fit(name, words, estimates, point.requests, notes)
 
 
 def _least_squares(
     shares: Floats, seen: Floats, whitening: Floats, rotation_ms: float | None
 ) -> tuple[Floats, Floats, Floats]:
-    """Return base, reach and rotation, the last perhaps given, and the ends of their intervals."""
+    """Return base, reach and rotation in ms, and the lower and upper ends of their intervals.
+
+    With `rotation_ms` the rotation is fixed.
+    """
     fixed = [] if rotation_ms is None else [np.log(rotation_ms)]
 
     def off(free: Floats) -> Floats:
         model = _quantiles(np.exp([*free, *fixed]), shares)
         return np.asarray(whitening @ (model / seen - 1))
 
-    ends = np.log([LEAST[: 3 - len(fixed)], MOST[: 3 - len(fixed)]])
+    ends = np.log([LOWEST[: 3 - len(fixed)], HIGHEST[: 3 - len(fixed)]])
     starts = [[0.8, 8.0, MINUTE_MS / rpm][: 3 - len(fixed)] for rpm in (7200, 12_000)]
     result = min(
         (least_squares(off, np.log(start), x_scale=0.3, bounds=ends) for start in starts),
         key=lambda one: float(one.cost),
     )
     scale = max(1.0, 2 * float(result.cost) / max(len(seen) - len(result.x), 1))
-    spread = np.linalg.pinv(result.jac.T @ result.jac) * scale  # wider where no such disk was seen
+    spread = np.linalg.pinv(result.jac.T @ result.jac) * scale  # wider if the fit is poor
     error = np.append(1.96 * np.sqrt(np.diag(spread)), np.zeros(len(fixed)))
     middle = np.array([*result.x, *fixed])
-    low, high = (np.clip(middle + by, np.log(LEAST), np.log(MOST)) for by in (-error, error))
+    low, high = (np.clip(middle + by, np.log(LOWEST), np.log(HIGHEST)) for by in (-error, error))
     return np.exp(middle), np.exp(low), np.exp(high)
 
 
@@ -151,16 +159,17 @@ def _quantiles(free: Floats, shares: Floats) -> Floats:
     """Return percentiles of base + reach sqrt(x) + rotation u."""
     base, reach, rotation = free
     middle = (np.arange(PLACES) + 0.5) / PLACES
-    seek = base + reach * np.sqrt(1 - np.sqrt(1 - middle))  # x at even shares of its distribution
+    seek = base + reach * np.sqrt(1 - np.sqrt(1 - middle))  # x at equally spaced quantiles
     times = np.linspace(seek[0], seek[-1] + rotation, 400)
     below = np.clip((times[:, None] - seek) / rotation, 0, 1).mean(axis=1)
     return np.asarray(np.interp(shares, below, times))
 
 
 def _whitening(shares: Floats, seen: Floats, count: int) -> Floats:
-    """Return what makes the errors of the percentiles independent and of size 1.
+    """Return the matrix that makes the errors of the percentiles independent with variance 1.
 
-    Percentiles p < q of a sample of n vary together by p (1 - q) / (n f(p) f(q)), f the density.
+    The covariance of the percentiles p < q of n samples is p (1 - q) / (n f(p) f(q)), where f is
+    the density.
     """
     slope = np.gradient(seen, shares)
     together = np.minimum.outer(shares, shares) - np.outer(shares, shares)
@@ -172,7 +181,7 @@ def _whitening(shares: Floats, seen: Floats, count: int) -> Floats:
 def _disk_estimates(floats: Floats, low: Floats, high: Floats, raw: float) -> list[Estimate]:
     base, reach, rotation = floats.tolist()
     rpm = round(MINUTE_MS / rotation)
-    how = "" if rpm == round(raw) else f"a usual speed; the percentiles say {raw:,.0f}"
+    how = "" if rpm == round(raw) else f"a usual speed; the percentiles alone give {raw:,.0f}"
     like = assumed(MINUTE_MS / rpm)
     overhead = min(like["overhead_ms"], base / 2)
     track = min(base - overhead, NUMBERS["track_ms"].high)
@@ -181,7 +190,7 @@ def _disk_estimates(floats: Floats, low: Floats, high: Floats, raw: float) -> li
     ends = [(low[0] - overhead + low[1] * share, high[0] - overhead + high[1] * share)
             for share in (0.0, 8 / 15, 1.0)]  # fmt: skip
     seeks = zip(("seek_track_to_track", "seek_average", "seek_full"), (track, average, full), ends)
-    not_split = "fio's percentiles tell the sum of it and the shortest seek"
+    not_split = "fio's percentiles determine only the sum of it and the shortest seek"
     return [
         Estimate("backing", "kind", "single", determined=False, how=WHOLE),
         Estimate(DRIVE, "kind", "hdd"),
@@ -190,8 +199,8 @@ def _disk_estimates(floats: Floats, low: Floats, high: Floats, raw: float) -> li
         Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes",
                  determined=False,
                  how=f"as {LIKE_DISK}"),
-        *(Estimate(DRIVE, key, value * MS, "ns", max(least, 0.0) * MS, most * MS)
-          for key, value, (least, most) in seeks),
+        *(Estimate(DRIVE, key, value * MS, "ns", max(lowest, 0.0) * MS, highest * MS)
+          for key, value, (lowest, highest) in seeks),
         *(Estimate(DRIVE, key, parse_rate(str(rows[key].value)), "bytes/s", determined=False,
                    how=f"as {LIKE_DISK}") for key in ("rate_outer", "rate_inner")),
         Estimate(DRIVE, "overhead", overhead * MS, "ns", determined=False, how=not_split),
@@ -214,14 +223,14 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
     wanted = 0.9 * float(values["random_write_iops"].value) * 131_072
     streamed = values["sequential_write"]
     if float(streamed.value) > wanted:
-        how = "no more than its random writes of that size"
+        how = "limited to the rate of its random writes of that size"
         values["sequential_write"] = Estimate(
             DRIVE, "sequential_write", wanted, "bytes/s", determined=False, how=how
         )
     latency = max(float(values[f"{kind}_latency"].value) for kind in ("read", "write"))
     reads = float(values["random_read_iops"].value)
     busiest = max(reads, float(values["sequential_read"].value) / KIB4)
-    words = f"No arm; {reads:,.0f} random reads a second at most."
+    words = f"Flash; at most {reads:,.0f} random reads a second."
     estimates = [
         Estimate("backing", "kind", "single", determined=False, how=WHOLE),
         Estimate(DRIVE, "kind", "ssd"),
@@ -231,7 +240,7 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
                  how=f"as {LIKE_SSD}"),
         *values.values(),
         Estimate(DRIVE, "dies", int(busiest * latency / 1e9) + 2, determined=False,
-                 how="as many as these rates need"),
+                 how="the minimum for these rates"),
     ]  # fmt: skip
     return Fit(name, words, estimates, sum(one.requests for one in chosen), notes)
 
@@ -239,7 +248,7 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
 def _of_kind(
     kind: str, points: list[Point], rows: Mapping[str, catalog.Row]
 ) -> dict[str, Estimate]:
-    """Return latency at depth 1 and the rate in a crowd."""
+    """Return the latency at depth 1 and the highest rate."""
     alone = [one for one in points if one.depth == 1 and one.mean_ns > 0]
     latency, iops = f"{kind}_latency", f"random_{kind}_iops"
     result = {}
@@ -258,7 +267,7 @@ def _of_kind(
             DRIVE, iops, float(rows[iops].scalar), "/s", determined=False, how=how
         )
     else:
-        how = f"the most measured, at depth {deepest.depth}: it may do more"
+        how = f"the highest measured, at depth {deepest.depth}: a lower bound"
         result[iops] = Estimate(DRIVE, iops, deepest.iops, "/s", how=how)
     return result
 
@@ -269,7 +278,7 @@ def _streamed(
     key = f"sequential_{kind}"
     rates = [one.bytes_per_s for one in points if one.pattern == kind and one.is_direct]
     if rates:
-        return {key: Estimate(DRIVE, key, max(rates), "bytes/s", how="the most measured")}
+        return {key: Estimate(DRIVE, key, max(rates), "bytes/s", how="the highest measured")}
     how = f"no sequential {kind}s; as {LIKE_SSD}"
     value = parse_rate(str(rows[key].value))
     return {key: Estimate(DRIVE, key, value, "bytes/s", determined=False, how=how)}

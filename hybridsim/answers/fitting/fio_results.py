@@ -1,4 +1,4 @@
-"""fio's results (--output-format=json or json+), as far as a fit can use them."""
+"""Read the parts of fio's results (--output-format=json or json+) that a fit uses."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.units import parse_size
 
 DIRECTIONS = ("read", "write")
-LARGEST = 1e18  # of any number: 30 years in ns
+LARGEST = 1e18  # limit of all numbers: 30 years in ns
 
 
 @dataclass(frozen=True)
 class Point:
-    """What one job measured in one direction."""
+    """The results of one job in one direction."""
 
     source: str  # file and job
     direction: str  # read or write
     pattern: str  # fio's rw: randread, read, randrw, ...
     block_bytes: int
-    depth: int  # requests kept under way, of all its processes
+    depth: int  # requests kept outstanding by all its processes together
     is_direct: bool
-    is_even: bool  # offsets spread evenly over the file or device
+    is_even: bool  # offsets are uniform over the file or device
     requests: int
     iops: float
     bytes_per_s: float
@@ -35,12 +35,12 @@ class Point:
 
     @property
     def is_random(self) -> bool:
-        """Whether it reads or writes alone, at random places."""
+        """Whether the job only reads or only writes, at random offsets."""
         return self.pattern == f"rand{self.direction}"
 
 
 def looks_like_fio(path: str) -> bool:
-    """Return whether a file is fio's JSON, perhaps with messages before it."""
+    """Return whether a file is fio's JSON, which messages may precede."""
     try:
         with Path(path).open("rb") as stream:
             head = stream.read(1 << 16)
@@ -50,18 +50,18 @@ def looks_like_fio(path: str) -> bool:
 
 
 def read(paths: list[str]) -> list[Point]:
-    """Return all points of some files; MeasurementError where one is not fio's JSON."""
+    """Return the points of all files; raise MeasurementError if one is not fio's JSON."""
     points = []
     for path in paths:
         try:
             for job in _jobs(path):
                 points += _points(path, job)
         except NONSENSE as error:
-            raise FitError(f"{path}: damaged, or not as fio writes it ({error!r})") from error
+            raise FitError(f"{path}: damaged, or not JSON of fio ({error!r})") from error
         if not all(_is_sound(one) for one in points):
-            raise FitError(f"{path}: damaged: a rate or latency of it is below 0, or no number")
+            raise FitError(f"{path}: damaged: a rate or latency is negative or not a number")
     if not points:
-        raise FitError(f"{', '.join(paths)}: no job of it read or wrote anything")
+        raise FitError(f"{', '.join(paths)}: no job read or wrote any data")
     return points
 
 
@@ -109,7 +109,7 @@ def _points(path: str, job: dict[str, Any]) -> list[Point]:
 
 
 def _block_bytes(options: dict[str, Any], direction: str) -> int:
-    """Return the block size; `4k` is 4 KiB to fio, and `4k,64k` reads and writes."""
+    """Return the block size in bytes; fio's `4k` is 4 KiB, `4k,64k` is of reads and writes."""
     sizes = str(options.get("bs", options.get("blocksize", "4k"))).split(",")
     text = sizes[min(DIRECTIONS.index(direction), len(sizes) - 1)].strip().lower()
     try:

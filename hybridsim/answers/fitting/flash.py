@@ -1,7 +1,9 @@
-"""Fit of what has no arm: short times that do not depend on where a request goes.
+"""Fit flash, and return the estimates of scenario keys.
 
-A controller starts one request after another, `interval` apart; a request is back a fixed time
-after that, and its bytes over the link later.
+Flash has short latencies that do not depend on the address of a request.
+
+Model: a controller starts requests one after another, at least `interval` apart.  A request
+completes a fixed latency after its start, plus the transfer of its bytes over the link.
 """
 
 from __future__ import annotations
@@ -11,19 +13,27 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
 from hybridsim.answers.fitting.observed import Floats, Observed
+from hybridsim.foundation.units import human_time, parse_rate, parse_time
+from hybridsim.storage import catalog
 
 KIB4 = 4096
-FEWEST = 50  # requests that found the device idle, of one kind
-SIZES_APART = 32 * 1024
-FEWEST_CROWDED = 100  # requests that found several others
+FEWEST = 50  # minimum reads or writes to the idle device
+SIZES_APART = 32 * 1024  # minimum spread of the sizes in bytes for a rate
+FEWEST_CROWDED = 100  # minimum requests dispatched while several others were outstanding
 RESAMPLES = 200
 SEED = 1
+DRIVE = "backing.drive"
+LIKE = "samsung-pm883-960gb"  # provides the values that a capture does not determine
+S_NS = 1e9
+KINDS = ("read", "write")
+STREAM_BYTES = 131_072  # request size of sequential rates in datasheets
 
 
 @dataclass(frozen=True)
 class Estimated:
-    """A value with its interval, or why there is none."""
+    """A value with its 95% interval."""
 
     value: float
     low: float
@@ -32,40 +42,40 @@ class Estimated:
 
 @dataclass(frozen=True)
 class FlashFit:
-    """What was found; None is what the capture does not tell."""
+    """The fitted parameters; None if the capture does not determine them."""
 
-    latency_ns: dict[str, Estimated]  # of 4 KiB at an idle device, by "read" and "write"
+    latency_ns: dict[str, Estimated]  # of 4 KiB at the idle device, by "read" and "write"
     bytes_per_s: Estimated | None
     interval_ns: Estimated | None
-    untold: dict[str, str]
+    undetermined: dict[str, str]  # parameter: why the capture does not determine it
 
 
 def fit(observed: Observed) -> FlashFit:
-    """Fit latency and rate to requests that found the device idle, the interval to crowds."""
+    """Fit latency and rate to requests at the idle device, the interval to all requests."""
     random = np.random.default_rng(SEED)
     alone = observed.outstanding() == 1
-    latency, rate, untold = {}, None, {}
+    latency, rate, undetermined = {}, None, {}
     for kind, is_write in (("read", False), ("write", True)):
         chosen = alone & (observed.is_write == is_write)
-        result = int(chosen.sum())
-        if result < FEWEST:
-            untold[f"{kind}_latency"] = f"only {result} {kind}s found the device idle"
+        count = int(chosen.sum())
+        if count < FEWEST:
+            undetermined[f"{kind}_latency"] = f"only {count} {kind}s found the device idle"
             continue
         some = observed.of(chosen)
         latency[kind], slope = _line(some.latency_ns / 1.0, some.length_bytes / 1.0, random)
         rate = rate or slope
     if rate is None:
-        untold["rate"] = "too few requests found the device idle, or all nearly of one size"
+        undetermined["rate"] = "too few requests found the device idle, or sizes hardly differ"
     interval = _interval(observed, latency, rate, random)
     if interval is None:
-        untold["interval"] = "too few requests came while others were under way"
-    return FlashFit(latency, rate, interval, untold)
+        undetermined["interval"] = "too few requests arrived while others were outstanding"
+    return FlashFit(latency, rate, interval, undetermined)
 
 
 def _line(
     latency_ns: Floats, length: Floats, random: np.random.Generator
 ) -> tuple[Estimated, Estimated | None]:
-    """Return the median latency of 4 KiB and the rate, if sizes differ."""
+    """Return the median latency of 4 KiB, and the rate if sizes differ enough."""
     low, high = np.percentile(length, (5, 95))
     draws = random.integers(len(length), size=(RESAMPLES, len(length)))
     if high - low < SIZES_APART:
@@ -84,7 +94,7 @@ def _line(
 def _medians_line(
     latency_ns: Floats, length: Floats, low: float, high: float
 ) -> tuple[float, float]:
-    """Return slope and base of the line through the medians of short and long requests."""
+    """Return slope and intercept of the line through the medians of short and long requests."""
     middle = (low + high) / 2
     short, long = length <= middle, length > middle
     if not (short.any() and long.any()):
@@ -100,7 +110,7 @@ def _interval(
     rate: Estimated | None,
     random: np.random.Generator,
 ) -> Estimated | None:
-    """Return the time between starts that leaves the least unexplained (least absolute)."""
+    """Return the time between starts with the minimum mean absolute error of completions."""
     if int((observed.outstanding() > 2).sum()) < FEWEST_CROWDED or not latency:
         return None
     own = np.where(
@@ -134,7 +144,7 @@ def _around(grid: Floats, place: int) -> tuple[float, float]:
 
 
 def _started(observed: Observed, interval_ns: float) -> Floats:
-    """Return when each was started: max(dispatch, start of the one before + interval)."""
+    """Return the start of each request: max(dispatch, previous start + interval)."""
     started = np.empty(observed.rows)
     for rows in observed.stretches():
         steps = np.arange(rows.stop - rows.start) * interval_ns
@@ -145,3 +155,93 @@ def _started(observed: Observed, interval_ns: float) -> Floats:
 def _estimated(value: float, resampled: Floats) -> Estimated:
     low, high = np.percentile(resampled, (2.5, 97.5))
     return Estimated(value, min(float(low), value), max(float(high), value))
+
+
+# Estimates of scenario keys.
+
+
+def answer(name: str, observed: Observed, flash_fit: FlashFit, notes: list[str]) -> Fit:
+    """Return a fit as the keys of a datasheet."""
+    rows = catalog.load(LIKE).rows
+    interval = flash_fit.interval_ns
+    latency = flash_fit.latency_ns.get("read") or flash_fit.latency_ns.get("write")
+    pace = f"{S_NS / interval.value:,.0f} requests a second" if interval else "unknown rate"
+    each = human_time(latency.value) if latency else "unknown"
+    estimates = [
+        Estimate("backing", "kind", "single", determined=False, how="treated as one device"),
+        Estimate(DRIVE, "kind", "ssd"),
+        Estimate(DRIVE, "name", NAME),
+        Estimate(
+            DRIVE,
+            "capacity",
+            _capacity(observed),
+            "bytes",
+            determined=False,
+            how="the addresses touched",
+        ),
+        *(_latency(flash_fit, kind, parse_time(rows[f"{kind}_latency"].scalar)) for kind in KINDS),
+        *_pace(flash_fit, rows),
+    ]
+    words = f"Flash: {each} for 4 KiB when idle, {pace}."
+    return Fit(name, words, estimates, observed.rows, notes)
+
+
+def _capacity(observed: Observed) -> int:
+    return max(-(-observed.end_bytes // 2**20), 1) * 2**20
+
+
+def _latency(flash_fit: FlashFit, kind: str, assumed_ns: int) -> Estimate:
+    key = f"{kind}_latency"
+    one = flash_fit.latency_ns.get(kind)
+    if one is None:
+        other = next(iter(flash_fit.latency_ns.values()), None)
+        value = other.value if other else assumed_ns
+        other_kind = "writes" if kind == "read" else "reads"
+        why = f"{flash_fit.undetermined[key]}; as {other_kind if other else LIKE}"
+        return Estimate(DRIVE, key, value, "ns", determined=False, how=why)
+    return Estimate(
+        DRIVE, key, one.value, "ns", one.low, one.high, how="median of 4 KiB at the idle device"
+    )
+
+
+def _pace(flash_fit: FlashFit, rows: dict[str, catalog.Row]) -> list[Estimate]:
+    """Return the rates, and the number of dies needed for them."""
+    reads, writes = (_iops(flash_fit, kind, rows[f"random_{kind}_iops"].scalar) for kind in KINDS)
+    link = _link(flash_fit, parse_rate(str(rows["sequential_read"].value)))
+    streamed = min(float(link.value), 0.9 * float(writes.value) * STREAM_BYTES)
+    longest_ns = max((one.value for one in flash_fit.latency_ns.values()), default=1e3)
+    busiest = max(float(reads.value), float(link.value) / KIB4)
+    dies = int(busiest * longest_ns / S_NS) + 2
+    return [
+        reads,
+        writes,
+        link,
+        Estimate(DRIVE, "sequential_write", streamed, "bytes/s", determined=False, how="as reads"),
+        Estimate(DRIVE, "dies", dies, determined=False, how="the minimum for these rates"),
+    ]
+
+
+def _iops(flash_fit: FlashFit, kind: str, assumed: str | int) -> Estimate:
+    """Return the highest rate of requests, at least that of one request at a time."""
+    key, interval = f"random_{kind}_iops", flash_fit.interval_ns
+    if interval is None:
+        how = f"{flash_fit.undetermined['interval']}; as {LIKE}"
+        return Estimate(DRIVE, key, float(assumed), "/s", determined=False, how=how)
+    alone = flash_fit.latency_ns.get(kind)
+    minimum = S_NS / alone.value if alone else 0.0
+    value, low, high = (
+        max(S_NS / each, minimum) for each in (interval.value, interval.high, interval.low)
+    )
+    return Estimate(DRIVE, key, value, "/s", low, high, how="explains the waiting times best")
+
+
+def _link(flash_fit: FlashFit, assumed: int) -> Estimate:
+    rate = flash_fit.bytes_per_s
+    shortest_ns = min((one.value for one in flash_fit.latency_ns.values()), default=S_NS)
+    minimum = 2 * KIB4 * S_NS / shortest_ns  # 4 KiB cross the link in half their latency
+    if rate is None or rate.value < minimum:
+        how = f"{flash_fit.undetermined.get('rate', 'the fit contradicts the latency')}; as {LIKE}"
+        value = max(float(assumed), minimum)
+        return Estimate(DRIVE, "sequential_read", value, "bytes/s", determined=False, how=how)
+    how = "from the size of requests"
+    return Estimate(DRIVE, "sequential_read", rate.value, "bytes/s", rate.low, rate.high, how=how)

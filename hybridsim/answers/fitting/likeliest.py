@@ -1,4 +1,4 @@
-"""The parameters that make what was observed most likely, and how far they may be off."""
+"""Maximum-likelihood estimates of parameters, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from scipy.optimize import minimize
 
 from hybridsim.answers.fitting.observed import Floats
 
-STEP = 1e-4  # of a free number, for gradients
+STEP = 1e-4  # of a free number, for the first gradients
 Z95 = 1.96
 
 
 @dataclass(frozen=True)
 class Number:
-    """A free number of a model: where the search starts and between what it stays."""
+    """A free parameter of a model: the start of the search and its bounds."""
 
     start: float
     low: float
@@ -24,17 +24,17 @@ class Number:
     is_log: bool = True  # searched by its logarithm
 
     def free(self, value: float) -> float:
-        """Return the value as the search sees it."""
+        """Return a value as a coordinate of the search."""
         return float(np.log(value)) if self.is_log else value
 
     def value(self, free: float) -> float:
-        """Return the value that the search means."""
+        """Return the value of a coordinate of the search."""
         return float(np.exp(free)) if self.is_log else free
 
 
 @dataclass(frozen=True)
 class Likeliest:
-    """Values, with intervals that hold the truth 19 times in 20."""
+    """Values with their 95% intervals, and the log-likelihood."""
 
     values: dict[str, float]
     low: dict[str, float]
@@ -42,11 +42,11 @@ class Likeliest:
     log_likelihood: float
 
 
-Density = Callable[[dict[str, float]], Floats]  # logarithm, one an observation
+Density = Callable[[dict[str, float]], Floats]  # log-likelihood of each observation
 
 
 def likeliest(numbers: dict[str, Number], density: Density, turns: int = 200) -> Likeliest:
-    """Maximise the likelihood; intervals are not looked for."""
+    """Maximise the likelihood in at most `turns` iterations; the intervals are left empty."""
     names = list(numbers)
 
     def values(free: Floats) -> dict[str, float]:
@@ -67,7 +67,7 @@ def likeliest(numbers: dict[str, Number], density: Density, turns: int = 200) ->
 
 
 def with_intervals(best: Likeliest, numbers: dict[str, Number], density: Density) -> Likeliest:
-    """Return the same with intervals, also where the model is not quite the truth.
+    """Return the same estimates with intervals that allow for an imprecise model.
 
     The sandwich estimator: H^-1 G H^-1, H the curvature of the likelihood and G the outer product
     of the observations' own gradients (White 1982, Econometrica 50: 1-25).
@@ -93,11 +93,11 @@ def with_intervals(best: Likeliest, numbers: dict[str, Number], density: Density
 
 
 def _derivatives(at: Callable[[Floats], Floats], free: Floats) -> tuple[Floats, Floats]:
-    """Return each observation's gradient, and minus the second derivatives of their sum."""
+    """Return the gradient of each observation, and minus the Hessian of their sum."""
     count = len(free)
     middle = at(free)
     step = np.full(count, STEP)
-    for _ in range(2):  # as far as the likelihood changes by about one
+    for _ in range(2):  # choose steps that change the log-likelihood by about one
         slopes = [(at(free + push) - at(free - push)) / (2 * push.max()) for push in np.diag(step)]
         scores = np.stack(slopes, axis=1)
         step = np.clip(1 / np.sqrt((scores**2).sum(axis=0) + 1e-12), 1e-6, 0.05)

@@ -1,4 +1,4 @@
-"""What a capture tells of the device below it: when each request went in and when it came back."""
+"""Requests of a capture as seen by the device: dispatch and completion of each."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
 
-STRETCH = 4096  # consecutive requests that are kept or left out together
+STRETCH = 4096  # consecutive requests that are kept or dropped together
 STRETCHES_MAX = 16
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Reads and writes with both times, in order of dispatch; stretches of a long capture."""
+    """Reads and writes that have both times, in order of dispatch; a sample of a long capture."""
 
     dispatch_ns: Ints
     complete_ns: Ints
     offset_bytes: Ints
     length_bytes: Ints
     is_write: Marks
-    stretch: Ints  # which stretch a request belongs to; between two, requests are left out
-    end_bytes: int  # highest byte touched in the whole capture, + 1
+    stretch: Ints  # number of the stretch of each request; requests between stretches are dropped
+    end_bytes: int  # the end of the highest extent in the whole capture
 
     @property
     def rows(self) -> int:
-        """How many requests there are."""
+        """Number of requests."""
         return len(self.dispatch_ns)
 
     @property
     def latency_ns(self) -> Ints:
-        """Time from dispatch to completion."""
+        """Time from dispatch to completion of each request."""
         return self.complete_ns - self.dispatch_ns
 
     def of(self, chosen: Marks | slice) -> Observed:
-        """Return some of the requests."""
+        """Return the chosen requests."""
         return Observed(
             self.dispatch_ns[chosen],
             self.complete_ns[chosen],
@@ -57,7 +57,7 @@ class Observed:
         )
 
     def outstanding(self) -> Ints:
-        """Return how many requests were below when each was dispatched, itself included."""
+        """Return the number of requests at the device when each was dispatched, with itself."""
         after = np.zeros(self.rows, np.int64)
         for rows in self.stretches():
             done = np.sort(self.complete_ns[rows])
@@ -73,9 +73,9 @@ class Observed:
             yield slice(first, last)
 
     def entered_ns(self, depth: int) -> Ints:
-        """Return when each request reached the device if the path to it carries `depth` at a time.
+        """Return when each request reached the device over a path of queue depth `depth`.
 
-        They enter in order of dispatch, and the others wait; 0: all enter when dispatched.
+        Requests enter in order of dispatch; those beyond the depth wait.  0: no limit.
         """
         if not depth:
             return self.dispatch_ns
@@ -95,16 +95,16 @@ class Observed:
 
 @dataclass
 class Seen:
-    """What passed by while a capture was observed."""
+    """Counts of the requests of a capture while it was read."""
 
     requests: int = 0
     used: int = 0
     incomplete: int = 0
-    by_arrival: bool = False  # no dispatch is told: times are from the queue to completion
+    by_arrival: bool = False  # no dispatch times: latencies are from queueing to completion
 
 
 def observe(chunks: Iterator[Requests], by_arrival: bool = False) -> tuple[Observed, Seen]:
-    """Keep evenly spaced stretches of the requests to a device, in bounded memory."""
+    """Return a sample of the requests, evenly spaced stretches, and counts; in bounded memory."""
     seen = Seen(by_arrival=by_arrival)
     kept: list[Requests] = []
     every, end = 1, 0
@@ -118,7 +118,7 @@ def observe(chunks: Iterator[Requests], by_arrival: bool = False) -> tuple[Obser
 
 
 def _cut(chunks: Iterator[Requests], seen: Seen) -> Iterator[Requests]:
-    """Yield reads and writes with both times, STRETCH at a time."""
+    """Yield the reads and writes that have both times, STRETCH requests at a time."""
     waiting: list[Requests] = []
     held = 0
     for chunk in chunks:
@@ -156,15 +156,15 @@ def _columns(kept: list[Requests], end_bytes: int, with_gaps: bool, seen: Seen) 
 
 
 FEWEST_RANDOM = 50
-NEIGHBOURS = 32  # requests before, that one may continue
-SMALL = 64 * 1024
+NEIGHBOURS = 32  # preceding requests that a sequential request may continue
+SMALL = 64 * 1024  # bytes
 
 
 def random_reads(observed: Observed) -> tuple[float | None, str]:
-    """Return the median latency of small requests that continue none, with little else under way.
+    """Return the median latency in ns of small random requests at low load, and an explanation.
 
-    Reads if there are some, else writes.  The second value says what it rests on, or why there
-    is none.
+    The requests are reads if there are enough, else writes.  The median is None if there are too
+    few of both; then the explanation is the reason.
     """
     ends = observed.offset_bytes + observed.length_bytes
     continues = np.zeros(observed.rows, np.bool_)
@@ -174,16 +174,16 @@ def random_reads(observed: Observed) -> tuple[float | None, str]:
     reads = fitting & ~observed.is_write
     kind = "reads" if reads.sum() >= FEWEST_RANDOM else "writes"
     chosen = reads if kind == "reads" else fitting & observed.is_write
-    result = int(chosen.sum())
-    if result < FEWEST_RANDOM:
+    count = int(chosen.sum())
+    if count < FEWEST_RANDOM:
         return None, (
-            f"only {result} of its requests are small and not sequential, and sequential ones "
-            "show neither an arm nor a latency"
+            f"only {count} of its requests are small and not sequential; sequential requests show "
+            "neither seeks nor the latency of flash"
         )
-    under_way = observed.outstanding()[chosen]
-    calm = under_way <= max(2, np.percentile(under_way, 10))
+    outstanding = observed.outstanding()[chosen]
+    calm = outstanding <= max(2, np.percentile(outstanding, 10))
     median = float(np.median(observed.latency_ns[chosen][calm]))
     return (
         median,
-        f"random {kind} take {human_time(median)} at the median when the least is under way",
+        f"random {kind} have a median latency of {human_time(median)} at the lowest queue depths",
     )

@@ -1,4 +1,4 @@
-"""Whether a disk serves first come, first served, or chooses from its queue."""
+"""The order of service: whether a disk serves its queue in order, or chooses from it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import numpy as np
 
 from hybridsim.answers.fitting.pieces import Pieces
 
-CHOOSES = 0.2  # of the services that had a choice; below it is the jitter of completion times
+CHOOSES = 0.2  # share of the services with a choice; lower shares are jitter of completion times
 
 
 def choice_share(seen: Pieces) -> float | None:
-    """Return how often a disk with a choice did not take the oldest; None if it never had one."""
+    """Return the share of choices that passed over the oldest request; None without choices."""
     had = (seen.waiting > 0) & seen.is_whole
     return float(seen.passed[had].mean()) if had.any() else None
 
 
 def log_likelihood(seen: Pieces) -> float:
-    """Return the likelihood of the order of service itself.
+    """Return the log-likelihood of the order of service.
 
-    With probability 1 - p the oldest is next, else any of the others alike; p as observed.
-    Without it the layout of one disk, which may serve in any order, would explain everything.
+    With probability 1 - p the oldest request is next, else each other with equal probability; p is
+    estimated from the capture.  Without this term the layout of one disk, which may serve in any
+    order, would explain every capture.
     """
     had = (seen.waiting > 0) & seen.is_whole
     waiting, passed = seen.waiting[had], seen.passed[had]

@@ -1,7 +1,7 @@
-"""What each member of a supposed array had to do: its share of every request, in order of service.
+"""Split requests into pieces, one per member of an assumed array, in order of service.
 
-A member serves one request at a time.  So the order in which requests came back is the order in
-which it served them, and each one's service began when it had come in and the one before was done.
+A member serves one request at a time.  So requests complete in the order of their service, and each
+service begins when the request has arrived and the previous one is complete.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from hybridsim.answers.fitting.observed import Floats, Ints, Observed
 
-NO_DISTANCE = -1.0  # where the arm was is not known
-USUAL_DISTANCE = 1 / 3  # of the stroke: the mean over random pairs
-QUEUE_MAX = 256  # waiting requests of a member that are looked at
+NO_DISTANCE = -1.0  # the position of the arm is unknown
+USUAL_DISTANCE = 1 / 3  # of the stroke: the mean over random pairs of positions
+QUEUE_MAX = 256  # waiting requests of a member that are examined
 
 
 class Layout(NamedTuple):
-    """How a volume may lie on its disks."""
+    """A layout of a volume on its disks."""
 
     members: int
     chunk_bytes: int
@@ -33,20 +33,20 @@ class Pieces(NamedTuple):
 
     first: Ints  # row of each request's first piece
     entered_ns: Floats
-    before_ns: Floats  # completion of what the member served before
+    before_ns: Floats  # completion of the member's previous service
     complete_ns: Floats
     length_bytes: Floats
-    share: Floats  # of the stroke, from where the arm was
-    is_next: npt.NDArray[np.bool_]  # begins where the piece before ended
+    share: Floats  # distance that the arm moved, as a share of the stroke
+    is_next: npt.NDArray[np.bool_]  # begins where the previous piece ended
     is_write: npt.NDArray[np.bool_]
     waiting: Ints  # other requests that the member could have served instead
-    passed: npt.NDArray[np.bool_]  # one of them was there before it
-    is_whole: npt.NDArray[np.bool_]  # the only piece of its request: done exactly when that was
-    is_timed: npt.NDArray[np.bool_]  # whole, and so was what the member served before
+    passed: npt.NDArray[np.bool_]  # an older one was among them
+    is_whole: npt.NDArray[np.bool_]  # the only piece of its request: its completion is known
+    is_timed: npt.NDArray[np.bool_]  # it and the member's previous piece are whole
 
 
 def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
-    """Return what the members of this layout served."""
+    """Return the pieces of all requests under this layout."""
     order = np.lexsort((observed.dispatch_ns, observed.complete_ns, observed.stretch))
     request, member, place, length = _cut(observed, order, layout)
     group = observed.stretch[request] * layout.members + member
@@ -78,7 +78,7 @@ def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
 
 
 def _cut(observed: Observed, order: Ints, layout: Layout) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return request, member, place on it and length of every piece, requests as in `order`."""
+    """Return request, member, position on it and length of each piece, requests as in `order`."""
     members, chunk = layout
     offset, end = (
         observed.offset_bytes[order],
@@ -101,7 +101,7 @@ def _cut(observed: Observed, order: Ints, layout: Layout) -> tuple[Ints, Ints, I
 def _before(
     served: Ints, same: npt.NDArray[np.bool_], place: Ints, length: Ints, complete: Floats
 ) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Return of each piece when the one before was done, how far it was, and if it continues it."""
+    """Return for each piece the previous completion, the distance, and whether it is adjacent."""
     before = np.full(len(served), -np.inf)
     distance = np.full(len(served), NO_DISTANCE)
     later, earlier = served[same], served[np.flatnonzero(same) - 1]
@@ -116,7 +116,7 @@ def _before(
 def _timed(
     served: Ints, same: npt.NDArray[np.bool_], is_whole: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Tell of each piece whether both its own completion and that before it are known."""
+    """Return for each piece whether its completion and the previous one are known."""
     timed = is_whole.copy()
     timed[served[same]] &= is_whole[served[np.flatnonzero(same) - 1]]
     return timed
@@ -130,10 +130,10 @@ def _waiting(
     begun: Floats,
     is_whole: npt.NDArray[np.bool_],
 ) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return how many pieces were there when each began, and if a whole one of them came earlier.
+    """Return how many pieces waited when each began, and whether an older whole one was among them.
 
-    Of a request in several pieces only the last one's completion is known, so that the others
-    seem to be served later than they were.
+    Of a request in several pieces only the completion of the last one is known, so the others seem
+    to be served later than they were.
     """
     waiting = np.zeros(len(served), np.int64)
     passed = np.zeros(len(served), np.bool_)

@@ -1,10 +1,10 @@
-"""How long a disk takes for one request: the likelihood of observed service times.
+"""The likelihood of observed service times of a disk.
 
     service = seek(distance) + rotation + length / rate        (+ settling, of a write)
 
-The rotation is equally likely to be anything up to a revolution.  What the clock of a computer adds
-to and takes from each completion (interrupts, wake-ups) is logistic; a few requests fit nothing.
-A request that finds its disk idle waits for the electronics before.
+The rotation is uniform from 0 to a revolution.  The error of the completion times (interrupts,
+wake-ups) is logistic; a share of stray requests follows no model.  A request that finds its disk
+idle first takes the overhead of the electronics.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ MS = 1e6
 
 
 class Service(NamedTuple):
-    """The parameters of one disk and of the observation; milliseconds."""
+    """The parameters of one disk and of the observation; times in milliseconds."""
 
     overhead_ms: float  # of a request that finds the disk idle
     track_ms: float  # the shortest seek
     full_ms: float  # over the whole stroke
-    linear: float  # seek grows with (1 - linear) sqrt(x) + linear x of the stroke x
-    rotation_ms: float  # a revolution
+    linear: float  # a seek over the share x of the stroke grows as (1 - linear) sqrt(x) + linear x
+    rotation_ms: float  # of a revolution
     per_mib_ms: float  # transfer of 1 MiB
-    settle_ms: float  # more for a write
-    noise_ms: float
+    settle_ms: float  # added to a write
+    noise_ms: float  # scale of the logistic error
     stray: float  # share of requests that follow no model
 
     def seek_ms(self, share: Floats) -> Floats:
-        """Return the time of the arm over a share of the stroke."""
+        """Return the time of a seek over a share of the stroke."""
         shape = (1 - self.linear) * np.sqrt(share) + self.linear * share
         return self.track_ms + (self.full_ms - self.track_ms) * shape
 
 
 def log_likelihood(service: Service, seen: Pieces) -> Floats:
-    """Return the logarithm of the density of each request's completion, in 1 / ms."""
+    """Return the log density of each request's completion, in 1 / ms."""
     density, below = _of_pieces(service, seen)
-    # A request is done with its last piece: the density of the latest of independent times.
+    # A request completes with its last piece: the density of the maximum of independent times.
     whole = np.add.reduceat(np.log(below), seen.first)
     return np.asarray(whole + np.log(np.add.reduceat(density / below, seen.first)))
 
 
 def _of_pieces(service: Service, seen: Pieces) -> tuple[Floats, Floats]:
-    """Return density and distribution of the time at which each piece was done."""
+    """Return density and cumulative distribution at the completion of each piece."""
     begun = np.maximum(seen.entered_ns + service.overhead_ms * MS, seen.before_ns)
     rest = (seen.complete_ns - begun) / MS
     rest -= seen.length_bytes / 2**20 * service.per_mib_ms + seen.is_write * service.settle_ms
@@ -58,7 +58,7 @@ def _of_pieces(service: Service, seen: Pieces) -> tuple[Floats, Floats]:
     density = (expit(moved / noise) - expit((moved - revolution) / noise)) / revolution
     below = _softplus(moved / noise) - _softplus((moved - revolution) / noise)
     below *= noise / revolution
-    if seen.is_next.any():  # the head may read on, with neither seek nor rotation
+    if seen.is_next.any():  # the head may continue without seek and rotation
         on = expit(rest / noise)
         density = np.where(seen.is_next, (density + on * (1 - on) / noise) / 2, density)
         below = np.where(seen.is_next, (below + on) / 2, below)

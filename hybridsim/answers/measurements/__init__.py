@@ -1,5 +1,6 @@
-"""What runs measured, real or simulated: one file a form.  To add one: a module with `detect` and
-`read`, and a line in FORMS.
+"""File formats of measured results of real and simulated runs, one module a format.
+
+To add one: a module with `detect` and `read`, and a line in FORMATS.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Protocol
 
 from hybridsim.answers.measurements.measurement import Measurement
 
-FORMS = {
+FORMATS = {
     "fio's JSON": "hybridsim.answers.measurements.fio_json",
     "hybridsim replay --json": "hybridsim.answers.measurements.replay_json",
     "fio's logs": "hybridsim.answers.measurements.fio_log",
@@ -23,16 +24,16 @@ FORMS = {
 }
 
 
-class Form(Protocol):
-    """What a module in FORMS has."""
+class Format(Protocol):
+    """The functions of a module in FORMATS."""
 
     def detect(self, name: str, head: str) -> bool:
-        """Return whether a file of this name that begins so is of this form."""
+        """Return whether a file with this name and these first characters has this format."""
 
     def read(self, name: str, text: str) -> Measurement:
-        """Parse a file; raise MeasurementError, with the place, if it is invalid."""
+        """Parse the text of a file; raise MeasurementError, with the place, if it is invalid."""
 
 
-def forms() -> Mapping[str, Form]:
-    """Return all forms, in the order in which they are tried."""
-    return {name: importlib.import_module(module) for name, module in FORMS.items()}
+def formats() -> Mapping[str, Format]:
+    """Return all formats, in the order in which they are tried."""
+    return {name: importlib.import_module(module) for name, module in FORMATS.items()}

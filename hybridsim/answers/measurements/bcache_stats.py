@@ -1,9 +1,9 @@
 """Samples of bcache's `stats_total` in sysfs: a line of names, then one of uptime and values.
 
-The kernel moves these counters every 13.6 s only.  When one moves, it shows the true count of that
-moment (if it grew by less than 65,536: they are 16 bits wide in between), so only those moments
-are kept: each lies between two samples, and all of them whole intervals apart.  True counters of
-the same form, which move all the time, are kept as they were sampled.
+The kernel updates these counters only every 13.6 s.  An update shows the exact count of its moment
+(if it grew by less than 65,536: in between the counters are 16 bits wide), so only updates are
+kept.  Each update lies between two samples, and all are whole intervals apart.  Counters in the
+same format that are updated continuously are kept as sampled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAMES = (
     "cache_miss_collisions",
 )  # fmt: skip
 
-SHOWN_EVERY_NS = 3409 * 4_000_000  # Linux 6.1's stats.c: 300 s / 22, in jiffies of 4 ms
+UPDATED_EVERY_NS = 3409 * 4_000_000  # Linux 6.1's stats.c: 300 s / 22, in jiffies of 4 ms
 
 
 def detect(name: str, head: str) -> bool:
@@ -32,7 +32,7 @@ def detect(name: str, head: str) -> bool:
 
 
 def read(name: str, text: str) -> Measurement:
-    """Return the counters over uptime; raises MeasurementError for a line that does not fit."""
+    """Return the counters over uptime; raise MeasurementError for a line unlike the header."""
     lines = [line.split() for line in text.splitlines() if line.strip()]
     header, rows = lines[0], lines[1:]
     chosen = [at for at, each in enumerate(header) if each in NAMES]
@@ -40,9 +40,9 @@ def read(name: str, text: str) -> Measurement:
     try:
         table = [[float(row[0]), *(int(row[at]) for at in chosen)] for row in rows]
     except (ValueError, IndexError) as error:
-        raise MeasurementError(f"{name}: a line does not fit its names ({error})") from error
+        raise MeasurementError(f"{name}: a line does not match the header ({error})") from error
     if not table:
-        raise MeasurementError(f"{name}: no samples below the line of names")
+        raise MeasurementError(f"{name}: no samples below the header")
     columns = np.array(table).T
     time_ns = np.rint(columns[0] * SECOND).astype(np.int64)
     result = Measurement([name])
@@ -51,24 +51,25 @@ def read(name: str, text: str) -> Measurement:
         result.counters[header[at]] = Samples(
             _moments(time_ns, moved), values[moved].astype(np.int64)
         )
-    unread = [each for each in header[1:] if each not in result.counters]
-    if unread:
-        result.notes.append(f"{name}: not read: {', '.join(unread)}")
+    ignored = [each for each in header[1:] if each not in result.counters]
+    if ignored:
+        result.notes.append(f"{name}: ignored: {', '.join(ignored)}")
     return result
 
 
 def _moments(time_ns: Ints, moved: Marks) -> Ints:
-    """Return the first sample's time and when a counter moved, nearer than samples lie.
+    """Return the time of the first sample and the times of updates, in ns.
 
-    That is where it moves at whole intervals; else, and if they do not fit, the samples' own times.
+    Updates that are whole intervals apart are located more precisely than the samples; otherwise
+    the times of the samples are returned.
     """
     at = np.flatnonzero(moved)[1:]
-    if len(at) < 2 or np.median(np.diff(time_ns[at])) < SHOWN_EVERY_NS / 2:
+    if len(at) < 2 or np.median(np.diff(time_ns[at])) < UPDATED_EVERY_NS / 2:
         return time_ns[moved]
-    passed = np.rint((time_ns[at] - time_ns[at[0]]) / SHOWN_EVERY_NS).astype(np.int64)
-    earliest = int((time_ns[at - 1] - passed * SHOWN_EVERY_NS).max())
-    latest = int((time_ns[at] - passed * SHOWN_EVERY_NS).min())
+    passed = np.rint((time_ns[at] - time_ns[at[0]]) / UPDATED_EVERY_NS).astype(np.int64)
+    earliest = int((time_ns[at - 1] - passed * UPDATED_EVERY_NS).max())
+    latest = int((time_ns[at] - passed * UPDATED_EVERY_NS).min())
     if earliest > latest:
         return time_ns[moved]
     first = (earliest + latest) // 2
-    return np.append(time_ns[0], first + passed * SHOWN_EVERY_NS)
+    return np.append(time_ns[0], first + passed * UPDATED_EVERY_NS)

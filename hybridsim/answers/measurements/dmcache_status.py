@@ -16,7 +16,7 @@ from hybridsim.foundation.levels import LEVELS
 LINE = re.compile(
     r"(?P<uptime>\d+\.\d+) (?:\S+: )?\d+ \d+ cache (?P<rest>\d+ \d+/\d+ \d+ \d+/\d+ .*)"
 )
-# By place behind the word `cache`; names as `dmsetup status` and the simulation have them.
+# Position after the word `cache`, by the counter's name in the simulation.
 FIELDS = {
     "used_blocks": 3, "read_hits": 4, "read_misses": 5, "write_hits": 6, "write_misses": 7,
     "demotions": 8, "promotions": 9, "dirty_blocks": 10,
@@ -29,7 +29,7 @@ def detect(name: str, head: str) -> bool:
 
 
 def read(name: str, text: str) -> Measurement:
-    """Return the counters over uptime; raises MeasurementError for a line that is none."""
+    """Return the counters over uptime; raise MeasurementError for an invalid line."""
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
         match = LINE.match(line)

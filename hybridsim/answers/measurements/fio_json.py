@@ -1,4 +1,4 @@
-"""fio's JSON, of 2.x and 3.x, json and json+.  `hybridsim fio` writes it too, with more keys."""
+"""JSON of fio 2.x and 3.x, json and json+.  `hybridsim fio` writes it too, with more keys."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from hybridsim.foundation.levels import LEVELS
 
 KINDS = (LATENCY, COMPLETION, SUBMISSION)
 MOMENTS = ("mean", "stddev", "min", "max")
-LARGEST_BYTES = 1 << 28  # of a file; json+ with all its bins has a hundredth
-OWN = "hybridsim"  # keys of a simulated run beyond fio's own
+LARGEST_BYTES = 1 << 28  # of a file; json+ with all bins is 100 times smaller
+OWN = "hybridsim"  # the key of figures of a simulated run that fio does not have
 
 
 def detect(name: str, head: str) -> bool:
-    """Return whether a file is fio's JSON, perhaps with messages before it."""
+    """Return whether a file is fio's JSON, which messages may precede."""
     return '"fio version"' in head and "{" in head
 
 
 def load(name: str, text: str) -> dict[str, Any]:
-    """Return the document, whose jobs have `options`: their own and the global ones.
+    """Return the JSON document; `options` of each job are its own and the global ones.
 
-    Raises MeasurementError for what is not fio's JSON.
+    Raises MeasurementError if the text is not fio's JSON.
     """
     try:
         whole: dict[str, Any] = json.loads(text[max(text.find("{"), 0) : text.rfind("}") + 1])
@@ -53,13 +53,13 @@ def load(name: str, text: str) -> dict[str, Any]:
             job["options"] = {**common, **job.get("job options", {})}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise MeasurementError(
-            f"{name}: not fio's JSON as --output-format=json writes it ({error})"
+            f"{name}: not fio's JSON: write it with --output-format=json ({error})"
         ) from error
     return whole
 
 
 def read(name: str, text: str) -> Measurement:
-    """Parse a file."""
+    """Parse a file; raise MeasurementError if it is not fio's JSON."""
     return measured(name, load(name, text))
 
 
@@ -108,38 +108,38 @@ def _in_ns(part: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], int]:
 
 
 def _latency(
-    measurement: Measurement, job: str, what: str, kind: str, told: Mapping[str, Any], unit_ns: int
+    measurement: Measurement, job: str, what: str, kind: str, part: Mapping[str, Any], unit_ns: int
 ) -> None:
-    if not told.get("max"):
+    if not part.get("max"):
         return
     for moment in MOMENTS:
-        measurement.put(job, what, f"{kind} {moment}", told[moment] * unit_ns)
-    for percent, value in (told.get("percentile") or {}).items():
+        measurement.put(job, what, f"{kind} {moment}", part[moment] * unit_ns)
+    for percent, value in (part.get("percentile") or {}).items():
         number = float(percent)
-        if number:  # fio 2.x fills up with zeros
+        if number:  # fio 2.x pads the list with zeros
             measurement.put(job, what, f"{kind} p{number:g}", value * unit_ns)
-    if told.get("bins"):
-        measurement.latencies[Name(job, what, kind)] = _distribution(told, unit_ns)
+    if part.get("bins"):
+        measurement.latencies[Name(job, what, kind)] = _distribution(part, unit_ns)
 
 
-def _distribution(told: Mapping[str, Any], unit_ns: int) -> Distribution:
-    values = np.array([int(value) for value in told["bins"]], np.int64) * unit_ns
-    counts = np.array(list(told["bins"].values()), np.int64)
+def _distribution(part: Mapping[str, Any], unit_ns: int) -> Distribution:
+    values = np.array([int(value) for value in part["bins"]], np.int64) * unit_ns
+    counts = np.array(list(part["bins"].values()), np.int64)
     bins = np.zeros_like(Distribution().bins)
     np.add.at(bins, bin_of(values), counts)
     number = int(counts.sum())
-    return Distribution(number, round(told["mean"] * unit_ns * number), told["max"] * unit_ns, bins)
+    return Distribution(number, round(part["mean"] * unit_ns * number), part["max"] * unit_ns, bins)
 
 
 def _windows(measurement: Measurement, own: Mapping[str, Any]) -> None:
-    """Take the rates over time that a simulated run tells without logs."""
+    """Add the rates over time that the JSON of a simulated run contains."""
     for each in own.get("windows", ()):
         for measure in (IOPS, BANDWIDTH):
-            told = each[measure.lower()]
-            start = np.arange(len(told["value"]), dtype=np.int64) * told["width_ns"]
+            rate = each[measure.lower()]
+            start = np.arange(len(rate["value"]), dtype=np.int64) * rate["width_ns"]
             name = Name(measurement.jobs[each["job"]], each["direction"], measure)
-            value = np.array(told["value"], np.float64)
-            measurement.curves[name] = Curve(start, start + told["width_ns"], value)
+            value = np.array(rate["value"], np.float64)
+            measurement.curves[name] = Curve(start, start + rate["width_ns"], value)
 
 
 def _cache(measurement: Measurement, own: Mapping[str, Any]) -> None:

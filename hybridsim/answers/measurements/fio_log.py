@@ -1,9 +1,9 @@
-"""fio's logs: `NAME_{bw,iops,lat,clat,slat}.N.log`, one line a request or one a window of time.
+"""fio's logs `NAME_{bw,iops,lat,clat,slat}.N.log`: one line per request or per window of time.
 
-The columns are time in ms, value, direction, bytes and more; a line of no bytes is a mean over the
-window that ends then (log_avg_msec).  Bandwidth is in KiB/s.  Latencies are ns, before fio 3 us:
-such logs have four columns, those of fio 3 have had five since 3.20.  Times of day are counted from
-the whole second of the first line.
+The columns are time in ms, value, direction, bytes and more; a line with 0 bytes is a mean over the
+window that ends at its time (log_avg_msec).  Bandwidth is in KiB/s.  Latencies are in ns; before
+fio 3 in us: those logs have four columns, while logs of fio 3.20 and later have five.  Times of day
+are counted from the whole second of the first line.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LINE = re.compile(r"\d+, \d+, [012], \d+(, \d+)*\s*$")
 MEASURES = {"bw": BANDWIDTH, "iops": IOPS, "lat": LATENCY, "clat": COMPLETION, "slat": SUBMISSION}
 TIME, VALUE, KIND, LENGTH = range(4)
 COLUMNS_OF_2 = 4
-EPOCH_MS = 10**11  # no run lasts for years
+EPOCH_MS = 10**11  # larger times are times of day: no run lasts for years
 
 
 def detect(name: str, head: str) -> bool:
@@ -47,12 +47,12 @@ def detect(name: str, head: str) -> bool:
 
 
 def job_of(number: int) -> str:
-    """Return the name of a job that the log does not name."""
+    """Return the provisional name of the job of a log, as logs contain no job names."""
     return f"log {number}"
 
 
 def read(name: str, text: str) -> Measurement:
-    """Return the curves of a log, one for each direction; raises MeasurementError for bad lines."""
+    """Return the curves of a log by direction; raise MeasurementError for invalid lines."""
     match = FILE.search(Path(name).name)
     assert match is not None
     measure = MEASURES[match["kind"]]
@@ -62,9 +62,9 @@ def read(name: str, text: str) -> Measurement:
     for kind, what in enumerate(DIRECTIONS):
         mine = rows[rows[:, KIND] == kind]
         if len(mine):
-            _take(result, Name(job, what, measure), mine)
+            _add(result, Name(job, what, measure), mine)
     if rows.shape[1] == COLUMNS_OF_2 and measure in (LATENCY, COMPLETION, SUBMISSION):
-        result.notes.append(f"{name}: four columns, so latencies are taken as us, as of fio 2.x")
+        result.notes.append(f"{name}: it has four columns, as in fio 2.x: latencies are in us")
     return result
 
 
@@ -72,9 +72,10 @@ def _rows(name: str, text: str) -> Ints:
     try:
         rows = np.loadtxt(io.StringIO(text), np.int64, delimiter=",", ndmin=2)
     except ValueError as error:
-        raise MeasurementError(f"{name}: a line is not of fio's log ({error})") from error
+        reason = str(error).partition(";")[0]  # without numpy's advice on its own options
+        raise MeasurementError(f"{name}: a line is not one of a fio log ({reason})") from error
     if rows.shape[1] < COLUMNS_OF_2:
-        raise MeasurementError(f"{name}: {rows.shape[1]} columns; a log of fio has four at least")
+        raise MeasurementError(f"{name}: {rows.shape[1]} columns; a log of fio has at least four")
     if len(rows) and rows[0, TIME] > EPOCH_MS:  # log_unix_epoch: times of day
         rows[:, TIME] -= rows[0, TIME] // 1000 * 1000
     if rows.shape[1] == COLUMNS_OF_2 and "lat." in Path(name).name:
@@ -82,7 +83,7 @@ def _rows(name: str, text: str) -> Ints:
     return rows
 
 
-def _take(measurement: Measurement, name: Name, rows: Ints) -> None:
+def _add(measurement: Measurement, name: Name, rows: Ints) -> None:
     time_ns = rows[:, TIME] * MILLISECOND
     value = rows[:, VALUE]
     if not rows[:, LENGTH].any():
@@ -95,7 +96,7 @@ def _take(measurement: Measurement, name: Name, rows: Ints) -> None:
 
 
 def _of_requests(measure: str, time_ns: Ints, value: Ints, length: Ints) -> Curve:
-    """Return means over whole seconds of a log with a line for each request."""
+    """Return the curve of a log with one line per request: means over whole seconds."""
     second = time_ns // SECOND
     last = max(int(second.max()), 1)  # the last second is not whole
     weights = {IOPS: np.ones(len(value)), BANDWIDTH: length.astype(float)}
@@ -105,6 +106,6 @@ def _of_requests(measure: str, time_ns: Ints, value: Ints, length: Ints) -> Curv
     )
     if measure not in weights:
         total = total / np.maximum(number, 1)
-    is_told = np.ones(last, np.bool_) if measure in weights else number[:last] > 0
-    start = np.flatnonzero(is_told) * SECOND
-    return Curve(start, start + SECOND, total[:last][is_told])
+    present = np.ones(last, np.bool_) if measure in weights else number[:last] > 0
+    start = np.flatnonzero(present) * SECOND
+    return Curve(start, start + SECOND, total[:last][present])

@@ -1,7 +1,7 @@
-"""fio's report for people: of 1.x and 2.x as in the documents of the reference systems, and of 3.x.
+"""fio's text report: of 1.x and 2.x as in the documents of the reference systems, and of 3.x.
 
-Of lines that lack a part, such as emphasised words lost on a web page, the rest is read.
-Where a page shows no more than the lines of results, jobs have the names of the commands above.
+Lines may be incomplete, for instance if a web page lost emphasised words; the other parts are read.
+If a page has only the lines of results, jobs get the names of the commands above them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hybridsim.foundation.errors import MeasurementError
 GROUP_OF_JOB = re.compile(r"(?P<group>\d{1,9}), jobs=\d+\)")
 DIRECTION = re.compile(r"^(?P<what>read|write|trim)\s*+: (?P<rest>.*)$")
 COMMAND = re.compile(r"\bfio\s")
-TOLD = re.compile(r"(?<!\w)(\w++)=\s*+(\d{1,30}+(?:[.,]\d{1,30}+){0,20}+)\s*+([A-Za-z/]*+)")
+FIGURE = re.compile(r"(?<!\w)(\w++)=\s*+(\d{1,30}+(?:[.,]\d{1,30}+){0,20}+)\s*+([A-Za-z/]*+)")
 MOVED = re.compile(
     r"\((?P<size>\d{1,30}+(?:\.\d{1,30}+)?)(?P<unit>[A-Za-z]++)/(?P<ms>\d{1,15}+)msec\)"
 )
@@ -44,7 +44,7 @@ PREFIXES = "KMGTP"
 
 
 def detect(name: str, head: str) -> bool:
-    """Return whether a file has a report of fio in it."""
+    """Return whether a file contains a report of fio."""
     is_whole = "(groupid=" in head and "jobs=" in head
     return (
         is_whole
@@ -58,16 +58,16 @@ def read(name: str, text: str) -> Measurement:
     for line in text.splitlines():
         page.take(line.strip())
     page.finish()
-    if not page.found.figures:
-        raise MeasurementError(f"{name}: a report of fio without a line of what it read or wrote")
-    return page.found
+    if not page.result.figures:
+        raise MeasurementError(f"{name}: a report of fio without results of reads or writes")
+    return page.result
 
 
 def amount(text: str, unit: str) -> float:
     """Return a number with a unit of fio's: 7131.2KB, 91.6MiB, 23.4k, 171K.
 
-    In fio 1.x and 2.x KB, and in 3.x KiB, is 1024 bytes; in 3.x KB is 1000.  A count in k or M
-    is decimal.  (This is for lines of 1.x and 2.x; `decimal` for those of 3.x.)
+    KB in fio 1.x and 2.x and KiB in 3.x are 1024 bytes; KB in 3.x is 1000.  A count in k or M is
+    decimal.  This function is for lines of 1.x and 2.x, `decimal` for those of 3.x.
     """
     number = float(text.replace(",", ""))
     letter = unit[:1].upper()
@@ -82,9 +82,9 @@ def decimal(text: str, unit: str) -> float:
 
 
 def _job_of(line: str) -> tuple[str, int] | None:
-    """Return name and group of a job whose part of a report this line begins.
+    """Return name and group of the job that a line introduces, or None.
 
-    Pages have the word Output in front of it now and then.
+    Some pages have the word Output before the name.
     """
     before, mark, behind = line.partition(": (groupid=")
     match = GROUP_OF_JOB.match(behind) if mark else None
@@ -95,24 +95,24 @@ def _job_of(line: str) -> tuple[str, int] | None:
 
 
 def _name_of(line: str) -> str:
-    """Return the job's name that a command line of fio gives, or an empty text."""
-    result = COMMAND.search(line)
-    mark, behind = line[result.end() :].rpartition("-name=")[1:] if result else ("", "")
+    """Return the job name in a command line of fio, or an empty text."""
+    match = COMMAND.search(line)
+    mark, behind = line[match.end() :].rpartition("-name=")[1:] if match else ("", "")
     return behind.split(None, 1)[0] if mark and behind[:1].strip() else ""
 
 
 class Page:
-    """A report being read line by line."""
+    """A parser of a report, line by line."""
 
     def __init__(self, name: str) -> None:
-        self.found = Measurement([name])
+        self.result = Measurement([name])
         self._job = ""
-        self._command = "job"  # called so where nothing names it
+        self._command = "job"  # the name of a job that no line names
         self._what = ""
         self._percentiles: tuple[str, int] | None = None
 
     def take(self, line: str) -> None:
-        """Read a line; what is not known is passed over."""
+        """Parse a line; lines of unknown kinds are ignored."""
         if begun := _job_of(line):
             self._begin(*begun)
         elif line.startswith("Run status group"):
@@ -122,21 +122,21 @@ class Page:
         elif name := _name_of(line):
             self._job, self._command = "", name
         elif match := DIRECTION.match(line):
-            if not self._job and TOLD.search(match["rest"]):
-                self._begin(self._command, len(self.found.jobs))
+            if not self._job and FIGURE.search(match["rest"]):
+                self._begin(self._command, len(self.result.jobs))
             self._direction(match["what"], match["rest"])
         elif self._what and (match := PERCENTILES.match(line)):
             self._percentiles = match["kind"], TIMES_NS[match["unit"]]
         elif self._percentiles and line.startswith("|"):
-            self._some_percentiles(line)
+            self._add_percentiles(line)
         elif self._what and "min=" in line and (match := MOMENTS.match(line)):
             self._moments(match["kind"], TIMES_NS[match["unit"]], match["rest"])
         elif self._job:
             self._issued(line)
 
     def finish(self) -> None:
-        """Derive values that the lines do not state."""
-        figures = self.found.figures
+        """Derive the rates that the lines do not state."""
+        figures = self.result.figures
         for name in [each for each in figures if each.measure == RUNTIME]:
             seconds = figures[name] / 1e9
             for measure, of in ((IOPS, REQUESTS), (BANDWIDTH, BYTES)):
@@ -144,28 +144,28 @@ class Page:
                 if known not in figures and figures.get(whole) and seconds:
                     figures[known] = figures[whole] / seconds
                     remark = f"{known}: from {of} and {RUNTIME}, as its line does not state it"
-                    self.found.notes.append(f"{self.found.sources[0]}: {remark}")
+                    self.result.notes.append(f"{self.result.sources[0]}: {remark}")
 
     def _begin(self, name: str, group: int) -> None:
-        again = self.found.jobs.count(name)
+        again = self.result.jobs.count(name)
         self._job = f"{name} ({again + 1})" if again else name
-        self.found.jobs.append(self._job)
-        self.found.groups.add(group)
+        self.result.jobs.append(self._job)
+        self.result.groups.add(group)
         self._what, self._percentiles = "", None
 
     def _put(self, measure: str, value: float) -> None:
-        self.found.put(self._job, self._what, measure, value)
+        self.result.put(self._job, self._what, measure, value)
 
     def _direction(self, what: str, rest: str) -> None:
         self._what, self._percentiles = what, None
-        told = {name.lower(): (number, unit) for name, number, unit in TOLD.findall(rest)}
-        if "iops" in told:
-            self._put(IOPS, decimal(*told["iops"]))
-        if "bw" in told:
-            self._put(BANDWIDTH, amount(*told["bw"]))
-        if "runt" in told:  # 1.x, 2.x
-            self._put(RUNTIME, float(told["runt"][0].replace(",", "")) * MILLISECOND)
-            if moved := amount(*told["io"]) if "io" in told else 0:
+        figures = {name.lower(): (number, unit) for name, number, unit in FIGURE.findall(rest)}
+        if "iops" in figures:
+            self._put(IOPS, decimal(*figures["iops"]))
+        if "bw" in figures:
+            self._put(BANDWIDTH, amount(*figures["bw"]))
+        if "runt" in figures:  # 1.x, 2.x
+            self._put(RUNTIME, float(figures["runt"][0].replace(",", "")) * MILLISECOND)
+            if moved := amount(*figures["io"]) if "io" in figures else 0:
                 self._put(BYTES, moved)
         if match := MOVED.search(rest):
             self._put(RUNTIME, int(match["ms"]) * MILLISECOND)
@@ -174,11 +174,11 @@ class Page:
     def _moments(self, kind: str, unit_ns: int, rest: str) -> None:
         names = {"min": "min", "max": "max", "avg": "mean", "stdev": "stddev"}
         kind = LATENCY if kind == "sync" else kind
-        for name, number, unit in TOLD.findall(rest):
+        for name, number, unit in FIGURE.findall(rest):
             if name in names:
                 self._put(f"{kind} {names[name]}", decimal(number, unit) * unit_ns)
 
-    def _some_percentiles(self, line: str) -> None:
+    def _add_percentiles(self, line: str) -> None:
         assert self._percentiles is not None
         kind, unit_ns = self._percentiles
         for percent, value in PERCENTILE.findall(line):
@@ -189,15 +189,15 @@ class Page:
         if match:
             for what, count in zip(("read", "write", "trim"), match.groups()):
                 if int(count):
-                    self.found.put(self._job, what, REQUESTS, int(count))
+                    self.result.put(self._job, what, REQUESTS, int(count))
 
     def _group(self, match: re.Match[str]) -> None:
-        """Take the bandwidth of a group of one job, where the job's own line lacks it."""
-        if len(self.found.jobs) != 1:
+        """Add the bandwidth of a group of one job, if the job's own line lacks it."""
+        if len(self.result.jobs) != 1:
             return
-        name = (self.found.jobs[0], match["what"].lower(), BANDWIDTH)
-        if name not in self.found.figures:
-            self.found.put(*name, amount(match["rate"], match["unit"]))
+        name = (self.result.jobs[0], match["what"].lower(), BANDWIDTH)
+        if name not in self.result.figures:
+            self.result.put(*name, amount(match["rate"], match["unit"]))
 
 
 __all__ = ["COMPLETION", "SUBMISSION", "amount", "decimal", "detect", "read"]

@@ -1,4 +1,4 @@
-"""All files of one run as one measurement: a file, a folder, or the prefix of their names."""
+"""Read all files of one run as one measurement: a file, a folder, or a prefix of file names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.answers.measurements import FORMS, Form, forms
+from hybridsim.answers.measurements import FORMATS, Format, formats
 from hybridsim.answers.measurements.fio_log import job_of
 from hybridsim.answers.measurements.measurement import (
     BANDWIDTH,
@@ -25,7 +25,7 @@ from hybridsim.answers.measurements.measurement import (
 from hybridsim.foundation.errors import MeasurementError
 
 LARGEST = 1 << 28  # characters of a file
-# What a form's reader meets where a value is of another kind than its writer gives, or too large.
+# The errors of a format's reader if a value has an unexpected type, or is too large.
 NONSENSE = (
     KeyError,
     TypeError,
@@ -35,16 +35,16 @@ NONSENSE = (
     OverflowError,
     RecursionError,
 )
-HEAD = 1 << 20  # a page may have the report of a run far down
+HEAD = 1 << 20  # characters; a report may begin far down a page
 HITS = {"read_hits": "read_misses", "cache_hits": "cache_misses", "hits": "misses"}
 RATES = (IOPS, BANDWIDTH)
 
 
 def gather(path: str, begin_s: float | None = None) -> Measurement:
-    """Parse the files of a run; files of an unknown format are noted.
+    """Parse the files of a run; files of an unknown format are noted and ignored.
 
-    `begin_s` is when the load began, on the clock of the samples, where that is better known than
-    the files tell.  Raises MeasurementError where there is nothing to read, or a file is bad.
+    `begin_s` is the start of the load on the clock of the samples; it overrides that in the files.
+    Raises MeasurementError if there are no results, or a file is invalid.
     """
     result = Measurement()
     place = Path(path)
@@ -57,11 +57,13 @@ def gather(path: str, begin_s: float | None = None) -> Measurement:
         result.begin_s = one.begin_s if one.begin_s is not None else result.begin_s
         result.add(one)
     if not (result.figures or result.curves or result.counters):
-        raise MeasurementError(f"{path}: no results of a run in it; known are {', '.join(FORMS)}")
+        raise MeasurementError(
+            f"{path}: no results of a run; formats that are read: {', '.join(FORMATS)}"
+        )
     if begin_s is not None:
         result.begin_s = begin_s
     if unknown:
-        result.notes.append(f"{place.name}: of no known form, not read: {', '.join(unknown)}")
+        result.notes.append(f"{place.name}: unknown format, ignored: {', '.join(unknown)}")
     return settled(result)
 
 
@@ -76,7 +78,7 @@ def _files(path: str) -> list[Path]:
     if not files:
         what = "no such file or folder, or prefix of files"
         if place.is_dir():
-            what = "no files in this folder: name that of one run"
+            what = "no files in this folder: specify the folder of one run"
         raise MeasurementError(f"{path}: {what}")
     return sorted(files)
 
@@ -85,32 +87,30 @@ def _read(file: Path) -> Measurement | None:
     try:
         with file.open(encoding="utf-8", errors="replace") as stream:
             head = stream.read(HEAD)
-            for form in forms().values():
-                if form.detect(str(file), head):
+            for each in formats().values():
+                if each.detect(str(file), head):
                     text = head + stream.read(LARGEST - len(head) + 1)
-                    return _told(form, str(file), text)
+                    return _parsed(each, str(file), text)
     except OSError as error:
         raise MeasurementError(f"cannot read {file}: {error.strerror}") from error
     return None
 
 
-def _told(form: Form, name: str, text: str) -> Measurement:
+def _parsed(file_format: Format, name: str, text: str) -> Measurement:
     """Parse a file; raise MeasurementError if it violates its format."""
     if len(text) > LARGEST:
         raise MeasurementError(f"{name} is larger than {LARGEST >> 20} MiB: is it the right file?")
     try:
-        result = form.read(name, text)
+        result = file_format.read(name, text)
     except NONSENSE as error:
-        raise MeasurementError(
-            f"{name}: damaged, or not as its writer makes it ({error!r})"
-        ) from error
+        raise MeasurementError(f"{name}: damaged or incomplete ({error!r})") from error
     if not all(map(math.isfinite, result.figures.values())):
-        raise MeasurementError(f"{name}: damaged: a figure of it is no finite number")
+        raise MeasurementError(f"{name}: damaged: a figure is not a finite number")
     return result
 
 
 def settled(measurement: Measurement) -> Measurement:
-    """Name the jobs of logs, count samples from the begin of the load, and add the hit ratio."""
+    """Name the jobs of logs, count samples from the start of the load, and add the hit ratio."""
     _name_logs(measurement)
     _begin(measurement)
     _add_hit_ratio(measurement)
@@ -121,7 +121,7 @@ def settled(measurement: Measurement) -> Measurement:
 
 
 def _name_logs(measurement: Measurement) -> None:
-    """Give logs the names of their jobs; those of jobs reported as one become one."""
+    """Name logs after their jobs; logs of jobs that are reported as one are added up."""
     numbers = sorted({int(name.job.split()[1]) for name in measurement.curves if _is_log(name)})
     logs = [job_of(number) for number in numbers]
     if not logs:
@@ -139,7 +139,7 @@ def _name_logs(measurement: Measurement) -> None:
     else:
         measurement.jobs += logs
         measurement.notes.append(
-            f"{len(logs)} logs of {len(measurement.jobs) - len(logs)} jobs: left apart"
+            f"{len(logs)} logs of {len(measurement.jobs) - len(logs)} jobs: not added up"
         )
 
 
@@ -168,7 +168,7 @@ def _join(measurement: Measurement, logs: list[str], job: str) -> None:
 
 
 def _together(curves: list[tuple[Curve, Curve | None]], is_rate: bool) -> Curve:
-    """Return the sum of rates, or the mean of latencies weighted by requests."""
+    """Return the sum of the curves if they are rates, else their mean weighted by requests."""
     width = max(max(curve.width_ns for curve, _ in curves), 1)
     until = min(curve.until_ns for curve, _ in curves)
     edges = np.arange(0, until + 1, width)
@@ -188,7 +188,7 @@ def _together(curves: list[tuple[Curve, Curve | None]], is_rate: bool) -> Curve:
 
 
 def _begin(measurement: Measurement) -> None:
-    """Count counters, and their times, from the begin of the load."""
+    """Subtract the start of the load from the times, and the counts at that time from counts."""
     if not measurement.counters:
         return
     begin_ns = 0
@@ -217,7 +217,7 @@ def _last_still(samples: Samples) -> int:
 
 
 def _add_hit_ratio(measurement: Measurement) -> None:
-    """Add the interval hit ratio of reads, where hits and misses are counted."""
+    """Add the interval hit ratio of reads, if hits and misses are counted."""
     for hits, misses in HITS.items():
         name = Name("", CACHE, HIT_RATIO)
         if (
@@ -238,5 +238,5 @@ def _add_hit_ratio(measurement: Measurement) -> None:
 
 
 def words(sources: Iterable[str]) -> str:
-    """Name the files."""
+    """Return the names of the files, separated by commas."""
     return ", ".join(Path(each).name for each in sources)

@@ -1,8 +1,8 @@
-"""What a run measured, whoever wrote it down: figures, curves, distributions, counters.
+"""The results of a run in any file format: figures, curves, distributions, counters.
 
-A figure has a name of three parts: the job, what it did (read, write, trim, sync, or cache), and
-what was measured.  Times are ns from the beginning of the run, rates are bytes or requests a
-second, latencies ns.
+The name of a figure has three parts: the job, the kind of requests (read, write, trim, sync, or
+cache), and the measure.  Times are in ns from the start of the run, rates in bytes or requests per
+second, latencies in ns.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ LATENCY, COMPLETION, SUBMISSION = "lat", "clat", "slat"
 HIT_RATIO = "hit ratio"
 CACHE = "cache"
 DIRECTIONS = ("read", "write", "trim")
-GAP = 1.5  # widths of a window: what lies further apart has nothing in between
+GAP = 1.5  # widths of a window: more time between two ends is a gap
 
 
 class Name(NamedTuple):
-    """What a value is of."""
+    """The name of a figure, curve or distribution."""
 
     job: str
     what: str
@@ -41,7 +41,7 @@ class Name(NamedTuple):
 
 @dataclass(frozen=True)
 class Curve:
-    """Means over windows of time."""
+    """Means over windows of time, in order; there may be gaps between them."""
 
     start_ns: Ints
     end_ns: Ints
@@ -49,14 +49,13 @@ class Curve:
 
     @classmethod
     def of_windows(cls, end_ns: Ints, value: Floats) -> Curve:
-        """Return a curve of windows that end at these times, as logs tell them.
+        """Return a curve of windows that end at these times, as in logs.
 
-        One that follows closely begins where the one before ended; behind a gap it is as long as
-        most are.
+        A window begins at the end of the previous one; after a gap it has the usual width.
         """
         step = np.diff(end_ns)
         width = int(end_ns[0]) if len(end_ns) else 0
-        if len(step):  # most are a window apart; idle times are longer
+        if len(step):  # most steps are one window; idle periods are longer
             width = int(np.quantile(step, 0.25, method="lower"))
         before = np.append(max(int(end_ns[0]) - width, 0) if len(end_ns) else [], end_ns[:-1])
         start = np.where(end_ns - before < GAP * width, before, end_ns - width)
@@ -64,25 +63,25 @@ class Curve:
 
     @property
     def width_ns(self) -> int:
-        """How long most windows are."""
+        """The median width of the windows."""
         return int(np.median(self.end_ns - self.start_ns)) if len(self.end_ns) else 0
 
     @property
     def until_ns(self) -> int:
-        """When the last window ends."""
+        """The end of the last window."""
         return int(self.end_ns[-1]) if len(self.end_ns) else 0
 
     def binned(self, edges_ns: Ints, is_rate: bool) -> Floats:
-        """Return means between edges; where nothing is told a rate is 0, all else NaN."""
+        """Return means between edges; where there are no windows a rate is 0, all else is NaN."""
         span = self.end_ns - self.start_ns
         times = np.stack([self.start_ns, self.end_ns], axis=1).ravel()
         ends = [np.repeat(np.cumsum(each), 2) for each in (self.value * span, span)]
         for each, last in zip(ends, (self.value * span, span)):
             each[::2] -= last
-        amount, told = (np.diff(np.interp(edges_ns, times, each)) for each in ends)
+        amount, covered_ns = (np.diff(np.interp(edges_ns, times, each)) for each in ends)
         if is_rate:
             return np.asarray(amount / np.diff(edges_ns))
-        return np.asarray(np.where(told > 0, amount / np.maximum(told, 1), np.nan))
+        return np.asarray(np.where(covered_ns > 0, amount / np.maximum(covered_ns, 1), np.nan))
 
 
 @dataclass(frozen=True)
@@ -93,47 +92,47 @@ class Samples:
     value: Ints
 
     def at(self, times_ns: Ints) -> Floats:
-        """Return what it was at these times, growing evenly between two samples."""
+        """Return the values at these times, interpolated linearly between samples."""
         return np.asarray(np.interp(times_ns, self.time_ns, self.value))
 
 
 @dataclass
 class Measurement:
-    """All that is known of one run."""
+    """The results of one run."""
 
     sources: list[str] = field(default_factory=list)
-    jobs: list[str] = field(default_factory=list)  # in the order of the file that names them
+    jobs: list[str] = field(default_factory=list)  # in the order of the file
     groups: set[int] = field(default_factory=set)  # jobs of one group ran together
-    version: str = ""  # of fio, where it says so
+    version: str = ""  # of fio, if reported
     figures: dict[Name, float] = field(default_factory=dict)
     curves: dict[Name, Curve] = field(default_factory=dict)
     latencies: dict[Name, Distribution] = field(default_factory=dict)
     counters: dict[str, Samples] = field(default_factory=dict)  # of the cache
-    levels: set[str] = field(default_factory=set)  # those of the counters that go up and down
+    levels: set[str] = field(default_factory=set)  # counters that are levels, not counts
     notes: list[str] = field(default_factory=list)
-    is_instant: bool = False  # no time passes until a request is handed over: lat is clat
-    begin_s: float | None = None  # the clock of the samples when the load began
+    is_instant: bool = False  # submission takes no time: lat is clat
+    begin_s: float | None = None  # start of the load on the clock of the samples
 
     def put(self, job: str, what: str, measure: str, value: float) -> None:
-        """Note a figure."""
+        """Add a figure."""
         self.figures[Name(job, what, measure)] = float(value)
 
     def rename(self, job: str, title: str) -> None:
-        """Call a job otherwise."""
+        """Change the name of a job to `title`."""
         self.figures = {_renamed(name, job, title): each for name, each in self.figures.items()}
         self.curves = {_renamed(name, job, title): each for name, each in self.curves.items()}
         self.latencies = {_renamed(name, job, title): each for name, each in self.latencies.items()}
         self.jobs = [title if each == job else each for each in self.jobs]
 
     def add(self, other: Measurement) -> None:
-        """Take in what another file tells of the same run; raise MeasurementError if both tell."""
+        """Add the results of another file of the run; raise MeasurementError for duplicates."""
         both = [str(name) for name in self.figures if name in other.figures]
         both += [f"{name} over time" for name in self.curves if name in other.curves]
         both += [name for name in self.counters if name in other.counters]
         if both:
             raise MeasurementError(
-                f"{', '.join(other.sources)}: {both[0]} is told by "
-                f"{', '.join(self.sources)} too: name the files of one run"
+                f"{', '.join(other.sources)}: {both[0]} is also in "
+                f"{', '.join(self.sources)}: specify the files of one run"
             )
         self.figures |= other.figures
         self.curves |= other.curves

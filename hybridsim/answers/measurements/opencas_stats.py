@@ -16,7 +16,7 @@ from hybridsim.foundation.levels import LEVELS
 UPTIME, BLOCKS, REQUESTS = "Uptime", "[4KiB Blocks]", "[Requests]"
 DIRECTIONS = ("Read", "Write")
 KINDS = ("hits", "deferred", "partial misses", "full misses", "total")
-# What casadm calls a column, by the name of the simulation.
+# Column of casadm, by the counter's name in the simulation.
 COLUMNS = {
     **{name.lower(): f"{name} {BLOCKS}" for name in ("Occupancy", "Free", "Clean", "Dirty")},
     **{
@@ -36,15 +36,15 @@ COLUMNS = {
 
 
 def detect(name: str, head: str) -> bool:
-    """Tell whether a file holds such samples."""
+    """Return whether a file holds such samples."""
     first = head.splitlines()[0] if head else ""
     return first.startswith(f"{UPTIME},") and f"Occupancy {BLOCKS}" in first
 
 
 def read(name: str, text: str) -> Measurement:
-    """Return the counters over uptime; raises MeasurementError for a line that is none.
+    """Return the counters over uptime; raise MeasurementError for an invalid line.
 
-    Columns that a release of casadm does not have are left out.
+    Columns that are absent in a release of casadm are left out.
     """
     header, *lines = list(csv.reader(text.splitlines()))
     at = {counter: header.index(one) for counter, one in COLUMNS.items() if one in header}
@@ -58,7 +58,7 @@ def read(name: str, text: str) -> Measurement:
                 f"{name}:{number}: not a line of uptime and the values of its header"
             ) from None
     if not rows:
-        raise MeasurementError(f"{name}: a header and no samples")
+        raise MeasurementError(f"{name}: no samples below the header")
     columns = np.array(rows, np.int64).T
     result = Measurement([name], levels=set(LEVELS & at.keys()))
     for counter, series in zip(at, columns[1:]):

@@ -1,4 +1,4 @@
-"""What `hybridsim replay --json` writes (schema hybridsim.result/1)."""
+"""The JSON of `hybridsim replay --json` (schema hybridsim.result/1)."""
 
 from __future__ import annotations
 
@@ -32,11 +32,14 @@ def detect(name: str, head: str) -> bool:
 
 
 def read(name: str, text: str) -> Measurement:
-    """Return the machine with its cache, over the whole run; raises MeasurementError."""
+    """Return the figures of the machine with its cache over the whole run.
+
+    Raises MeasurementError if the JSON is not that of a replay.
+    """
     try:
         whole = json.loads(text)
         if whole["schema"] != SCHEMA:
-            raise MeasurementError(f"{name}: {whole['schema']}; {SCHEMA} is known")
+            raise MeasurementError(f"{name}: schema {whole['schema']}; only {SCHEMA} is supported")
         result = Measurement([name], [""], {0}, is_instant=True)
         phase = whole["phases"][PHASE]
         for what in ("read", "write"):
@@ -47,7 +50,7 @@ def read(name: str, text: str) -> Measurement:
             result.put("", CACHE, counter, value)
         _curves(result, whole["series"], phase["end_ns"])
     except (ValueError, KeyError, TypeError) as error:
-        raise MeasurementError(f"{name}: not what replay --json writes ({error!r})") from error
+        raise MeasurementError(f"{name}: not the JSON of replay --json ({error!r})") from error
     return result
 
 

@@ -1,4 +1,4 @@
-"""When the load began, on the clock of samples: a file with the uptime, written as it began."""
+"""The start of the load on the clock of the samples: a file with the uptime at that moment."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ FILE = "workload-start-uptime.txt"
 
 
 def detect(name: str, head: str) -> bool:
-    """Tell by the name."""
+    """Return whether the file has the name FILE."""
     return Path(name).name == FILE
 
 
 def read(name: str, text: str) -> Measurement:
-    """Return nothing but that time."""
+    """Return a measurement that has only this time; raise MeasurementError if there is none."""
     try:
         return Measurement([name], begin_s=float(text.split()[0]))
     except (ValueError, IndexError) as error:
-        raise MeasurementError(f"{name}: holds no uptime in seconds ({error})") from error
+        raise MeasurementError(f"{name}: contains no uptime in seconds ({error})") from error

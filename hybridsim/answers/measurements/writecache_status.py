@@ -13,7 +13,7 @@ from hybridsim.answers.measurements.measurement import SECOND, Measurement, Samp
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.foundation.levels import LEVELS
 
-# Behind the word `writecache`: an error indicator, the number of blocks, and these.
+# The fields after the word `writecache`, an error indicator and the number of blocks.
 FIELDS = (
     "free_blocks", "blocks_under_writeback", "reads", "read_hits", "writes",
     "write_hits_uncommitted", "write_hits_committed", "writes_around", "writes_allocated",
@@ -25,12 +25,12 @@ LINE = re.compile(
 
 
 def detect(name: str, head: str) -> bool:
-    """Tell whether a file holds such samples."""
+    """Return whether a file holds such samples."""
     return LINE.match(head.split("\n", 1)[0]) is not None
 
 
 def read(name: str, text: str) -> Measurement:
-    """Return the counters over uptime; raises MeasurementError for a line that is none."""
+    """Return the counters over uptime; raise MeasurementError for an invalid line."""
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
         match = LINE.match(line)

@@ -11,8 +11,8 @@ from hybridsim.foundation.printable import printable
 from hybridsim.foundation.toml.problems import Problem
 
 DEPTH_MAX = 64  # nested tables and lists; no valid text needs ten
-LENGTH_MAX = 1 << 24  # characters; no valid text has a thousandth of it
-# Strings and comments: their dots do not separate keys.  No backtracking: the text may be anything.
+LENGTH_MAX = 1 << 24  # characters; valid texts are 1000 times shorter
+# Strings and comments: their dots do not separate keys.  No backtracking: any text may be matched.
 _STRING_OR_COMMENT = re.compile(
     r"#[^\n]*+"
     r'|"""(?:[^"\\]|\\[\s\S]|"(?!""))*+(?:""")?'

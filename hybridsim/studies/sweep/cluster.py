@@ -1,8 +1,8 @@
 """Workers by dask.distributed: processes of this machine, or those of a running scheduler.
 
 If a worker dies, dask assigns its point to another one.  If the scheduler dies, its state is lost:
-points under way are cancelled here, and submitted again as soon as a scheduler answers.  (The
-workers of dask end with their scheduler; whoever started them must restart them.)
+running points are cancelled here, and submitted again as soon as a scheduler answers.  (The workers
+of dask end with their scheduler and must be restarted with it.)
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Cluster:
 
     @property
     def room(self) -> int:
-        """Maximum number of points under way."""
+        """Maximum number of submitted points."""
         return AHEAD * max(self.workers, 1)
 
     def submit(self, point: Point) -> None:
@@ -131,7 +131,7 @@ class Cluster:
 
     def next(self, timeout_s: float) -> Settled | None:
         """Return a settled point; None after `timeout_s` seconds."""
-        self._hand_out_lost()
+        self._resubmit_lost()
         try:
             future = self._done.get(timeout=timeout_s)
         except queue.Empty:
@@ -150,7 +150,7 @@ class Cluster:
         return None
 
     def close(self) -> None:
-        """Release the points under way, and stop the workers that were started here."""
+        """Release the submitted points, and stop the workers that were started here."""
         for _point, future in self._under_way.values():
             future.release()
         for each in (self._client, self._own):
@@ -160,7 +160,7 @@ class Cluster:
             except (OSError, TimeoutError, CancelledError):
                 pass  # already closed
 
-    def _hand_out_lost(self) -> None:
+    def _resubmit_lost(self) -> None:
         if not self._lost:
             return
         if self._client.status == "closed":

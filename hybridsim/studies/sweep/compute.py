@@ -63,7 +63,7 @@ def compiled_kind(point: Point) -> Kind:
 
 
 def shared(point: Point) -> tuple[Any, ...]:
-    """Return the key of what a worker keeps for its next point: the trace and the disks."""
+    """Return the key of the data that a worker keeps for its next point: trace and disks."""
     from hybridsim.studies.disks_alone import disks
 
     return point.digest, point.seed, disks(point.scenario, point.scenario.replay.mode, 0)

@@ -65,9 +65,9 @@ class Running:
     """A sweep in progress."""
 
     def __init__(self, hire: Callable[[], Crew], store: Store, report: Report = silent) -> None:
-        """Let a crew compute the points that the store lacks; `tell` is called for each point.
+        """Compute the points that the store lacks; call `report` for each point.
 
-        `hire` is called when the first point must be computed.
+        `hire` returns the workers; it is called when the first point must be computed.
         """
         self._hire, self._store, self._report = hire, store, report
         self._hired: Crew | None = None
@@ -75,7 +75,7 @@ class Running:
         self.failures: dict[str, Settled] = {}  # by key
         self._under_way: dict[str, Point] = {}
         self._begun: set[str] = set()  # by key
-        self._compiled: dict[Kind, bool] = {}  # by kind; False: under way
+        self._compiled: dict[Kind, bool] = {}  # by kind; False: being compiled
 
     def __enter__(self) -> Running:
         return self
@@ -113,7 +113,7 @@ class Running:
                 settled = self._crew.next(LOOK_AGAIN_S)
                 if settled is not None:
                     self._settle(settled)
-            elif waiting:  # all remaining points are under way elsewhere
+            elif waiting:  # other clients compute all remaining points
                 time.sleep(LOOK_AGAIN_S / 10)
         rows = {key: self._store.get(key) for key in wanted}
         return {key: row for key, row in rows.items() if row is not None}
@@ -146,7 +146,7 @@ class Running:
         return True
 
     def _begin(self, point: Point) -> bool:
-        """Start a point unless it has to wait; return whether it is done or under way here."""
+        """Start a point unless it has to wait; return whether it is done or was started here."""
         kind = compiled_kind(point)
         if self._compiled.get(kind) is False or not self._store.claim(point.key):
             return False

@@ -1,4 +1,4 @@
-"""Many replays: which machine, of all that could be bought or set, is best for these traces?"""
+"""Run many replays with varied settings, to find the best machine for given traces."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class UnderWay:
         """Open the traces; raise TraceError for an invalid one."""
         self._plan = plan
         self._digests = {trace: trace.digest() for trace in plan.traces}
-        self._made = {trace: trace.open().is_generated for trace in plan.traces}
+        self._is_generated = {trace: trace.open().is_generated for trace in plan.traces}
         self._impossible: list[Failed] = []
         self._points: list[list[Point]] = []  # of each setting
         self._figures: dict[str, dict[str, Any]] = {}  # by key
@@ -126,7 +126,7 @@ class UnderWay:
             if all(each.why != str(error) for each in self._impossible):
                 self._impossible.append(Failed(words, str(error), ""))
             return []
-        if not self._plan.seeds or not chance.drawn(first.scenario, self._made[trace]):
+        if not self._plan.seeds or not chance.drawn(first.scenario, self._is_generated[trace]):
             return [first]
         seeds = range(first.scenario.seed, first.scenario.seed + self._plan.seeds)
         return [point(trace, digest, scenario, values, seed) for seed in seeds]

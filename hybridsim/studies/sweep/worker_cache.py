@@ -1,4 +1,4 @@
-"""What a worker keeps for its next point: requests of a trace, disks without their cache."""
+"""Data that a worker keeps for its next point: requests of a trace, results of the disks alone."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Crew(Protocol):
 
     @property
     def room(self) -> int:
-        """Maximum number of points under way."""
+        """Maximum number of submitted points."""
 
     @property
     def lanes(self) -> int:
@@ -45,7 +45,7 @@ class Crew(Protocol):
         """Return a settled point; None after `timeout_s` seconds."""
 
     def close(self) -> None:
-        """Stop the workers, and drop the points under way."""
+        """Stop the workers, and drop the submitted points."""
 
 
 class Here:
