@@ -2,6 +2,7 @@
 
 import inspect
 from random import Random
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from hybridsim.caches.policies.belady import Belady
 from hybridsim.caches.policies.lhd import LHD
 from hybridsim.caches.policies.memory import Memory, form, is_compatible
 from hybridsim.foundation.codes import Level, Op
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.depths import (
     DEPTH,
@@ -39,6 +41,7 @@ from hybridsim.requests.rows import Findings
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.building import machine
 from hybridsim.storage.devices.hdd.write_cache import WriteCache
+from hybridsim.storage.drives import DRIVES
 from hybridsim.storage.raid.layout import Layout
 from hybridsim.storage.raid.rebuild import DUE_NS, Rebuild
 
@@ -232,3 +235,16 @@ def test_the_defaults_of_open_cas_are_those_of_ocf():
     seconds = {name: defaults[f"{name}_ns"] / 10**9 for name in ("wake", "staleness", "activity")}
     assert seconds == {"wake": 20, "staleness": 120, "activity": 10}
     assert defaults["margin_lines"] == 512
+
+
+@pytest.mark.parametrize("kind", DRIVES)
+def test_a_kind_of_drive_is_listed_under_the_name_that_scenarios_use(kind):
+    assert get_args(DRIVES[kind].model_fields["kind"].annotation) == (kind,)
+
+
+def test_a_disk_may_read_ahead_for_a_single_stream():
+    drive = 'drive = {like = "hgst-ultrastar-7k8", segments = 1}\n'
+    backing = f'[backing]\nkind = "single"\nmembers = 1\n{drive}'
+    assert Scenario.loads(backing).backing.drive.segments == 1
+    with pytest.raises(ScenarioError, match="segments"):
+        Scenario.loads(backing.replace("segments = 1", "segments = 0"))
