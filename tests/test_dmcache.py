@@ -52,6 +52,28 @@ def test_batch_sizes_and_stops_do_not_change_the_result(scenario):
     check_cut(scenario)
 
 
+@pytest.mark.parametrize("mode", [WRITETHROUGH, WRITEBACK])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_full_cache_whose_hot_spot_moves_equals_the_reference(mode, seed):
+    """Minutes of promotions, demotions, write-backs, syncs and idle time, of which random runs
+    have little: the first demotions come after a minute."""
+    random = Random(seed)
+    requests, now_ns = [], 0
+    for number in range(700):
+        now_ns += random.choice([0, MS, 40 * MS, 40 * MS, 300 * MS, 3 * SECOND])
+        hot = number // 180 * 30
+        block = hot + random.randrange(12) if random.random() < 0.8 else random.randrange(600)
+        op = random.choices([Op.READ, Op.WRITE, Op.FLUSH, Op.DISCARD], [55, 40, 4, 1])[0]
+        length = 0 if op == Op.FLUSH else random.choice([4 * KIB, 16 * KIB, BLOCK])
+        at = 0 if op == Op.FLUSH else block * BLOCK + random.randrange(2) * 4 * KIB
+        flags = random.choice([0, 0, 0, FUA, PREFLUSH]) if op == Op.WRITE else 0
+        requests.append(Request(now_ns, op, at, length, flags=flags))
+    whole = scenario(requests, blocks=16, mode=mode, depth=0)
+    check(whole, interpreted=True)
+    totals, _ = ran(requests, blocks=16, mode=mode, depth=0)
+    assert totals["demotions"] > 5
+
+
 # Measurements of a kernel.
 
 

@@ -129,7 +129,7 @@ def test_latencies_of_the_logs_of_one_job_are_added_up():
 
 def test_the_heap_of_next_uses_stays_in_order_when_it_drops_outdated_entries():
     """Belady's policy keeps an entry a use; with many of them it keeps the valid ones only."""
-    pages = 40
+    pages = 500
     policy, random = Belady.new(pages, pages), Random(3)
     uses = list(range(10, 10 + 3 * pages))
     random.shuffle(uses)
