@@ -93,7 +93,9 @@ def real_runs() -> tuple[RealRun, ...]:
     fixed = ("kind", "experiment", "run", "writes")
     return tuple(
         RealRun(
-            *(row[name] for name in fixed[:3]),
+            row["kind"],
+            row["experiment"],
+            row["run"],
             float(row["writes"]),
             {name: float(cell) for name, cell in row.items() if cell and name not in fixed},
         )
