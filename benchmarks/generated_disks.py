@@ -11,7 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridsim.answers.fitting import array, disks
+from hybridsim.answers.fitting.answer import Estimate
+from hybridsim.answers.fitting.arrangement import Arrangement
 from hybridsim.answers.fitting.observed import Observed
+from hybridsim.answers.fitting.pieces import Layout, pieces
 from hybridsim.foundation.codes import Op
 from hybridsim.reference.clock import Clock
 from hybridsim.reference.hdd import Hdd
@@ -107,8 +111,17 @@ def _truth(drive, shape: Geometry) -> dict[str, float]:
         "seek_average": float((seek * weight).sum() / weight.sum()),
         "seek_full": float(shape.move_ns[-1]),
         "rate_mean": float(sizes.sum() / (sizes / sustained).sum()),
-        "rate_outer": float(sustained[0]),
-        "rate_inner": float(sustained[-1]),
         "write_settle": float(settle.mean()),
         "overhead": float(drive.overhead_ns),
     }
+
+
+def estimates(observed: Observed) -> dict[str, Estimate]:
+    """Fit the one disk that a capture is of; FitError where it is refused."""
+    layout = Layout(1, KIB * KIB)
+    seen = pieces(observed, observed.entered_ns(0), layout)
+    found = disks.fit(seen, array.assumed)
+    array._check("a generated disk", found)
+    one = Arrangement(layout, 0, 99.0, layout, 1)
+    result = {each.key: each for each in array._drive(observed, one, found)}
+    return result | {"rate_mean": result["rate_outer"]}

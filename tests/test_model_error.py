@@ -3,12 +3,12 @@
 import json
 import math
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from fakes import SCENARIO, Load, result
 
+from benchmarks import real_errors
 from hybridsim.answers.model_error import (
     FEWEST,
     RealRun,
@@ -21,8 +21,6 @@ from hybridsim.answers.model_error import (
 from hybridsim.show.terminal import render
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import real_errors  # noqa: E402
 
 BCACHE = SCENARIO | {"cache_kind": "bcache"}
 READS = Load(writes=0.0)

@@ -66,7 +66,9 @@ class DiskFit:
     def explains(self) -> bool:
         """Whether the model is one of what was seen at all."""
         result = self.likeliest.values
-        return result["stray"] < 0.3 and result["noise_ms"] < 0.6 * result["rotation_ms"]
+        ends = NUMBERS["rotation_ms"]
+        turns = 1.01 * ends.low < result["rotation_ms"] < 0.99 * ends.high
+        return turns and result["stray"] < 0.3 and result["noise_ms"] < 0.6 * result["rotation_ms"]
 
 
 def service(values: Mapping[str, float]) -> Service:

@@ -1,6 +1,6 @@
 """How often each printed interval holds the truth: what is promised, and what is found.
 
-    python benchmarks/coverage.py [curves] [fit] [real] [--disks 200] [--json]
+    python benchmarks/intervals.py [curves] [fit] [real] [--disks 200] [--json]
 
     curves  mrc --sample: the share of sizes whose exact miss ratio is inside, over traces, rates
             and policies; the real traces are those of the repository and of HYBRIDSIM_DATA
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", ROOT.parent / "shared" / "data"))
 RATES = ("1%", "5%", "10%", "25%")
 POLICIES = ("lru", "s3-fifo", "arc", "sieve", "lfu")
@@ -153,9 +155,7 @@ def real() -> Iterator[Row]:
 
 def fitted(disks: int) -> Iterator[Row]:
     """Fit captures of generated disks; the layout is specified, as it is not what is measured."""
-    from generated_disks import fitted as one_fit
-    from generated_disks import known
-
+    from benchmarks.generated_disks import estimates, known
     from hybridsim.foundation.errors import FitError
     from hybridsim.storage import catalog
 
@@ -165,12 +165,12 @@ def fitted(disks: int) -> Iterator[Row]:
     for number in range(disks):
         case = known(names[number % len(names)], 1000 + number)
         try:
-            estimates = one_fit(case)
+            found_here = estimates(case.observed)
         except FitError:
             refused += 1
             continue
         for key, truth in case.truth.items():
-            one = estimates.get(key)
+            one = found_here.get(key)
             if one is None or not one.determined or one.low is None or one.high is None:
                 continue
             inside = bool(one.low <= truth <= one.high)
