@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from captures import TRACES
 
+from benchmarks.generated_disks import estimates, known
 from hybridsim import Scenario, fit
 from hybridsim.answers.fitting import disks, flash, order
+from hybridsim.answers.fitting.arrangement import arrangement
 from hybridsim.answers.fitting.observed import STRETCH, STRETCHES_MAX, Observed, observe
 from hybridsim.answers.fitting.pieces import Layout, pieces
 from hybridsim.foundation.errors import FitError
@@ -102,7 +104,9 @@ def test_the_written_scenario_has_the_fitted_values(fitted):
 # Recovery of synthetic devices.
 
 
-def one_disk(count, seed, overhead_ms=0.3, track_ms=0.8, full_ms=12.0, rotation_ms=8.333):
+def one_disk(
+    count, seed, overhead_ms=0.3, track_ms=0.8, full_ms=12.0, rotation_ms=8.333, idle_ms=2.0
+):
     """Return sequentially issued requests to a disk of the fitted model, with a little noise."""
     random = np.random.default_rng(seed)
     stroke = 1000 * MIB
@@ -115,7 +119,7 @@ def one_disk(count, seed, overhead_ms=0.3, track_ms=0.8, full_ms=12.0, rotation_
     service = (
         overhead_ms + seek_ms + rotation + length / MIB * 8.0 + random.logistic(0, 0.05, count)
     )
-    idle = random.exponential(2.0, count)
+    idle = random.exponential(idle_ms, count)
     done = np.cumsum((service + idle) * MS)
     return observed(done - service * MS, done, place, length)
 
@@ -236,6 +240,65 @@ def test_latencies_unlike_those_of_disks_are_refused(tmp_path):
         rows.append((at, "R", int(random.integers(10**6)) * 4096, 4096, at, at + took))
     with pytest.raises(FitError, match="not those of disks"):
         fit(csv(tmp_path / "odd.csv", rows))
+
+
+def random_rows(count, took, length=4096, seed=6):
+    """Return rows of a CSV capture: one request at a time, at random places."""
+    random = np.random.default_rng(seed)
+    rows, at = [], 0
+    for each in took:
+        rows.append((at, "R", int(random.integers(10**6)) * 65_536, length, at, at + int(each)))
+        at += int(each) + 1_000_000
+    assert len(rows) == count
+    return rows
+
+
+def test_merged_requests_are_refused(tmp_path):
+    """A table of a capture: the device got four requests as one, and completed them as one."""
+    rows = []
+    for at, op, place, length, _, done in random_rows(300, np.full(300, 9e6)):
+        rows += [(at, op, place + part * length, length, at, done) for part in range(4)]
+    with pytest.raises(FitError, match="the device got them merged"):
+        fit(csv(tmp_path / "merged.csv", rows))
+
+
+def test_a_disk_behind_a_cache_is_refused(tmp_path):
+    random = np.random.default_rng(8)
+    took = np.where(random.random(600) < 0.7, 90e3, random.uniform(4e6, 16e6, 600))
+    with pytest.raises(FitError, match="two devices"):
+        fit(csv(tmp_path / "cached.csv", random_rows(600, took)))
+
+
+def test_one_request_at_a_time_is_taken_as_one_disk():
+    """Several disks are never busy at once then: nothing tells them from one."""
+    found = arrangement(one_disk(700, 5), lambda what, done, of: None)
+    assert (found.layout.members, found.deepest) == (1, 1)
+    assert not found.is_clear
+
+
+def test_an_assumed_overhead_makes_the_seeks_as_unsure_as_itself():
+    """The disk is never idle: its 0.6 ms of overhead cannot be told from the arm's times."""
+    found = estimates(one_disk(800, 1, overhead_ms=0.6, idle_ms=0.0))
+    assert not found["overhead"].determined
+    for key, truth in (("seek_average", 6.77 * MS), ("seek_full", 12 * MS)):
+        assert found[key].low <= truth <= found[key].high
+        assert found[key].value > truth  # the difference of the overheads is in it
+
+
+def test_the_rate_includes_the_skew_once():
+    """Random requests cross borders of tracks: what they take a byte is the sustained rate."""
+    case = known("maxtor-atlas-10k5", 3, 1000)
+    rate = estimates(case.observed)["rate_mean"]
+    assert rate.low <= case.truth["rate_mean"] <= rate.high
+    assert rate.value == pytest.approx(case.truth["rate_mean"], rel=0.12)
+
+
+def test_a_revolution_at_the_end_of_what_is_searched_is_no_disk():
+    values = {"stray": 0.01, "noise_ms": 0.3, "rotation_ms": disks.NUMBERS["rotation_ms"].high}
+    model = disks.DiskFit(disks.Likeliest(values, {}, {}, 0.0), {}, None, 1000, (17.0, 17.0, 17.0))
+    assert not model.explains
+    values["rotation_ms"] = 8.3
+    assert model.explains
 
 
 def test_a_capture_without_dispatch_times_is_fitted_with_a_note(tmp_path):

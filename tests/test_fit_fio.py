@@ -5,8 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from hybridsim import fit
+from hybridsim import Scenario, fit
+from hybridsim.answers.fitting import fio
+from hybridsim.answers.fitting.fio_results import read
 from hybridsim.foundation.errors import FitError, MeasurementError
+from hybridsim.studies.fit import fio_fidelity, judged
 
 PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9)
 
@@ -79,6 +82,47 @@ def test_unsuitable_results_are_refused_with_the_reason(tmp_path, options, why):
     path = results(tmp_path / "odd.json", job(disk(0), **options))
     with pytest.raises(FitError, match=why):
         fit(path)
+
+
+def test_a_fit_is_compared_with_the_measurement(tmp_path):
+    path = results(tmp_path / "disk.json", job(disk(0)))
+    model = fit(path)
+    assert model.fidelity.likeness == "good"
+    assert not any("of another kind" in note for note in model.notes)
+    assert fit(path, check=False).fidelity is None
+
+
+def test_a_device_unlike_its_model_gets_a_note(tmp_path):
+    model = fit(results(tmp_path / "disk.json", job(disk(0))), check=False)
+    other = fio_fidelity(fio.checked(read([str(tmp_path / "disk.json")])), slow_disk())
+    assert other.likeness == "poor"
+    assert "of another kind" in judged(model, other).notes[-1]
+
+
+def slow_disk():
+    keys = {"kind": "single", "members": 1, "drive.seek_average": "24ms", "drive.seek_full": "40ms"}
+    return Scenario.default().with_values({f"backing.{key}": each for key, each in keys.items()})
+
+
+def test_reads_partly_from_flash_are_refused(tmp_path):
+    """A cache above a disk: 70 % of the reads take 90 us, the others as long as the disk's."""
+    latency = np.where(np.arange(4000) % 10 < 7, 90e3, disk(0))
+    with pytest.raises(FitError, match=r"two devices.*0% of them.*as a disk"):
+        fit(results(tmp_path / "cached.json", job(latency)), check=False)
+
+
+def test_a_measured_rate_of_sequential_writes_is_kept(tmp_path):
+    """Random writes were not measured: what is assumed of them gives way."""
+    stream = job(np.full(1000, 40_000), rw="write", bs="128k")
+    stream["write"] = stream["read"] | {"bw_bytes": 3_000_000_000}
+    stream["read"] = {"total_ios": 0}
+    latency = np.full(1000, 90_000)
+    model = fit(results(tmp_path / "ssd.json", job(latency), stream), check=False)
+    rate = estimate(model, "sequential_write")
+    assert rate.determined
+    assert rate.value == 3_000_000_000
+    assert not estimate(model, "random_write_iops").determined
+    assert model.scenario().backing.drive.kind == "ssd"
 
 
 def test_a_damaged_file_is_refused(tmp_path):

@@ -107,6 +107,43 @@ def test_a_sampled_curve_of_any_policy_is_within_its_error(long_trace):
     assert (curve.error < 0.1).all()
 
 
+@pytest.mark.parametrize("policy", ["lru", "sieve"])
+def test_the_error_of_a_sample_covers_19_of_20_samples(policy):
+    """Other page numbers are another sample: on average 90 to 99 % of the sizes are inside."""
+    rng = np.random.default_rng(5)
+    rank = np.minimum(rng.zipf(1.15, 20_000), 6_000) + rng.integers(0, 3, 20_000) * 7_000
+    sizes = [200, 500, 1_500, 4_000]
+    exact = miss_ratio_curve(rank, policy, sizes).miss_ratio
+    inside = []
+    for salt in range(25):
+        curve = miss_ratio_curve(rank + salt * (1 << 30), policy, sizes, sample="10%")
+        inside.append(abs(curve.miss_ratio - exact) <= curve.error)
+    assert 0.88 <= np.mean(inside) <= 0.995
+
+
+@pytest.mark.parametrize("options", [{"policy": "learned"}, {"admission": "request-size"}])
+def test_policies_that_look_at_requests_are_not_sampled(options):
+    with pytest.raises(UsageError, match="whole requests and at neighbouring pages"):
+        miss_ratio_curve(np.arange(10_000), sample="25%", **options)
+
+
+@pytest.mark.parametrize("policy", ["lru", "fifo"])
+def test_a_sample_that_leaves_a_few_pages_of_a_cache_is_refused(policy):
+    with pytest.raises(UsageError, match="sizes from 80 pages on"):
+        miss_ratio_curve(np.arange(10_000), policy, [79], sample="10%")
+    with pytest.raises(UsageError, match="take a larger sample"):
+        miss_ratio_curve(np.arange(50), policy, sample="10%")
+    assert miss_ratio_curve(np.arange(10_000), policy, sample="1%").pages[0] >= 800
+
+
+def test_a_sample_of_fixed_size_that_holds_all_pages_is_exact():
+    exact = miss_ratio_curve(skewed(5_000, 400))
+    curve = miss_ratio_curve(skewed(5_000, 400), sample=1_000)
+    assert (curve.error == 0).all()
+    truth = np.array([exact.at(int(size)) for size in curve.pages])
+    assert curve.miss_ratio == pytest.approx(truth, abs=0.003)  # depths are kept in bins of 0.3 %
+
+
 def test_the_knee_is_the_size_beyond_which_the_gain_is_small():
     numbers = np.concatenate([np.tile(np.arange(100), 50), np.arange(1_000, 2_000)])
     curve = miss_ratio_curve(numbers)

@@ -16,6 +16,7 @@ from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.judge import Judgement, Side
 from hybridsim.answers.judge import judge as weigh
 from hybridsim.answers.metrics import Collector, Kind
+from hybridsim.answers.model_error import ModelError, model_error
 from hybridsim.answers.outcome import Outcome, Phase, Series
 from hybridsim.answers.requirements import Checked, Requirement, Seen
 from hybridsim.answers.verdict import Case, Verdict, judge
@@ -66,8 +67,13 @@ class Result:
         """Input of the judge: the disks alone, and the machine with the cache."""
         return _side(self.plain, self.scenario), _side(self.cached, self.scenario)
 
-    def with_requirements(self, require: Sequence[Requirement]) -> Result:
-        """Return the result with these requirements, checked for the machine with the cache."""
+    @property
+    def model_error(self) -> ModelError | None:
+        """The intervals of the figures with the cache, from the errors of real runs on file."""
+        return model_error(self)
+
+    def held_against(self, require: Sequence[Requirement]) -> Result:
+        """Return the result with what is required of the machine with the cache."""
         seen = Seen.cached(self)
         return replace(self, required=[each.check(seen) for each in require])
 
@@ -94,6 +100,7 @@ class Result:
             },
             "fidelity": self.fidelity.to_dict(),
             "warm_start": self.beginning and self.beginning.to_dict(),
+            "model_error": self.model_error and self.model_error.to_dict(),
             "cost": self.cost,
             "require": [each.to_dict() for each in self.required],
             "miss_ratio_curve": self.curve,

@@ -26,6 +26,7 @@ LABELS = {
     "warm_start": "warm start",
     "hit_ratio": "hit ratio",
     "iops": "IOPS",
+    "interval": "interval",
     "reads": "reads",
     "writes": "writes",
     "number": "number",

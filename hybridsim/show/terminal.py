@@ -102,7 +102,7 @@ def _sections(
             "Latencies of an endless queue are not shown: hybridsim explain saturated", "dim"
         )
     yield ""
-    yield _lines(findings(result), width)
+    yield _lines(findings(result) + model_error(result), width)
     yield ""
     yield _lines(list(_notes(result)), width)
     yield from _next(result, width)
@@ -147,6 +147,27 @@ def _trace(result: Result) -> list[tuple[str, str]]:
         number = len(result.warnings)
         rows.append(("", f"⚠ {number} warning{'s' * (number != 1)}: see `{LABELS['notes']}`"))
     return rows
+
+
+def model_error(result: Result) -> list[tuple[str, str]]:
+    """Return the intervals of the model's error, and one sentence of what they cover."""
+    found = result.model_error
+    if found is None:
+        return []
+    if not found.figures:
+        return [(LABELS["interval"], f"none for the model's error: {found.why_not}")]
+    words = {
+        "iops": (LABELS["iops"], lambda value: f"{value:,.0f}"),
+        "hit_ratio": (LABELS["hit_ratio"], percent),
+        "steady_iops": (f"steady {LABELS['iops']}", lambda value: f"{value:,.0f}"),
+        "steady_hit_ratio": (f"steady {LABELS['hit_ratio']}", percent),
+    }
+    shown = []
+    for name, ends in found.figures.items():
+        word, form = words[name]
+        value, low, high = (form(each) for each in ends)
+        shown.append(f"{word} {value} ({low} to {high})")
+    return [(LABELS["interval"], joined(shown)), ("", found.covers)]
 
 
 def _notes(result: Result) -> Iterator[tuple[str, str]]:

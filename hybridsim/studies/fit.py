@@ -15,13 +15,22 @@ from hybridsim.answers.fitting.arrangement import Progress
 from hybridsim.answers.fitting.fio_results import looks_like_fio
 from hybridsim.answers.fitting.observed import Observed, observe
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.histogram import Distribution
+from hybridsim.requests.inflight import Batch
 from hybridsim.requests.rows import Requests, no_requests
 from hybridsim.requests.source import NEVER
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.replay import batches
 from hybridsim.traces.trace import PathLike, Trace
+
+FIO_REQUESTS, FIO_SEED = 2000, 1
+POOR = (
+    "The model is not like the measurement: the device is of another kind than a disk or an SSD as "
+    "modelled (shingled writes, two actuators, a cache above it), or was changed meanwhile. Do not "
+    "rely on its figures."
+)
 
 
 def fit(
@@ -39,7 +48,13 @@ def fit(
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     names = [os.fspath(each) for each in paths]
     if names and all(looks_like_fio(each) for each in names):
-        return fio.fit(", ".join(names), fio_results.read(names))
+        points = fio_results.read(names)
+        found = fio.fit(", ".join(names), points)
+        point = fio.checked(points) if check else None
+        if point is None:
+            return found
+        progress("simulating the measurement", 0, 1)
+        return judged(found, fio_fidelity(point, found.scenario()))
     trace, by_arrival = _open(path, format, device)
     progress("reading the capture", 0, 1)
     observed, seen = observe(trace.from_first(), by_arrival)
@@ -47,7 +62,45 @@ def fit(
     if not check:
         return result
     progress("simulating the capture", 0, 1)
-    return replace(result, fidelity=fidelity(observed, result.scenario()))
+    return judged(result, fidelity(observed, result.scenario()))
+
+
+def judged(found: Fit, likeness: Fidelity) -> Fit:
+    """Return a fit with its likeness, and a note where the model is not one of this device."""
+    notes = found.notes
+    if likeness.is_known and likeness.likeness == "poor":
+        notes = [*notes, POOR]
+    return replace(found, fidelity=likeness, notes=notes)
+
+
+def fio_fidelity(point: fio_results.Point, scenario: Scenario) -> Fidelity:
+    """Simulate random requests one at a time over the whole device, as fio sent them."""
+    alone = scenario.with_options(mode="closed", depth=1)
+    capacity = alone.backing.drive.capacity_bytes
+    random = np.random.default_rng(FIO_SEED)
+    places = random.integers(0, capacity // point.block_bytes, FIO_REQUESTS) * point.block_bytes
+    rows = no_requests(FIO_REQUESTS)._replace(
+        offset_bytes=places,
+        length_bytes=np.full(FIO_REQUESTS, point.block_bytes),
+        op=np.full(FIO_REQUESTS, int(point.direction == "write"), np.uint8),
+    )
+    run = Run(building.machine(alone, "closed", capacity, 0))
+    latencies = _latencies(run, batches(ObservedTrace("fio's requests", rows)))
+    percents = sorted(point.percentiles_ns)
+    shares = 100 * (np.arange(FIO_REQUESTS) + 0.5) / FIO_REQUESTS
+    measured = np.interp(shares, percents, [point.percentiles_ns[each] for each in percents])
+    return Fidelity(Distribution.of(measured.astype(np.int64)), Distribution.of(latencies))
+
+
+def _latencies(run: Run, requests: Iterator[Batch]) -> Ints:
+    """Return the latencies of all requests."""
+    latencies = []
+    for batch in requests:
+        run.feed(batch)
+        while (facts := run.advance(NEVER)[1]) is not None:
+            latencies.append(facts.done_ns - facts.issue_ns)
+    left = run.facts.drained()
+    return np.concatenate([*latencies, left.done_ns - left.issue_ns])
 
 
 def _open(
@@ -93,14 +146,8 @@ def fidelity(observed: Observed, scenario: Scenario) -> Fidelity:
         complete_ns=some.complete_ns - begun,
     )
     run = Run(building.machine(scenario, "think", observed.end_bytes, 0))
-    latencies = []
-    for batch in batches(ObservedTrace("the capture", rows), 1.0, True):
-        run.feed(batch)
-        while (facts := run.advance(NEVER)[1]) is not None:
-            latencies.append(facts.done_ns - facts.issue_ns)
-    last = run.facts.drained()
-    latencies.append(last.done_ns - last.issue_ns)
-    return Fidelity(Distribution.of(some.latency_ns), Distribution.of(np.concatenate(latencies)))
+    latencies = _latencies(run, batches(ObservedTrace("the capture", rows), 1.0, True))
+    return Fidelity(Distribution.of(some.latency_ns), Distribution.of(latencies))
 
 
 __all__ = ["fidelity", "fit"]

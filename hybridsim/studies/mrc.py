@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +25,19 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-QUARTERS = 4  # parts of a sample that are simulated separately to estimate its error
-SMALL = 8  # pages: the smallest miniature cache that is simulated by default
-GROUPS = 16  # groups of pages by hash: their spread estimates the error of a sample
-PER_OCTAVE = 256  # bins of sampled depths: 0.3% wide
+GROUPS = 8  # of a sample's pages, by hash, each simulated by itself: their spread is its error
+SMALL = 8  # pages: the smallest miniature
+PER_OCTAVE = 256  # bins of sampled depths: 0.3 % wide
 OCTAVES = 48
 POINTS = 64  # default number of sizes of a curve
-POINTS_OF_REPLAY = 200  # of the curve in the result of a replay
-SPAN = 1 << 40  # range of the spatial hash
-CONFIDENCE = 2.0  # standard errors, about 95%
+FEWEST_PAGES = GROUPS * SMALL  # of a sample of fixed size
+SPAN = 1 << 40  # of the spatial hash
+CONFIDENCE = 2.365  # standard errors: Student's t of GROUPS - 1 degrees of freedom, 95 %
+BY_REQUEST = ("learned", "request-size")  # policies that look at requests and at neighbours
+NOT_SAMPLED = (
+    "policy {} looks at whole requests and at neighbouring pages, which a sample of the pages does "
+    "not have, and the errors of samples of whole regions cannot be stated: leave out the sample"
+)
 
 
 @dataclass(frozen=True)
@@ -108,20 +113,25 @@ def miss_ratio_curve(
 ) -> Curve:
     """Return the miss ratios of a policy, in one pass over the trace.
 
-    LRU that admits every page is exact for all sizes at once; any other policy is simulated at
-    each of `sizes` (in pages; by default POINTS sizes up to the distinct pages, which needs a pass
-    to count them).  `sample` limits the simulation to pages chosen by a hash of their numbers, and
-    scales the result: a share ("1%" or 0.01), or a number of pages to keep in memory (LRU only).
-    This is SHARDS: C. A. Waldspurger et al., FAST 2015, and for other policies "Cache modeling and
-    optimization using miniature simulations", USENIX ATC 2017.  Raises UsageError for invalid
-    arguments, TraceError for a trace without reads and writes.
+    LRU that takes in every page is exact for all sizes at once; any other policy is simulated at
+    each of `sizes` (pages; by default some dozens up to the distinct pages, which takes a pass to
+    count).  `sample` takes a part of the pages, chosen by a hash of their numbers, and scales: a
+    share ("1%" or 0.01), or a number of pages to keep in memory (only of LRU).  That is SHARDS:
+    C. A. Waldspurger et al., FAST 2015, and for other policies "Cache modeling and optimization
+    using miniature simulations", USENIX ATC 2017.  The error is that of eight independent samples,
+    an eighth of the size each, that together are the sample (95 %).
+
+    Raises UsageError for what makes no sense: so does a sample of a policy that looks at requests
+    and at neighbouring pages, and a size that the sample shrinks to fewer than eight pages.
     """
     page_bytes = size_bytes(page)
     check(parameters, admission, policy)
     chosen = Sample(sample)
     wanted = None if sizes is None else np.unique(np.array(list(sizes), np.int64))
     if wanted is not None and (len(wanted) == 0 or wanted[0] < 1):
-        raise UsageError("sizes must be numbers of pages, at least 1")
+        raise UsageError("sizes are numbers of pages from 1 on")
+    if not chosen.keeps_all and (refused := [p for p in (policy, admission) if p in BY_REQUEST]):
+        raise UsageError(NOT_SAMPLED.format(refused[0]))
     if policy == "lru" and admission == "always":
         exact_or_sampled = _exact_lru if chosen.keeps_all else _sampled_lru
         return exact_or_sampled(accesses(trace, page_bytes), wanted, page_bytes, chosen)
@@ -130,7 +140,10 @@ def miss_ratio_curve(
     if wanted is None:
         trace = readable_twice(trace)
         distinct = _distinct(accesses(trace, page_bytes), chosen)
-        wanted = spread_sizes(distinct, smallest=1 if chosen.keeps_all else SMALL / chosen.rate)
+        _check_sizes(None, distinct, chosen.rate)
+        wanted = spread_sizes(distinct, smallest=_smallest(chosen))
+    else:
+        _check_sizes(wanted, 0, chosen.rate)
     parts = accesses(trace, page_bytes)
     return _simulated(parts, wanted, page_bytes, chosen, policy, admission, parameters)
 
@@ -148,6 +161,7 @@ class Sample:
         """Create a sample of a share, a number of pages, or None for all; raise UsageError."""
         self.pages = 0  # maximum number of pages; 0: no limit
         self.threshold = SPAN
+        self.group: int | None = None  # only pages of this one
         try:
             share = self._share(specified)
         except ValueError as error:
@@ -164,8 +178,8 @@ class Sample:
         number = float(specified)
         if number <= 1 and not isinstance(specified, int):
             return number
-        if number != int(number) or number < GROUPS:
-            raise ValueError(f"{specified} is neither a share nor at least {GROUPS} pages")
+        if number != int(number) or number < FEWEST_PAGES:
+            raise ValueError(f"{specified} is neither a share nor {FEWEST_PAGES} or more pages")
         self.pages = int(number)
         return 1.0
 
@@ -176,13 +190,23 @@ class Sample:
 
     @property
     def rate(self) -> float:
-        """Return the share of pages that are sampled."""
-        return self.threshold / SPAN
+        """Return the share of pages that are looked at."""
+        share = self.threshold / SPAN
+        return share if self.group is None else share / GROUPS
+
+    def groups(self) -> list[Sample]:
+        """Return the sample's parts, which have no page in common."""
+        parts = [copy(self) for _ in range(GROUPS)]
+        for number, part in enumerate(parts):
+            part.group, part.pages = number, -(-self.pages // GROUPS)
+        return parts
 
     def of(self, numbers: Ints) -> tuple[Ints, Ints]:
         """Return the page numbers that are sampled, and their hashes."""
         hashes = hashed(numbers)
         chosen = hashes < self.threshold
+        if self.group is not None:
+            chosen &= hashes % GROUPS == self.group
         return numbers[chosen], hashes[chosen]
 
 
@@ -199,6 +223,22 @@ def spread_sizes(distinct: int, points: int = POINTS, smallest: float = 1) -> In
     largest = max(distinct, 1)
     sizes = np.geomspace(min(smallest, largest), largest, points)
     return np.unique(np.maximum(sizes.round(), 1).astype(np.int64))
+
+
+def _smallest(sample: Sample) -> float:
+    """Return the smallest size of which a sample tells something, in pages."""
+    return 1 if sample.rate == 1 else SMALL / sample.rate
+
+
+def _check_sizes(sizes: Ints | None, distinct: int, rate: float) -> None:
+    """Raise UsageError for sizes, by default of all pages, that a sample tells nothing of."""
+    least = math.ceil(SMALL / rate)
+    smallest = distinct if sizes is None else int(sizes[0])
+    if rate == 1 or smallest >= least:
+        return
+    what = f"the {distinct} pages of the trace" if sizes is None else f"a cache of {smallest} pages"
+    mend = "take a larger sample" + ("" if sizes is None else f", or sizes from {least} pages on")
+    raise UsageError(f"a sample of {rate:.3%} shrinks {what} to fewer than {SMALL}: {mend}")
 
 
 def _distinct(parts: Iterator[Part], sample: Sample) -> int:
@@ -240,7 +280,7 @@ class Thinned:
 
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
-        self.hits = np.zeros((GROUPS, OCTAVES * PER_OCTAVE + 1))
+        self.hits = np.zeros((1, OCTAVES * PER_OCTAVE + 1))  # weighted; entry 0: first uses
         self.seen = self.sampled = 0
         self._begin()
 
@@ -264,10 +304,9 @@ class Thinned:
     def _use(self, numbers: Ints, hashes: Ints) -> None:
         page_ids = self._enter(numbers, hashes)
         rate = self.sample.rate
-        group = hashes % GROUPS
         weigh = fitting(weigh_depths, self._stack)
-        weigh(self._stack, page_ids, group, 1 / rate, 1 / rate, PER_OCTAVE, self.hits)
-        self.sampled += len(page_ids)
+        weigh(self._stack, result, hashes * 0, 1 / rate, 1 / rate, PER_OCTAVE, self.hits)
+        self.sampled += len(result)
 
     def _enter(self, numbers: Ints, hashes: Ints) -> Int32s:
         page_ids = self.ids.of(numbers)
@@ -295,53 +334,48 @@ class Thinned:
         page_ids = self._enter(numbers, hashes)
         fitting(count_depths, self._stack)(self._stack, page_ids, np.zeros(1, np.int64))
 
+    def miss_ratio(self, sizes: Ints) -> Floats:
+        """Return the miss ratios of sizes in pages.
+
+        As in SHARDS' adjustment, accesses that the sample has too many or too few of are taken to
+        be hits of the hottest pages.
+        """
+        bins = (np.log2(np.maximum(sizes, 1)) * PER_OCTAVE).astype(np.int64) + 1
+        depths = self.hits[0].copy()
+        depths[0] = 0  # first uses
+        missed = self.hits[0].sum() - np.cumsum(depths)[bins]
+        return np.asarray(np.clip(missed / max(self.seen, 1), 0, 1))
+
 
 def _sampled_lru(
     parts: Iterator[Part], sizes: Ints | None, page_bytes: int, sample: Sample
 ) -> Curve:
-    thinned = Thinned(sample)
+    whole = Thinned(sample)
+    groups = [Thinned(each) for each in sample.groups()]
     for part in parts:
-        thinned.take(part.numbers)
-    _check_any(thinned.sampled)
-    distinct = round(thinned.ids.count / sample.rate)
-    sizes = spread_sizes(distinct) if sizes is None else sizes
-    bins = (np.log2(np.maximum(sizes, 1)) * PER_OCTAVE).astype(np.int64) + 1
-    accesses_of = thinned.hits.sum(axis=1)
-    thinned.hits[:, 0] = 0  # first uses
-    hits_of = np.cumsum(thinned.hits, axis=1)[:, bins]
-    ratio, error = estimate(hits_of, accesses_of, thinned.seen)
+        for each in (whole, *groups):
+            each.take(part.numbers)
+    _none(whole.sampled)
+    distinct = round(whole.ids.count / sample.rate)
+    _check_sizes(sizes, distinct, sample.rate)
+    if sizes is None:
+        sizes = spread_sizes(distinct, smallest=_smallest(sample))
+    error = spread_of([each.miss_ratio(sizes) for each in groups], sample.rate)
     return Curve(
-        "lru", "always", page_bytes, sizes, ratio, error, thinned.seen, thinned.sampled, distinct,
-        sample.rate,
+        "lru", "always", page_bytes, sizes, whole.miss_ratio(sizes), error, whole.seen,
+        whole.sampled, distinct, sample.rate,
     )  # fmt: skip
 
 
-def estimate(hits_of: Floats, accesses_of: Floats, seen: int) -> tuple[Floats, Floats]:
-    """Return miss ratios and their errors from the hits by group of pages and size.
+def spread_of(ratios: list[Floats], rate: float) -> Floats:
+    """Return the error (95 %) of a sample, from the miss ratios of its groups.
 
-    As in the adjustment of SHARDS, a surplus or deficit of sampled accesses is attributed to hits
-    of the hottest pages.  The error is that of a jackknife over the groups.
+    Each group has caches, stack and first uses of its own, so that what varies between samples
+    varies between groups: which pages they have, and how many others lie between two uses of a
+    page.  A sample that is a large share of all pages varies less (drawn without replacement).
     """
-
-    def ratio(hits: Floats, sampled: float, share: float) -> Floats:
-        expected = seen * share
-        missed: Floats = np.clip((sampled - hits) / expected, 0, 1)
-        return missed
-
-    whole = ratio(hits_of.sum(axis=0), accesses_of.sum(), 1.0)
-    groups = len(accesses_of)
-    without = np.array(
-        [
-            ratio(
-                np.delete(hits_of, g, 0).sum(axis=0),
-                np.delete(accesses_of, g).sum(),
-                1 - 1 / groups,
-            )
-            for g in range(groups)
-        ]
-    )
-    spread = ((without - without.mean(axis=0)) ** 2).sum(axis=0)
-    return whole, CONFIDENCE * np.sqrt((groups - 1) / groups * spread)
+    spread = np.std(ratios, axis=0, ddof=1) / math.sqrt(len(ratios))
+    return np.asarray(CONFIDENCE * math.sqrt(1 - rate) * spread)
 
 
 def _simulated(
@@ -355,18 +389,15 @@ def _simulated(
 ) -> Curve:
     """Simulate a cache for each size, scaled down by the rate of the sample.
 
-    The error is estimated from the spread of the quarters of the sample, simulated separately.
+    The error is estimated from the spread of the sample's groups, each simulated by itself.
     """
-    if sample.keeps_all:
-        shares = [1]
-    else:
-        shares = [1, *[QUARTERS] * QUARTERS]
+    samples = [sample] if sample.keeps_all else [sample, *sample.groups()]
     caches = [
         [
             Cache(admission, policy, int(pages), page_bytes, 0, parameters)
-            for pages in np.maximum((sizes * sample.rate / each).round(), 1)
+            for pages in np.maximum((sizes * each.rate).round(), 1)
         ]
-        for each in shares
+        for each in samples
     ]
     feeds = [Feed(each) for each in caches]
     seen = sampled = 0
@@ -376,20 +407,14 @@ def _simulated(
             feeds[0].take(part)
             sampled = seen
             continue
-        numbers, hashes = sample.of(part.numbers)
-        sampled += len(numbers)
-        feeds[0].take(PageReads(numbers, page_bytes))
-        for quarter in range(QUARTERS):
-            mine = numbers[hashes % QUARTERS == quarter]
-            feeds[1 + quarter].take(PageReads(mine, page_bytes))
+        for each, feed in zip(samples, feeds):
+            numbers, _ = each.of(part.numbers)
+            sampled += len(numbers) if each is sample else 0
+            feed.take(PageReads(numbers, page_bytes))
     distinct, *_ = [feed.finish() for feed in feeds]
-    _check_any(sampled)
-    ratios = [
-        _ratios(each, page_bytes, seen * sample.rate / share) for each, share in zip(caches, shares)
-    ]
-    error = np.zeros(len(sizes))
-    if len(ratios) > 1:
-        error = CONFIDENCE * np.std(ratios[1:], axis=0, ddof=1) / math.sqrt(QUARTERS)
+    _none(sampled)
+    ratios = [_ratios(each, page_bytes, seen * s.rate) for each, s in zip(caches, samples)]
+    error = spread_of(ratios[1:], sample.rate) if len(ratios) > 1 else np.zeros(len(sizes))
     first = caches[0][0]
     return Curve(
         first.replacement, first.admission, page_bytes, sizes, ratios[0], error, seen, sampled,
@@ -398,6 +423,6 @@ def _simulated(
 
 
 def _ratios(caches: list[Cache], page_bytes: int, expected: float) -> Floats:
-    misses = [each.result(page_bytes).page_misses for each in caches]
+    misses = [served - hits for served, hits in (each.served() for each in caches)]
     ratio: Floats = np.clip(np.array(misses) / expected, 0, 1)
     return ratio

@@ -18,7 +18,8 @@ KIB = 1024
 MEMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24)
 CHUNKS = tuple(KIB << power for power in range(2, 12))  # 4 KiB to 2 MiB
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 254)
-SEARCHED = 3000  # requests on which all layouts are compared
+SINGLE = Layout(1, CHUNKS[-1])
+SEARCHED = 3000  # requests that all layouts are compared on
 SEMIFINALISTS, FINALISTS = 16, 4
 QUICK, THOROUGH = 4, 25  # iterations of the search for parameters
 CLEARLY = 10.0  # minimum logarithm of a ratio of likelihoods that is clear
@@ -46,6 +47,8 @@ def arrangement(observed: Observed, progress: Progress) -> Arrangement:
     """Return the most likely layout and depth."""
     some = observed.of(slice(0, SEARCHED))
     deepest = int(observed.outstanding().max())
+    if deepest <= 1:  # one disk is never left idle by another: nothing tells several from one
+        return Arrangement(SINGLE, 0, 0.0, SINGLE, deepest)
     best = list(_layouts())
     for turns, kept in ((0, SEMIFINALISTS), (QUICK, FINALISTS)):
         scores = {}
@@ -64,7 +67,7 @@ def arrangement(observed: Observed, progress: Progress) -> Arrangement:
 
 
 def _layouts() -> Iterator[Layout]:
-    yield Layout(1, CHUNKS[-1])
+    yield SINGLE
     for members in MEMBERS[1:]:
         for chunk in CHUNKS:
             yield Layout(members, chunk)

@@ -16,8 +16,15 @@ from hybridsim.foundation.units import parse_rate, parse_time
 from hybridsim.storage import catalog
 
 MS = 1e6
-HEAD_SWITCH_NS = 500_000  # the default of scenarios
-# Keys that a catalog entry must have to provide assumed values.
+# How many times as wide an interval must be for the differences of real arms and platters from the
+# model (other curves of seeks, zones, borders of tracks) as for the scatter of the requests alone:
+# benchmarks/intervals.py fit --widths, over simulated disks of the catalog.
+WIDER = {
+    "rpm": 1.0, "seek_track_to_track": 1.0, "seek_average": 1.0, "seek_full": 1.0,
+    "write_settle": 1.0, "rate": 1.0, "overhead": 1.0,
+}  # fmt: skip
+OVERHEADS_MS = (0.0, 0.7)  # of the disks of the catalog, but for one of 1.5 ms
+# what an entry of the catalog must say to lend its values
 DATASHEET = {"seek_track_to_track", "write_settle", "overhead", "rate_outer", "rate_inner"}
 MEAN_ROOT, MEAN_SHARE = 8 / 15, 1 / 3  # means of sqrt(x) and x over random pairs of positions
 
@@ -132,6 +139,8 @@ def _backing(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[E
 
 
 def _how_clear(result: Arrangement) -> str:
+    if result.deepest <= 1:
+        return "one request at a time: one disk, or as one; several at a time would tell"
     times = result.margin / math.log(10)
     if times > 20:
         return "all other layouts are far less likely"
@@ -150,12 +159,17 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
     linear = f"seek curve: {1 - one.linear:.2f} sqrt(x) + {one.linear:.2f} x of the stroke x"
     span = "the part of the disk that the volume touches"
 
-    def arm(share: float) -> tuple[float, float]:
-        """Return the interval of a seek in ns, from that of the reach."""
-        return (
-            (one.track_ms + share * low["reach_ms"]) * MS,
-            (one.track_ms + share * high["reach_ms"]) * MS,
-        )
+    # An overhead that is assumed is taken from the seeks: they are unsure by its error too.
+    least, most = (0.0, 0.0)
+    if "overhead_ms" in fitted.untold:
+        least, most = one.overhead_ms - OVERHEADS_MS[1], one.overhead_ms - OVERHEADS_MS[0]
+
+    def arm(share: float, figure: str) -> tuple[float, float]:
+        """Interval of a seek: that of the reach; the shortest seek is uncertain against it."""
+        value = one.track_ms + share * reach
+        ends = (one.track_ms + share * each["reach_ms"] for each in (low, high))
+        less, more = widened(value, *ends, WIDER[figure])
+        return max(less + least, 0.0) * MS, (more + most) * MS
 
     drive = "backing.drive"
     return [
@@ -163,16 +177,18 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
         Estimate(drive, "name", NAME),
         _rpm(fitted),
         Estimate(drive, "capacity", member_bytes, "bytes", determined=False, how=span),
-        _time(fitted, "seek_track_to_track", "track_ms"),
+        _time(fitted, "seek_track_to_track", "track_ms", unsure_ms=(least, most)),
         Estimate(
             drive,
             "seek_average",
             (one.track_ms + reach * curve) * MS,
             "ns",
-            *arm(curve),
+            *arm(curve, "seek_average"),
             how=linear,
         ),
-        Estimate(drive, "seek_full", one.full_ms * MS, "ns", *arm(1.0), how="over that part"),
+        Estimate(
+            drive, "seek_full", one.full_ms * MS, "ns", *arm(1.0, "seek_full"), how="over that part"
+        ),
         _time(fitted, "write_settle", "settle_ms"),
         *_rates(fitted),
         _time(fitted, "overhead", "overhead_ms", "of a request that finds its disk idle"),
@@ -181,38 +197,63 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
 
 def _rpm(fitted: DiskFit) -> Estimate:
     raw, low, high = (MINUTE_MS / each for each in fitted.free_rotation)
+    low, high = (round(each) for each in widened(raw, low, high, WIDER["rpm"]))
     rpm = MINUTE_MS / fitted.service.rotation_ms
     how = (
         ""
         if round(rpm) not in disks.USUAL_RPM
         else f"a usual speed; the capture alone gives {raw:,.0f}"
     )
-    return Estimate("backing.drive", "rpm", round(rpm), "rpm", round(high), round(low), how=how)
+    return Estimate(
+        "backing.drive", "rpm", round(rpm), "rpm", min(low, high), max(low, high), how=how
+    )
 
 
-def _time(fitted: DiskFit, key: str, name: str, how: str = "") -> Estimate:
+def _time(
+    fitted: DiskFit,
+    key: str,
+    name: str,
+    how: str = "",
+    unsure_ms: tuple[float, float] = (0.0, 0.0),
+) -> Estimate:
     value = fitted.likeliest.values.get(name, 0.0) * MS
-    if name in fitted.undetermined:
-        how = fitted.undetermined[name]
-        return Estimate("backing.drive", key, value, "ns", determined=False, how=how)
-    low, high = fitted.likeliest.low[name] * MS, fitted.likeliest.high[name] * MS
+    if name in fitted.untold:
+        return Estimate(
+            "backing.drive", key, value, "ns", determined=False, how=fitted.untold[name]
+        )
+    low, high = (max(end + by, 0.0) * MS for end, by in zip(_widened(fitted, name, key), unsure_ms))
     return Estimate("backing.drive", key, value, "ns", low, high, how=how)
 
 
 def _rates(fitted: DiskFit) -> list[Estimate]:
-    """Return the sustained rate: that of the media, reduced by the skew between tracks."""
-    one = fitted.service
-    skew_ms = max(HEAD_SWITCH_NS / MS, one.track_ms)
-    sustained = one.rotation_ms / (one.rotation_ms + skew_ms) * 2**20 * 1e3
+    """Return the sustained rate.
+
+    Random requests cross the borders of tracks as often as long ones do, a byte: what a byte more
+    takes on average includes its share of the skews.
+    """
+    second_mib = 2**20 * 1e3
 
     def both(determined: bool, how: str, low: float | None, high: float | None) -> list[Estimate]:
-        value = sustained / one.per_mib_ms
+        value = second_mib / fitted.service.per_mib_ms
         return [
             Estimate("backing.drive", key, value, "bytes/s", low, high, determined, how)
             for key in ("rate_outer", "rate_inner")
         ]
 
-    if "per_mib_ms" in fitted.undetermined:
-        return both(False, fitted.undetermined["per_mib_ms"], None, None)
-    low, high = fitted.likeliest.low["per_mib_ms"], fitted.likeliest.high["per_mib_ms"]
-    return both(True, "the mean over its zones", sustained / high, sustained / low)
+    if "per_mib_ms" in fitted.untold:
+        return both(False, fitted.untold["per_mib_ms"], None, None)
+    low, high = (second_mib / each for each in _widened(fitted, "per_mib_ms", "rate"))
+    return both(True, "the mean over its zones", min(low, high), max(low, high))
+
+
+def _widened(fitted: DiskFit, name: str, figure: str) -> tuple[float, float]:
+    """Return the ends of a parameter's interval, as wide as the model's own errors demand."""
+    return widened(
+        fitted.likeliest.values[name], fitted.likeliest.low[name], fitted.likeliest.high[name],
+        WIDER[figure],
+    )  # fmt: skip
+
+
+def widened(value: float, low: float, high: float, factor: float) -> tuple[float, float]:
+    """Return an interval whose ends are so many times as far from the value, by a ratio."""
+    return value * (low / value) ** factor, value * (high / value) ** factor

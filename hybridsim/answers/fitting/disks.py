@@ -64,9 +64,11 @@ class DiskFit:
 
     @property
     def explains(self) -> bool:
-        """Whether the model explains the capture at all."""
-        values = self.likeliest.values
-        return values["stray"] < 0.3 and values["noise_ms"] < 0.6 * values["rotation_ms"]
+        """Whether the model is one of what was seen at all."""
+        result = self.likeliest.values
+        ends = NUMBERS["rotation_ms"]
+        turns = 1.01 * ends.low < result["rotation_ms"] < 0.99 * ends.high
+        return turns and result["stray"] < 0.3 and result["noise_ms"] < 0.6 * result["rotation_ms"]
 
 
 def service(values: Mapping[str, float]) -> Service:

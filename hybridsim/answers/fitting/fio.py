@@ -8,19 +8,20 @@ separate seek and rotation.  The queue depth that a disk reorders within is not 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import least_squares
 
 from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
 from hybridsim.answers.fitting.array import assumed
-from hybridsim.answers.fitting.capture import FLASH_NS
+from hybridsim.answers.fitting.capture import FLASH_NS, SLOW_NS, SLOW_SHARE
 from hybridsim.answers.fitting.disks import MINUTE_MS, NUMBERS, USUAL_RPM
 from hybridsim.answers.fitting.fio_results import Point
 from hybridsim.answers.fitting.flash import KIB4
 from hybridsim.answers.fitting.observed import Floats
 from hybridsim.foundation.errors import FitError
-from hybridsim.foundation.units import parse_rate, parse_size, parse_time
+from hybridsim.foundation.units import human_time, parse_rate, parse_size, parse_time
 from hybridsim.storage import catalog
 
 MS = 1e6
@@ -51,6 +52,7 @@ def fit(name: str, points: list[Point]) -> Fit:
         raise FitError(f"{name}: cannot be fitted: {'; '.join(why_not)}. {HOW}")
     median = lowest.percentiles_ns.get(50.0, lowest.mean_ns)
     if median < FLASH_NS:
+        _check_one_kind(name, least)
         return _ssd(name, chosen, points, why_not)
     reads = [one for one in alone if one.direction == "read"]
     if not reads:
@@ -59,6 +61,28 @@ def fit(name: str, points: list[Point]) -> Fit:
             f"waiting, and there are no random reads at depth 1. {HOW}"
         )
     return _disk(name, max(reads, key=lambda one: one.requests), why_not)
+
+
+def _check_one_kind(name: str, point: Point) -> None:
+    """Refuse what serves some requests from flash and others with an arm."""
+    slow = [
+        percent for percent, value in point.percentiles_ns.items()
+        if percent <= 100 * (1 - SLOW_SHARE) and value >= SLOW_NS
+    ]  # fmt: skip
+    if slow or point.mean_ns >= SLOW_NS:
+        share = f"{100 - min(slow):g}% of them" if slow else "so many that the mean is longer,"
+        raise FitError(
+            f"{name}: these are two devices: half of the requests of {point.source} take less than "
+            f"{human_time(point.percentiles_ns.get(50.0, 0.0))}, as flash, and {share} "
+            f"{human_time(SLOW_NS)} or more, as a disk. Measure the disk without its cache, or "
+            "over places that the cache does not hold"
+        )
+
+
+def checked(points: list[Point]) -> Point | None:
+    """Return the random reads (else writes) at depth 1 that a fitted model is compared with."""
+    alone = [one for one in _usable(points)[0] if one.depth == 1 and len(one.percentiles_ns) > 4]
+    return max(alone, key=lambda one: (one.direction == "read", one.requests), default=None)
 
 
 def _usable(points: list[Point]) -> tuple[list[Point], list[str]]:
@@ -220,8 +244,13 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
     for kind in ("read", "write"):
         values |= _of_kind(kind, [one for one in chosen if one.direction == kind], rows)
         values |= _streamed(kind, points, rows)
+    streamed, writes = values["sequential_write"], values["random_write_iops"]
+    if streamed.determined and not writes.determined:  # what is measured stands
+        least = float(streamed.value) / 0.9 / 131_072 + 1
+        if float(writes.value) < least:
+            how = "as many as its sequential writes need"
+            values["random_write_iops"] = replace(writes, value=least, how=how)
     wanted = 0.9 * float(values["random_write_iops"].value) * 131_072
-    streamed = values["sequential_write"]
     if float(streamed.value) > wanted:
         how = "limited to the rate of its random writes of that size"
         values["sequential_write"] = Estimate(

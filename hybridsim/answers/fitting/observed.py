@@ -166,24 +166,39 @@ def random_reads(observed: Observed) -> tuple[float | None, str]:
     The requests are reads if there are enough, else writes.  The median is None if there are too
     few of both; then the explanation is the reason.
     """
+    chosen, kind = _random(observed)
+    result = int(chosen.sum())
+    if result < FEWEST_RANDOM:
+        return None, (
+            f"only {count} of its requests are small and not sequential; sequential requests show "
+            "neither seeks nor the latency of flash"
+        )
+    median = float(np.median(_calm(observed, chosen)))
+    return (
+        median,
+        f"random {kind} have a median latency of {human_time(median)} at the lowest queue depths",
+    )
+
+
+def calm_random_reads(observed: Observed) -> Ints:
+    """Return the latencies that `random_reads` is the median of."""
+    return _calm(observed, _random(observed)[0])
+
+
+def _random(observed: Observed) -> tuple[Marks, str]:
+    """Tell which small requests continue none: reads if there are enough, else writes."""
     ends = observed.offset_bytes + observed.length_bytes
     continues = np.zeros(observed.rows, np.bool_)
     for back in range(1, min(NEIGHBOURS, observed.rows - 1)):
         continues[back:] |= observed.offset_bytes[back:] == ends[:-back]
     fitting = ~continues & (observed.length_bytes <= SMALL)
     reads = fitting & ~observed.is_write
-    kind = "reads" if reads.sum() >= FEWEST_RANDOM else "writes"
-    chosen = reads if kind == "reads" else fitting & observed.is_write
-    count = int(chosen.sum())
-    if count < FEWEST_RANDOM:
-        return None, (
-            f"only {count} of its requests are small and not sequential; sequential requests show "
-            "neither seeks nor the latency of flash"
-        )
-    outstanding = observed.outstanding()[chosen]
-    calm = outstanding <= max(2, np.percentile(outstanding, 10))
-    median = float(np.median(observed.latency_ns[chosen][calm]))
-    return (
-        median,
-        f"random {kind} have a median latency of {human_time(median)} at the lowest queue depths",
-    )
+    if reads.sum() >= FEWEST_RANDOM:
+        return reads, "reads"
+    return fitting & observed.is_write, "writes"
+
+
+def _calm(observed: Observed, chosen: Marks) -> Ints:
+    under_way = observed.outstanding()[chosen]
+    calm = under_way <= max(2, np.percentile(under_way, 10))
+    return observed.latency_ns[chosen][calm]

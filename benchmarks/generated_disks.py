@@ -1,0 +1,127 @@
+"""Captures of single disks with known parameters, for the intervals of a fit.
+
+A disk of the catalog, by the independent reference, serves random requests over all of it; the
+times of a capture are those of the model plus what interrupts and wake-ups add.  Seeds draw the
+load: reads and writes, sizes, think times or random arrivals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridsim.answers.fitting import array, disks
+from hybridsim.answers.fitting.answer import Estimate
+from hybridsim.answers.fitting.arrangement import Arrangement
+from hybridsim.answers.fitting.observed import Observed
+from hybridsim.answers.fitting.pieces import Layout, pieces
+from hybridsim.foundation.codes import Op
+from hybridsim.reference.clock import Clock
+from hybridsim.reference.hdd import Hdd
+from hybridsim.reference.parameters import HddParameters
+from hybridsim.storage import catalog
+from hybridsim.storage.devices.hdd_geometry import ORDERS, Geometry, geometry, hdd_parameters
+from hybridsim.storage.drives import HardDisk
+
+KIB = 1024
+SIZES = ((4,), (4, 64), (4, 16, 128), (4, 64, 512))  # KiB
+TRACK_PAIRS = 4001  # distances, for the mean of a seek
+
+
+@dataclass(frozen=True)
+class Known:
+    """A capture and the true values of what a fit estimates: rpm, ns, bytes/s."""
+
+    name: str
+    observed: Observed
+    truth: dict[str, float]
+
+
+def known(name: str, seed: int, requests: int = 1500) -> Known:
+    """Return a capture of a disk of the catalog under the load that a seed draws."""
+    rng = np.random.default_rng([seed, *name.encode()])
+    rows = catalog.load(name).rows
+    drive = HardDisk(kind="hdd", **{key: row.value for key, row in rows.items()})
+    order = rng.choice(["fcfs", drive.order])
+    parameters = hdd_parameters(
+        drive, drive.capacity_bytes, write_cache_bytes=0,
+        order=int(ORDERS.get(str(order), ORDERS["sptf"])),
+        host_ps_per_byte=0, age_limit_ns=0 if order == "fcfs" else drive.age_limit_ns,
+        window=1 if order == "fcfs" else drive.window,
+    )  # fmt: skip
+    shape = geometry(drive)
+    fields = HddParameters.__dataclass_fields__
+    clock = Clock()
+    disk = Hdd(clock, HddParameters(**{k: v for k, v in parameters.items() if k in fields}))
+    length = rng.choice(np.array(SIZES[rng.integers(len(SIZES))]) * KIB, requests)
+    pages = (drive.capacity_bytes - length) // 4096
+    offset = (rng.random(requests) * pages).astype(np.int64) * 4096
+    write = rng.random(requests) < rng.choice([0.0, 0.0, 0.3])
+    mean_ns = (drive.seek_points_ns[1] + drive.rev_ns / 2) * rng.choice([0.0, 0.5, 2.0, -1.6])
+    begun, done = _served(clock, disk, rng, mean_ns, write, offset, length)
+    late = rng.exponential(rng.choice([5e3, 20e3, 60e3]), requests).astype(np.int64)
+    rank = np.argsort(begun, kind="stable")
+    observed = Observed(
+        begun[rank], (done + late)[rank], offset[rank], length[rank].astype(np.int64), write[rank],
+        np.zeros(requests, np.int64), drive.capacity_bytes,
+    )  # fmt: skip
+    return Known(f"{name} {seed}", observed, _truth(drive, shape))
+
+
+def _served(clock, disk, rng, mean_ns, write, offset, length):
+    """Return dispatch and completion; a mean below 0 is that of the time between arrivals."""
+    requests = len(offset)
+    begun, done = np.zeros(requests, np.int64), np.zeros(requests, np.int64)
+    pause = rng.exponential(abs(mean_ns), requests).astype(np.int64) if mean_ns else begun.copy()
+
+    def send(row):
+        begun[row] = clock.now
+
+        def finished():
+            done[row] = clock.now
+            if mean_ns >= 0 and row + 1 < requests:
+                clock.at(clock.now + int(pause[row]), lambda: send(row + 1))
+
+        op = Op.WRITE if write[row] else Op.READ
+        disk.submit(int(op), int(offset[row]), int(length[row]), finished)
+
+    if mean_ns >= 0:
+        clock.at(0, lambda: send(0))
+    else:
+        for row, at in enumerate(np.cumsum(pause).tolist()):
+            clock.at(at, lambda row=row: send(row))
+    clock.run()
+    return begun, done
+
+
+def _truth(drive, shape: Geometry) -> dict[str, float]:
+    """Return what a fit estimates, as the catalog has it; the rate is the mean over all bytes."""
+    cylinders = shape.cylinders
+    share = (np.arange(TRACK_PAIRS) + 0.5) / TRACK_PAIRS
+    index = np.maximum(share * (cylinders - 1), 1).astype(np.int64) + (1 << shape.seek_shift) - 1
+    seek = shape.move_ns[np.minimum(index >> shape.seek_shift, len(shape.move_ns) - 1)]
+    weight = 2 * (1 - share)
+    sizes = np.diff(shape.zone_byte)
+    sustained = shape.zone_track_bytes / (drive.rev_ns + shape.zone_skew_ns) * 1e9
+    settle = shape.write_move_ns[1:].astype(float) - shape.move_ns[1:]
+    return {
+        "rpm": drive.rpm,
+        "seek_track_to_track": float(shape.move_ns[1]),
+        "seek_average": float((seek * weight).sum() / weight.sum()),
+        "seek_full": float(shape.move_ns[-1]),
+        "rate_mean": float(sizes.sum() / (sizes / sustained).sum()),
+        "write_settle": float(settle.mean()),
+        "overhead": float(drive.overhead_ns),
+    }
+
+
+def estimates(observed: Observed) -> dict[str, Estimate]:
+    """Fit the one disk that a capture is of; FitError where it is refused."""
+    layout = Layout(1, KIB * KIB)
+    seen = pieces(observed, observed.entered_ns(0), layout)
+    found = disks.fit(seen, array.assumed)
+    array._check("a generated disk", found)
+    one = Arrangement(layout, 0, 99.0, layout, 1)
+    result = {each.key: each for each in array._drive(observed, one, found)}
+    return result | {"rate_mean": result["rate_outer"]}

@@ -1,0 +1,206 @@
+"""How often each printed interval holds the truth: what is promised, and what is found.
+
+    python benchmarks/intervals.py [curves] [fit] [real] [--disks 200] [--json]
+
+    curves  mrc --sample: the share of sizes whose exact miss ratio is inside, over traces, rates
+            and policies; the real traces are those of the repository and of HYBRIDSIM_DATA
+    fit     the parameters of simulated disks of the catalog (generated_disks.py)
+    real    the conformal intervals of the model's error, leaving out one experiment at a time
+
+The interval of the verdict's gain is measured by benchmarks/decisions.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+DATA = Path(os.environ.get("HYBRIDSIM_DATA", ROOT.parent / "shared" / "data"))
+RATES = ("1%", "5%", "10%", "25%")
+POLICIES = ("lru", "s3-fifo", "arc", "sieve", "lfu")
+ACCESSES = 160_000  # of each trace
+SIZES = 15
+REAL_TRACES = {
+    "oltp": (DATA / "traces" / "OLTP.lis.zst", 512),
+    "p2": (DATA / "traces" / "P2.lis.zst", 4096),
+    "cloudphysics": (DATA / "traces" / "cloudPhysicsIO.vscsi.zst", 4096),
+    "pg_zipf": (DATA / "app-traces" / "pg_zipf", 4096),
+    "mariadb": (DATA / "app-traces" / "mariadb_moving_hot", 4096),
+    "fileserver": (DATA / "app-traces" / "fileserver_newhot", 4096),
+    "demo": (ROOT / "traces" / "demo", 4096),
+    "ext4": (ROOT / "traces" / "blktrace" / "loop_ext4_buffered_meta", 4096),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One interval: what is promised and found."""
+
+    what: str
+    promised: float
+    inside: float
+    cases: int
+    half_width: float  # the median one
+
+    @property
+    def found(self) -> float:
+        return self.inside / self.cases
+
+
+def made(name: str) -> np.ndarray:
+    """Return the page numbers of a generated load."""
+    rng = np.random.default_rng(sum(map(ord, name)))
+    n = ACCESSES
+
+    def zipf(pages, alpha):
+        weight = np.cumsum(np.arange(1, pages + 1, dtype=float) ** -alpha)
+        return np.searchsorted(weight / weight[-1], rng.random(n))
+
+    at = np.arange(n)
+    if name == "zipf":
+        return rng.permutation(40_000)[zipf(40_000, 0.9)]
+    if name == "steep zipf":
+        return rng.permutation(100_000)[zipf(100_000, 1.1)]
+    if name == "hot regions":
+        return rng.permutation(300)[zipf(300, 0.8)] * 1024 + rng.integers(0, 1024, n)
+    if name == "moving":
+        hot = at // 30_000 * 10_000 + zipf(10_000, 0.7)
+        return np.where(rng.random(n) < 0.7, hot, rng.integers(0, 75_000, n))
+    if name == "loop":
+        return np.where(rng.random(n) < 0.5, at // 2 % 15_000, 25_000 + zipf(25_000, 0.8))
+    uniform, scan = rng.integers(0, 30_000, n), 100_000 + at
+    kind = rng.random(n)
+    hot = rng.integers(70_000, 80_000, n)
+    return np.select([kind < 0.5, kind < 0.85], [uniform, hot], scan)
+
+
+def traces() -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the pages that each trace touches; real traces that are not there are left out."""
+    from hybridsim import Trace
+    from hybridsim.requests.pages import accesses
+
+    for name, (path, page_bytes) in REAL_TRACES.items():
+        if path.exists():
+            parts, count = [], 0
+            for part in accesses(Trace.read(path), page_bytes):
+                parts.append(part.numbers)
+                count += len(part.numbers)
+                if count > ACCESSES:
+                    break
+            yield name, np.concatenate(parts)
+    for name in ("zipf", "steep zipf", "hot regions", "moving", "loop", "mixed"):
+        yield name, made(name).astype(np.int64)
+
+
+def curves(samples: int = 2) -> Iterator[Row]:
+    """Compare sampled curves with exact ones; other page numbers are another sample."""
+    from hybridsim import miss_ratio_curve
+
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for name, numbers in traces():
+        distinct = len(np.unique(numbers))
+        for policy in POLICIES:
+            sizes = np.unique(np.geomspace(32, distinct, SIZES).round().astype(int))
+            exact = miss_ratio_curve(numbers, policy, sizes).miss_ratio
+            for rate in RATES:
+                seen = sizes >= 8 / (float(rate[:-1]) / 100)
+                if not seen.any():
+                    continue
+                for salt in range(samples):
+                    other = numbers + salt * (1 << 40)
+                    curve = miss_ratio_curve(other, policy, sizes[seen], sample=rate)
+                    off = abs(curve.miss_ratio - exact[seen])
+                    inside = float(np.mean(off <= curve.error + 1e-12))
+                    found.setdefault((policy, rate), []).append(
+                        (inside, float(np.median(curve.error)))
+                    )
+        print(f"# {name}", flush=True)
+    for (policy, rate), cells in found.items():
+        inside, width = np.array(cells).T
+        what = f"mrc --sample {rate}, {policy}: share of sizes, over {len(cells)} curves"
+        yield Row(what, 0.95, float(inside.sum()), len(cells), float(np.median(width)))
+
+
+def real() -> Iterator[Row]:
+    """Hold each experiment against the quantile of all others of its kind and load."""
+    from hybridsim.answers.model_error import LEVEL, alike, half_width, real_runs
+
+    for kind in ("bcache", "dm-cache"):
+        for has_writes, load in ((False, "reads"), (True, "reads and writes")):
+            runs = alike(real_runs(), kind, has_writes)
+            for figure in runs[0].errors if runs else ():
+                inside = cases = 0
+                widths = []
+                for run in runs:
+                    others = [one for one in runs if one.experiment != run.experiment]
+                    half = half_width(others, figure)
+                    if half is None or figure not in run.errors:
+                        continue
+                    cases += 1
+                    inside += abs(run.errors[figure]) <= half.value
+                    widths.append(half.value)
+                if cases:
+                    what = f"model error, {figure}, {kind}, {load}"
+                    yield Row(what, LEVEL, inside, cases, float(np.median(widths)))
+
+
+def fitted(disks: int) -> Iterator[Row]:
+    """Fit captures of generated disks; the layout is specified, as it is not what is measured."""
+    from benchmarks.generated_disks import estimates, known
+    from hybridsim.foundation.errors import FitError
+    from hybridsim.storage import catalog
+
+    names = catalog.names("hdd")
+    found: dict[str, list[tuple[bool, float]]] = {}
+    refused = 0
+    for number in range(disks):
+        case = known(names[number % len(names)], 1000 + number)
+        try:
+            found_here = estimates(case.observed)
+        except FitError:
+            refused += 1
+            continue
+        for key, truth in case.truth.items():
+            one = found_here.get(key)
+            if one is None or not one.determined or one.low is None or one.high is None:
+                continue
+            inside = bool(one.low <= truth <= one.high)
+            width = (one.high - one.low) / 2 / truth if truth else 0.0
+            found.setdefault(key, []).append((inside, width))
+    for key, cells in found.items():
+        inside, width = np.array(cells, float).T
+        what = f"fit, {key}"
+        yield Row(what, 0.95, float(inside.sum()), len(cells), float(np.median(width)))
+    every = [one for cells in found.values() for one, _ in cells]
+    yield Row(f"fit, all parameters ({refused} of {disks} disks refused)", 0.95,
+              float(sum(every)), len(every), 0.0)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("groups", nargs="*", choices=["curves", "fit", "real", []])
+    parser.add_argument("--disks", type=int, default=200)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    kinds = {"real": real, "fit": lambda: fitted(arguments.disks), "curves": curves}
+    rows = [row for name in arguments.groups or kinds for row in kinds[name]()]
+    if arguments.json:
+        print(json.dumps([asdict(row) | {"found": row.found} for row in rows], indent=1))
+        return
+    print(f"{'interval':66}{'promised':>9}{'found':>8}{'cases':>7}{'half-width':>12}")
+    for row in rows:
+        print(f"{row.what:66}{row.promised:>9.0%}{row.found:>8.1%}{row.cases:>7}"
+              f"{row.half_width:>12.3f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

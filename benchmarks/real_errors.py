@@ -1,0 +1,105 @@
+"""The errors of the simulated twins of all real runs on file: hybridsim/answers/real_errors.csv.
+
+    python benchmarks/real_errors.py [--report FILE] [--write]
+
+FILE is the output of `python -m validate report validate/results --json`; without it the twins
+are simulated here, which takes two CPU minutes.  --write replaces the file of the package, else
+the lines are printed.  A new run in validate/results needs nothing but a new call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+TABLE = ROOT / "hybridsim" / "answers" / "real_errors.csv"
+BARE = "calibration"  # an experiment that the devices are calibrated with is no test
+COUNTED = {"dm-cache": "promotions", "bcache": "cache_misses"}
+HEAD = """\
+# Errors of the simulated twins of the real runs in validate/results, one run a line.
+# Written by benchmarks/real_errors.py.  iops, steady_iops: real / simulated - 1, of all requests
+# of the run, and in the steady state of both.  hit_ratio, steady_hit_ratio: real - simulated.
+# promotions (bcache: misses): the largest error at a multiple of 10 s, over the real last value.
+# writes: share of the requests.
+# Empty: the real run or its twin has no such figure.
+"""
+FIGURES = ("iops", "hit_ratio", "steady_iops", "steady_hit_ratio", "promotions")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--report", metavar="FILE")
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.report:
+        report = json.loads(Path(arguments.report).read_text())
+    else:
+        report = simulated(sorted((ROOT / "validate" / "results").iterdir()))
+    text = table(report)
+    if arguments.write:
+        TABLE.write_text(text)
+    else:
+        print(text, end="")
+
+
+def simulated(folders: list[Path]) -> dict[str, Any]:
+    """Return the report of `validate` on result folders."""
+    from validate.report.as_json import document
+    from validate.report.holding import held
+    from validate.twin.folders import runs
+
+    found = list(runs([str(each) for each in folders if each.is_dir()], lambda error: None))
+    return json.loads(json.dumps(document(held(found))))
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return the errors of a report as CSV."""
+    lines = [",".join(("kind", "experiment", "run", "writes", *FIGURES))]
+    for run in report["runs"]:
+        experiment = re.sub(r"-r[0-9]+$", "", run["name"].removesuffix(", warm"))
+        if experiment != BARE:
+            kind = tomllib.loads(run["scenario"])["cache"]["kind"]
+            rows = run["comparison"]["rows"]
+            errors = dict(_errors(kind, rows))
+            cells = (f"{errors[name]:.4f}" if name in errors else "" for name in FIGURES)
+            name = run["name"].replace(", ", " ")
+            lines.append(",".join((kind, experiment, name, f"{_writes(rows):.2f}", *cells)))
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def _writes(rows: list[dict[str, Any]]) -> float:
+    count = {row["what"]: row["real"] for row in rows if row["measure"] == "requests"}
+    return count.get("write", 0.0) / sum(count.values())
+
+
+def _errors(kind: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, float]]:
+    def of(measure: str) -> list[dict[str, Any]]:
+        found = [row for row in rows if row["measure"] == measure]
+        return [row for row in found if None not in (row["real"], row["simulated"])]
+
+    def both(found: list[dict[str, Any]]) -> tuple[float, float]:
+        return sum(row["real"] for row in found), sum(row["simulated"] for row in found)
+
+    real, modelled = both(of("IOPS"))
+    yield "iops", real / modelled - 1
+    for name, measure in (("hit_ratio", "hit ratio"), ("steady_hit_ratio", "hit ratio level")):
+        found = of(f"{measure} in closed loop")
+        if found:
+            yield name, found[0]["real"] - found[0]["simulated"]
+    steady = [row for row in of("IOPS level") if row["pass"] is not None]
+    if steady:
+        real, modelled = both(steady)
+        yield "steady_iops", real / modelled - 1
+    counted = of(COUNTED[kind])
+    if counted and counted[0]["error"] is not None:
+        yield "promotions", abs(counted[0]["error"])
+
+
+if __name__ == "__main__":
+    main()
