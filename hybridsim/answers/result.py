@@ -72,8 +72,8 @@ class Result:
         """The intervals of the figures with the cache, from the errors of real runs on file."""
         return model_error(self)
 
-    def held_against(self, require: Sequence[Requirement]) -> Result:
-        """Return the result with what is required of the machine with the cache."""
+    def with_requirements(self, require: Sequence[Requirement]) -> Result:
+        """Return the result with these requirements, checked for the machine with the cache."""
         seen = Seen.cached(self)
         return replace(self, required=[each.check(seen) for each in require])
 

@@ -30,6 +30,7 @@ SMALL = 8  # pages: the smallest miniature
 PER_OCTAVE = 256  # bins of sampled depths: 0.3 % wide
 OCTAVES = 48
 POINTS = 64  # default number of sizes of a curve
+POINTS_OF_REPLAY = 200  # of the curve in the result of a replay
 FEWEST_PAGES = GROUPS * SMALL  # of a sample of fixed size
 SPAN = 1 << 40  # of the spatial hash
 CONFIDENCE = 2.365  # standard errors: Student's t of GROUPS - 1 degrees of freedom, 95 %
@@ -305,8 +306,8 @@ class Thinned:
         page_ids = self._enter(numbers, hashes)
         rate = self.sample.rate
         weigh = fitting(weigh_depths, self._stack)
-        weigh(self._stack, result, hashes * 0, 1 / rate, 1 / rate, PER_OCTAVE, self.hits)
-        self.sampled += len(result)
+        weigh(self._stack, page_ids, hashes * 0, 1 / rate, 1 / rate, PER_OCTAVE, self.hits)
+        self.sampled += len(page_ids)
 
     def _enter(self, numbers: Ints, hashes: Ints) -> Int32s:
         page_ids = self.ids.of(numbers)
@@ -355,7 +356,7 @@ def _sampled_lru(
     for part in parts:
         for each in (whole, *groups):
             each.take(part.numbers)
-    _none(whole.sampled)
+    _check_any(whole.sampled)
     distinct = round(whole.ids.count / sample.rate)
     _check_sizes(sizes, distinct, sample.rate)
     if sizes is None:
@@ -412,7 +413,7 @@ def _simulated(
             sampled += len(numbers) if each is sample else 0
             feed.take(PageReads(numbers, page_bytes))
     distinct, *_ = [feed.finish() for feed in feeds]
-    _none(sampled)
+    _check_any(sampled)
     ratios = [_ratios(each, page_bytes, seen * s.rate) for each, s in zip(caches, samples)]
     error = spread_of(ratios[1:], sample.rate) if len(ratios) > 1 else np.zeros(len(sizes))
     first = caches[0][0]

@@ -161,14 +161,15 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
 
     # An overhead that is assumed is taken from the seeks: they are unsure by its error too.
     least, most = (0.0, 0.0)
-    if "overhead_ms" in fitted.untold:
+    if "overhead_ms" in fitted.undetermined:
         least, most = one.overhead_ms - OVERHEADS_MS[1], one.overhead_ms - OVERHEADS_MS[0]
 
     def arm(share: float, figure: str) -> tuple[float, float]:
         """Interval of a seek: that of the reach; the shortest seek is uncertain against it."""
         value = one.track_ms + share * reach
         ends = (one.track_ms + share * each["reach_ms"] for each in (low, high))
-        less, more = widened(value, *ends, WIDER[figure])
+        shortest, longest = ends
+        less, more = widened(value, shortest, longest, WIDER[figure])
         return max(less + least, 0.0) * MS, (more + most) * MS
 
     drive = "backing.drive"
@@ -217,9 +218,9 @@ def _time(
     unsure_ms: tuple[float, float] = (0.0, 0.0),
 ) -> Estimate:
     value = fitted.likeliest.values.get(name, 0.0) * MS
-    if name in fitted.untold:
+    if name in fitted.undetermined:
         return Estimate(
-            "backing.drive", key, value, "ns", determined=False, how=fitted.untold[name]
+            "backing.drive", key, value, "ns", determined=False, how=fitted.undetermined[name]
         )
     low, high = (max(end + by, 0.0) * MS for end, by in zip(_widened(fitted, name, key), unsure_ms))
     return Estimate("backing.drive", key, value, "ns", low, high, how=how)
@@ -240,8 +241,8 @@ def _rates(fitted: DiskFit) -> list[Estimate]:
             for key in ("rate_outer", "rate_inner")
         ]
 
-    if "per_mib_ms" in fitted.untold:
-        return both(False, fitted.untold["per_mib_ms"], None, None)
+    if "per_mib_ms" in fitted.undetermined:
+        return both(False, fitted.undetermined["per_mib_ms"], None, None)
     low, high = (second_mib / each for each in _widened(fitted, "per_mib_ms", "rate"))
     return both(True, "the mean over its zones", min(low, high), max(low, high))
 
@@ -255,5 +256,5 @@ def _widened(fitted: DiskFit, name: str, figure: str) -> tuple[float, float]:
 
 
 def widened(value: float, low: float, high: float, factor: float) -> tuple[float, float]:
-    """Return an interval whose ends are so many times as far from the value, by a ratio."""
+    """Return an interval with the logarithms of its ratios to the value multiplied."""
     return value * (low / value) ** factor, value * (high / value) ** factor

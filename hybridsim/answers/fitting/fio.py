@@ -52,7 +52,7 @@ def fit(name: str, points: list[Point]) -> Fit:
         raise FitError(f"{name}: cannot be fitted: {'; '.join(why_not)}. {HOW}")
     median = lowest.percentiles_ns.get(50.0, lowest.mean_ns)
     if median < FLASH_NS:
-        _check_one_kind(name, least)
+        _check_one_kind(name, lowest)
         return _ssd(name, chosen, points, why_not)
     reads = [one for one in alone if one.direction == "read"]
     if not reads:

@@ -167,8 +167,8 @@ def random_reads(observed: Observed) -> tuple[float | None, str]:
     few of both; then the explanation is the reason.
     """
     chosen, kind = _random(observed)
-    result = int(chosen.sum())
-    if result < FEWEST_RANDOM:
+    count = int(chosen.sum())
+    if count < FEWEST_RANDOM:
         return None, (
             f"only {count} of its requests are small and not sequential; sequential requests show "
             "neither seeks nor the latency of flash"
