@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.answers.fitting import array, flash, solid
+from hybridsim.answers.fitting import array, flash
 from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.arrangement import Progress
 from hybridsim.answers.fitting.observed import Observed, Seen, calm_random_reads, random_reads
 from hybridsim.foundation.errors import FitError
 from hybridsim.foundation.units import human_time
 
-FEWEST = 200  # requests that a fit of anything needs
-FLASH_NS = 2_000_000  # no disk moves its arm and waits for the platter in less, at the median
+FEWEST = 200  # minimum requests for any fit
+FLASH_NS = 2_000_000  # lower medians of random reads are flash: no disk is as fast
 SLOW_NS, SLOW_TIMES, SLOW_SHARE = 3_000_000, 10, 0.05  # reads of an arm beside reads of flash
 MERGED_SHARE = 0.02  # of the requests
 HOW_TO_CAPTURE = "capture with: sudo blktrace -d /dev/DISK -w 600 -o capture"
@@ -29,7 +29,7 @@ def fit(name: str, observed: Observed, seen: Seen, progress: Progress) -> Fit:
     notes = _notes(seen)
     if is_flash:
         _check_one_kind(name, observed)
-        return solid.answer(name, observed, flash.fit(observed), [words, *notes])
+        return flash.answer(name, observed, flash.fit(observed), [words, *notes])
     return array.answer(name, observed, progress, notes)
 
 
