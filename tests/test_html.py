@@ -169,7 +169,7 @@ SECTIONS = {
                "SSD wear", "The trace", "How to reproduce"],
     "no cache": ["Verdict", "Latency", "Where the time goes", "The trace", "How to reproduce"],
     "size": ["Answer", "Other sizes", "The trace", "How to reproduce"],
-    "bench": ["What it gives", "By queue depth", "How to reproduce"],
+    "bench": ["Maximum rates", "By queue depth", "How to reproduce"],
     "compare": ["Agreement", "Over time", "How to reproduce"],
 }  # fmt: skip
 
