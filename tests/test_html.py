@@ -210,7 +210,7 @@ def test_charts_show_the_values_of_the_json(pages):
 def test_device_time_per_request_is_total_device_time_divided_by_requests():
     document = replay_document()
     bars = per_request(document)
-    assert bars.parts[-2:] == ["waiting for the arm", "SSD"]
+    assert bars.parts[-2:] == ["queue of the disk", "SSD"]
     for (_, parts), phase in zip(bars.rows, ("none", "cold", "warm"), strict=True):
         figures = document["phases"][phase]
         at_disks = sum(figures["disk_time_ns"].values()) + figures["disk_queue_ns"]

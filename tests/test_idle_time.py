@@ -85,7 +85,7 @@ def test_advised_capture_times_are_between_a_minute_and_a_week(name, answers):
     if seconds:
         assert seconds <= max(600, 10 * active_ns / SECOND + 120)
     span_ns = answers[name]["json"]["inputs"]["trace"]["span_ns"]
-    assert ("while the load is at work" in output) == bool(seconds and active_ns < span_ns / 2)
+    assert ("while the load is active" in output) == bool(seconds and active_ns < span_ns / 2)
 
 
 def test_active_time_excludes_pauses(answers):
@@ -98,12 +98,12 @@ def test_active_time_excludes_pauses(answers):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("empty", "All 200 reads ask for 0 bytes"), ("one-empty", "The capture's read asks for 0")],
+    [("empty", "All 200 reads are of 0 bytes"), ("one-empty", "The only read is of 0 bytes")],
 )
 def test_reads_of_zero_bytes_are_counted_as_reads(name, words, answers):
     output = " ".join(answers[name]["text"].split())
     assert words in output
-    assert "holds no reads" not in output
+    assert "has no reads" not in output
 
 
 @pytest.mark.parametrize("form", ["csv", "iolog"])

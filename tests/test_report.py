@@ -247,7 +247,7 @@ def test_nothing_is_drawn_where_nothing_was_read():
 def test_without_a_cache_the_machine_is_shown_alone(mode):
     matches = result(SHORT, scenario={**SCENARIO, "cache_pages": 0, "mode": mode})
     assert matches.verdict.answer == "unsure"
-    assert "no cache to judge" in matches.verdict.headline
+    assert "The scenario has no cache" in matches.verdict.headline
     text = render(matches, details=True)
     assert "with cache" not in text
     assert "SSD writes" not in text

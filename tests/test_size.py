@@ -113,7 +113,7 @@ def test_sizes_that_the_cache_cannot_have_are_left_out():
 
 @pytest.mark.parametrize(
     ("scenario", "require", "said"),
-    [("", [], "specify what must be reached"), ('[cache]\nkind = "none"', ["hit>1%"], "no cache")],
+    [("", [], "specify a requirement"), ('[cache]\nkind = "none"', ["hit>1%"], "no cache")],
 )
 def test_what_cannot_be_answered_is_refused_before_the_trace_is_read(scenario, require, said):
     with pytest.raises(UsageError, match=said):

@@ -82,9 +82,9 @@ def test_cache_policy_sets_admission_and_replacement(name, both):
     ("key", "value", "message"),
     [
         ("cache.sise", 1, "--set cache.sise: unknown key 'sise': did you mean 'size'?"),
-        ("cahce.size", 1, "there is no table 'cahce': did you mean 'cache'?"),
+        ("cahce.size", 1, "unknown table 'cahce': did you mean 'cache'?"),
         ("size", 1, "expected a key such as cache.size"),
-        ("cache.policy", "lur", "no policy 'lur': did you mean 'lru'?"),
+        ("cache.policy", "lur", "unknown policy 'lur': did you mean 'lru'?"),
         ("cache.size", "many", "--set cache.size: 'many' is not a size"),
     ],
 )

@@ -58,7 +58,9 @@ def test_no_names_the_machine_that_it_is_about():
     scenario = {**SCENARIO, "cache": "64 GiB of an SSD, read-only"}
     verdict = result(load, scenario=scenario).verdict
     assert verdict.answer == "no"
-    assert verdict.headline.startswith("Not 64 GiB of an SSD, read-only: a request takes 9.")
+    assert verdict.headline.startswith(
+        "Not worth its cost: 64 GiB of an SSD, read-only. A request takes 9."
+    )
 
 
 @pytest.mark.parametrize(("hits", "answer"), [(0.1, "no"), (0.3, "yes")])
@@ -229,7 +231,7 @@ def test_phases_that_contradict_each_other_are_one_sentence():
 
     load = QUICK._replace(hit_ratio=after_a_third, cached_disk_ns=9_000_000)
     told = text(result(load).verdict)
-    assert "While it fills the gain is 1.00 times, once it is full or warm 2.6" in told
+    assert "The gain is 1.00 times while the cache fills, 2.6" in told
 
 
 def test_a_quiet_end_never_decides_alone():

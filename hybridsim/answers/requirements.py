@@ -43,7 +43,7 @@ def _number(text: str) -> float:
     try:
         result = float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no number") from None
+        raise ValueError(f"{text!r} is not a number") from None
     if not 0 <= result < float("inf"):
         raise ValueError(f"{text} is out of range")
     return result
@@ -56,7 +56,7 @@ def _time(text: str) -> float:
 def _share(text: str) -> float:
     share = float(parse_percent(text))
     if not 0 <= share <= 1:
-        raise ValueError(f"{text} is no share: from 0% to 100%")
+        raise ValueError(f"{text} is not a share: specify 0% to 100%")
     return share
 
 
@@ -203,7 +203,7 @@ class Checked:
     def words(self) -> str:
         """The value, or why there is none."""
         if self.value is None:
-            return f"not known: {self.why}"
+            return f"unknown: {self.why}"
         required = self.requirement
         words = required.worded(self.value)
         if (
@@ -224,7 +224,7 @@ def parse(text: str) -> Requirement:
     """Parse a requirement; raise UsageError for an invalid one."""
     match = _GRAMMAR.fullmatch(text)
     if match is None:
-        raise UsageError(f"{text!r} is no requirement: write for instance {EXAMPLE}")
+        raise UsageError(f"{text!r} is not a requirement: write for example {EXAMPLE}")
     name, compared, value = match.groups()
     measure, direction, phase = _said(text, name)
     try:
@@ -237,7 +237,7 @@ def parse(text: str) -> Requirement:
 def parse_measure(text: str) -> Measure:
     """Parse a measure; raise UsageError for an invalid one."""
     if not _NAME.fullmatch(text):
-        raise UsageError(f"{text!r} is no measure: write for instance mean, p99.warm or dwpd")
+        raise UsageError(f"{text!r} is not a measure: write for example mean, p99.warm or dwpd")
     return Measure(text, *_said(text, text))
 
 
@@ -266,9 +266,9 @@ def _said(text: str, name: str) -> tuple[str, str, str]:
     """Return measure, direction and phase of a name like 'p99.writes.warm'."""
     measure, *words = re.split(r"\.(?!\d)", name)
     if measure not in UNITS and not _PERCENTILE.fullmatch(measure):
-        raise UsageError(f"{text!r}: no measure {measure!r}: {hint(measure, [*UNITS, 'p99'])}")
+        raise UsageError(f"{text!r}: unknown measure {measure!r}: {hint(measure, [*UNITS, 'p99'])}")
     if measure not in UNITS and float(measure[1:]) > 100:
-        raise UsageError(f"{text!r}: there is no {measure}: percentiles go to p100")
+        raise UsageError(f"{text!r}: unknown measure {measure}: percentiles go up to p100")
     direction, phase = "reads", "warm"
     for word in words:
         if word in DIRECTIONS and has_direction(measure):

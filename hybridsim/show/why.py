@@ -82,11 +82,13 @@ def _page(one: Page, page_bytes: int) -> list[str]:
         left = len(rows) - FIRST_SHOWN - LAST_SHOWN
         rows[FIRST_SHOWN:-LAST_SHOWN] = [("…", "", "", "", "", "", f"({left:,} rows more)")]
     width = max(len(row[-1]) for row in rows)
-    heads = ("at", "access", "rest", "again", "worth", "price", "decision".ljust(width))
+    heads = ("at", "access", "gap", "again", "worth", "price", "decision".ljust(width))
     return [
         *paragraph("page", summary),
         "",
         *table(heads, [(*row[:-1], row[-1].ljust(width)) for row in rows]),
+        "gap: accesses to all pages since the last one to this page; again: chance of another",
+        "access before its eviction",
     ]
 
 

@@ -89,7 +89,7 @@ def replay(
     """
     check_is_read(trace)
     if goal not in GOALS:
-        raise UsageError(f"no goal {goal!r}: {hint(goal, GOALS)}")
+        raise UsageError(f"unknown goal {goal!r}: {hint(goal, GOALS)}")
     scenario = scenario or Scenario.default()
     if save_cache:
         check_kind(scenario, "--save-cache")

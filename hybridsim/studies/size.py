@@ -185,7 +185,7 @@ def size(
     scenario = scenario or Scenario.default()
     wanted = parse_all(require)
     if not wanted:
-        raise UsageError("specify what must be reached: --require 'p99.warm<8ms'")
+        raise UsageError("specify a requirement: --require 'p99.warm<8ms'")
     if scenario.origin.option(SIZE) is not None:
         raise UsageError("size searches the size of the cache: leave cache.size out")
     every, notes = candidates(scenario)

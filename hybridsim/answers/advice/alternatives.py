@@ -58,7 +58,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     """Return names of alternatives in their order; the disks as they are always stand first."""
     for name in names:
         if name not in NAMES:
-            raise UsageError(f"no alternative {name!r}: {hint(name, NAMES)}")
+            raise UsageError(f"unknown alternative {name!r}: {hint(name, NAMES)}")
     return [name for name in NAMES if name == "disks" or name in names]
 
 

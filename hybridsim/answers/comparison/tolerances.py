@@ -56,7 +56,9 @@ def parse(texts: Sequence[str]) -> Tolerances:
         is_percentile = folded.rpartition(" ")[2].startswith("p") and folded[-1:].isdigit()
         if folded not in known and not is_percentile:
             near = nearest(folded, sorted(known))
-            hint = f"did you mean {near!r}?" if near else f"known are {', '.join(DEFAULTS)}, p1 ..."
+            hint = (
+                f"did you mean {near!r}?" if near else f"choose from {', '.join(DEFAULTS)}, p1 ..."
+            )
             raise UsageError(f"--tolerance {part}: nothing is called {name!r} here: {hint}")
         specified[known.get(folded, folded)] = None if value == NOT_JUDGED else _share(value)
     return Tolerances(specified, all_shares)
@@ -68,5 +70,5 @@ def _share(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise UsageError(f"--tolerance: {text!r} is no share: write for instance 10% or 0.1")
+        raise UsageError(f"--tolerance: {text!r} is not a share: write for example 10% or 0.1")
     return number

@@ -29,7 +29,7 @@ def fit(name: str, observed: Observed, seen: Seen, progress: Progress) -> Fit:
 def _check(name: str, observed: Observed, seen: Seen) -> None:
     if not seen.used and seen.incomplete:
         raise FitError(
-            f"{name}: tells no completions, so there are no times to fit to; {HOW_TO_CAPTURE}"
+            f"{name}: has no completions, so there are no latencies to fit; {HOW_TO_CAPTURE}"
         )
     if observed.rows < FEWEST:
         raise FitError(

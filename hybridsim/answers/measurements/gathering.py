@@ -57,7 +57,7 @@ def gather(path: str, begin_s: float | None = None) -> Measurement:
         result.begin_s = one.begin_s if one.begin_s is not None else result.begin_s
         result.add(one)
     if not (result.figures or result.curves or result.counters):
-        raise MeasurementError(f"{path}: no results of a run in it; known are {', '.join(FORMS)}")
+        raise MeasurementError(f"{path}: no results of a run; supported are {', '.join(FORMS)}")
     if begin_s is not None:
         result.begin_s = begin_s
     if unknown:
@@ -105,7 +105,7 @@ def _told(form: Form, name: str, text: str) -> Measurement:
             f"{name}: damaged, or not as its writer makes it ({error!r})"
         ) from error
     if not all(map(math.isfinite, result.figures.values())):
-        raise MeasurementError(f"{name}: damaged: a figure of it is no finite number")
+        raise MeasurementError(f"{name}: damaged: a figure is not a finite number")
     return result
 
 

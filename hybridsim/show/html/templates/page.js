@@ -173,6 +173,8 @@
       hooks: {
         drawClear: [(u) => bands(u, chart)],
         draw: [(u) => marks(u, chart)],
+        // The legend shows values only while the pointer is over a chart.
+        setLegend: [(u) => u.root.classList.toggle("pointed", u.cursor.idx != null)],
       },
     };
     plots.push(new uPlot(options, table(chart), place));
