@@ -15,7 +15,7 @@ from hybridsim.foundation.wording import span
 
 LABELS = {
     "trace": "trace",
-    "site": "site",
+    "site": "machine",
     "verdict": "verdict",
     "gain": "gain",
     "risks": "risks",
