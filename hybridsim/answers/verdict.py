@@ -506,7 +506,7 @@ def _of_another_model(case: Case) -> Iterator[Step]:
         text = "Fit the model to your array."
         yield Step(text, f"hybridsim fit {_named(case)} -o array.toml")
     elif case.scenario.get("mode", "open") == "open":
-        text = "Replay with think times: requests then wait for each other, as in the capture."
+        text = "Replay in mode think: requests then wait for each other, as in the capture."
         yield Step(text, _replay(case, "--mode think"))
 
 
@@ -521,9 +521,9 @@ def _larger(case: Case) -> Step:
 
 def _against_backlog(case: Case) -> Step:
     if case.trace.get("has_completions"):
-        text = "Replay with think times: requests then wait for each other, as in the capture."
+        text = "Replay in mode think: requests then wait for each other, as in the capture."
         return Step(text, _replay(case, "--mode think"))
-    text = "Replay with a fixed queue depth: the capture has no completions for think times."
+    text = "Replay with a fixed queue depth, as the capture has no completions."
     return Step(text, _replay(case, "--mode closed"))
 
 

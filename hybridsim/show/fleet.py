@@ -22,7 +22,7 @@ def lines(sweep_result: SweepResult) -> Iterator[str]:
     yield f"{counted(len(rows[0].settings), 'volume')}, each replayed separately"
     heads = ["", "yes", "no", "unsure", "SSD", "alone", "cached", "gain", "10%", "half", "90%"]
     yield from table(heads, [_cells(row) for row in rows])
-    yield "gain: mean latency of all warm reads without caches, divided by that with caches;"
+    yield "gain: mean latency of all warm reads without caches / with caches;"
     yield "10%, half, 90%: that share of the volumes has at most this gain"
     yield ""
     yield from _ends(rows[0])

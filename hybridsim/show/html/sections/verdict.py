@@ -55,7 +55,7 @@ def _pairs(document: Mapping[str, Any]) -> Table:
                 rows.append(
                     [words, f"{direction}s", human_count(after["n"]), *means, *tails, *took]
                 )
-    return Table("The same requests without and with the cache", heads, rows)
+    return Table("The same requests without and with the cache", heads, rows, is_folded=True)
 
 
 def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
