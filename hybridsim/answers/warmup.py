@@ -40,7 +40,7 @@ class State(StrEnum):
     """What the curve does at its end."""
 
     STEADY = "steady"
-    FLAT = "flat"  # steady where it began: nothing warms up
+    FLAT = "flat"  # steady at its initial level: no warm-up
     RISING = "rising"
     FALLING = "falling"
     RESTLESS = "restless"  # no trend, but it keeps falling back below its level
@@ -130,7 +130,7 @@ def judge(
         )  # fmt: skip
 
     if initial is None or late.sum() < MEDIAN_OF:
-        why = "too few moments with reads to see a warm-up"
+        why = "too few reads to detect a warm-up"
         return answer(State.SHORT, why, needed_ns=max(10 * end_ns, 600 * SECOND))
     level = float(np.median(smooth[late]))
     slope, noise = trend(times_ns[late] / bin_ns, smooth[late], curve[late])
@@ -145,10 +145,10 @@ def judge(
     # But where it began, if that is not known, is read off a few bins.
     unsure = noise / np.sqrt(12) if is_known else noise
     if abs(level - initial) <= max(unsure, tolerance, TOLERANCE * abs(level)):
-        return answer(State.FLAT, f"the {measure} stayed where it began", level, noise)
+        return answer(State.FLAT, f"the {measure} did not rise", level, noise)
     reached = {share: _reached(times_ns, smooth, bin_ns, initial, level, share) for share in SHARES}
     if reached[90] > last_fifth_ns:
-        why = f"the {measure} kept falling back below its level until the end"
+        why = f"the {measure} repeatedly fell below its level until the end"
         return answer(State.RESTLESS, why, level, noise, needed_ns=2 * end_ns)
     return answer(State.STEADY, "", level, noise, reached)
 

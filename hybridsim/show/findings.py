@@ -106,7 +106,7 @@ def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
             first = phase is result.phases["none"]
             if phase.disk_queue_ns and not phase.saturated:
                 parts.append(
-                    f"queue {latency(phase.disk_queue_ns / phase.figures.requests)} a request"
+                    f"queue {latency(phase.disk_queue_ns / phase.figures.requests)} per request"
                 )
             yield LABELS[kind] if first else "", f"{label}: " + joined(parts)
 

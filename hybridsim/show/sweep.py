@@ -144,7 +144,7 @@ def _effects(sweep_result: SweepResult) -> Iterator[str]:
     yield ""
     yield "what matters: the share of the variance of an objective that a key explains by itself"
     rows = [[each.key, each.objective.text, percent(each.share), *_ends(each)] for each in effects]
-    yield from table(["key", "of", "share", "worst", "", "best", ""], rows)
+    yield from table(["key", "objective", "share", "worst", "", "best", ""], rows)
     intervals = [e for each in sweep_result.settings for e in each.estimates if e and e.n > 1]
     if intervals:
         yield f"±: {percent(LEVEL)} confidence interval over random seeds (Student's t)"
