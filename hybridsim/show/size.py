@@ -63,6 +63,11 @@ def _details(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
     yield from _required(sizing)
     yield ""
     yield from _tried(sizing)
+    yield from paragraph(
+        "columns",
+        "hit, read (mean) and p99: the reads from the request on at which all sizes are warm; "
+        "no SSD: the mean of the same reads without a cache; whole: the mean of all reads.",
+    )
     yield ""
     yield from _curve(sizing, ascii_only)
     for number, note in enumerate(sizing.notes):
