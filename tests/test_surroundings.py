@@ -166,6 +166,15 @@ def test_a_signal_leaves_no_partial_file(number, code, tmp_path):
     assert os.listdir(out) == []
 
 
+def test_a_generated_trace_never_replaces_its_workload(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = '[[load]]\nkind = "random"\n'
+    Path("load.toml").write_text(text)
+    outcome = CliRunner().invoke(cli, ["trace", "gen", "load.toml", "load.toml"])
+    assert "load.toml is also the input" in str(outcome.exception)
+    assert Path("load.toml").read_text() == text
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -178,6 +187,8 @@ def test_a_signal_leaves_no_partial_file(number, code, tmp_path):
         ("advise a.csv --json a.csv", "a.csv"),
         ("sweep a.csv --vary cache.size=5% -o a.csv", "a.csv"),
         ("bench site.toml --json site.toml", "site.toml"),
+        ("fit a.csv -o a.csv", "a.csv"),
+        ("trace fit a.csv -o a.csv", "a.csv"),
     ],
 )
 def test_an_output_never_replaces_another_file_of_the_command(words, named, tmp_path, monkeypatch):
