@@ -161,7 +161,7 @@ def test_latency_and_rate_of_flash_are_fitted_from_single_requests():
     assert latency.low - 500 <= 80_000 <= latency.high + 500
     assert rate.value == pytest.approx(500e6, rel=0.05)
     assert "idle" in model.untold["write_latency"]
-    assert "under way" in model.untold["interval"]
+    assert "others were outstanding" in model.untold["interval"]
 
 
 # Layout of an array.

@@ -100,7 +100,7 @@ def _backing(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[E
             "kind",
             kind,
             determined=determined,
-            how="neither mirrors nor parity were looked for",
+            how="mirrors and parity are not detected",
         ),
         Estimate("backing", "members", members, determined=determined, how=how),
     ]
@@ -115,15 +115,15 @@ def _backing(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[E
                 "scheduler",
                 "ncq",
                 determined=False,
-                how="never two requests at one disk",
+                how="no disk ever had two requests",
             )
         )
     else:
-        passed = f"in {fitted.chooses:.0%} of the services an older request was passed over"
+        passed = f"in {fitted.chooses:.0%} of the services an older request had to wait"
         order = "ncq" if fitted.chooses > CHOOSES else "fcfs"
         estimates.append(Estimate("backing", "scheduler", order, how=passed))
     if result.depth:
-        waited = f"{result.deepest} were outstanding, but not more than this under way"
+        waited = f"{result.deepest} requests were outstanding, but at most this many at the disks"
         estimates.append(Estimate("backing", "queue_depth", result.depth, how=waited))
     return estimates
 

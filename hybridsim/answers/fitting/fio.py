@@ -28,7 +28,7 @@ DRIVE = "backing.drive"
 LIKE_DISK, LIKE_SSD = "hgst-ultrastar-7k8", "samsung-pm883-960gb"
 PERCENTS = (0.5, 99.0)  # beyond, few requests and other things than arm and platter decide
 BIN_ERROR = 1 / 128  # of fio's percentiles
-WHOLE = "one device, whatever it consists of"
+WHOLE = "modelled as a single device"
 POOR = 0.1  # of a percentile, from the model
 OTHER = 0.5  # of a percentile, from the model: this is something else
 LEAST_MS = 0.5  # a read of a random place; track to track and no revolution at all take as much
@@ -109,7 +109,7 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
         low[2], high[2] = MINUTE_MS / rpms[1], MINUTE_MS / rpms[0]
     estimates = _disk_estimates(value, low, high, raw)
     words = (
-        f"One disk of {MINUTE_MS / value[2]:,.0f} rpm; {point.iops:.0f} random reads a second "
+        f"One disk of {MINUTE_MS / value[2]:,.0f} rpm; {point.iops:.0f} random reads per second "
         "at depth 1."
     )
     worst = float(np.abs(_quantiles(value, shares) / seen - 1).max())
@@ -172,7 +172,9 @@ def _whitening(shares: Floats, seen: Floats, count: int) -> Floats:
 def _disk_estimates(floats: Floats, low: Floats, high: Floats, raw: float) -> list[Estimate]:
     base, reach, rotation = floats.tolist()
     rpm = round(MINUTE_MS / rotation)
-    how = "" if rpm == round(raw) else f"a usual speed; the percentiles say {raw:,.0f}"
+    how = (
+        "" if rpm == round(raw) else f"the nearest standard speed; the percentiles give {raw:,.0f}"
+    )
     like = assumed(MINUTE_MS / rpm)
     overhead = min(like["overhead_ms"], base / 2)
     track = min(base - overhead, NUMBERS["track_ms"].high)
@@ -181,7 +183,7 @@ def _disk_estimates(floats: Floats, low: Floats, high: Floats, raw: float) -> li
     ends = [(low[0] - overhead + low[1] * share, high[0] - overhead + high[1] * share)
             for share in (0.0, 8 / 15, 1.0)]  # fmt: skip
     seeks = zip(("seek_track_to_track", "seek_average", "seek_full"), (track, average, full), ends)
-    not_split = "fio's percentiles tell the sum of it and the shortest seek"
+    not_split = "fio's percentiles only determine its sum with the shortest seek"
     return [
         Estimate("backing", "kind", "single", determined=False, how=WHOLE),
         Estimate(DRIVE, "kind", "hdd"),
@@ -214,14 +216,14 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
     wanted = 0.9 * float(values["random_write_iops"].value) * 131_072
     streamed = values["sequential_write"]
     if float(streamed.value) > wanted:
-        how = "no more than its random writes of that size"
+        how = "limited to the rate of random writes of that size"
         values["sequential_write"] = Estimate(
             DRIVE, "sequential_write", wanted, "bytes/s", determined=False, how=how
         )
     latency = max(float(values[f"{kind}_latency"].value) for kind in ("read", "write"))
     reads = float(values["random_read_iops"].value)
     busiest = max(reads, float(values["sequential_read"].value) / KIB4)
-    words = f"No arm; {reads:,.0f} random reads a second at most."
+    words = f"Flash: at most {reads:,.0f} random reads per second."
     estimates = [
         Estimate("backing", "kind", "single", determined=False, how=WHOLE),
         Estimate(DRIVE, "kind", "ssd"),
@@ -231,7 +233,7 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
                  how=f"as {LIKE_SSD}"),
         *values.values(),
         Estimate(DRIVE, "dies", int(busiest * latency / 1e9) + 2, determined=False,
-                 how="as many as these rates need"),
+                 how="required for these rates"),
     ]  # fmt: skip
     return Fit(name, words, estimates, sum(one.requests for one in chosen), notes)
 
@@ -239,7 +241,7 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
 def _of_kind(
     kind: str, points: list[Point], rows: Mapping[str, catalog.Row]
 ) -> dict[str, Estimate]:
-    """Return latency at depth 1 and the rate in a crowd."""
+    """Return the latency at depth 1 and the maximum rate."""
     alone = [one for one in points if one.depth == 1 and one.mean_ns > 0]
     latency, iops = f"{kind}_latency", f"random_{kind}_iops"
     result = {}
@@ -258,7 +260,7 @@ def _of_kind(
             DRIVE, iops, float(rows[iops].scalar), "/s", determined=False, how=how
         )
     else:
-        how = f"the most measured, at depth {deepest.depth}: it may do more"
+        how = f"maximum of the measurements, at depth {deepest.depth}; the device may be faster"
         result[iops] = Estimate(DRIVE, iops, deepest.iops, "/s", how=how)
     return result
 
@@ -269,7 +271,7 @@ def _streamed(
     key = f"sequential_{kind}"
     rates = [one.bytes_per_s for one in points if one.pattern == kind and one.is_direct]
     if rates:
-        return {key: Estimate(DRIVE, key, max(rates), "bytes/s", how="the most measured")}
+        return {key: Estimate(DRIVE, key, max(rates), "bytes/s", how="maximum of the measurements")}
     how = f"no sequential {kind}s; as {LIKE_SSD}"
     value = parse_rate(str(rows[key].value))
     return {key: Estimate(DRIVE, key, value, "bytes/s", determined=False, how=how)}

@@ -49,16 +49,18 @@ def fit(observed: Observed) -> FlashFit:
         chosen = alone & (observed.is_write == is_write)
         result = int(chosen.sum())
         if result < FEWEST:
-            untold[f"{kind}_latency"] = f"only {result} {kind}s found the device idle"
+            untold[f"{kind}_latency"] = f"only {result} {kind}s arrived at the idle device"
             continue
         some = observed.of(chosen)
         latency[kind], slope = _line(some.latency_ns / 1.0, some.length_bytes / 1.0, random)
         rate = rate or slope
     if rate is None:
-        untold["rate"] = "too few requests found the device idle, or all nearly of one size"
+        untold["rate"] = (
+            "too few requests arrived at the idle device, or all of nearly the same size"
+        )
     interval = _interval(observed, latency, rate, random)
     if interval is None:
-        untold["interval"] = "too few requests came while others were under way"
+        untold["interval"] = "too few requests arrived while others were outstanding"
     return FlashFit(latency, rate, interval, untold)
 
 

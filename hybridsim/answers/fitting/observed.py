@@ -185,5 +185,6 @@ def random_reads(observed: Observed) -> tuple[float | None, str]:
     median = float(np.median(observed.latency_ns[chosen][calm]))
     return (
         median,
-        f"random {kind} take {human_time(median)} at the median when the least is under way",
+        f"the median latency of random {kind} with few requests outstanding is "
+        f"{human_time(median)}",
     )

@@ -20,21 +20,26 @@ def answer(name: str, observed: Observed, flash_fit: FlashFit, notes: list[str])
     rows = catalog.load(LIKE).rows
     interval = flash_fit.interval_ns
     latency = flash_fit.latency_ns.get("read") or flash_fit.latency_ns.get("write")
-    pace = f"{S_NS / interval.value:,.0f} requests a second" if interval else "pace not told"
+    pace = (
+        f"{S_NS / interval.value:,.0f} requests per second" if interval else "rate not determined"
+    )
     each = human_time(latency.value) if latency else "unknown"
     estimates = [
-        Estimate(
-            "backing", "kind", "single", determined=False, how="one device, whatever it consists of"
-        ),
+        Estimate("backing", "kind", "single", determined=False, how="modelled as a single device"),
         Estimate(DRIVE, "kind", "ssd"),
         Estimate(DRIVE, "name", NAME),
         Estimate(
-            DRIVE, "capacity", _capacity(observed), "bytes", determined=False, how="what is touched"
+            DRIVE,
+            "capacity",
+            _capacity(observed),
+            "bytes",
+            determined=False,
+            how="highest address accessed",
         ),
         *(_latency(flash_fit, kind, parse_time(rows[f"{kind}_latency"].scalar)) for kind in KINDS),
         *_pace(flash_fit, rows),
     ]
-    words = f"No arm: {each} for 4 KiB at rest, {pace}."
+    words = f"Flash: {each} for 4 KiB when idle, {pace}."
     return Fit(name, words, estimates, observed.rows, notes)
 
 
@@ -48,15 +53,21 @@ def _latency(flash_fit: FlashFit, kind: str, assumed_ns: int) -> Estimate:
     if one is None:
         other = next(iter(flash_fit.latency_ns.values()), None)
         value = other.value if other else assumed_ns
-        why = f"{flash_fit.untold[key]}; " + ("as the other kind" if other else f"as {LIKE}")
+        why = f"{flash_fit.untold[key]}; " + ("as the other direction" if other else f"as {LIKE}")
         return Estimate(DRIVE, key, value, "ns", determined=False, how=why)
     return Estimate(
-        DRIVE, key, one.value, "ns", one.low, one.high, how="median of 4 KiB at the idle device"
+        DRIVE,
+        key,
+        one.value,
+        "ns",
+        one.low,
+        one.high,
+        how="median of 4 KiB requests on the idle device",
     )
 
 
 def _pace(flash_fit: FlashFit, rows: dict[str, catalog.Row]) -> list[Estimate]:
-    """Return rates, and as many dies as they need."""
+    """Return the rates, and the number of dies that they require."""
     reads, writes = (_iops(flash_fit, kind, rows[f"random_{kind}_iops"].scalar) for kind in KINDS)
     link = _link(flash_fit, parse_rate(str(rows["sequential_read"].value)))
     streamed = min(float(link.value), 0.9 * float(writes.value) * STREAM_BYTES)
@@ -67,8 +78,10 @@ def _pace(flash_fit: FlashFit, rows: dict[str, catalog.Row]) -> list[Estimate]:
         reads,
         writes,
         link,
-        Estimate(DRIVE, "sequential_write", streamed, "bytes/s", determined=False, how="as reads"),
-        Estimate(DRIVE, "dies", dies, determined=False, how="as many as these rates need"),
+        Estimate(
+            DRIVE, "sequential_write", streamed, "bytes/s", determined=False, how="same as reads"
+        ),
+        Estimate(DRIVE, "dies", dies, determined=False, how="required for these rates"),
     ]
 
 
@@ -83,7 +96,7 @@ def _iops(flash_fit: FlashFit, kind: str, assumed: str | int) -> Estimate:
     value, low, high = (
         max(S_NS / each, least) for each in (interval.value, interval.high, interval.low)
     )
-    return Estimate(DRIVE, key, value, "/s", low, high, how="the pace that explains waiting best")
+    return Estimate(DRIVE, key, value, "/s", low, high, how="rate that fits the queueing best")
 
 
 def _link(flash_fit: FlashFit, assumed: int) -> Estimate:
@@ -94,5 +107,5 @@ def _link(flash_fit: FlashFit, assumed: int) -> Estimate:
         how = f"{flash_fit.untold.get('rate', 'slower than its latency')}; as {LIKE}"
         value = max(float(assumed), least)
         return Estimate(DRIVE, "sequential_read", value, "bytes/s", determined=False, how=how)
-    how = "from the size of requests"
+    how = "from the latency by request size"
     return Estimate(DRIVE, "sequential_read", rate.value, "bytes/s", rate.low, rate.high, how=how)
