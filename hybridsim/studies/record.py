@@ -71,8 +71,8 @@ def prepare(
     if expected.bytes > ROOM * expected.free_bytes:
         raise RecordingError(
             f"{folder} has room for {expected.free_bytes >> 20:,} MiB, but at the present "
-            f"{expected.requests_per_second:,.0f} requests a second {expected.bytes >> 20:,} MiB "
-            "may come: record for a shorter time, or elsewhere with -o"
+            f"{expected.requests_per_second:,.0f} requests per second {expected.bytes >> 20:,} MiB "
+            "are expected: record for a shorter time, or in another folder with -o"
         )
     return Prepared(
         disk, via, prefix, seconds, buffer_bytes, host, expected, disk.holds(folder), others

@@ -78,7 +78,7 @@ class Fit:
         lines = [
             f"# Fitted by hybridsim {__version__} to {self.source}.",
             f"# {self.what}",
-            "# What is not said here is as in the default scenario: hybridsim scenario show FILE",
+            "# All other keys have their defaults: hybridsim scenario show FILE",
         ]
         table = ""
         for one in self.estimates:

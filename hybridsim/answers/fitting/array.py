@@ -25,7 +25,7 @@ MEAN_ROOT, MEAN_SHARE = 8 / 15, 1 / 3  # of sqrt(x) and x over random pairs of p
 def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) -> Fit:
     """Fit an array of disks; FitError where the capture fits none."""
     if observed.rows < disks.FEWEST:
-        raise FitError(f"{name}: {observed.rows} requests are too few to tell an array of disks")
+        raise FitError(f"{name}: {observed.rows} requests are too few to fit an array of disks")
     result = arrangement(observed, progress)
     progress("fitting the disks", 0, 1)
     seen = pieces(observed, observed.entered_ns(result.depth), result.layout)
@@ -64,12 +64,12 @@ def _check(name: str, fitted: DiskFit) -> None:
     if fitted.used < disks.FEWEST and (fitted.chooses or 0.0) <= CHOOSES:
         raise FitError(
             f"{name}: only {fitted.used} requests lie on one disk and follow one that does; "
-            f"{disks.FEWEST} are needed to tell arm and platter"
+            f"{disks.FEWEST} are needed to fit seeks and rotation"
         )
     if fitted.used < disks.FEWEST:
         raise FitError(
             f"{name}: the disks chose among several requests nearly always; only {fitted.used} "
-            f"services had no choice, and {disks.FEWEST} are needed to tell arm and platter. "
+            f"services had no choice, and {disks.FEWEST} are needed to fit seeks and rotation. "
             "Capture at a time of less load"
         )
     if not fitted.explains:
@@ -77,7 +77,7 @@ def _check(name: str, fitted: DiskFit) -> None:
         raise FitError(
             f"{name}: its times are not those of disks as modelled: {stray} of the requests fit no "
             "seek and rotation under any layout. A write cache, a parity array, mirrors or a cache "
-            "above may be why; a capture of random reads would tell more"
+            "above may be why; a capture of random reads would determine more"
         )
 
 
@@ -182,7 +182,7 @@ def _rpm(fitted: DiskFit) -> Estimate:
     how = (
         ""
         if round(rpm) not in disks.USUAL_RPM
-        else f"a usual speed; alone the capture says {raw:,.0f}"
+        else f"the nearest standard speed; the capture alone gives {raw:,.0f}"
     )
     return Estimate("backing.drive", "rpm", round(rpm), "rpm", round(high), round(low), how=how)
 

@@ -18,7 +18,7 @@ def fit(name: str, observed: Observed, seen: Seen, progress: Progress) -> Fit:
     _check(name, observed, seen)
     sample, words = random_reads(observed)
     if sample is None:
-        raise FitError(f"{name}: cannot tell what is below it: {words}")
+        raise FitError(f"{name}: the kind of the device is not determined: {words}")
     is_flash = sample < FLASH_NS
     notes = _notes(seen)
     if is_flash:
@@ -33,8 +33,8 @@ def _check(name: str, observed: Observed, seen: Seen) -> None:
         )
     if observed.rows < FEWEST:
         raise FitError(
-            f"{name}: only {observed.rows} reads and writes with both times, {FEWEST} are the "
-            f"least that tell something; {HOW_TO_CAPTURE}"
+            f"{name}: only {observed.rows} reads and writes have both times; at least {FEWEST} "
+            f"are needed; {HOW_TO_CAPTURE}"
         )
 
 
@@ -42,8 +42,8 @@ def _notes(seen: Seen) -> list[str]:
     notes = []
     if seen.by_arrival:
         notes.append(
-            "The capture tells no dispatch: times are from the queue to completion, and hold the "
-            "waiting in the host's scheduler too."
+            "The capture has no dispatches: times are from queue to completion, and include the "
+            "time in the host's scheduler."
         )
     if seen.incomplete:
         notes.append(f"{seen.incomplete:,} requests without both times were left out.")

@@ -48,15 +48,15 @@ def fit(name: str, points: list[Point]) -> Fit:
     alone = [one for one in chosen if one.depth == 1]
     least = min(chosen, key=lambda one: (one.direction != "read", one.depth), default=None)
     if least is None:
-        raise FitError(f"{name}: cannot tell: {'; '.join(why_not)}. {HOW}")
+        raise FitError(f"{name}: not determined: {'; '.join(why_not)}. {HOW}")
     median = least.percentiles_ns.get(50.0, least.mean_ns)
     if median < FLASH_NS:
         return _ssd(name, chosen, points, why_not)
     reads = [one for one in alone if one.direction == "read"]
     if not reads:
         raise FitError(
-            f"{name}: cannot tell: a disk's latency at depth {least.depth} is mostly waiting, and "
-            f"there are no random reads at depth 1. {HOW}"
+            f"{name}: not determined: a disk's latency at depth {least.depth} is mostly waiting, "
+            f"and there are no random reads at depth 1. {HOW}"
         )
     return _disk(name, max(reads, key=lambda one: one.requests), why_not)
 
@@ -84,7 +84,7 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
     """Fit base (overhead and shortest seek), reach and rotation to the percentiles."""
     percents = [p for p in sorted(point.percentiles_ns) if PERCENTS[0] <= p <= PERCENTS[1]]
     if len(percents) < 5:
-        raise FitError(f"{name}: {point.source} has too few latency percentiles to tell a disk")
+        raise FitError(f"{name}: {point.source} has too few latency percentiles to fit a disk")
     shares = np.array(percents) / 100
     rows = catalog.load(LIKE_DISK).rows
     rate = sum(parse_rate(str(rows[key].value)) for key in ("rate_outer", "rate_inner")) / 2
@@ -94,7 +94,7 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
     if too_short.any():
         share = percents[int(np.flatnonzero(too_short)[-1])]
         raise FitError(
-            f"{name}: cannot tell: at least {share:g}% of the reads of {point.source} took less "
+            f"{name}: not determined: at least {share:g}% of the reads of {point.source} took less "
             f"than {LEAST_MS:g} ms, in which no disk finds its place. A cache served them: measure "
             "the disk without it, or over places that it does not hold"
         )
@@ -115,7 +115,7 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
     worst = float(np.abs(_quantiles(value, shares) / seen - 1).max())
     if worst > OTHER:
         raise FitError(
-            f"{name}: cannot tell: no disk has the latencies of {point.source}: one percentile is "
+            f"{name}: not determined: no disk has the latencies of {point.source}: one of them is "
             f"{worst:.0%} from the nearest"
         )
     if worst > POOR:

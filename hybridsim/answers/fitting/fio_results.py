@@ -59,7 +59,7 @@ def read(paths: list[str]) -> list[Point]:
         except NONSENSE as error:
             raise FitError(f"{path}: damaged, or not as fio writes it ({error!r})") from error
         if not all(_is_sound(one) for one in points):
-            raise FitError(f"{path}: damaged: a rate or latency of it is below 0, or no number")
+            raise FitError(f"{path}: damaged: a rate or latency is negative, or not a number")
     if not points:
         raise FitError(f"{', '.join(paths)}: no job of it read or wrote anything")
     return points
