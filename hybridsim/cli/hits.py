@@ -270,7 +270,5 @@ def lessons(each: Hits) -> str:
                 f"{one.share:>8.1%}{one.is_touched_again:>7.0%}{one.worth_reads:>7.2f}"
                 f"{one.is_wanted:>8.0%}  {one.accesses}"
             )
-    lines.append(
-        "again: used again before its eviction; worth: disk reads saved; wanted: worth a fill"
-    )
+    lines.append("again: used before its eviction; worth: disk reads saved; wanted: worth a fill")
     return "\n".join(lines)

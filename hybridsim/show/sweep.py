@@ -142,7 +142,7 @@ def _effects(sweep_result: SweepResult) -> Iterator[str]:
     if not effects:
         return
     yield ""
-    yield "what matters: the share of the variance of an objective that a key explains by itself"
+    yield "what matters: the share of an objective's variance that a key explains alone"
     rows = [[each.key, each.objective.text, percent(each.share), *_ends(each)] for each in effects]
     yield from table(["key", "objective", "share", "worst", "", "best", ""], rows)
     intervals = [e for each in sweep_result.settings for e in each.estimates if e and e.n > 1]

@@ -87,8 +87,8 @@ def _page(one: Page, page_bytes: int) -> list[str]:
         *paragraph("page", summary),
         "",
         *table(heads, [(*row[:-1], row[-1].ljust(width)) for row in rows]),
-        "gap: accesses to all pages since the last one to this page; again: chance of another",
-        "access before its eviction",
+        "gap: accesses to all pages since the last one to this page;",
+        "again: chance of another access before its eviction",
     ]
 
 
