@@ -50,7 +50,10 @@ def test_the_report_shows_costs_and_the_source_of_the_prices(tmp_path):
     page = of(plain(replay.to_dict()))
     assert "Cost" in Parsed(page).headings
     assert f"<td>{money(costs.disks_cost + costs.ssds_cost, 'EUR')}</td>" in page
-    assert "0.02 EUR per GB of disk and 0.1 EUR of SSD, of 2026-11: prices of the scenario" in page
+    assert (
+        "0.02 EUR per GB of disk and 0.1 EUR per GB of SSD in 2026-11: prices of the scenario"
+        in page
+    )
     words = " ".join(render(replay, details=True).split())
     assert f"{money(costs.per_saved_ms, 'EUR')} per ms saved of reads · prices of 2026-11" in words
 

@@ -410,13 +410,13 @@ class TestMapper:
         ("mapping", "message"),
         [
             ("time=when:us,offset=lba", "length is missing"),
-            ("tme=when:us", "no role 'tme': did you mean 'time'"),
+            ("tme=when:us", "unknown role 'tme': did you mean 'time'"),
             ("time=when,offset=lba,length=kb", "time: specify the unit of the time"),
             (
                 "time=when:h,offset=lba,length=kb",
                 "specify the unit of the time: ns, us, ms, s or filetime",
             ),
-            ("offset=lba:yards,length=kb", "no unit 'yards'"),
+            ("offset=lba:yards,length=kb", "unknown unit 'yards'"),
             ("offset=start,length=kb", "no column 'start'; its first line is when, lba, kb"),
             ("offset=9,length=kb", "no column '9'; its first line is when, lba, kb"),
             ("offset=lba,length=kb,op=what:get", "'get' is not of the form READ/WRITE"),

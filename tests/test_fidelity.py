@@ -110,7 +110,9 @@ def test_the_report_compares_recorded_and_simulated_latencies(tmp_path):
     assert answer.fidelity.is_known
     assert answer.fidelity.measured.count == 400
     assert answer.verdict.confidence["model_demerit"] == answer.fidelity.demerit
-    assert "at the median, recorded were" in " ".join(render(answer, details=True).split())
+    assert "at the median, the recorded latency is" in " ".join(
+        render(answer, details=True).split()
+    )
 
 
 def test_a_poor_model_is_reported_and_a_fit_advised(tmp_path):
@@ -122,7 +124,7 @@ def test_a_poor_model_is_reported_and_a_fit_advised(tmp_path):
 
 def test_a_capture_of_flash_gets_no_advice_to_fit_disks(tmp_path):
     answer = replay(capture(tmp_path / "flash.csv", 0.1))
-    assert "as flash or a cache does" in " ".join(render(answer, details=True).split())
+    assert "is that of flash or of a cache" in " ".join(render(answer, details=True).split())
     assert not any("hybridsim fit" in (one.command or "") for one in answer.verdict.advice)
 
 
@@ -131,7 +133,7 @@ def test_a_load_that_differs_from_the_recorded_one_is_not_compared(options, tmp_
     site = Scenario.default().with_options(**options)
     answer = replay(capture(tmp_path / "disk.csv", 12.0), site)
     assert not answer.fidelity.is_known
-    assert "not held against the recorded latencies" in " ".join(
+    assert "not compared with the recorded latencies" in " ".join(
         render(answer, details=True).split()
     )
 

@@ -83,7 +83,7 @@ def test_the_summary_adds_up_all_volumes(trace, tmp_path):
     assert f"{trace}: 3 volumes" in head  # not the path of each volume
     assert "<summary>3 volumes, each with 2 settings</summary>" in page
     assert '<th scope="row">fleet.csv 12</th>' in page
-    assert ">What is best<" not in page
+    assert ">Best settings<" not in page
     lines = text(row).splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert any("size=1GiB" in line and "7.00" in line for line in lines)

@@ -405,7 +405,7 @@ def test_the_learned_policy_reports_its_lessons():
     assert sum(each.share for each in known.lessons) == pytest.approx(1)
     by_words = {each.accesses: each for each in known.lessons}
     once = by_words["read for the first time, in a sequential run"]
-    often = by_words["read more often, sooner than pages stay"]
+    often = by_words["read more often, gap shorter than the stay"]
     assert once.is_wanted == 0
     assert often.is_wanted > 0.9
     assert once.is_touched_again < 0.1 < 0.8 < often.is_touched_again

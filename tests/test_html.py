@@ -169,7 +169,7 @@ SECTIONS = {
                "SSD wear", "The trace", "How to reproduce"],
     "no cache": ["Verdict", "Latency", "Where the time goes", "The trace", "How to reproduce"],
     "size": ["Answer", "Other sizes", "The trace", "How to reproduce"],
-    "bench": ["What it gives", "By queue depth", "How to reproduce"],
+    "bench": ["Maximum rates", "By queue depth", "How to reproduce"],
     "compare": ["Agreement", "Over time", "How to reproduce"],
 }  # fmt: skip
 
@@ -210,7 +210,7 @@ def test_charts_show_the_values_of_the_json(pages):
 def test_device_time_per_request_is_total_device_time_divided_by_requests():
     document = replay_document()
     bars = per_request(document)
-    assert bars.parts[-2:] == ["waiting for the arm", "SSD"]
+    assert bars.parts[-2:] == ["queue of the disk", "SSD"]
     for (_, parts), phase in zip(bars.rows, ("none", "cold", "warm"), strict=True):
         figures = document["phases"][phase]
         at_disks = sum(figures["disk_time_ns"].values()) + figures["disk_queue_ns"]

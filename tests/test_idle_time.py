@@ -85,7 +85,7 @@ def test_advised_capture_times_are_between_a_minute_and_a_week(name, answers):
     if seconds:
         assert seconds <= max(600, 10 * active_ns / SECOND + 120)
     span_ns = answers[name]["json"]["inputs"]["trace"]["span_ns"]
-    assert ("while the load is at work" in output) == bool(seconds and active_ns < span_ns / 2)
+    assert ("while the load is active" in output) == bool(seconds and active_ns < span_ns / 2)
 
 
 def test_active_time_excludes_pauses(answers):
@@ -98,10 +98,7 @@ def test_active_time_excludes_pauses(answers):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [
-        ("empty", "Each of the 200 reads has a length of 0 bytes"),
-        ("one-empty", "The only read has a length of 0 bytes"),
-    ],
+    [("empty", "All 200 reads are of 0 bytes"), ("one-empty", "The only read is of 0 bytes")],
 )
 def test_reads_of_zero_bytes_are_counted_as_reads(name, words, answers):
     output = " ".join(answers[name]["text"].split())

@@ -74,7 +74,7 @@ def test_panels_share_the_time_axis():
 
 def test_distributions_end_at_100_per_cent():
     figure = plot.latency_cdf(replayed())
-    assert labels(figure) == ("latency (ms)", "reads no slower (%)")
+    assert labels(figure) == ("latency (ms)", "share of the reads (%)")
     for phase in ("none", "cold", "warm"):
         y = lines(figure)[f"cdf-read-{phase}"].get_ydata()
         assert (np.diff(y) >= 0).all()
@@ -177,7 +177,7 @@ def test_reuse_times_equal_a_naive_computation(accesses, rows):
 def test_reuse_times_are_drawn_as_shares_of_all_accesses():
     trace = SimpleNamespace(chunks=lambda: iter([requests([0, SECOND], [0, 0], [0, 0])]))
     figure = plot.reuse_times({"a": trace})
-    assert labels(figure) == ("time since the last access (s)", "of the accesses (%)")
+    assert labels(figure) == ("time since the last access (s)", "share of the accesses (%)")
     assert lines(figure)["reuse-a"].get_ydata()[-1] == 50
 
 

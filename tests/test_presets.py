@@ -70,10 +70,10 @@ def test_the_error_for_a_mistyped_preset_suggests_the_right_one():
         Scenario.loads('preset = "digitalocan-volume"\n[cache]\nsize = "1q"', "my.toml")
     assert "2 problems" in str(error.value)
     assert (
-        "my.toml:1:10: no preset 'digitalocan-volume': did you mean 'digitalocean-volume'?"
+        "my.toml:1:10: unknown preset 'digitalocan-volume': did you mean 'digitalocean-volume'?"
         in str(error.value)
     )
-    with pytest.raises(ScenarioError, match="--preset: no preset 'x': known: adaptec-"):
+    with pytest.raises(ScenarioError, match="--preset: unknown preset 'x': choose from adaptec-"):
         Scenario.default().with_options(preset="x")
     with pytest.raises(ScenarioError, match="preset must be a name in quotes, not 3"):
         Scenario.loads("preset = 3")

@@ -134,7 +134,7 @@ def test_the_first_screen_states_gain_with_its_interval_price_risks_and_assumpti
         "price": {"currency": "USD", "date": "2024/25"},
     }
     words = " ".join(render(replace(one, cost=cost)).split())
-    assert "$152 for the SSD, bought whole (1 x 1.92 TB; prices of the catalog, 2024/25)" in words
+    assert "$152 for 1 x 1.92 TB of SSD (prices of the catalog, 2024/25)" in words
 
 
 def test_long_names_texts_and_commands_do_not_push_answers_off_the_first_screen():
@@ -247,7 +247,7 @@ def test_nothing_is_drawn_where_nothing_was_read():
 def test_without_a_cache_the_machine_is_shown_alone(mode):
     matches = result(SHORT, scenario={**SCENARIO, "cache_pages": 0, "mode": mode})
     assert matches.verdict.answer == "unsure"
-    assert "no cache to judge" in matches.verdict.headline
+    assert "The scenario has no cache" in matches.verdict.headline
     text = render(matches, details=True)
     assert "with cache" not in text
     assert "SSD writes" not in text

@@ -259,9 +259,9 @@ def test_errors_of_options_name_the_option():
         Scenario.loads(SITE).with_options(cache_size="64uz", cache_drive="pm883", members=0)
     assert str(error.value) == (
         "3 problems in the scenario\n"
-        "--cache-drive: no drive 'pm883' in the catalog: did you mean 'samsung-pm883-960gb'?\n"
+        "--cache-drive: unknown drive 'pm883': did you mean 'samsung-pm883-960gb'?\n"
         "--members: members must be at least 1, not 0\n"
-        "--cache-size: unknown size unit 'uz': known: "
+        "--cache-size: unknown size unit 'uz': choose from "
         "B, k, m, g, t, KiB, MiB, GiB, TiB, kB, MB, GB, TB"
     )
     with pytest.raises(TypeError, match="did you mean 'cache_size'"):
@@ -312,13 +312,14 @@ site.toml:4:1: unknown key 'membres': did you mean 'members'?
 site.toml:5:10: window must be at least 1, not 0
   5 | window = 0
     |          ^
-site.toml:7:9: no drive 'seagate-exos-x81' in the catalog: did you mean 'seagate-exos-x18'?
+site.toml:7:9: unknown drive 'seagate-exos-x81': did you mean 'seagate-exos-x18'?
   7 | \tlike = "seagate-exos-x81"
     | \t       ^
 site.toml:8:2: unknown key 'rmp': did you mean 'rpm'?
   8 | \trmp = 7200
     | \t^
-site.toml:10:8: unknown size unit 'uz': known: B, k, m, g, t, KiB, MiB, GiB, TiB, kB, MB, GB, TB
+site.toml:10:8: unknown size unit 'uz': choose from B, k, m, g, t, KiB, MiB, GiB, \
+TiB, kB, MB, GB, TB
   10 | page = "64uz"
      |        ^
 site.toml:11:8: mode cannot be 'writethrough': did you mean 'write-through'?
@@ -391,7 +392,7 @@ def test_all_errors_are_reported_in_one_pass():
         ("seed = " + "9" * 5000, "not TOML"),
         ("seed = " + "[" * 5000, "nested too deep"),
         ("a." * 900 + "a = 1", "nested too deep"),
-        ("[cache]\nadmission = []", "site.toml:2:13: no policy '[]'"),
+        ("[cache]\nadmission = []", "site.toml:2:13: unknown policy '[]'"),
         ('[cache]\nwrite_budget = "1e999999999 DWPD"', "is not a number of drive writes"),
         (
             '[backing.drive]\nlike = "samsung-pm883-960gb"\nflash.over_provisioning = 7',

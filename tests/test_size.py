@@ -155,7 +155,7 @@ def sizing(require):
             "8.00 KiB is the smallest SSD that meets all 2 requirements, with page write-through.",
         ),
         (["hit>50%"], "The next smaller size, 4.00 KiB, does not: hit>50% ("),
-        (["hit>1%"], "No smaller cache can be made of this kind."),
+        (["hit>1%"], "It is the smallest possible cache of this kind."),
         (["mean<1h"], "No SSD is needed: the disks alone meet mean<1h."),
         (["hit>99%"], "hit>99%: the best is 89%, with 8.00 KiB."),
         (["hit>99%", "hit>50%"], "hit>50%: met with 8.00 KiB, 16.0 KiB."),

@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.writing import whole_file, write_text
 from hybridsim.show.html.sections.reproduce import digest
@@ -162,3 +164,39 @@ def test_a_signal_leaves_no_partial_file(number, code, tmp_path):
     assert child.returncode == code
     assert "Traceback" not in err
     assert os.listdir(out) == []
+
+
+def test_a_generated_trace_never_replaces_its_workload(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = '[[load]]\nkind = "random"\n'
+    Path("load.toml").write_text(text)
+    outcome = CliRunner().invoke(cli, ["trace", "gen", "load.toml", "load.toml"])
+    assert "load.toml is also the input" in str(outcome.exception)
+    assert Path("load.toml").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("replay a.csv --html a.csv", "a.csv"),
+        ("replay a.csv --json ./a.csv", "./a.csv"),
+        ("replay a.csv --save-cache a.csv", "a.csv"),
+        ("replay a.csv --scenario site.toml --html site.toml", "site.toml"),
+        ("replay a.csv --json both --html both", "both"),
+        ("size a.csv --require hit>1% --json a.csv", "a.csv"),
+        ("advise a.csv --json a.csv", "a.csv"),
+        ("sweep a.csv --vary cache.size=5% -o a.csv", "a.csv"),
+        ("bench site.toml --json site.toml", "site.toml"),
+        ("fit a.csv -o a.csv", "a.csv"),
+        ("trace fit a.csv -o a.csv", "a.csv"),
+    ],
+)
+def test_an_output_never_replaces_another_file_of_the_command(words, named, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = {"a.csv": HEADER + "\n" + ROWS, "site.toml": "[cache]\n"}
+    for name, text in texts.items():
+        Path(name).write_text(text)
+    outcome = CliRunner().invoke(cli, words.split())
+    assert isinstance(outcome.exception, UsageError)
+    assert f"cannot write {named}: the command names this file twice" in str(outcome.exception)
+    assert {name: Path(name).read_text() for name in texts} == texts

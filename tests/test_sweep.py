@@ -82,9 +82,9 @@ def test_cache_policy_sets_admission_and_replacement(name, both):
     ("key", "value", "message"),
     [
         ("cache.sise", 1, "--set cache.sise: unknown key 'sise': did you mean 'size'?"),
-        ("cahce.size", 1, "there is no table 'cahce': did you mean 'cache'?"),
+        ("cahce.size", 1, "unknown table 'cahce': did you mean 'cache'?"),
         ("size", 1, "expected a key such as cache.size"),
-        ("cache.policy", "lur", "no policy 'lur': did you mean 'lru'?"),
+        ("cache.policy", "lur", "unknown policy 'lur': did you mean 'lru'?"),
         ("cache.size", "many", "--set cache.size: 'many' is not a size"),
     ],
 )
@@ -591,7 +591,7 @@ def test_the_command_prints_and_writes_its_results(trace, tmp_path, quick):
     assert "all 2 settings" in done.output
     assert len(csv.read_text().splitlines()) == 3
     page = (tmp_path / "found.html").read_text()
-    assert all(f">{title}<" in page for title in ("What is best", "All settings"))
+    assert all(f">{title}<" in page for title in ("Best settings", "All settings"))
     again = run(trace, "--vary", "cache.size=5%,20%", "--json", "-", *keep)
     assert json.loads(again.stdout)["replays"]["known"] == 2
 
@@ -638,7 +638,9 @@ def test_an_interrupted_sweep_keeps_its_results_and_prints_how_to_continue(trace
     done = len(lines(tmp_path))
     assert 3 <= done < 64
     printed = " ".join((tmp_path / "output").read_text().split())
-    assert f"interrupted: {64 - done} are missing; the same command goes on" in printed
+    assert (
+        f"interrupted: {64 - done} are missing; run the same command again to continue" in printed
+    )
     assert f"all {done} settings" in printed or "Pareto front of" in printed
     again = run(trace, "--vary", SIZES, "--workers", 1, "--folder", tmp_path, "--json", "-")
     assert json.loads(again.stdout)["replays"] | {"missing": 0} == {

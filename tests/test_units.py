@@ -64,7 +64,7 @@ def test_rates_and_shares_are_parsed_exactly():
     ("parse", "text", "message"),
     [
         (units.parse_size, "64uz", "unknown size unit 'uz'"),
-        (units.parse_size, "12QiB", "unknown size unit 'QiB': known: B, k, m"),
+        (units.parse_size, "12QiB", "unknown size unit 'QiB': choose from B, k, m"),
         (units.parse_size, "64KiBB", "did you mean '64KiB'?"),
         (units.parse_size, "much", "'much' is not a size: write for instance 64KiB"),
         (units.parse_size, "-1", "'-1' is not a size"),

@@ -58,7 +58,9 @@ def test_no_names_the_machine_that_it_is_about():
     scenario = {**SCENARIO, "cache": "64 GiB of an SSD, read-only"}
     verdict = result(load, scenario=scenario).verdict
     assert verdict.answer == "no"
-    assert verdict.headline.startswith("Not 64 GiB of an SSD, read-only: a request takes 9.")
+    assert verdict.headline.startswith(
+        "Not worth its cost: 64 GiB of an SSD, read-only. A request takes 9."
+    )
 
 
 @pytest.mark.parametrize(("hits", "answer"), [(0.1, "no"), (0.3, "yes")])
@@ -131,7 +133,7 @@ def test_two_saturated_machines_cannot_be_told_apart():
 def test_a_cache_that_overloads_the_disks_is_refused():
     verdict = result(QUICK._replace(cached_backlog_ns_per_s=20_000_000)).verdict
     assert verdict.answer == "no"
-    assert "no longer do" in verdict.headline
+    assert "with the cache (100% busy) they do not" in verdict.headline
 
 
 def test_a_closed_loop_is_never_saturated():
@@ -229,7 +231,7 @@ def test_phases_that_contradict_each_other_are_one_sentence():
 
     load = QUICK._replace(hit_ratio=after_a_third, cached_disk_ns=9_000_000)
     told = text(result(load).verdict)
-    assert "While it fills the gain is 1.00 times, once it is full or warm 2.6" in told
+    assert "The gain is 1.00 times while the cache fills, 2.6" in told
 
 
 def test_a_quiet_end_never_decides_alone():

@@ -422,7 +422,7 @@ class TestReplay:
             beginning = begun.beginning
             assert beginning.is_kept == kept
             assert beginning.remembers
-            assert "what the policy had learned" in render(begun, details=True)
+            assert "including the state of the learned policy" in render(begun, details=True)
             assert beginning.used_share > 0.1
             assert beginning.first_hit_ratio > beginning.cold_first_hit_ratio + 0.05
             # Relative to its own, higher final hit ratio: with preloading t90 may be later.

@@ -83,7 +83,7 @@ def test_the_first_page_is_admitted_to_a_free_slot(trace):
 def test_the_report_fits_a_terminal(answer):
     lines = text(answer).splitlines()
     assert max(map(len, lines)) <= 80
-    assert any("left out: a long sequential run" in line for line in lines)
+    assert any("rejected: part of a long sequential run" in line for line in lines)
     assert text(answer, ascii_only=True).isascii()
 
 

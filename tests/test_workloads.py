@@ -232,7 +232,7 @@ def test_the_output_of_gen_reads_back_equal(option, suffix, tmp_path):
     ("line", "place", "message"),
     [
         ("zipf,thta=1", "1:10", "unknown key 'thta': did you mean 'theta'?"),
-        ("zipf+hotspot", "1:10", "no kind of load 'hotspot': did you mean 'hot-spot'?"),
+        ("zipf+hotspot", "1:10", "unknown kind of load 'hotspot': did you mean 'hot-spot'?"),
         ("random,rate", "1:12", "'rate' is not of the form key=value"),
         ("random,rate=0", "1:12", "rate must be above 0, not '0'"),
         ("random,read=70", "1:12", "'70' is not a percentage"),
@@ -351,7 +351,9 @@ class TestIometerFiles:
         assert message in str(caught.value)
 
     def test_an_unknown_name_or_file_is_refused(self, tmp_path):
-        with pytest.raises(WorkloadError, match=r"workload:1:\d+: no access specification 'web'"):
+        with pytest.raises(
+            WorkloadError, match=r"workload:1:\d+: unknown access specification 'web'"
+        ):
             requests_of(f"iometer,icf={ICF},spec=web")
         with pytest.raises(WorkloadError, match=r"workload:1:13: cannot read .*nowhere\.icf"):
             requests_of(f"iometer,icf={tmp_path}/nowhere.icf")

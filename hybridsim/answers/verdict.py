@@ -1,7 +1,7 @@
-"""The verdict on a cache for a load: yes, no or unsure, with reasons and advice in words.
+"""The verdict on a cache, yes, no or unsure, with its reasons and next steps as text.
 
-The answer is that of judge.py, which compares the same requests on both machines.  Where a queue
-grows without limit no gain is defined, and the answer depends on which machine keeps up.
+The decision is that of judge.py, which compares the same requests on both machines.  If a machine
+is saturated, no gain is defined; then the answer depends on which machine keeps up.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import format_size, human_count
 from hybridsim.foundation.wording import latency, of_the_mean, percent, span, times
 
-TIMES = 1.5  # a larger change is printed as a factor, a smaller one in per cent
-SAME = 0.05  # a smaller change counts as none
+TIMES = 1.5  # larger changes are printed as a factor, smaller ones in per cent
+SAME = 0.05  # smaller changes are not reported
 MIB = 2**20
-MOSTLY = 0.5  # minimum share of the reads, or of the requests
-MANY = 0.4  # minimum share of writes for which write-back is advised
+MOSTLY = 0.5  # of the reads, or of the requests
+MANY = 0.4  # of the requests: share of writes at which write-back is recommended
 NOTICEABLE = 0.1
 FEW = 0.01  # share of the requests: fewer reads or writes are not on the first screen
 APART = 1.15  # ratio of the gains of two phases from which on both are printed
@@ -32,16 +32,20 @@ SHORTEST_NS = 30 * SECOND  # simulated time that is enough to extrapolate wear
 SHORTEST_S, LONGEST_S = 600, 7 * 86400
 AT_WORK = 0.5  # active share of a capture below which its pauses are mentioned
 MISSES = (  # reason, minimum share of the reads, text
-    (Reason.COLD, MOSTLY, "touch data for the first time; no cache has that"),
-    (Reason.SEQUENTIAL, MOSTLY, "are sequential: disks are good at those; the cache skips them"),
-    (Reason.EVICTED, NOTICEABLE, "want data that was evicted: the cache is too small for them"),
+    (Reason.COLD, MOSTLY, "touch data for the first time: no cache can hold it yet"),
+    (
+        Reason.SEQUENTIAL,
+        MOSTLY,
+        "are sequential: disks are fast at these, so they bypass the cache",
+    ),
+    (Reason.EVICTED, NOTICEABLE, "need data that was evicted: the cache is too small for them"),
 )
-BUSY = 0.9  # utilisation from which on the disks have no time for more fills
+BUSY = 0.9  # utilisation of disks that have no time for more fills
 
 
 @dataclass(frozen=True)
 class Step:
-    """A recommended next step, and the command for it if there is one."""
+    """A recommended step, and its command if there is one."""
 
     text: str
     command: str | None = None
@@ -49,10 +53,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer, its headline, the reasons, and the next steps.
+    """The answer, its headline, the reasons and the next steps.
 
-    action, effect, risks and basis are the same for the terminal's first screen: what to do, its
-    effect, what could go wrong, and what was assumed.
+    action, effect, risks and basis are the paragraphs of the first screen in the terminal.
     """
 
     answer: str
@@ -100,7 +103,7 @@ class Case:
 
     @property
     def cache_mode(self) -> str:
-        """The write mode of the cache, as in scenarios."""
+        """The mode of the cache, by its name in scenarios."""
         return str(self.scenario.get("cache_mode", "read-only"))
 
     @property
@@ -109,7 +112,7 @@ class Case:
         return str(self.scenario.get("cache") or "this cache")
 
     def missed(self, reason: Reason) -> float:
-        """Return the share of the reads of the judged phase that missed for this reason."""
+        """Return the share of the reads of the judged phase that were not hits for this reason."""
         return self.with_cache.share_of_reads(self.with_cache.figures.read_reasons.get(reason, 0))
 
     @property
@@ -139,14 +142,14 @@ def judge(case: Case) -> Verdict:
 def _action(case: Case, answer: str) -> str:
     """Return what to do, in one sentence."""
     if not case.has_cache:
-        return "Specify a cache to judge: this is the machine alone."
+        return "Specify a cache: this machine has none."
     named = f": {case.machine}" if case.scenario.get("cache") else ""
     if answer == YES:
         return f"Use this cache{named}."
     if answer == NO:
         return f"Do not buy this cache{named}."
     if _endless(case):
-        return "Do not decide by this replay: neither machine keeps up with the load."
+        return "This replay cannot decide: neither machine keeps up with the load."
     more = _record_more(case)
     return f"{more[:1].upper()}{more[1:]} before you decide."
 
@@ -159,7 +162,7 @@ def _record_more(case: Case) -> str:
 
 
 def _effect(case: Case, headline: str) -> Iterator[str]:
-    """Yield the effect of the cache, with the interval; the most important sentence first."""
+    """Yield the gain with its interval, the most important sentence first."""
     result = case.judgement
     if not case.has_cache:
         mean = case.without.figures.reads.mean_ns
@@ -175,7 +178,7 @@ def _effect(case: Case, headline: str) -> Iterator[str]:
 
 
 def _risks(case: Case) -> Iterator[str]:
-    """Yield what could go wrong, the most important first."""
+    """Yield the risks, the most important first."""
     if not case.has_cache:
         return
     if not _endless(case):
@@ -189,32 +192,32 @@ def _risks(case: Case) -> Iterator[str]:
         yield "The drives are models that were not checked against yours."
     elif fidelity.likeness != "good":
         apart = of_the_mean(fidelity.demerit)
-        yield f"The modelled disks differ from yours: latencies are {apart} from those recorded."
+        yield f"The disk models differ from your disks: latencies differ by {apart}."
 
 
 def _answer(case: Case) -> tuple[str, str]:
     if not case.has_cache:
-        return UNSURE, "The scenario has no cache to judge; this is the machine alone."
+        return UNSURE, "The scenario has no cache: the figures are those of the disks alone."
     if _endless(case):
         return _answer_of_backlog(case)
     result = case.judgement
     if not result.pairs["whole"].plain.both.count:
         if number := case.trace.get("reads"):  # all requests are of 0 bytes
-            whose = "The only read" if number == 1 else f"Each of the {number:,} reads"
-            return NO, f"{whose} has a length of 0 bytes: there is nothing for a cache to serve."
-        return NO, "The capture has no reads and no writes: there is nothing for a cache to serve."
+            whose = "The only read is" if number == 1 else f"All {number:,} reads are"
+            return NO, f"{whose} of 0 bytes: a cache has nothing to serve."
+        return NO, "The capture has no reads and no writes: a cache has nothing to serve."
     if result.too_short:
-        return UNSURE, f"The capture is too short to judge: {result.too_short}."
+        return UNSURE, f"The capture is too short for a decision: {result.too_short}."
     gained = f"{_saved(result)}{_worse_tail(result)}"
     if result.answer == YES:
         return YES, f"{gained}."
     if result.answer == NO:
-        return NO, f"Not {case.machine}: {_decapitalised(gained)}."
+        return NO, f"Not worth its cost: {case.machine}. {gained}."
     return UNSURE, f"Not yet: {_record_more(case)}. {gained}."
 
 
 def _saved(judgement: Judgement) -> str:
-    """Return the gain in the figure of the goal, with its interval."""
+    """Return the gain in terms of the goal, with its interval."""
     before, after = judgement.judged.plain, judgement.judged.cached
     sure = f"90%: {_factor(judgement.low)} to {_factor(judgement.high)}"
     change = f"{_change(judgement.gain)}; {sure}"
@@ -226,7 +229,9 @@ def _saved(judgement: Judgement) -> str:
         return f"The disks are busy for {now} instead of {then} ({change})"
     if judgement.goal == "throughput" or (judgement.goal == "time" and judgement.adapts):
         now, then = span(after.took_ns), span(before.took_ns)
-        if judgement.goal == "time":  # the gain is that of the mean completion, not of the last one
+        if (
+            judgement.goal == "time"
+        ):  # the gain of the mean completion time, not of the last completion
             change = f"{_sooner(judgement.gain)} on average; {sure}"
         return f"The second half of the work takes {now} instead of {then} ({change})"
     now, then = (latency(each.both.mean_ns) for each in (after, before))
@@ -234,7 +239,7 @@ def _saved(judgement: Judgement) -> str:
 
 
 def _worse_tail(judgement: Judgement) -> str:
-    """Return the 99th percentile if it gets worse while the mean gets better, else ""."""
+    """Return the change of p99 if it gets worse while the mean gets better."""
     tail = judgement.judged.percentile_gain(99)
     if judgement.goal == "p99" or tail is None or tail > 1 - SAME or (judgement.gain or 0) < 1:
         return ""
@@ -261,7 +266,10 @@ def _answer_of_backlog(case: Case) -> tuple[str, str]:
         keep_up = f"with the cache they are {busy} busy and a read takes {mean} on average"
         return YES, f"The disks alone cannot keep up with this load; {keep_up}."
     if not case.without.saturated:
-        return NO, f"Alone the disks keep up; with the cache ({busy} busy) they no longer do."
+        return (
+            NO,
+            f"The disks alone keep up with the load; with the cache ({busy} busy) they do not.",
+        )
     return UNSURE, "The disks cannot keep up with this load, neither alone nor with the cache."
 
 
@@ -269,7 +277,7 @@ def _sooner(gain: float | None) -> str:
     if gain is None:
         return "not comparable"
     how = "sooner" if gain >= 1 else "later"
-    return f"requests are done {_change(gain).removesuffix('less').removesuffix('more')}{how}"
+    return f"requests complete {_change(gain).removesuffix('less').removesuffix('more')}{how}"
 
 
 def _change(gain: float | None) -> str:
@@ -286,7 +294,8 @@ def _change(gain: float | None) -> str:
 def _reasons(case: Case, answer: str) -> Iterator[str]:
     if not case.has_cache:
         if case.without.saturated:
-            yield f"It cannot keep up: its disks are {percent(case.without.utilisation)} busy."
+            busy = percent(case.without.utilisation)
+            yield f"It cannot keep up with the load: its disks are {busy} busy."
         return
     if _endless(case):
         yield from _about_backlog(case)
@@ -333,11 +342,11 @@ def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
     spells = max(case.without.overloaded, case.with_cache.overloaded)
     if spells >= 0.05:
         share = percent(spells)
-        yield f"For {share} of that time a backlog waited at busy disks; mean and p99 contain it."
+        yield f"For {share} of that time the disks had a backlog; mean and p99 include it."
 
 
 def _about_phases(case: Case) -> Iterator[str]:
-    """Yield the gains while filling, once warm and of the whole run, if the first two differ."""
+    """Yield the gains of the filling and the warm phase if they differ much."""
     result = case.judgement
     gains = {
         name: result.pairs[name].gain(result.goal, result.adapts)
@@ -348,34 +357,34 @@ def _about_phases(case: Case) -> Iterator[str]:
     if filling and warm and max(filling / warm, warm / filling) >= APART:
         whole = _factor(gains["whole"])
         yield (
-            f"While it fills the gain is {_factor(filling)} times, once it is full or warm "
-            f"{_factor(warm)} times; over the whole run {whole} times."
+            f"The gain is {_factor(filling)} times while the cache fills, {_factor(warm)} times "
+            f"once it is full or warm, and {whole} times over the whole run."
         )
 
 
 def _about_dirt(case: Case) -> Iterator[str]:
-    """Yield the dirty share of the written data, if the dirty data still grow at the end."""
+    """Yield the growth of the dirty data, if it is not steady."""
     result = case.judgement
     if result.dirty_is_steady:
         return
-    grown = f"{percent(result.dirty_grown)} of the written data is not on the disks yet"
+    grown = f"Dirty data grew by {percent(result.dirty_grown)} of the written data"
+    gain = _factor(result.uncharged)
     if result.changes_ns is not None:
         soon = span(_minutes(result.changes_ns) * 60 * SECOND)
-        yield f"{grown}: in about {soon} it is so much that the cache behaves differently."
+        yield f"{grown}; in about {soon} they reach a limit that changes how the cache behaves."
     else:
-        without = f"without the cost of writing it the gain is {_factor(result.uncharged)} times"
-        yield f"{grown}, and that data still grows; {without}."
+        yield f"{grown}; without the cost of writing them back the gain is {gain} times."
 
 
 def _about_run_time(case: Case) -> Iterator[str]:
-    """Yield the run times of both machines, if the load adapts to the machine."""
+    """Yield the duration of the trace on both machines, if the load adapts to the machine."""
     if case.scenario.get("mode", "open") != "open":
         cached, plain = span(case.cached.last_done_ns), span(case.plain.last_done_ns)
-        yield f"All the work of the trace takes {cached} with the cache, {plain} without."
+        yield f"The whole trace takes {cached} with the cache, {plain} without."
 
 
 def _judged_on(case: Case) -> str:
-    return f"Judged on {_compared(case)}, {_by_which_model(case.fidelity)}."
+    return f"Based on {_compared(case)}, {_by_which_model(case.fidelity)}."
 
 
 def _compared(case: Case) -> str:
@@ -385,15 +394,15 @@ def _compared(case: Case) -> str:
 
 
 def _by_which_model(fidelity: Fidelity) -> str:
-    """Return how closely the modelled disks match those that the trace was captured on."""
+    """Return how close the modelled latencies are to the recorded ones."""
     if not fidelity.is_known or fidelity.is_other_kind:
-        return "with models of drives, not with yours"
-    apart = f"{of_the_mean(fidelity.demerit)} from those recorded"
+        return "with models of drives that were not checked against yours"
+    apart = f"{of_the_mean(fidelity.demerit)} from the recorded ones"
     if fidelity.likeness == "good":
-        return f"with a model whose latencies are only {apart}"
+        return f"with a model whose latencies differ by only {apart}"
     if fidelity.likeness == "fair":
-        return f"with a model whose latencies are {apart}"
-    return f"with models of drives that are not like yours: latencies are {apart}"
+        return f"with a model whose latencies differ by {apart}"
+    return f"with models of drives that are not like yours: latencies differ by {apart}"
 
 
 def _hit(case: Case) -> str:
@@ -407,9 +416,10 @@ def _about_backlog(case: Case) -> Iterator[str]:
     ):
         busy = percent(phase.utilisation)
         if phase.saturated:
-            behind = f", and {span(outcome.drain_ns)} behind when the last request came"
+            behind = f", with {span(outcome.drain_ns)} of work queued when the last request came"
             late = behind if outcome.drain_ns > SECOND else ""
-            yield f"{what} are {busy} busy{late}; their latency would be that of an endless queue."
+            text = "the latency only depends on the length of the run"
+            yield f"{what} are {busy} busy{late}; {text}."
         else:
             yield f"{what} are {busy} busy."
 
@@ -425,13 +435,11 @@ def _about_writes(case: Case) -> Iterator[str]:
         return
     share = percent(case.writes)
     if case.cache_mode in ("write-back", "write-only"):
-        later = "the cache writes those that it accepts to the disks later"
-        yield f"{share} of the requests are writes; {later}."
+        yield f"{share} of the requests are writes; cached writes reach the disks later."
         return
     yield (
         f"{share} of the requests are writes. A {case.cache_mode} cache sends each to the disks "
-        "and waits for them: writes get faster because the disks serve fewer reads, and slower "
-        "because of fills."
+        "and waits for them: they gain from reads that the SSD serves, and lose from fills."
     )
 
 
@@ -439,15 +447,15 @@ def _advice(case: Case) -> Iterator[Step]:
     if _endless(case):
         yield _against_backlog(case)
     if not case.has_cache:
-        text = "Add a cache: `kind` and `size` under [cache] in the scenario."
+        text = "Specify a cache: `kind` and `size` under [cache] in the scenario."
         yield Step(text, _replay(case, "--cache page"))
         return
     result = case.judgement
     if result.answer == UNSURE and result.more_ns and not _endless(case):
         seconds, paused = _capture_s(case, result.more_ns)
-        text = f"Capture for {span(seconds * SECOND)} in all{paused}; that may be enough to decide."
+        text = f"Capture {span(seconds * SECOND)} in total{paused}; that may be enough to decide."
         if seconds == LONGEST_S:
-            text = f"Capture for {span(seconds * SECOND)}{paused}; even that may not be enough."
+            text = f"Capture {span(seconds * SECOND)}{paused}; even that may not be enough."
         yield Step(text, f"sudo blktrace -d /dev/DISK -w {seconds} -o longer")
     if case.missed(Reason.EVICTED) >= NOTICEABLE:
         yield _larger(case)
@@ -455,17 +463,18 @@ def _advice(case: Case) -> Iterator[Step]:
     if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and is_dropped:
         yield Step('Cache written data: mode = "write-through" under [cache] in the scenario.')
     if case.scenario.get("cache_kind", "page") != "page":
-        return  # the other kinds have their own rules
+        return  # these caches have policies of their own
     if case.writes >= MANY and case.cache_mode != "write-back":
-        text = "Try write-back: writes wait only for the SSD, which has the only copy for a while."
+        text = "Try write-back: writes wait only for the SSD, which then holds the only copy."
         yield Step(text, _replay(case, "--cache-mode write-back"))
     if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
-        yield Step("Allow more fills at once: `max_fills` under [cache] in the scenario.")
+        yield Step("Allow more concurrent fills: `max_fills` under [cache] in the scenario.")
     if case.missed(Reason.NOT_HOT) >= MOSTLY:
         yield Step("Try admitting every miss.", _replay(case, "--admission always"))
     yield from _of_another_model(case)
     if case.missed(Reason.SEQUENTIAL) >= MOSTLY:
-        yield Step("See what counts as sequential.", "hybridsim explain 'sequential cutoff'")
+        text = "Check which reads count as sequential."
+        yield Step(text, "hybridsim explain 'sequential cutoff'")
 
 
 def _capture_s(case: Case, more_ns: int) -> tuple[int, str]:
@@ -478,7 +487,7 @@ def _capture_s(case: Case, more_ns: int) -> tuple[int, str]:
     needed_ns = (lasts_ns + more_ns * pace) * _active_ns(case) / lasts_ns
     minimum_s = SHORTEST_S if case.judgement.too_short else 60
     seconds = max(-(-int(needed_ns) // (60 * SECOND)) * 60, minimum_s)
-    paused = " while the load is at work" if _active_ns(case) < AT_WORK * lasts_ns else ""
+    paused = " while the load is active" if _active_ns(case) < AT_WORK * lasts_ns else ""
     return min(seconds, LONGEST_S), paused
 
 
@@ -489,7 +498,7 @@ def _active_ns(case: Case) -> int:
 
 
 def _of_another_model(case: Case) -> Iterator[Step]:
-    """Yield a better model, if the modelled disks differ from those of the capture."""
+    """Yield a step towards a better model of the disks, if the latencies differ."""
     fidelity = case.fidelity
     if not fidelity.is_known or fidelity.is_other_kind or fidelity.likeness == "good":
         return
@@ -497,23 +506,24 @@ def _of_another_model(case: Case) -> Iterator[Step]:
         text = "Fit the model to your array."
         yield Step(text, f"hybridsim fit {_named(case)} -o array.toml")
     elif case.scenario.get("mode", "open") == "open":
-        text = "Issue each request after those it waited for when captured, as programs do."
+        text = "Replay in mode think: requests then wait for each other, as in the capture."
         yield Step(text, _replay(case, "--mode think"))
 
 
 def _larger(case: Case) -> Step:
     size = case.scenario.get("cache_bytes")
     if not size:
-        return Step("Try a cache twice as large: double `size` under [cache] in the scenario.")
+        return Step("Try a cache of twice the size: double `size` under [cache] in the scenario.")
     twice = 2 * size if size < MIB else -(-2 * size // MIB) * MIB
-    return Step("Try a cache twice as large.", _replay(case, f"--cache-size {format_size(twice)}"))
+    option = f"--cache-size {format_size(twice)}"
+    return Step("Try a cache of twice the size.", _replay(case, option))
 
 
 def _against_backlog(case: Case) -> Step:
     if case.trace.get("has_completions"):
-        text = "Issue each request after those it waited for when captured."
+        text = "Replay in mode think: requests then wait for each other, as in the capture."
         return Step(text, _replay(case, "--mode think"))
-    text = "Keep a fixed number of requests outstanding instead; the capture has no completions."
+    text = "Replay with a fixed queue depth, as the capture has no completions."
     return Step(text, _replay(case, "--mode closed"))
 
 
@@ -524,7 +534,7 @@ def _named(case: Case) -> str:
 
 
 def _replay(case: Case, option: str) -> str:
-    """Return the command that repeats the replay with one option changed."""
+    """Return the command of the same replay with one option changed."""
     words = ["hybridsim replay", _named(case)]
     if case.scenario.get("file"):
         words += ["--scenario", shell_word(str(case.scenario["file"]))]
@@ -556,7 +566,3 @@ def _endless(case: Case) -> bool:
 
 def _ratio(before: float | None, after: float | None) -> float | None:
     return before / after if before and after else None
-
-
-def _decapitalised(text: str) -> str:
-    return text[:1].lower() + text[1:]

@@ -40,7 +40,7 @@ class State(StrEnum):
     """The state of the curve at its end."""
 
     STEADY = "steady"
-    FLAT = "flat"  # steady at its initial level: nothing warms up
+    FLAT = "flat"  # steady at its initial level: no warm-up
     RISING = "rising"
     FALLING = "falling"
     RESTLESS = "restless"  # no trend, but it keeps falling back below its level
@@ -134,7 +134,7 @@ def judge(
         )  # fmt: skip
 
     if initial is None or late.sum() < MEDIAN_OF:
-        why = "there are too few time bins to detect a warm-up"
+        why = "too few reads to detect a warm-up"
         return answer(State.SHORT, why, needed_ns=max(10 * end_ns, 600 * SECOND))
     level = float(np.median(smooth[late]))
     slope, noise = trend(times_ns[late] / bin_ns, smooth[late], curve[late])
@@ -145,14 +145,14 @@ def judge(
         why = f"the {measure} was still {state} in the last fifth of the run"
         needed = _needed(times_ns, smooth - initial, end_ns)
         return answer(state, why, level, noise, needed_ns=needed)
-    # The drift by noise from end to end is sqrt(12) times the uncertainty of the mean level.  An
-    # initial level that is estimated from a few bins is as uncertain as the drift.
-    uncertainty = noise / np.sqrt(12) if is_known else noise
-    if abs(level - initial) <= max(uncertainty, tolerance, TOLERANCE * abs(level)):
-        return answer(State.FLAT, f"the {measure} stayed at its initial level", level, noise)
+    # A level is surer than a drift: what noise feigns from end to end is sqrt(12) times its mean.
+    # But where it began, if that is not known, is read off a few bins.
+    unsure = noise / np.sqrt(12) if is_known else noise
+    if abs(level - initial) <= max(unsure, tolerance, TOLERANCE * abs(level)):
+        return answer(State.FLAT, f"the {measure} did not rise", level, noise)
     reached = {share: _reached(times_ns, smooth, bin_ns, initial, level, share) for share in SHARES}
     if reached[90] > last_fifth_ns:
-        why = f"the {measure} kept falling back below its level until the end"
+        why = f"the {measure} repeatedly fell below its level until the end"
         return answer(State.RESTLESS, why, level, noise, needed_ns=2 * end_ns)
     return answer(State.STEADY, "", level, noise, reached)
 

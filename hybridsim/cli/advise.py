@@ -37,7 +37,7 @@ from hybridsim.foundation.errors import UsageError
     "--goal",
     type=click.Choice(GOALS),
     default="time",
-    help="What the cache must lower to be worth it; see `hybridsim replay --help`.",
+    help="Figure that decides the verdict; see `hybridsim replay --help`.",
 )
 @click.option(
     "--compare",

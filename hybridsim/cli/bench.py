@@ -66,7 +66,7 @@ def bench(
     json_file: str | None,
     html_file: str | None,
 ) -> None:
-    """Measure five I/O parameters of a machine: without cache, with an empty and with a warm one.
+    """Measure five I/O parameters of a machine: without a cache, with an empty and a warm cache.
 
     The machine is that of a scenario (`hybridsim bench site.toml`), or the default one.  The
     parameters are sequential write and read, random write, cold random read (of data not yet

@@ -57,7 +57,8 @@ def compare(
 
     REAL is a file, a folder, or a prefix of files of one run: fio's JSON (json+ includes whole
     distributions), its text (1.x to 3.x), its logs; samples of `dmsetup status` (dm-cache,
-    dm-writecache), of `casadm --stats -o csv` or of bcache's stats_total, with uptimes.
+    dm-writecache), of `casadm --stats -o csv` or of bcache's stats_total, each with the
+    uptime at which it was taken.
     SIMULATED is the output of `hybridsim fio --output-format=json+` or `hybridsim replay --json`;
     or, with --scenario or --preset, a job file to run now.
     Exit code 4: a figure exceeds its tolerance.

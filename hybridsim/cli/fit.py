@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -59,12 +58,11 @@ def fit(
     Each value is reported with its 95% confidence interval; values that the measurement does not
     determine are marked, and keep a typical default.
     """
-    from hybridsim.foundation.errors import UsageError
+    from hybridsim.cli.running import check_folder
     from hybridsim.foundation.writing import write_text
     from hybridsim.studies.fit import fit
 
-    if output and not Path(output).absolute().parent.is_dir():
-        raise UsageError(f"cannot write {output}: no such folder; create it first")
+    check_folder(output)
     with _progress() as progress:
         fitted = fit(measured, format_, device, progress, not no_check)
     click.echo(fitted.to_json() if as_json else text(fitted))
@@ -102,7 +100,7 @@ def _fidelity(fidelity: Fidelity) -> Iterator[str]:
         yield f"{what:<12}" + "".join(f"{latency(row[name]):>10}" for name in names)
     yield (
         f"The two distributions are {of_the_mean(fidelity.demerit)} apart: a "
-        f"{fidelity.likeness} likeness ({fidelity.measured.count:,} requests)."
+        f"{fidelity.likeness} match ({fidelity.measured.count:,} requests)."
     )
 
 

@@ -177,7 +177,7 @@ def hits(
     """Count the hits of TRACE in caches of each size and policy, page by page.
 
     Every read and write touches its pages; discards and flushes touch none.  A request is a hit if
-    all its pages are.  No devices and no time are simulated: a page is cached as soon as it is
+    all its pages are hits.  No devices and no time are simulated: a page is cached as soon as it is
     admitted.  `replay` reports latencies, and counts hits of reads only: its hits are
     comparable with read_request_hits and read_page_hits of --json and --csv.
     """
@@ -233,7 +233,7 @@ def table(results: list[Hits]) -> str:
         f"{counted(first.requests, 'read or write', 'reads and writes')}: "
         f"{counted(first.page_accesses, 'access', 'accesses')} to pages of "
         f"{human_size(first.page_bytes)}.",
-        "A page access is a hit or a miss; a request is a hit if all its pages are.",
+        "A page access is a hit or a miss; a request is a hit if all its pages are hits.",
         *([f"{SKIPPED} {first.skipped_requests:,}."] if first.skipped_requests else []),
         *([f"Fills: the whole cache once, then at most {budget}."] if first.write_budget else []),
         "",
@@ -258,11 +258,11 @@ def lessons(each: Hits) -> str:
     assert learning is not None
     lines = [
         "",
-        f"Learned with a cache of {human_size(each.pages * each.page_bytes)}, {each.replacement}:",
-        f"a page stays {learning.pages_stay:,} accesses after its last; its space is worth",
-        f"{learning.rent_reads:.2f} disk reads in this time; "
+        f"Policy learned, cache of {human_size(each.pages * each.page_bytes)}, {each.replacement}:",
+        f"a page stays {learning.pages_stay:,} accesses after its last use; its space costs",
+        f"{learning.rent_reads:.2f} disk reads in that time; "
         f"a fill costs {learning.price_reads:.2f}.",
-        f"{'accesses':>8}{'again':>7}{'worth':>7}{'wanted':>8}  to a page",
+        f"{'accesses':>8}{'again':>7}{'worth':>7}{'wanted':>8}  kind of access",
     ]
     for one in learning.lessons:
         if one.share >= SHARE_MIN:
@@ -270,4 +270,5 @@ def lessons(each: Hits) -> str:
                 f"{one.share:>8.1%}{one.is_touched_again:>7.0%}{one.worth_reads:>7.2f}"
                 f"{one.is_wanted:>8.0%}  {one.accesses}"
             )
+    lines.append("again: used before its eviction; worth: disk reads saved; wanted: worth a fill")
     return "\n".join(lines)

@@ -38,7 +38,7 @@ def cache_mode_option(function: Command) -> Command:
 
 def details_option(function: Command) -> Command:
     """Add the option that prints the whole report after the first screen."""
-    text = "After the first screen, print the rest of the report: reasons, curves and tables."
+    text = "After the first screen, print all other figures: reasons, curves and tables."
     return click.option("--details", is_flag=True, help=text)(function)
 
 

@@ -97,10 +97,10 @@ def knee(curve: Curve) -> str:
     from hybridsim.foundation.wording import percent
 
     if curve.miss_ratio[0] == curve.miss_ratio[-1]:
-        return f"no knee: {percent(curve.miss_ratio[0])} miss at every size"
+        return f"no knee: {percent(curve.miss_ratio[0])} misses at every size"
     size = human_size(int(curve.pages[curve.knee]) * curve.page_bytes)
     misses = percent(curve.miss_ratio[curve.knee])
-    return f"knee: {size} ({misses} miss); beyond it more cache brings less"
+    return f"knee: {size} ({misses} misses); a larger cache gains little"
 
 
 def drawn(curve: Curve) -> str:

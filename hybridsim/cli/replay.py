@@ -105,8 +105,8 @@ Examples:
 @click.option(
     "--warm-start",
     metavar="FILE",
-    help="Load pages into the cache while the disks are idle: those of most value in an "
-    "earlier trace, or those of a saved cache (--save-cache).",
+    help="Load pages into the cache while the disks are idle: the most valuable pages of an "
+    "earlier trace, or the pages of a saved cache (--save-cache).",
 )
 @click.option(
     "--ssd-kept",
@@ -123,8 +123,8 @@ Examples:
     "--goal",
     type=click.Choice(GOALS),
     default="time",
-    help="What the verdict is about: the time that the application would save (time), latency, "
-    "p99, the time in which the work is done (throughput), or the disks' busy time.",
+    help="Figure that decides the verdict: time (that the application saves), latency (mean), p99, "
+    "throughput (duration of the work) or disk-time (busy time of the disks).",
 )
 @click.option(
     "--json",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -45,8 +46,9 @@ def run(
     from hybridsim.studies.repeated import repeated
     from hybridsim.studies.replay import replay
 
-    for file in (json_file, html_file, how.get("save_cache")):
-        check_folder(file)
+    check_folder(json_file)
+    check_folder(html_file)
+    check_folder(how.get("save_cache"), replaces="warm_start")  # a saved cache may be updated
     note_compiling()
     with progress() as report:
         if seeds:
@@ -115,12 +117,34 @@ def write_answer(
         click.echo(text(answer, is_ascii(sys.stdout)), nl=False)
 
 
-def check_folder(file: str | None) -> None:
-    """Raise UsageError at the start if a file could not be written at the end."""
+def check_folder(file: str | None, replaces: str = "") -> None:
+    """Raise UsageError at the start if an output file could not be written at the end.
+
+    An output file must not be another file of the command, such as its trace or scenario, except
+    that of the parameter `replaces`.
+    """
     if file == "" or (file and Path(file).is_dir()):
         raise UsageError(f"cannot write {file!r}: specify the name of a file")
     if file and file != "-" and not Path(file).absolute().parent.is_dir():
         raise UsageError(f"cannot write {file}: no such folder; create it first")
+    if file and file != "-" and _is_named_twice(file, replaces):
+        raise UsageError(
+            f"cannot write {file}: the command names this file twice; specify another output file"
+        )
+
+
+def _is_named_twice(file: str, replaces: str) -> bool:
+    """Return whether several parameters of the running command name this file."""
+    context = click.get_current_context(silent=True)
+    values = {} if context is None else {**context.params, replaces: None}
+    words = [
+        word
+        for value in values.values()
+        for word in (value if isinstance(value, tuple) else (value,))
+        if isinstance(word, str) and word
+    ]
+    path = os.path.realpath(file)
+    return sum(os.path.realpath(word) == path for word in words) > 1
 
 
 def stages() -> Callable[[str], None]:

@@ -55,8 +55,8 @@ def size(
 
     Tries the caches that can be installed, write-through and write-back, unless options or the
     scenario narrow the search.  The miss-ratio curve gives the first sizes to try; full replays,
-    judged on the same requests, decide.  There are four sizes per doubling.  Exit code 4: no size
-    meets the requirements.
+    compared on the same requests, decide.  It tries four sizes per factor of two.  Exit code 4: no
+    size meets the requirements.
     """
     from functools import partial
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog=examples(
         "hybridsim sweep sda.blktrace.0 --vary cache.size=5%,20% --workers 1",
-        "hybridsim sweep grid.toml --workers 1 -o found.csv --html found.html",
+        "hybridsim sweep grid.toml --workers 1 -o replays.csv --html sweep.html",
     )
 )
 @click.argument("what", metavar="TRACE...|SWEEP.toml", nargs=-1, required=True)

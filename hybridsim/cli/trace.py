@@ -73,7 +73,7 @@ def info(as_json: bool, **options: Any) -> None:
 def doctor(as_json: bool, **options: Any) -> None:
     """Check a trace, and report how to fix its problems.
 
-    Exit code 0: usable, perhaps with reservations; 3: it contains nothing that can be replayed.
+    Exit code 0: usable, possibly with reservations; 3: it contains nothing that can be replayed.
     """
     from hybridsim.cli.trace_text import diagnose, doctor_text
     from hybridsim.foundation.errors import TraceError

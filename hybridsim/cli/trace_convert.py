@@ -41,7 +41,7 @@ def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str | 
     target = Path(output)
     for name in inputs:
         if target.exists() and Path(name).exists() and target.samefile(name):
-            raise UsageError(f"{output} is also the input: choose another name")
+            raise UsageError(f"{output} is also the input: specify another output file")
     with (
         with_progress(opened) as counted,
         whole_file(output) as raw,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,13 +49,12 @@ def fit(
     page sizes, the hit ratio over time, request sizes and directions.  A stand-in has no think
     times: replay it with --mode open or --mode closed.
     """
-    from hybridsim.foundation.errors import UsageError
+    from hybridsim.cli.running import check_folder
     from hybridsim.foundation.writing import write_text
     from hybridsim.studies.trace_fit import fit
     from hybridsim.traces.trace import Trace
 
-    if output and not Path(output).absolute().parent.is_dir():
-        raise UsageError(f"cannot write {output}: no such folder; create it first")
+    check_folder(output)
     trace = Trace.read(paths, **options)
     fitted = fit(trace, seed, not no_check)
     if fitted.likeness and as_json:

@@ -50,7 +50,7 @@ def gen(workload: str | None, output: str | None, written: str | None, keys: boo
     from hybridsim.cli.trace_text import plural
     from hybridsim.traces.trace import Trace
 
-    rows = convert_to(Trace.read(trace_name(workload)), [], output, written)
+    rows = convert_to(Trace.read(trace_name(workload)), [workload], output, written)
     if output != "-":
         click.echo(f"{output}: {plural(rows, 'request')}")
 

@@ -64,7 +64,7 @@ def record(
     hour are worth more than a quiet night.
 
     The last line reports whether the recording is complete.  Exit code 0: it is complete, or Ctrl-C
-    ended it; 3: it ended early for another reason or events are missing, the rest was kept; 2:
+    ended it; 3: it ended early for another reason or events are missing, all others are kept; 2:
     nothing was recorded.
     """
     from hybridsim.studies.record import prepare

@@ -65,7 +65,7 @@ def why(
 
     Prints how much saving the policy required to admit a page, over the trace; then each access to
     the page: the number of other accesses since the last one, the estimated chance that the page
-    is used again in time, the expected saving, and the decision.  As in `hits`, no
+    is used again before its eviction, the expected saving, and the decision.  As in `hits`, no
     devices and no time are simulated.
     """
     import sys

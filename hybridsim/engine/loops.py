@@ -1,4 +1,10 @@
-"""The event loop."""
+"""The event loop of a replay, compiled: it runs source, host, cache and tiers in order of time.
+
+machine.py calls `run` repeatedly, and provides what its return value requests.  live.py has a
+second, smaller loop for arrays in real time.  A new kind of event is a constant in jit/events.py
+and a branch here (and in live.py, if tiers schedule it).  The order of events at equal times is
+specified in DESIGN.md, part 2, and the reference follows it too.
+"""
 
 from __future__ import annotations
 

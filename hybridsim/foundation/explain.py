@@ -54,6 +54,8 @@ ALIASES = {
     "wear": "SSD writes",
     "fidelity": "model",
     "likeness": "demerit",
+    "match": "demerit",
+    "site": "machine",
     "apart": "demerit",
     "dropped": "drops",
     "why not from ssd": "not from SSD",

@@ -16,7 +16,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """Return "did you mean ...?", or the list of known words."""
+    """Return "did you mean ...?", or "choose from" and the list of known words."""
     names = list(known)
     match = nearest(word, names)
-    return f"did you mean {match!r}?" if match else f"known: {', '.join(names)}"
+    return f"did you mean {match!r}?" if match else f"choose from {', '.join(names)}"

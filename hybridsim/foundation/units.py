@@ -95,7 +95,7 @@ def _unknown_unit(number: str, unit: str, units: Mapping[str, int], what: str, e
         return f"a {what} needs a unit: write for instance {example}"
     near = nearest(unit, units)
     begins = near and len(near) > 1 and _begin_alike(near.casefold(), unit.casefold())
-    remedy = f"did you mean '{number}{near}'?" if begins else f"known: {', '.join(units)}"
+    remedy = f"did you mean '{number}{near}'?" if begins else f"choose from {', '.join(units)}"
     return f"unknown {what} unit {unit!r}: {remedy}"
 
 

@@ -43,7 +43,7 @@ def path_of(key: str) -> Path:
     if not _KEY.fullmatch(key):
         raise ScenarioError(f"{key!r} is not a key: expected for example cache.size")
     if len(path) > 1 and path[0] not in TABLES:
-        raise ScenarioError(f"{key}: there is no table {path[0]!r}: {hint(path[0], TABLES)}")
+        raise ScenarioError(f"{key}: unknown table {path[0]!r}: {hint(path[0], TABLES)}")
     if len(path) == 1 and key not in ("seed", "preset"):
         known = hint(key, ("seed", "preset", *TABLES))
         raise ScenarioError(f"{key}: expected a key such as cache.size; {known}")
@@ -109,7 +109,7 @@ def policies(name: str) -> tuple[str, str]:
         if one not in family or (name not in ADMISSION and name not in REPLACEMENT and not plus):
             known = [*REPLACEMENT, *ADMISSION] if not plus else list(family)
             wrong = one if plus else name
-            raise ScenarioError(f"{POLICY}: no policy {wrong!r}: {hint(wrong, known)}")
+            raise ScenarioError(f"{POLICY}: unknown policy {wrong!r}: {hint(wrong, known)}")
     return admission, replacement
 
 

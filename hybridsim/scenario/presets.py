@@ -25,7 +25,7 @@ def names() -> list[str]:
 def text(name: str) -> str:
     """Return a preset's file; raise ScenarioError, with a suggestion, if there is none."""
     if name not in names():
-        raise ScenarioError(f"no preset {name!r}: {hint(name, names())}")
+        raise ScenarioError(f"unknown preset {name!r}: {hint(name, names())}")
     return (FOLDER / "system" / f"{name}.toml").read_text(encoding="utf-8")
 
 

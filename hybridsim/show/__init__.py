@@ -1,10 +1,10 @@
-"""From an answer to text, JSON, HTML and figures.
+"""Write answers as text, JSON, HTML and figures.
 
 terminal, ...  one file for each kind of document that the terminal prints
-labels, page   what these have in common
+labels, page   what these files share
 fio_*          the output of fio, in its own forms
 html           the report as one HTML file, one file a section
-charts         figures as data; html and plot draw the same
+charts         figures as data; html and plot draw the same figures
 plot           figures by matplotlib, for papers and notebooks
 schemas        the JSON Schemas of all documents
 
@@ -26,5 +26,8 @@ WRITERS = {
 
 
 def write(result: Result, stream: TextIO, how: str = "terminal", **options: bool) -> None:
-    """Write the result to the stream in one of the forms of WRITERS, with that form's options."""
+    """Write the result to the stream.
+
+    `how` is a key of WRITERS; the options go to that writer.
+    """
     importlib.import_module(WRITERS[how]).write(result, stream, **options)

@@ -1,4 +1,4 @@
-"""The advice: what to do, what it brings, costs and risks, on one screen; the rest on request."""
+"""The report of `advise`: recommendation, benefit, cost and risks on one screen; then details."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ SCREEN = 24  # lines of the first screen
 MOSTLY, HARDLY = 0.5, 0.1  # of the time
 BUSY = 0.7  # disks
 RANDOM = 0.5  # of the reads
-TOLD = 0.05  # of the requests: processes with fewer are left out
-WORSE_TAIL = 1.05  # times: p99 that gets worse by more is a risk
+SHOWN_MIN = 0.05  # of the requests: processes with fewer are not shown
+WORSE_TAIL = 1.05  # times: a larger increase of p99 is a risk
 NAMES = {
     "disks": "these disks",
     "more-disks": "more disks",
@@ -64,24 +64,24 @@ def _answer(advice: Advice) -> str:
     what = f"{pick.candidate.name} with {human_size(pick.size_bytes)} of SSD"
     result = pick.judgement
     if advice.answer == YES:
-        label = "" if pick.candidate.installable else " (not installable: no product has it)"
+        label = "" if pick.candidate.installable else " (no product implements it)"
         return f"Use {what}{label}."
     if advice.answer == NO:
         tried = len({each.candidate.name for each in advice.rows})
         each = "kind and mode" if tried == 1 else "kinds and modes"
-        return f"No SSD cache: of {tried} {each} the best is {what}, and it is not worth it."
+        return f"No SSD cache: the best of {tried} {each}, {what}, is not worth its cost."
     better = advice.better
     if better is not None:
         return (
-            f"Not yet: record longer. The first half of the requests is for {what}, the second for "
-            f"{better.candidate.name} with {human_size(better.size_bytes)}."
+            f"Not yet: record longer. In the first half of the requests {what} is best, in the "
+            f"second {better.candidate.name} with {human_size(better.size_bytes)}."
         )
     if result.too_short:
         return (
-            f"Not yet: record longer, there are only {result.too_short}. So far the best: {what}."
+            f"Not yet: record longer, there are only {result.too_short}. The best so far is {what}."
         )
     if result.more_ns:
-        return f"Not yet: record {span(result.more_ns)} more. So far the best is {what}."
+        return f"Not yet: record {span(result.more_ns)} more. The best so far is {what}."
     return f"Can't say: {pick.result.verdict.headline}"
 
 
@@ -140,31 +140,33 @@ def _costs(advice: Advice) -> str:
     bought = advice.pick.bought
     words = f"{bought.words} ({bought.drive}{', mirrored' if bought.mirrored else ''})"
     if bought.cost is None:
-        return f"{words}; its price is unknown: [price] in a scenario."
-    said = f"{words}: {_money(advice, bought.cost)}"
+        return f"{words}; the price is unknown: specify [price] in a scenario."
+    sentence = f"{words}: {_money(advice, bought.cost)}"
     if bought.total is not None:
-        said += f", {_money(advice, bought.total)} with the disks"
+        sentence += f", {_money(advice, bought.total)} with the disks"
     worn = advice.pick.worn
     if worn is not None and worn.years is not None:
-        said += f"; at this load the SSD lasts {lasting(worn.years)}"
-    return said + "."
+        sentence += f"; at this load the SSD lasts {lasting(worn.years)}"
+    return sentence + "."
 
 
 def _risks(advice: Advice) -> str:
-    """Return what could go wrong with the recommended machine, the gravest first."""
+    """Return the risks of the recommended machine, the most serious first."""
     pick = advice.pick
     result, row = [], pick.to_dict()
     if pick.candidate.keeps_writes:
         result.append(
-            f"writes are on the SSD alone for a while ({human_size(row['dirty_bytes'])} at the "
-            "end): without a mirror a dead SSD loses them"
+            f"dirty data exist only on the SSD ({human_size(row['dirty_bytes'])} at the end): "
+            "without a mirror they are lost if the SSD fails"
         )
     before, after = (one.both.percentile(99) for one in (pick.judged.plain, pick.judged.cached))
     if before and after and after > WORSE_TAIL * before:
         result.append(f"the slowest 1% get slower, {latency(after)} instead of {latency(before)}")
     if not pick.judgement.dirty_is_steady:
         share = percent(pick.judgement.dirty_grown)
-        result.append(f"dirty data still grow ({share} of what was written); that is charged")
+        result.append(
+            f"dirty data still grow (by {share} of the written data); the gain is reduced for them"
+        )
     if not pick.result.warm_up.steady:
         result.append(f"not steady yet: {pick.result.warm_up.why}")
     gains = [pick.of(pick.warm), pick.of(pick.whole)]
@@ -175,8 +177,8 @@ def _risks(advice: Advice) -> str:
         and max(gains[0] / gains[1], gains[1] / gains[0]) > 1.15
     ):
         result.append(
-            f"the gain varies: {_factor(gains[0])} times once all are warm, {_factor(gains[1])} "
-            "over the whole run"
+            f"the gain varies: {_factor(gains[0])} times once all caches are warm, "
+            f"{_factor(gains[1])} over the whole run"
         )
     result.append("another day's load may differ")
     return "; ".join(result[:3]).capitalize()[:1] + "; ".join(result[:3])[1:] + "."
@@ -186,12 +188,12 @@ def _assumed(advice: Advice) -> str:
     site = str(advice.scenario["summary"]).partition("; cache")[0]
     price = advice.pricing.price
     way = {
-        "open": "arrivals as recorded",
-        "think": "the load adapts (mode think)",
+        "open": "requests arrive at their recorded times",
+        "think": "requests wait for earlier ones (mode think)",
         "closed": "a fixed queue depth",
     }[advice.mode]
     return (
-        f"{site}; {way}; chosen by the first half of the requests, judged on the second; "
+        f"{site}; {way}; chosen on the first half of the requests, evaluated on the second; "
         f"{price.ssd_per_gb:g} {price.currency} per GB of SSD ({price.date})."
     )
 
@@ -207,12 +209,12 @@ def _others(advice: Advice, room: int) -> list[str]:
     shown = rows[: max(room - 2, 0)] if len(rows) > room - 1 or more else rows
     left = len(advice.rows) - 1 - len(shown)
     lines = [*table(
-        ["not taken", "SSD", "gain", "90%", "why"],
+        ["rejected", "SSD", "gain", "90%", "why"],
         [[each.candidate.name, human_size(each.size_bytes), _factor(each.judgement.gain),
           _interval(each), each.loses] for each in shown],
     )] if shown else []  # fmt: skip
     if left:
-        lines.append(f"{left} more machines, the comparison with other purchases: --details")
+        lines.append(f"{left} more machines and the comparison with other purchases: --details")
     return ["", *lines[:room]]
 
 
@@ -228,7 +230,7 @@ def _details(advice: Advice) -> Iterator[str]:
     yield ""
     for label, words in (
         ("1 I/O-bound?", _io_bound(advice)),
-        ("2 then what?", _then(advice)),
+        ("2 bottleneck", _then(advice)),
         ("3 random?", _random(advice)),
         ("4 hot spot?", _hot(advice)),
         ("5 how much?", _how_much(advice)),
@@ -241,7 +243,7 @@ def _details(advice: Advice) -> Iterator[str]:
 
 
 def _machines(advice: Advice) -> Iterator[str]:
-    """Yield all machines that were replayed: on the same requests, in each column."""
+    """Yield a table of all replayed machines; each column compares the same requests."""
     heads = ["machine", "SSD", "gain", "90%", "warm", "whole", "read", "write", "p99", "hit",
              "cost"]  # fmt: skip
     alone = advice.pick.judged.plain
@@ -264,10 +266,10 @@ def _machines(advice: Advice) -> Iterator[str]:
     yield from table(heads, rows, " ")
     warm = advice.pick.warm
     yield from paragraph(
-        "same requests",
-        f"gain, 90%, read, write and p99: the second half, from request "
-        f"{advice.pick.judged.first:,} on; warm: from {warm.first:,} on, where the last of them is "
-        "warm, or the last fifth; whole, hit: all.",
+        "columns",
+        f"gain, 90% (its interval), read, write and p99: the second half of the requests, from "
+        f"{advice.pick.judged.first:,} on; warm: gain from request {warm.first:,} on, when all "
+        "machines are warm, or in the last fifth; whole, hit: all requests.",
     )
     for each in advice.rows[1:]:
         yield from paragraph(
@@ -297,21 +299,21 @@ def _io_bound(advice: Advice) -> str:
     activity, span_ns = advice.activity, advice.span_ns
     busy, most = activity.busy_share(span_ns), activity.most_gain(span_ns)
     if busy is None or most is None:
-        return "Can't say: the trace tells no completions (capture with complete events)."
+        return "Can't say: the trace has no completions (record complete events too)."
     on_disks = advice.waiting(advice.of("disks"))
     share = max(busy, on_disks or 0.0)
     answer = "Yes." if share >= MOSTLY else "Partly." if share >= HARDLY else "No."
     think = activity.all_of_them.gaps
-    said = (
-        f"{answer} When captured, requests were outstanding for {percent(busy)} of the time, "
-        f"{activity.outstanding:.1f} at once; storage that takes no time would make it at most "
+    text = (
+        f"{answer} During the capture, requests were outstanding for {percent(busy)} of the time, "
+        f"{activity.outstanding:.1f} at once; infinitely fast storage would make the work at most "
         f"{_gain(most)} faster"
     )
     if think.count:
-        said += f" (it pauses for {latency(think.percentile(50))} at the median)"
+        text += f" (its median pause is {latency(think.percentile(50))})"
     if on_disks is not None:
-        said += f". On these disks it would wait for {percent(on_disks)} of its time"
-    return said + "."
+        text += f". On these disks the application would wait for {percent(on_disks)} of its time"
+    return text + "."
 
 
 def _gain(most: float) -> str:
@@ -324,14 +326,17 @@ def _then(advice: Advice) -> str:
         return "Not simulated: --compare hybrid."
     waits = advice.waiting(hybrid)
     if hybrid.utilisation is not None and hybrid.utilisation >= BUSY:
-        said = f"Still the disks: {percent(hybrid.utilisation)} busy."
+        text = f"With the cache still the disks: {percent(hybrid.utilisation)} busy."
     elif waits is None:
-        said = f"The disks are {percent(hybrid.utilisation)} busy."
+        text = f"With the cache the disks are {percent(hybrid.utilisation)} busy."
     elif waits >= MOSTLY:
-        said = f"Still storage: it waits for {percent(waits)} of its time."
+        text = f"With the cache still storage: the application waits {percent(waits)} of its time."
     else:
-        said = f"The application itself: it waits for storage for {percent(waits)} of its time."
-    return said + " A trace has nothing on CPU, memory and network: vmstat, sar."
+        text = (
+            "With the cache the application itself: it waits for storage for "
+            f"{percent(waits)} of its time."
+        )
+    return text + " For CPU, memory and network use vmstat and sar: a trace does not have them."
 
 
 def _random(advice: Advice) -> str:
@@ -340,15 +345,17 @@ def _random(advice: Advice) -> str:
     if random is None:
         return "There are no reads: only a write-back cache can help."
     answer = "Yes" if random >= RANDOM else "No"
-    said = (
-        f"{answer}: {percent(random)} of the reads do not go on where their process's last "
-        f"one ended; {percent(whole.read_share)} of the requests are reads."
+    text = (
+        f"{answer}: {percent(random)} of the reads do not continue where their process's previous "
+        f"read ended; {percent(whole.read_share)} of the requests are reads."
     )
     number = whole.reads + whole.writes
-    told = [one for one in advice.activity.processes if one.reads + one.writes >= TOLD * number]
-    if len(told) > 1:
-        said += " By process: " + "; ".join(map(_process, told[:3])) + "."
-    return said
+    shown = [
+        one for one in advice.activity.processes if one.reads + one.writes >= SHOWN_MIN * number
+    ]
+    if len(shown) > 1:
+        text += " By process: " + "; ".join(map(_process, shown[:3])) + "."
+    return text
 
 
 def _process(one: Process) -> str:
@@ -360,21 +367,22 @@ def _process(one: Process) -> str:
 def _hot(advice: Advice) -> str:
     hot = advice.hot
     if hot.word == "unsure":
-        return f"Can't say: it touches only {counted(hot.distinct, 'page')}."
+        return f"Can't say: the trace touches only {counted(hot.distinct, 'page')}."
     answer = {"yes": "Yes", "slight": "Slightly", "no": "No"}[hot.word]
     half, most = (human_size(hot.needed[share] * hot.page_bytes) for share in (0.5, 0.8))
-    said = (
-        f"{answer}: the hottest tenth of the pages takes {percent(hot.taken[0.1])} of the "
-        f"accesses (even ones: {percent(hot.even[0.1])}); {half} take half of them, {most} 80%. "
+    text = (
+        f"{answer}: the hottest tenth of the pages gets {percent(hot.taken[0.1])} of the "
+        f"accesses (uniform accesses: {percent(hot.even[0.1])}); the hottest {half} get half of "
+        f"them, the hottest {most} 80%. "
         f"{percent(hot.touched_once)} of the pages are touched only once."
     )
     if hot.word == "no" or hot.moves is None:
-        return said
+        return text
     moves = "It moves" if hot.moves else "It stays"
     return (
-        f"{said} {moves}: the tenth that is hottest in half of a quarter's requests takes "
-        f"{percent(hot.kept[0])} of the other half's accesses, and {percent(hot.kept[3])} three "
-        "quarters later."
+        f"{text} {moves}: the hottest tenth of half of a quarter's requests gets "
+        f"{percent(hot.kept[0])} of the accesses of its other half, and {percent(hot.kept[3])} of "
+        "those three quarters later."
     )
 
 
@@ -383,7 +391,8 @@ def _how_much(advice: Advice) -> str:
     pick = advice.pick
     return (
         f"{human_size(pick.size_bytes)} of {pick.candidate.name}. The knee of the LRU curve "
-        f"(no devices) is at {human_size(knee)}; buckets or blocks need up to twice that."
+        f"(no devices) is at {human_size(knee)}; caches of buckets or blocks need up to "
+        "twice that."
     )
 
 
@@ -397,17 +406,17 @@ def _comparison(advice: Advice) -> Iterator[str]:
     yield from paragraph(
         "prices",
         f"{price.hdd_per_gb:g} {price.currency} per GB of disk, {price.ssd_per_gb:g} of SSD "
-        f"({price.date}, {advice.pricing.source}); yours: [price] in a scenario. Each holds "
-        f"{human_size(advice.data_bytes)} (--data).",
+        f"({price.date}, {advice.pricing.source}); specify your own as [price] in a scenario. Each "
+        f"alternative holds {human_size(advice.data_bytes)} (--data).",
     )
     yield from paragraph(
         "compared by",
-        f"the second half of the requests; IOPS: the most, {advice.depth} at a time"
-        + ("; done in: with the application's own pauses" if is_think else "")
+        f"the second half of the requests; IOPS: the maximum, at queue depth {advice.depth}"
+        + ("; done in: including the application's own pauses" if is_think else "")
         + (
             "."
             if advice.of("short-stroke") is None
-            else ". Short stroke: this volume alone on the outer edge."
+            else ". Short stroke: only this volume, on the outer tracks."
         ),
     )
 

@@ -1,4 +1,4 @@
-"""The result as JSON, for programs."""
+"""Write a result as JSON."""
 
 from __future__ import annotations
 

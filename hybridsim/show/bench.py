@@ -1,4 +1,4 @@
-"""The five parameters on one screen: the most of each, and hot reads by depth."""
+"""The report of `bench`: the maximum of each I/O parameter, and random IOPS by queue depth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHORT = {
     "hot random read": "hot read",
 }
 STATES = {"without": "without cache", "cold": "empty cache", "warm": "warm cache"}
-BRIEF = {"without": "none", "cold": "empty", "warm": "warm"}  # of the cache
+BRIEF = {"without": "none", "cold": "empty", "warm": "warm"}  # states of the cache
 UNSTEADY = "*"
 BY_DEPTH = {"hot random read": "hot", "cold random read": "cold", "random write": "write"}
 
@@ -37,14 +37,14 @@ def _lines(bench: Bench) -> Iterator[str]:
         "load",
         f"random: {human_size(setting.block_bytes)}, sequential: "
         f"{human_size(setting.sequential_bytes)}; hot spot {human_size(setting.hot_bytes)}; "
-        f"{setting.requests:,} requests a measurement",
+        f"{setting.requests:,} requests per measurement",
     )
     yield ""
     states = [state for state in STATES if any(one.state == state for one in bench.points)]
-    heads = ["most", *(STATES[state] for state in states)]
+    heads = ["maximum", *(STATES[state] for state in states)]
     rows = [[SHORT[name], *(_most(bench, state, name) for state in states)] for name in SHORT]
     yield from table(heads, rows)
-    yield "@ the depth that gives the most, then p99"
+    yield "@: the queue depth of the maximum, then p99 at that depth"
     yield ""
     depths = [str(depth) for depth in setting.depths]
     rows = []
@@ -80,15 +80,15 @@ def _iops(point: Point | None) -> str:
 def _steadiness(bench: Bench) -> Iterator[str]:
     unsteady = [one for one in bench.points if not one.steady]
     if not unsteady:
-        sentence = "Every number is: two measurements in a row agree."
+        sentence = "Every figure is: two measurements in a row agree."
     else:
         worst = max(unsteady, key=lambda one: abs(one.drift))
         sentence = (
-            f"Numbers with {UNSTEADY} are not ({len(unsteady)} of {len(bench.points)}): of two "
-            f"measurements in a row the second differs, at most by {worst.drift:+.0%} "
+            f"Figures with {UNSTEADY} are not ({len(unsteady)} of {len(bench.points)}): a second "
+            f"measurement right after the first differs by up to {worst.drift:+.0%} "
             f"({worst.parameter}, {STATES[worst.state]}, depth {worst.depth})."
         )
     yield from paragraph("steady?", sentence)
     if any(one.state == "warm" and one.parameter == "hot random read" for one in unsteady):
-        warning = "The cache still warms up when hot reads are measured: they are no final numbers."
+        warning = "The cache still warms up while hot reads are measured: they may become faster."
         yield from paragraph("", warning)

@@ -1,4 +1,7 @@
-"""What a cache did, in the terms of its own tool.  A kind is a line in KINDS."""
+"""Report the activity of a cache in the terms of its own tool.
+
+To add a kind of cache: a line in KINDS.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +15,30 @@ from hybridsim.show.labels import LABELS, joined, rows
 
 
 def units(result: Result) -> str:
-    """What a cache calls the pieces that it keeps."""
+    """Return the name of the cache's unit of allocation, such as pages or blocks."""
     return _kind(result).units
 
 
 def what_it_did(result: Result) -> Iterator[tuple[str, str]]:
-    """Return (label, text) of what a cache did, where there is one."""
+    """Yield (label, text) of the activity of the cache, if there is one."""
     if rows(result):
         yield from _kind(result).report(result)
         yield from _write_back(result)
 
 
 def _page(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield the fills that the configured rate declined."""
+    """Yield the number of fills that the configured rate limit rejected."""
     declined = result.cached.whole.counters.get("fills_over_rate", 0)
     if declined:
         begun = result.cached.whole.counters["fills_started"]
         yield (
             LABELS["fill"],
-            f"{human_count(begun)} begun, {human_count(declined)} declined by the configured rate",
+            f"{human_count(begun)} started, {human_count(declined)} beyond the limit fill_rate",
         )
 
 
 def _write_back(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield what became of dirty data, and where they are without a copy."""
+    """Yield the counts of dirty data, and on which SSDs they have no copy."""
     if result.scenario.get("cache_mode") != "write-back":
         return
     counters = result.cached.whole.counters
@@ -48,16 +51,17 @@ def _write_back(result: Result) -> Iterator[tuple[str, str]]:
         parts.append(f"{human_count(dirty)} page{'s' * (dirty != 1)} dirty at the end")
     if counters.get("writes_limited"):
         limited = human_count(counters["writes_limited"])
-        parts.append(f"{limited} times a page's write went to the disks, as too much was dirty")
+        parts.append(f"{limited} page writes went to the disks, as the dirty limit was reached")
     if counters.get("stalls"):
-        parts.append(f"{human_count(counters['stalls'])} pages found only dirty ones to replace")
+        stalls = human_count(counters["stalls"])
+        parts.append(f"{stalls} pages not cached, as all possible victims were dirty")
     where = "one SSD" if members == 1 else f"{members} striped SSDs"
-    parts.append(f"what is dirty is on {where} only, without a copy")
+    parts.append(f"dirty data exist on {where} only, without a copy")
     yield LABELS["write_back"], joined(parts)
 
 
 def _dm_cache(result: Result) -> Iterator[tuple[str, str]]:
-    """What a dm-cache did with its blocks, in the words of `dmsetup status`."""
+    """Yield the counters of a dm-cache, in the terms of `dmsetup status`."""
     counters = result.cached.whole.counters
     names = ("promotions", "demotions", "write_backs")
     parts = [f"{human_count(counters.get(name, 0))} {name.replace('_', '-')}" for name in names]
@@ -66,28 +70,28 @@ def _dm_cache(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _writecache(result: Result) -> Iterator[tuple[str, str]]:
-    """What a dm-writecache did with the blocks of writes, as `dmsetup status` counts them."""
+    """Yield the counters of a dm-writecache, in the terms of `dmsetup status`."""
     counters = result.cached.whole.counters
     kinds = (
         ("writes_allocated", "allocated"),
-        ("write_hits_uncommitted", "written again before a commit"),
-        ("write_hits_committed", "after one"),
-        ("writes_around", "around it"),
+        ("write_hits_uncommitted", "overwritten before a commit"),
+        ("write_hits_committed", "overwritten after one"),
+        ("writes_around", "past the cache"),
         ("blocks_written_back", "written back"),
     )
-    parts = [f"{human_count(counters.get('writes', 0))} blocks of writes"]
+    parts = [f"{human_count(counters.get('writes', 0))} blocks written"]
     parts += [f"{human_count(counters.get(name, 0))} {words}" for name, words in kinds]
     yield LABELS["writecache"], joined(parts)
 
 
 def _open_cas(result: Result) -> Iterator[tuple[str, str]]:
-    """What an Open CAS has and did, in the words of `casadm --stats`."""
+    """Yield the usage and request counters of an Open CAS, in the terms of `casadm --stats`."""
     yield LABELS["usage"], joined(_usage(result))
     yield LABELS["requests"], joined(_requests(result))
 
 
 def _usage(result: Result) -> Iterator[str]:
-    """What is in an Open CAS at the end, in the words of `casadm --stats`."""
+    """Yield the usage at the end of the run."""
     counters = result.cached.whole.counters
     for name in ("occupancy", "clean", "dirty"):
         yield f"{name} {human_size(4096 * counters.get(name, 0))}"
@@ -97,7 +101,7 @@ def _usage(result: Result) -> Iterator[str]:
 
 
 def _requests(result: Result) -> Iterator[str]:
-    """What became of the requests to an Open CAS, in the words of `casadm --stats`."""
+    """Yield the share of requests by outcome."""
     counters = result.cached.whole.counters
     total = counters.get("total_requests", 0)
     for name in (
@@ -111,7 +115,7 @@ def _requests(result: Result) -> Iterator[str]:
 
 
 def _bcache(result: Result) -> Iterator[tuple[str, str]]:
-    """What a bcache did in the whole run, in the words of sysfs."""
+    """Yield the counters of a bcache for the whole run, by their names in sysfs."""
     counters = result.cached.whole.counters
     parts = []
     for name in ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses"):
@@ -120,7 +124,7 @@ def _bcache(result: Result) -> Iterator[tuple[str, str]]:
             parts.append(f"{name} {human_count(counted)} (sysfs shows {human_count(shown)})")
     parts.append(f"bypassed {human_size(512 * counters.get('bypassed_sectors', 0))}")
     parts.append(f"dirty_data {human_size(counters.get('dirty_data', 0))} at the end")
-    parts.append(f"{human_count(counters.get('evictions', 0))} buckets emptied for others")
+    parts.append(f"{human_count(counters.get('evictions', 0))} buckets evicted")
     yield LABELS["bcache"], joined(parts)
 
 

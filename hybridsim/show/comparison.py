@@ -1,4 +1,4 @@
-"""How far a simulated run is from a real one, for a person at a terminal, and as JSON."""
+"""The report of `compare`, as text and JSON: how far a simulated run is from a real one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCHEMA = "hybridsim.comparison/1"
 HEIGHT, MARGIN, LABEL = 4, 7, 13
 WHEN = ("t50", "t90")
 TIMES = ("mean", "stddev", "min", "max", "t50", "t90", RUNTIME)
-LISTED_MAX = 12  # names in a line, in the text; the JSON has all
+LISTED_MAX = 12  # names per line of the text; the JSON has all
 
 
 def text(comparison: Comparison, ascii_only: bool = False) -> str:
@@ -45,7 +45,7 @@ def text(comparison: Comparison, ascii_only: bool = False) -> str:
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
-    """Return all of it as what JSON can hold."""
+    """Return the document of `compare --json` as dictionaries and lists."""
     return {
         "schema": SCHEMA,
         "pass": not comparison.failed,
@@ -67,17 +67,18 @@ def document(comparison: Comparison) -> dict[str, Any]:
         ],
         "curves": [_curve_document(each) for each in comparison.curves],
         "only_real": [
-            f"{name.job} {name.what} {said}".strip() for name, said in comparison.only_real
+            f"{name.job} {name.what} {measure}".strip() for name, measure in comparison.only_real
         ],
         "only_simulated": [
-            f"{name.job} {name.what} {said}".strip() for name, said in comparison.only_simulated
+            f"{name.job} {name.what} {measure}".strip()
+            for name, measure in comparison.only_simulated
         ],
         "notes": comparison.notes,
     }
 
 
 def to_json(comparison: Comparison) -> str:
-    """Return the document as text; what is unknown is null."""
+    """Return the document as JSON text; unknown values are null."""
     return json.dumps(document(comparison), indent=2, allow_nan=False) + "\n"
 
 
@@ -130,21 +131,21 @@ def _verdict(comparison: Comparison) -> list[str]:
     worst = max(failed, key=_excess)
     detail = f"{worst.name}, {error_in_words(worst)} where {allowed_in_words(worst)} is allowed"
     if worst.error is None:
-        detail = f"{worst.name}, which one of the runs does not have"
-    beyond = f"{len(failed)} of {judged} figures {'is' if len(failed) == 1 else 'are'} beyond"
+        detail = f"{worst.name}, which only one of the runs has"
     one = len(failed) == 1
-    words = f"{beyond} {'its' if one else 'their'} tolerance{'' if one else 's'}"
-    return _labelled("DIFFERS", f"{words}{': ' if one else '; farthest: '}{detail}.")
+    exceed = "exceeds its tolerance" if one else "exceed their tolerances"
+    words = f"{len(failed)} of {judged} figures {exceed}"
+    return _labelled("DIFFERS", f"{words}{': ' if one else '; the largest excess: '}{detail}.")
 
 
 def _excess(row: Row) -> float:
     if row.error is None:
-        return 1.0  # unlike, by an unknown distance
+        return 1.0  # different, by an unknown distance
     return abs(row.error) / max(row.tolerance or 0.0, 1e-9)
 
 
 def _chosen(comparison: Comparison) -> Aligned | None:
-    """Return the curve to draw: of IOPS, if there is one that reaches over some bins."""
+    """Return the curve to draw, with at least 5 bins: that of IOPS if there is one."""
     usable = [each for each in comparison.curves if len(each.time_ns) > 4]
     return min(usable, key=lambda each: "IOPS" not in each.name.measure, default=None)
 
@@ -154,7 +155,7 @@ def _curves(curve: Aligned, ascii_only: bool) -> Iterator[str]:
     top = max(float(np.max(each)) for each in both.values()) or 1.0
     end = float(curve.time_ns[-1] + curve.width_ns)
     middles = (curve.time_ns + curve.width_ns / 2).astype(np.float64)
-    yield f"{curve.name} over {span(end)}, both on one scale"
+    yield f"{curve.name} over {span(end)}, both on the same scale"
     for label, values in both.items():
         plot = columns() - MARGIN - len("simulated") - 2
         lines = draw(middles, values, end, top, plot, HEIGHT, ascii_only)
@@ -170,7 +171,7 @@ def _table(comparison: Comparison) -> Iterator[str]:
     yield f"{'':{width}}{'real':>12}{'simulated':>12}{'error':>10}{'allowed':>10}"
     for row in comparison.judged:
         if row.real == row.simulated == 0:
-            continue  # in one line below
+            continue  # listed by _left
         mark = "✓" if row.is_met else "✗"
         cells = [value_in_words(row.name.measure, each) for each in (row.real, row.simulated)]
         known = f"{cells[0]:>12}{cells[1]:>12}"
@@ -181,10 +182,10 @@ def _table(comparison: Comparison) -> Iterator[str]:
 def _left(comparison: Comparison) -> Iterator[str]:
     still = [row.name for row in comparison.judged if row.real == row.simulated == 0]
     rows = [row for row in comparison.rows if row.is_met is None]
-    untold = [(row.name, f"{row.name.measure} {error_in_words(row)}") for row in rows]
+    unchecked = [(row.name, f"{row.name.measure} {error_in_words(row)}") for row in rows]
     for label, names in (
         ("0 in both", [(name, name.measure) for name in still]),
-        ("not judged", untold),
+        ("not checked", unchecked),
         ("only real", comparison.only_real),
         ("only simul.", comparison.only_simulated),
     ):
@@ -197,8 +198,8 @@ def _left(comparison: Comparison) -> Iterator[str]:
 def _listed(names: list[tuple[Name, str]]) -> str:
     """Group names by job and measure; return the first ones of each group."""
     groups: dict[str, list[str]] = {}
-    for name, said in names:
-        groups.setdefault(f"{name.job} {name.what}".strip(), []).append(said)
+    for name, text in names:
+        groups.setdefault(f"{name.job} {name.what}".strip(), []).append(text)
     parts = []
     for of, each in groups.items():
         more = f", {len(each) - LISTED_MAX} more" if len(each) > LISTED_MAX else ""
@@ -207,14 +208,14 @@ def _listed(names: list[tuple[Name, str]]) -> str:
 
 
 def row_from(document: Mapping[str, Any]) -> Row:
-    """Return a row of a document as it was."""
+    """Return the Row that a row of the document was written from."""
     name = Name(*(document[part] for part in Name._fields))
     figures = ("real", "simulated", "error", "tolerance", "slack")
     return Row(name, *(document[part] for part in figures))
 
 
 def value_in_words(measure: str, value: float | None) -> str:
-    """Return a figure in the unit of its measure."""
+    """Return a figure as text, in the unit of its measure."""
     if value is None:
         return NONE
     last = measure.rpartition(" ")[2]
@@ -235,7 +236,7 @@ def _is_distance(row: Row) -> bool:
 
 
 def error_in_words(row: Row) -> str:
-    """Return how far the simulated figure is from the real one."""
+    """Return the error of the simulated figure as text: points, percent or a distance."""
     if row.error is None:
         return NONE
     if row.name.measure.startswith(HIT_RATIO) and row.name.measure.rpartition(" ")[2][:1] != "t":
@@ -248,9 +249,9 @@ def _is_curve(row: Row) -> bool:
 
 
 def allowed_in_words(row: Row) -> str:
-    """Return how far it may be; the row must have a tolerance."""
+    """Return the largest accepted error as text; the row must have a tolerance."""
     assert row.tolerance is not None
-    most = max(row.tolerance, row.slack)
+    limit = max(row.tolerance, row.slack)
     if row.name.measure.startswith(HIT_RATIO) and row.name.measure.rpartition(" ")[2][:1] != "t":
-        return f"±{100 * most:.0f} pt" if not _is_curve(row) else f"{most:g}"
-    return f"{most:g}" if _is_distance(row) else f"±{100 * most:.3g}%"
+        return f"±{100 * limit:.0f} pt" if not _is_curve(row) else f"{limit:g}"
+    return f"{limit:g}" if _is_distance(row) else f"±{100 * limit:.3g}%"

@@ -1,4 +1,4 @@
-"""A curve drawn in characters: braille dots, or stars where only ASCII can be shown."""
+"""Curves drawn in characters: braille dots, or stars in ASCII output."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def draw(
     ascii_only: bool,
     gaps: bool = True,
 ) -> list[str]:
-    """Lines of text, the highest first: values from 0 to `top` over times from 0 to `end`.
+    """Return lines of text, the top one first: values from 0 to `top` over times from 0 to `end`.
 
-    Where no time is near, nothing is drawn, if `gaps` says so.
+    With `gaps`, nothing is drawn at times that are far from every value.
     """
     across, down = (1, 1) if ascii_only else (2, 4)
     columns = (np.arange(width * across) + 0.5) * (end / (width * across))
@@ -41,13 +41,15 @@ def draw(
             continue
         previous = level if previous is None else previous
         low, high = min(level, previous + 1), max(level, previous - 1)
-        dots[min(low, level) : max(high, level) + 1, column] = True  # joined to the one before
+        dots[min(low, level) : max(high, level) + 1, column] = (
+            True  # connected to the previous column
+        )
         previous = level
     return _stars(dots[::-1]) if ascii_only else _braille(dots[::-1])
 
 
 def _is_near(columns: npt.NDArray[np.floating[Any]], times: Floats) -> list[bool]:
-    """Tell which columns have a value no further away than values usually are."""
+    """Return for each column whether a value is near: within 1.5 times the median distance."""
     if len(times) < 2:
         return [True] * len(columns)
     after = np.clip(np.searchsorted(times, columns), 1, len(times) - 1)

@@ -1,4 +1,4 @@
-"""Further findings of a result, one line each."""
+"""Additional results of a replay for `--details`, one line each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hybridsim.show.warm_start import warm_start
 
 
 def findings(result: Result) -> list[tuple[str, str]]:
-    """Return (label, text) of each finding, in order of interest."""
+    """Return (label, text) of each result, the most important first."""
     finders = (
         _iops,
         warm_start,
@@ -32,7 +32,7 @@ def findings(result: Result) -> list[tuple[str, str]]:
 
 
 def _iops(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield the throughput where it is a result and not set by the trace."""
+    """Yield the throughput, unless the trace determines it (mode open)."""
     if result.scenario.get("mode", "open") == "open":
         return
     shown = [(LABELS["none"], result.phases["none"]), *rows(result)]
@@ -57,31 +57,19 @@ def _misses(result: Result) -> Iterator[tuple[str, str]]:
     yield LABELS["page_hits"], f"{pages} of the {units(result)} that reads touch ({when})"
 
 
-def _bcache(result: Result) -> Iterator[str]:
-    """What a bcache did in the whole run, in the words of sysfs."""
-    counters = result.cached.whole.counters
-    for name in ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses"):
-        counted, shown = counters.get(name, 0), counters.get(f"sysfs_{name}", 0)
-        if counted:
-            yield f"{name} {human_count(counted)} (sysfs shows {human_count(shown)})"
-    yield f"bypassed {human_size(512 * counters.get('bypassed_sectors', 0))}"
-    yield f"dirty_data {human_size(counters.get('dirty_data', 0))} at the end"
-    yield f"{human_count(counters.get('evictions', 0))} buckets emptied for others"
-
-
 def _wear(result: Result) -> Iterator[tuple[str, str]]:
     wear = result.wear
     if wear is None or not rows(result):
         return
     judged = result.phases["warm"].span_ns
-    is_long = judged >= SHORTEST_NS  # enough to speak of days and years
+    is_long = judged >= SHORTEST_NS  # enough to extrapolate to days and years
     parts = [f"{human_size(wear.bytes_per_day)} a day"] if is_long else []
     if not is_long:
         parts.append(f"{human_size(wear.bytes_written)} in {span(judged)}")
     if wear.per_host_write is not None:
-        often = wear.per_host_write > 99  # the host hardly writes: all of it is promotion
+        often = wear.per_host_write > 99  # the host hardly writes: nearly all writes are promotions
         per_byte = "over 99" if often else f"{wear.per_host_write:.2f}"
-        parts.append(f"{per_byte} bytes per byte the host writes")
+        parts.append(f"{per_byte} bytes per byte that the host writes")
     if wear.read_per_written is not None:
         parts.append(f"{wear.read_per_written:.2f} bytes read from it per byte written")
     if wear.in_flash is not None:
@@ -94,7 +82,7 @@ def _wear(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _cost(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield the cost of the SSD if the scenario has prices."""
+    """Yield the cost of the SSD, if the scenario specifies prices."""
     cost = result.cost
     if cost is None or not cost["is_own"] or cost["ssd_cost"] is None:
         return
@@ -118,13 +106,13 @@ def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
             first = phase is result.phases["none"]
             if phase.disk_queue_ns and not phase.saturated:
                 parts.append(
-                    f"queue {latency(phase.disk_queue_ns / phase.figures.requests)} a request"
+                    f"queue {latency(phase.disk_queue_ns / phase.figures.requests)} per request"
                 )
             yield LABELS[kind] if first else "", f"{label}: " + joined(parts)
 
 
 def _controller(result: Result) -> Iterator[tuple[str, str]]:
-    """What went through the DRAM of a RAID controller."""
+    """Yield the traffic through the DRAM of a RAID controller."""
     shown = rows(result) or [(LABELS["none"], result.phases["none"])]
     label, phase = shown[-1]
     counted = phase.counters
@@ -138,7 +126,7 @@ def _controller(result: Result) -> Iterator[tuple[str, str]]:
     ]
     if destages:
         share = counted["controller_full_stripes"] / destages
-        parts.append(f"{percent(share)} of those writes full stripes")
+        parts.append(f"{percent(share)} of those writes are full stripes")
     yield LABELS["controller"], joined(parts)
 
 
@@ -148,7 +136,7 @@ def _rebuild(result: Result) -> Iterator[tuple[str, str]]:
         if progress is not None:
             words = f"{percent(progress.share)} done"
             if progress.whole_ns is not None:
-                words += f", {span(progress.whole_ns)} in all"
+                words += f", {span(progress.whole_ns)} in total"
                 words += " at this pace" if progress.share < 1 else ""
             yield LABELS["rebuild"] if label == LABELS["none"] else "", f"{label}: {words}"
 
@@ -162,16 +150,16 @@ def _model(result: Result) -> Iterator[tuple[str, str]]:
         latency(one.percentile(50)) for one in (fidelity.measured, fidelity.modelled)
     )
     if not fidelity.is_known:
-        text = f"not held against the recorded latencies: {fidelity.why_not}"
+        text = f"not compared with the recorded latencies: {fidelity.why_not}"
     elif fidelity.is_other_kind:
         text = (
-            f"your storage took {measured} at the median, as flash or a cache does; these disks "
-            f"alone take {modelled}"
+            f"the recorded median latency, {measured}, is that of flash or of a cache; these "
+            f"disks alone take {modelled}"
         )
     else:
         text = (
-            f"these disks alone take {modelled} at the median, recorded were {measured}; the "
-            f"distributions are {of_the_mean(fidelity.demerit)} apart, a "
-            f"{fidelity.likeness} likeness"
+            f"these disks alone take {modelled} at the median, the recorded latency is {measured}; "
+            f"the distributions are {of_the_mean(fidelity.demerit)} apart, a "
+            f"{fidelity.likeness} match"
         )
     yield LABELS["model"], unbroken(text)

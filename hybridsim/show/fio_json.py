@@ -18,11 +18,12 @@ from hybridsim.workloads.fio.results import EDGES_NS, FioResult, JobResult, Meas
 
 FORM = "fio-3.33"
 WINDOWS_MAX = 2048
-ALWAYS_SAID = {"rw": "read", "bs": "4k", "iodepth": "1", "numjobs": "1"}  # readers look for these
+# Options that are always written, as parsers expect them.
+DEFAULTS = {"rw": "read", "bs": "4k", "iodepth": "1", "numjobs": "1"}
 
 
 def document(result: FioResult, with_bins: bool) -> dict[str, Any]:
-    """Return the whole document; times of day count from 1970, as the simulation begins then."""
+    """Return the document; its timestamps count from 1970-01-01, when the simulation begins."""
     end_ms = result.end_ns // 10**6
     whole: dict[str, Any] = {
         "fio version": FORM,
@@ -36,7 +37,7 @@ def document(result: FioResult, with_bins: bool) -> dict[str, Any]:
             "cache": {name: values.tolist() for name, values in result.counters.items()},
         },
     }
-    common = {name: said.value for name, said in result.written.common.items()}
+    common = {name: option.value for name, option in result.written.common.items()}
     if common:
         whole["global options"] = common
     whole["jobs"] = [_job(each, with_bins) for each in result.reported]
@@ -50,12 +51,12 @@ def text(result: FioResult, with_bins: bool) -> str:
 
 
 def measurement(result: FioResult, name: str) -> Measurement:
-    """Return the same as what can be compared with another run."""
+    """Return the results as a measurement, for a comparison with another run."""
     return settled(fio_json.measured(name, document(result, with_bins=True)))
 
 
 def _windows(result: FioResult) -> Iterator[dict[str, Any]]:
-    """Yield what each job did in equal stretches of time, as its logs would show."""
+    """Yield the IOPS and bandwidth of each job in windows of equal length, as in its logs."""
     for number, each in enumerate(result.reported):
         for name, measured in each.reported:
             if measured.count:
@@ -70,7 +71,7 @@ def _windows(result: FioResult) -> Iterator[dict[str, Any]]:
 
 
 def _over(sums: Ints, width_ns: int, wider: int) -> dict[str, Any]:
-    """Return a rate a second over windows, some of them together."""
+    """Return rates per second, after merging groups of `wider` windows."""
     width_ns *= wider
     kept = sums[: len(sums) // wider * wider].reshape(-1, wider).sum(axis=1)
     return {"width_ns": width_ns, "value": (kept * (SECOND / width_ns)).round(3).tolist()}
@@ -84,7 +85,7 @@ def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
         "error": result.error,
         "eta": 0,
         "elapsed": -(-result.end_ns // SECOND),
-        "job options": {"name": job.name, **ALWAYS_SAID, **job.specified},
+        "job options": {"name": job.name, **DEFAULTS, **job.specified},
     }
     for name, measured in result.reported:
         results[name] = _direction(result, measured, job, with_bins)
@@ -118,7 +119,7 @@ def _direction(result: JobResult, measured: Measured, job: Job, with_bins: bool)
         "total_ios": measured.count,
         "short_ios": 0,
         "drop_ios": 0,
-        "slat_ns": none,  # to hand over a request takes no time of its own
+        "slat_ns": none,  # submission takes no time in the simulation
         "clat_ns": clat,
         "lat_ns": {name: value for name, value in clat.items() if name in none},
         "bw_min": int(moved["min"] * to_kib_s),
@@ -174,7 +175,7 @@ def _moments(sums: Any) -> Mapping[str, float]:
 
 
 def shares(counts: Any) -> list[float]:
-    """Return counts as percentages; what is there at all shows as a tenth at least, as in fio."""
+    """Return counts as percentages; any count above 0 gives at least 0.1, as in fio."""
     total = int(np.sum(counts))
     result = [100 * int(count) / total if total else 0.0 for count in counts]
     return [round(max(share, 0.1) if share else 0.0, 6) for share in result]

@@ -1,4 +1,4 @@
-"""The log files that fio 3.33 writes: rates, latencies and their histograms over time, requests."""
+"""The log files of fio 3.33: rates, latencies and latency histograms over time, and I/O logs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hybridsim.workloads.fio.job import MILLISECOND, SECOND
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.workloads.fio.results import FioResult, JobResult
 
-Rows = npt.NDArray[np.int64]  # time in ms, value, direction, bytes, order of issue
+Rows = npt.NDArray[np.int64]  # rows: time in ms, value, direction, bytes, order of issue
 DONE, LATENCY, KIND, LENGTH, NUMBER = range(5)
 FILES = {"bw": ("bw",), "lat": ("lat", "clat", "slat"), "iops": ("iops",), "hist": ("clat_hist",)}
 WORDS = {READ: "read", WRITE: "write", TRIM: "trim", SYNC: "sync"}
 
 
 def write(result: FioResult) -> list[str]:
-    """Write the logs that jobs ask for; return the names of the files."""
+    """Write the logs that the jobs specify; return the names of the files."""
     written = []
     for number, each in enumerate(result.of_jobs, 1):
         job = each.jobs[0]
@@ -56,14 +56,14 @@ def _lines(result: JobResult, rows: Rows) -> Iterator[str]:
 
 
 def _requests(result: JobResult) -> Iterator[str]:
-    """Yield an I/O log of version 3: all requests in the order in which they were issued."""
+    """Yield the lines of an I/O log of version 3: all requests in order of issue."""
     assert result.generated is not None
     files = result.jobs[0].files
     yield "fio version 3 iolog\n"
     yield from (f"0 {file} {word}\n" for file in files for word in ("add", "open"))
     issued = np.concatenate([np.zeros((2, 0), np.int64), *result.issued], axis=1)
     issued = issued[:, np.argsort(issued[0])]
-    issued = issued[:, issued[0] < result.generated.shape[1]]  # a sync at the end is none of them
+    issued = issued[:, issued[0] < result.generated.shape[1]]  # the log has no sync at the end
     last = time_us = 0
     rows = result.generated[:, issued[0]].T.tolist()
     for since_ns, (kind, offset, length, file) in zip(issued[1].tolist(), rows):
@@ -74,7 +74,7 @@ def _requests(result: JobResult) -> Iterator[str]:
 
 
 def _histograms(result: JobResult) -> Iterator[str]:
-    """Yield the completion latencies of each whole window and direction, in fio's bins."""
+    """Yield the completion latencies of each complete window and direction, in fio's bins."""
     job = result.jobs[0]
     if not (result.log and job.hist_window_ns):
         return
@@ -82,7 +82,7 @@ def _histograms(result: JobResult) -> Iterator[str]:
     facts = facts[:, facts[KIND] != SYNC]
     window = facts[DONE] // job.hist_window_ns
     together = 1 << job.hist_coarseness
-    for number in range(int(window.max())):  # the last one is not whole
+    for number in range(int(window.max())):  # the last one is incomplete
         mine = facts[:, window == number]
         for kind in np.unique(mine[KIND]).tolist():
             chosen = mine[:, mine[KIND] == kind]
@@ -94,13 +94,13 @@ def _histograms(result: JobResult) -> Iterator[str]:
 
 
 def _rows(result: JobResult, name: str) -> Rows:
-    """Return the rows of a log: one a request, or one a window and direction."""
+    """Return the rows of a log: one per request, or one per window and direction."""
     if not result.log:
         return np.zeros((5, 0), np.int64)
     facts = np.concatenate(result.log, axis=1)
     facts = facts[:, facts[KIND] != SYNC]
     window_ns = result.jobs[0].log_window_ns
-    if name == "slat":  # handing over takes no time
+    if name == "slat":  # submission takes no time
         facts[LATENCY] = 0
     if window_ns:
         return _averaged(facts, name, window_ns)
@@ -115,9 +115,9 @@ def _rows(result: JobResult, name: str) -> Rows:
 
 
 def _averaged(facts: Rows, name: str, window_ns: int) -> Rows:
-    """Return a row for each whole window and direction in which something was done."""
+    """Return a row for each complete window and direction with at least one request."""
     window = facts[DONE] // window_ns
-    last = int(facts[DONE].max()) // window_ns  # not whole
+    last = int(facts[DONE].max()) // window_ns  # incomplete
     result = []
     for kind in np.unique(facts[KIND]).tolist():
         mine = facts[KIND] == kind

@@ -1,4 +1,4 @@
-"""Results of jobs as text, line by line as fio 3.33 lays them out."""
+"""Results of jobs as text, in the layout of fio 3.33."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybridsim.workloads.fio.results import MIXED, NAMES, FioResult, JobResult, 
 BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 DECIMAL = ("", "k", "M", "G", "T", "P")
 UNITS = {"nsec": 1, "usec": 10**3, "msec": 10**6}
-A_LINE = 4  # percentiles
+PER_LINE = 4  # percentiles
 DEPTHS = ("1", "2", "4", "8", "16", "32", ">=64")
 
 
@@ -59,7 +59,7 @@ def _heading(result: FioResult) -> Iterator[str]:
                 f"ioengine={engine}, iodepth={job.depth}"
             )
         seen.append(job)
-    yield f"hybridsim-{__version__}, simulating; in the form of {FORM}"
+    yield f"hybridsim-{__version__}, simulated; output format of {FORM}"
     yield f"Starting {len(result.jobs)} process{'es' if len(result.jobs) > 1 else ''}"
 
 
@@ -86,8 +86,8 @@ def _job(result: JobResult) -> Iterator[str]:
     counts = ",".join(str(each.count) for each in result.directions)
     yield f"     issued rwts: total={counts} short=0,0,0,0 dropped=0,0,0,0"
     goal = job.goal
-    asked = f"target={goal.target_ns}, window={goal.window_ns // 1000}"
-    yield f"     latency   : {asked}, percentile={goal.percent:.2f}%, depth={result.depth}"
+    target = f"target={goal.target_ns}, window={goal.window_ns // 1000}"
+    yield f"     latency   : {target}, percentile={goal.percent:.2f}%, depth={result.depth}"
 
 
 def _direction(name: str, measured: Measured, result: JobResult, job: Job) -> Iterator[str]:
@@ -114,19 +114,19 @@ def _of_windows(windows, share: str) -> str:  # type: ignore[no-untyped-def]
     )
 
 
-def _unit(least: float, most: float, spread: float) -> str:
-    """Return the unit that fio would choose for times between these."""
-    if least > 2 * 10**6 and most >= 10**8 and spread > 10**6:
+def _unit(low: float, high: float, deviation: float) -> str:
+    """Return the unit that fio would choose for times in this range, in ns."""
+    if low > 2 * 10**6 and high >= 10**8 and deviation > 10**6:
         return "msec"
-    return "usec" if least > 2000 and most >= 10**5 and spread > 1000 else "nsec"
+    return "usec" if low > 2000 and high >= 10**5 and deviation > 1000 else "nsec"
 
 
 def _moments(measured: Measured) -> str:
     unit = _unit(measured.min_ns, measured.latency.max_ns, measured.deviation_ns)
     per = UNITS[unit]
-    least, most = measured.min_ns // per, measured.latency.max_ns // per
+    low, high = measured.min_ns // per, measured.latency.max_ns // per
     return (
-        f"({unit}): min={short(least, 1000, 6)}, max={short(most, 1000, 6)}, "
+        f"({unit}): min={short(low, 1000, 6)}, max={short(high, 1000, 6)}, "
         f"avg={measured.mean_ns / per:5.2f}, stdev={measured.deviation_ns / per:5.2f}"
     )
 
@@ -136,9 +136,9 @@ def _percentiles(what: str, measured: Measured, job: Job) -> Iterator[str]:
     unit = _unit(min(values.values()), max(values.values()), float("inf"))
     yield f"    {what} percentiles ({unit}):"
     result = [f"{percent:5.2f}th=[{value // UNITS[unit]:5d}]" for percent, value in values.items()]
-    for begin in range(0, len(result), A_LINE):
-        comma = "," if begin + A_LINE < len(result) else ""
-        yield f"     | {', '.join(result[begin : begin + A_LINE])}{comma}"
+    for begin in range(0, len(result), PER_LINE):
+        comma = "," if begin + PER_LINE < len(result) else ""
+        yield f"     | {', '.join(result[begin : begin + PER_LINE])}{comma}"
 
 
 def _coarse(result: JobResult) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""The first screen of a replay: five answers in 24 lines of 80 columns.
+"""The first screen of a replay: verdict, gain, cost, risks, assumptions; 24 lines of 80 columns.
 
-What to do, what it brings, what it costs, what could go wrong, what was assumed.  Each answer is a
-list of sentences, the most important first.  Where not all fit, the last sentences of the longer
-answers are left to `--details`; the first sentence of each answer always stays.
+Each of these is a list of sentences, the most important first.  If they do not fit, the last
+sentence of the longest list is dropped, repeatedly; the first sentence of each list always stays.
+`--details` prints all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hybridsim.show.labels import GLUE, LABELS, rows, unbroken
 from hybridsim.show.page import MARGIN
 
 LINES = 24
-LINES_NARROW = 40  # below WIDE columns, where a label has a line of its own
+LINES_NARROW = 40  # limit below WIDE columns, where each label takes a line
 WIDE = 60
 LONGEST_SENTENCE = 4  # lines
 LONGEST_NAME = 40  # characters
@@ -27,21 +27,21 @@ SHORT_LIFE_YEARS = 5.0  # the usual warranty of an SSD
 ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say yet."}
 MET, MISSED = "✓", "✗"
 LOADS = {
-    "open": "The requests arrive at their recorded times.",
+    "open": "Requests arrive at their recorded times.",
     "closed": "A fixed number of requests is outstanding; recorded times are ignored.",
-    "think": "Each request waits for the requests that it waited for when it was recorded.",
+    "think": "Each request waits for the same earlier requests as in the recording.",
 }
 
 
 def first_screen(result: Result, width: int) -> list[str]:
-    """Return the lines of the screen, without colour; GLUE stands for a space in a figure."""
+    """Return the lines of the screen, without colour; GLUE is a space that does not break."""
     answers = [
         (LABELS["verdict"].upper(), _what_to_do(result)),
         (LABELS["gain"], list(result.verdict.effect)),
         (LABELS["cost"], list(_costs(result))),
         (LABELS["risks"], list(_risks(result))),
         (LABELS["assumed"], list(_assumed(result))),
-        (LABELS["next"], ["Add --details for the rest; hybridsim explain WORD for a term."]),
+        (LABELS["next"], ["Add --details for all figures; hybridsim explain WORD for a term."]),
     ]
     answers = [(label, sentences) for label, sentences in answers if sentences]
     command = _command(result)
@@ -95,7 +95,7 @@ def _what_to_do(result: Result) -> list[str]:
 
 
 def _step(result: Result) -> Step | None:
-    """Return what to do first where the answer is not yes."""
+    """Return the first recommended step, if the answer is not yes."""
     verdict = result.verdict
     return verdict.advice[0] if verdict.answer != "yes" and verdict.advice else None
 
@@ -114,12 +114,12 @@ def _costs(result: Result) -> Iterator[str]:
     else:
         source = "the scenario" if cost["is_own"] else "the catalog"
         yield (
-            f"{money(cost['ssds_cost'], cost['price']['currency'])} for the SSD, bought whole "
-            f"({cost['ssds']}; prices of {source}, {cost['price']['date']})."
+            f"{money(cost['ssds_cost'], cost['price']['currency'])} for {cost['ssds']} of SSD "
+            f"(prices of {source}, {cost['price']['date']})."
         )
     size = result.scenario.get("cache_bytes")
     if size:
-        yield f"The cache uses {human_size(size)} of it."
+        yield f"The cache uses {human_size(size)} of that."
     if result.warm_up.steady and result.warm_up.warm_ns:
         yield f"It takes {span(result.warm_up.warm_ns)} to warm up."
     wear = result.wear

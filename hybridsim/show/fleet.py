@@ -1,4 +1,4 @@
-"""A fleet on one screen: what each setting does for all volumes, and for whom most."""
+"""The report of a sweep over a fleet: totals by setting, the largest and smallest gains."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from hybridsim.studies.sweep.answer import MEAN, FleetRow, gain_of
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.answer import SweepResult
 
-VOLUMES_SHOWN = 5  # on either end
+VOLUMES_SHOWN = 5  # at each end of the ranking
 
 
 def lines(sweep_result: SweepResult) -> Iterator[str]:
-    """Yield the sums by setting, the distribution of gains, and the volumes at both ends."""
+    """Yield the totals by setting, the distribution of gains, and the volumes at both ends."""
     rows = sweep_result.fleet
-    yield f"{counted(len(rows[0].settings), 'volume')}, each replayed by itself"
+    yield f"{counted(len(rows[0].settings), 'volume')}, each replayed separately"
     heads = ["", "yes", "no", "unsure", "SSD", "alone", "cached", "gain", "10%", "half", "90%"]
     yield from table(heads, [_cells(row) for row in rows])
-    yield "gain: how many times shorter the mean read is, of all reads by which volumes are"
-    yield "judged (once warm); 10%, half, 90% of the volumes gain at most as much as their"
-    yield "column says"
+    yield "gain: mean latency of all warm reads without caches / with caches;"
+    yield "10%, half, 90%: that share of the volumes has at most this gain"
     yield ""
     yield from _ends(rows[0])
 
@@ -58,5 +57,6 @@ def _ends(row: FleetRow) -> Iterator[str]:
          human_size(each.figures[0]["ssd_bytes"])]
         for gain, each in ranked
     ]  # fmt: skip
-    yield "volumes that gain most, and least" + (f", with {_cells(row)[0]}" if row.values else "")
+    setting = f", with {_cells(row)[0]}" if row.values else ""
+    yield f"the volumes with the largest and the smallest gains{setting}"
     yield from table(["volume", "answer", "gain", "mean read", "requests", "SSD"], cells)

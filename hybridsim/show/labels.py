@@ -1,6 +1,6 @@
-"""What all reports share: labels, the rows of a result, how parts are joined.
+"""Labels, the phases of a result and text joining, for all reports.
 
-LABELS has all words before or above a figure; `hybridsim explain` has an entry for each.
+LABELS has all labels of figures; `hybridsim explain` has an entry for each.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hybridsim.foundation.wording import span
 
 LABELS = {
     "trace": "trace",
-    "site": "site",
+    "site": "machine",
     "verdict": "verdict",
     "gain": "gain",
     "risks": "risks",
@@ -64,12 +64,12 @@ LABELS = {
     "notes": "notes",
     "next": "next",
 }
-GLUE = "\ue000"  # stands for a space at which no line may break
+GLUE = "\ue000"  # a space at which no line may break
 UNIT = re.compile(r"(?<=\d) (?=(?:[num]?s|[KMGTP]?i?B|[kMGT]|times)\b)")
 
 
 def rows(result: Result) -> list[tuple[str, Phase]]:
-    """The rows of the machine with the cache; none where there is no cache."""
+    """Return label and figures of each phase with the cache; nothing if there is no cache."""
     if result.scenario.get("cache_pages") == 0:
         return []
     cold, warm = result.phases["cold"], result.phases["warm"]
@@ -83,7 +83,7 @@ def rows(result: Result) -> list[tuple[str, Phase]]:
 
 
 def joined(parts: Iterable[str]) -> str:
-    """Parts in a row; a line breaks between two of them, unless one is a sentence."""
+    """Join parts with dots; lines break only between parts, or within parts of 60 characters."""
     short = (part.replace(" ", GLUE) if len(part) < 60 else part for part in parts if part)
     return f"{GLUE}· ".join(short)
 

@@ -1,4 +1,4 @@
-"""What short reports share: paragraphs and tables within 80 columns, or the screen's width."""
+"""Paragraphs and tables of text reports, at most 80 columns wide or as wide as the screen."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ASCII = str.maketrans({"·": "|", "\N{EN DASH}": "-", "✓": "+", "✗": "x", "�
 
 
 def columns() -> int:
-    """Return how many columns lines may take on standard output."""
+    """Return the maximum number of columns of a line on standard output."""
     return min(width(sys.stdout), WIDEST)
 
 
 def paragraph(label: str, text: str) -> list[str]:
-    """Return a labelled paragraph as lines; a number's unit stays with it."""
+    """Return a labelled paragraph as lines; no line breaks between a number and its unit."""
     room = columns() - MARGIN
     lines = textwrap.wrap(
         unbroken(printable(text, GLUE)), room, break_long_words=False, break_on_hyphens=False
@@ -36,10 +36,10 @@ def paragraph(label: str, text: str) -> list[str]:
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], gap: str = "  ", room: int | None = None
 ) -> list[str]:
-    """Return a table as lines: the first column to the left, all others to the right.
+    """Return a table as lines: the first column left-aligned, the others right-aligned.
 
-    Columns move together where it would be too wide; rows become columns where that is too wide
-    still, and a paragraph each where neither fits.
+    If the table is too wide for `room` columns, the gaps shrink to one space; then rows and columns
+    are exchanged; then each row becomes a paragraph.
     """
     cells = [list(heads), *([printable(cell) for cell in row] for row in rows)]
     turned = [list(row) for row in zip(*cells)]
@@ -48,13 +48,13 @@ def table(
         lines = _aligned(shown, between)
         if max(map(len, lines)) <= room:
             return lines
-    if room == WIDEST:  # rather wrapped than taken apart
+    if room == WIDEST:  # a full-width screen: a wrapped table is better than paragraphs
         return _aligned(cells, " ")
     return _stacked(cells, room)
 
 
 def _stacked(cells: list[list[str]], room: int) -> list[str]:
-    """Return each row as its name, and below it a line for each figure."""
+    """Return each row as its name, followed by one line per figure."""
     heads, *rows = cells
     longest = max(map(len, heads[1:]), default=0)
     lines = [heads[0]] if heads[0] else []
@@ -99,11 +99,11 @@ def is_ascii(stream: TextIO) -> bool:
 
 
 def in_ascii(text: str) -> str:
-    """Replace characters that ASCII lacks."""
+    """Replace all characters that are not ASCII."""
     return text.translate(ASCII).encode("ascii", "replace").decode()
 
 
 def page(lines: Iterable[str], ascii_only: bool) -> str:
-    """Return lines as text that can be shown."""
+    """Return lines as one text, in ASCII if requested."""
     text = "\n".join(lines) + "\n"
     return in_ascii(text) if ascii_only else text

@@ -1,6 +1,6 @@
-"""Output streams: no text from a file, a name or a label controls the terminal.
+"""Output streams that escape control characters of file contents, names and labels.
 
-All text goes through `printable`; terminal codes of the program go through `steer`.
+All text is written through `printable`; only `steer` writes terminal codes.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any, TextIO
 
 from hybridsim.foundation.printable import printable
 
-CLEAR = "\r\x1b[K"  # the line
+CLEAR = "\r\x1b[K"  # erases the line
 NARROWEST, USUAL = 40, 80  # columns
 
 
 class Terminal(io.TextIOWrapper):
-    """A standard stream: control characters of a text are written as escapes."""
+    """A standard stream that writes control characters as escapes."""
 
     _owner: io.TextIOWrapper | None = None
 
     @classmethod
     def of(cls, stream: io.TextIOWrapper) -> Terminal:
-        """Return a gate to the same file; the stream stays its owner, who closes it."""
+        """Return a Terminal on the same file; `stream` still owns the file and closes it."""
         options: dict[str, Any] = {
             "encoding": stream.encoding,
             "errors": stream.errors,
@@ -33,7 +33,7 @@ class Terminal(io.TextIOWrapper):
         }
         stream.flush()
         gate = cls(stream.buffer, **options)
-        gate._owner = stream  # or it would be closed once nobody else refers to it
+        gate._owner = stream  # keeps the file open while this object exists
         return gate
 
     def close(self) -> None:
@@ -42,7 +42,7 @@ class Terminal(io.TextIOWrapper):
             self.flush()
 
     def write(self, text: str) -> int:
-        """Write a text; lines and tabs stay.  Raise TypeError for bytes, as click requires."""
+        """Write a text; newlines and tabs stay.  Raises TypeError for bytes, as click requires."""
         if not isinstance(text, str):
             raise TypeError(f"text expected, not {type(text).__name__}")
         super().write(printable(text, "\n\t"))
@@ -54,7 +54,7 @@ class Terminal(io.TextIOWrapper):
 
 
 class Steered:
-    """The same stream for a library that draws, such as rich, and escapes its own input."""
+    """A stream for a library that escapes its own input and writes terminal codes: rich."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -63,20 +63,20 @@ class Steered:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write it unchanged."""
+        """Write the text unchanged."""
         return steer(text, self._stream)
 
 
 def steer(text: str, stream: TextIO | None = None) -> int:
-    """Write a text that may contain terminal codes; default: to standard error."""
+    """Write a text that may contain terminal codes; the default stream is standard error."""
     stream = stream or sys.stderr
     return stream.steer(text) if isinstance(stream, Terminal) else stream.write(text)
 
 
 def width(stream: TextIO | None = None) -> int:
-    """Return the number of columns: of COLUMNS, or of the terminal; else USUAL.
+    """Return the number of columns: from COLUMNS, else of the terminal, else USUAL.
 
-    Never fewer than NARROWEST: narrower terminals wrap.
+    The minimum is NARROWEST: on narrower terminals lines wrap.
     """
     specified = os.environ.get("COLUMNS", "")
     if specified.isdecimal() and int(specified):
@@ -87,8 +87,8 @@ def width(stream: TextIO | None = None) -> int:
 
 
 def show(text: str) -> None:
-    """Show a text on standard error in place of the one before; it is cut to the width."""
-    room = width(sys.stderr) - 1  # a full line would wrap, and could not be cleared
+    """Replace the text shown on standard error; long texts are cut to the width of the screen."""
+    room = width(sys.stderr) - 1  # a full line would wrap, and CLEAR would not erase it
     text = printable(text)
     steer(CLEAR + (text if len(text) <= room else text[: room - 3] + "..."))
     sys.stderr.flush()

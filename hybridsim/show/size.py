@@ -1,4 +1,4 @@
-"""How large the SSD must be, on one screen: the answer, the sizes tried, the curve."""
+"""The report of `size`: the smallest sufficient SSD, the replayed sizes, the miss-ratio curve."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def _head(sizing: Sizing) -> Iterator[str]:
 
 
 def _purchase(sizing: Sizing) -> Iterator[str]:
-    """Yield what the answer costs, and how to check it."""
+    """Yield the cost of the answer, and the command that checks it."""
     if sizing.answer is None or sizing.needs_no_ssd or sizing.bought is None:
         return
     bought = sizing.bought
-    mirrored = ", mirrored: writes are on the SSD alone for a while" if bought.mirrored else ""
+    mirrored = ", mirrored, since dirty data exist only on the SSD" if bought.mirrored else ""
     cost = ""
     if bought.cost is not None and sizing.pricing is not None:
         cost = f": {money(bought.cost, sizing.pricing.price.currency)}"
@@ -63,6 +63,11 @@ def _details(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
     yield from _required(sizing)
     yield ""
     yield from _tried(sizing)
+    yield from paragraph(
+        "columns",
+        "hit, read (mean) and p99: the reads from the request on at which all sizes are warm; "
+        "no SSD: the mean of the same reads without a cache; whole: the mean of all reads.",
+    )
     yield ""
     yield from _curve(sizing, ascii_only)
     for number, note in enumerate(sizing.notes):
@@ -75,15 +80,18 @@ def _answer(sizing: Sizing) -> Iterator[str]:
     if sizing.needs_no_ssd:
         yield from paragraph("ANSWER", f"No SSD is needed: the disks alone meet {all_of_them}.")
     elif sizing.answer is not None:
-        said = f"{human_size(sizing.answer.size_bytes)} is the smallest SSD that meets"
-        yield from paragraph("ANSWER", f"{said} {all_of_them}, with {sizing.answer.name}.")
+        size = human_size(sizing.answer.size_bytes)
+        yield from paragraph(
+            "ANSWER",
+            f"{size} is the smallest SSD that meets {all_of_them}, with {sizing.answer.name}.",
+        )
         below = sizing.below
         if below is None:
-            told = "No smaller cache can be made of this kind."
+            why = "It is the smallest possible cache of this kind."
         else:
             failed = "; ".join(f"{one.requirement.text} ({one.words})" for one in below.failed)
-            told = f"The next smaller size, {human_size(below.size_bytes)}, does not: {failed}."
-        yield from paragraph("", told)
+            why = f"The next smaller size, {human_size(below.size_bytes)}, does not: {failed}."
+        yield from paragraph("", why)
     else:
         yield from paragraph("ANSWER", f"No size of SSD meets {all_of_them}.")
         for index in range(number):
@@ -93,11 +101,11 @@ def _answer(sizing: Sizing) -> Iterator[str]:
 
 
 def _best(sizing: Sizing, index: int) -> Iterator[str]:
-    """Say how near the sizes come to a requirement that fails at the largest."""
+    """Yield the best result for a requirement that the largest size does not meet."""
     required, result = sizing.require[index], sizing.best(index)
     if result is None:
         why = sizing.tried[-1].checked[index].why
-        yield from paragraph("", f"{required.text}: no size tells: {why}.")
+        yield from paragraph("", f"{required.text}: not measurable with any size: {why}.")
         return
     checked, at = result
     if not checked.met:
@@ -109,7 +117,7 @@ def _best(sizing: Sizing, index: int) -> Iterator[str]:
 
 
 def _required(sizing: Sizing) -> list[str]:
-    """Each requirement at the answer, below it and without an SSD."""
+    """Return a table of the requirements: without an SSD, at the size below, at the answer."""
     shown: list[tuple[str, list[Checked]]] = [("no SSD", sizing.alone)]
     at = sizing.answer or sizing.tried[-1]
     for one in (sizing.below, at):
@@ -128,7 +136,7 @@ def _cell(checked: Checked) -> str:
 
 
 def _tried(sizing: Sizing) -> list[str]:
-    """All sizes that were replayed."""
+    """Return a table of all replayed sizes."""
     heads = [
         "replayed", "SSD", "hit", "read", "no SSD", "p99", "whole", "DWPD", "meets",
     ]  # fmt: skip
@@ -145,12 +153,12 @@ def _row(sizing: Sizing, one: Tried) -> list[str]:
 
 
 def _curve(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
-    """Draw the miss-ratio curve, the answer marked."""
+    """Yield the miss-ratio curve, with the answer marked."""
     curve = sizing.curve
     width = columns() - 8
     end = float(curve.pages[-1])
     knee = _size(sizing, int(curve.pages[curve.knee]))
-    yield f"misses of LRU by size (no devices; knee at {knee})"
+    yield f"miss ratio of LRU by cache size (simulated without devices; knee at {knee})"
     lines = draw(
         curve.pages.astype(float), curve.miss_ratio, end, 1.0, width, HEIGHT, ascii_only, gaps=False
     )

@@ -1,4 +1,4 @@
-"""What a sweep found, on one screen: the best, the Pareto front, what matters, what failed."""
+"""The report of `sweep`: the best setting, the Pareto front, effects of the keys, failures."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # settings of a table
 FAILED_SHOWN = 5
-CELL = 24  # columns of a value at most
+CELL = 24  # maximum number of columns of a value
 
 
 def text(sweep_result: SweepResult, ascii_only: bool = False) -> str:
-    """Return what was found as text."""
+    """Return the results as text."""
     return page(_lines(sweep_result), ascii_only)
 
 
@@ -46,7 +46,11 @@ def _of_what(sweep_result: SweepResult) -> str:
     parts = [f"{axis.key} ({_number(axis)})" for axis in plan.axes] or ["nothing is varied"]
     traces = counted(len(plan.traces), "volume" if sweep_result.is_fleet else "trace")
     seeds = f"; {plan.seeds} random seeds" if plan.seeds > 1 else ""
-    kind = {"grid": "every combination of", "random": "at random:", "pareto": "towards the front:"}
+    kind = {
+        "grid": "every combination of",
+        "random": "random samples of",
+        "pareto": "a search for the Pareto front over",
+    }
     how = f"{kind[plan.kind]} " if plan.axes else ""
     return f"{how}{', '.join(parts)}; {traces}{seeds}"
 
@@ -58,12 +62,13 @@ def _number(axis: Any) -> str:
 def _replays(sweep_result: SweepResult) -> str:
     parts = [f"{sweep_result.computed:,} computed in {span(sweep_result.seconds * 1e9)}"]
     if sweep_result.known:
-        parts.append(f"{sweep_result.known:,} known from before")
+        parts.append(f"{sweep_result.known:,} reused from an earlier run")
     if sweep_result.failed:
         parts.append(f"{len(sweep_result.failed):,} failed")
     if sweep_result.interrupted:
-        left = f"{sweep_result.missing:,} are missing" if sweep_result.missing else "more remains"
-        parts.append(f"interrupted: {left}; the same command goes on")
+        number = f"{sweep_result.missing:,}" if sweep_result.missing else "more"
+        left = f"{number} are missing"
+        parts.append(f"interrupted: {left}; run the same command again to continue")
     return "; ".join(parts)
 
 
@@ -76,20 +81,20 @@ def best(sweep_result: SweepResult) -> str:
     )
     where = first.trace if len({each.trace for each in sweep_result.settings}) > 1 else ""
     values = " ".join(f"{key}={value}" for key, value in first.values.items())
-    return f"{' '.join(filter(None, (where, values))) or 'the only one'}: {figures}"
+    return f"{' '.join(filter(None, (where, values))) or 'the only setting'}: {figures}"
 
 
 def tables(sweep_result: SweepResult) -> list[tuple[str, list[Setting]]]:
-    """Return the settings worth a row, with titles."""
+    """Return the tables to show, as title and settings."""
     front, every = sweep_result.front, sweep_result.ranked()
     if len(every) <= SHOWN:
         return [
             (
-                f"all {len(every)} settings, the best {sweep_result.plan.objectives[0].text} first",
+                f"all {len(every)} settings, by {sweep_result.plan.objectives[0].text}, best first",
                 every,
             )
         ]
-    shown = [(f"the best by {sweep_result.plan.objectives[0].text}", every[: SHOWN // 2])]
+    shown = [(f"the best settings by {sweep_result.plan.objectives[0].text}", every[: SHOWN // 2])]
     if len(sweep_result.plan.objectives) > 1 and front:
         words = ", ".join(each.text for each in sweep_result.plan.objectives)
         title = f"Pareto front of {words}: {len(front)} of {len(every)} settings"
@@ -122,7 +127,7 @@ def _cells(sweep_result: SweepResult, setting: Setting) -> list[str]:
 
 
 def _short(keys: Sequence[str]) -> list[str]:
-    """Return the last word of each key, where no other key has it."""
+    """Return the last word of each key; the whole key if several keys share that word."""
     last = [key.rpartition(".")[2] for key in keys]
     return [word if last.count(word) == 1 else key for key, word in zip(keys, last)]
 
@@ -132,17 +137,17 @@ def _clipped(text: str) -> str:
 
 
 def _effects(sweep_result: SweepResult) -> Iterator[str]:
-    """What moves which objective: the share that is its key's, from the worst mean to the best."""
+    """Yield a table of the effect of each key on each objective, with its worst and best value."""
     effects = sweep_result.effects
     if not effects:
         return
     yield ""
-    yield "what matters: the share of all differences that a key explains by itself"
+    yield "what matters: the share of an objective's variance that a key explains alone"
     rows = [[each.key, each.objective.text, percent(each.share), *_ends(each)] for each in effects]
-    yield from table(["key", "of", "share", "worst", "", "best", ""], rows)
+    yield from table(["key", "objective", "share", "worst", "", "best", ""], rows)
     intervals = [e for each in sweep_result.settings for e in each.estimates if e and e.n > 1]
     if intervals:
-        yield f"± {percent(LEVEL)} interval over seeds (Student's t)"
+        yield f"±: {percent(LEVEL)} confidence interval over random seeds (Student's t)"
 
 
 def _ends(one: Effect) -> list[str]:

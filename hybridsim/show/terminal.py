@@ -1,4 +1,4 @@
-"""The result for a person at a terminal: the first screen; with `details` all the rest below it."""
+"""The report of a replay on a terminal: the first screen; with `details` all other figures."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from hybridsim.show.screen import width as width_of
 COLOURS = {"yes": "bold green", "no": "bold red", "unsure": "bold yellow"}
 MODES = {"open": "open loop", "closed": "closed loop", "think": "think time"}
 WIDEST = 110
-ROOM = 78  # columns that a table of all figures in a row takes
+ROOM = 78  # minimum width of the table with all figures in one row
 FIGURES = ("number", "hit", "mean", "p50", "p99", "p999", "max", "busy")
 PLOT_HEIGHT = 6
 
 
 def write(result: Result, stream: TextIO, details: bool = False) -> None:
-    """Write the report in the width, the colours and the characters that the stream supports."""
+    """Write the report with the width, colours and characters that the stream supports."""
     is_terminal = stream.isatty()
     colour = is_terminal and not os.environ.get("NO_COLOR")
     steer(render(result, width_of(stream), is_ascii(stream), colour, details), stream)
@@ -53,7 +53,7 @@ def render(
     colour: bool = False,
     details: bool = False,
 ) -> str:
-    """Return the report as text: the first screen, and all the rest if `details` is set."""
+    """Return the report as text: the first screen; with `details` also all other figures."""
     width = max(min(width, WIDEST), NARROWEST)
     console = Console(
         file=io.StringIO(),
@@ -67,7 +67,7 @@ def render(
     )
     system = console._color_system
     parts = console.render(Group(*_sections(result, width, ascii_only, details)))
-    # Only styles may produce terminal codes: those in names and labels are escaped.
+    # Only styles produce terminal codes: control characters in names and labels are escaped.
     whole = "".join(
         (part.style or Style()).render(printable(part.text, "\n" + GLUE), color_system=system)
         for part in parts
@@ -95,11 +95,11 @@ def _sections(
         yield ""
     yield _table(result) if width >= ROOM else _narrow(result, width)
     if rows(result):
-        same = "the same disks alone, with the requests of the last row"
+        same = "the same disks without the cache; same requests as in the last row"
         yield Text(f"{LABELS['none']}: {same}", "dim")
     if result.phases["none"].saturated or any(phase.saturated for _, phase in rows(result)):
         yield Text(
-            "Latencies of an endless queue are not shown: hybridsim explain saturated", "dim"
+            "Latencies of a saturated machine are not shown: hybridsim explain saturated", "dim"
         )
     yield ""
     yield _lines(findings(result) + model_error(result), width)
@@ -113,7 +113,7 @@ def _lines(rows: list[tuple[str, str]], width: int) -> Table:
     grid.add_column(style="bold", no_wrap=True, min_width=12)
     grid.add_column(overflow="fold")
     for label, text in rows:
-        # Parts longer than a line break between words.
+        # A part that is longer than a line may break between words.
         whole = re.sub(rf"[^ ]{{{width - MARGIN},}}", _loose, printable(text, GLUE))
         grid.add_row(label, whole)
     return grid
@@ -222,7 +222,7 @@ def _curve(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableT
 
 
 def _axis(result: Result, plot: int) -> str:
-    """Return the time axis: its ends, and where the cache is warm."""
+    """Return the time axis: its ends, and the time at which the cache is warm."""
     end = result.cached.end_ns
     last = span(end)
     line = "0".ljust(plot - len(last)) + last
@@ -257,7 +257,7 @@ def _after(time_ns: int) -> str:
 
 
 def _full_ns(result: Result) -> int | None:
-    """Return when the cache was first at least 99% full; None if it never was, or is unknown."""
+    """Return the first time at which the cache was 99% full; None if never, or unknown."""
     capacity = result.scenario.get("cache_pages")
     present = result.cached.series().occupancy_pages
     if not capacity or not present or present[0] is None:
@@ -284,7 +284,7 @@ def _table(result: Result) -> Table:
 
 
 def _narrow(result: Result, width: int) -> Text:
-    """Return the table for a narrow screen: a row for each figure, a column for each phase."""
+    """Return the table for a narrow screen: one row per figure, one column per phase."""
     shown = [(LABELS["none"], result.phases["none"]), *rows(result)]
     names = [LABELS[name] for name in FIGURES]
     lines: list[str] = []
@@ -316,14 +316,14 @@ def _cells(phase: Phase, requests: Distribution, hit: str) -> list[str]:
 
 
 def _next(result: Result, width: int) -> Iterator[RenderableType]:
-    """Yield the next steps; a command has an unwrapped line of its own, to be pasted."""
+    """Yield the next steps; each command is on one unwrapped line, to be copied."""
     label = LABELS["next"]
     for advice in result.verdict.advice:
         yield _lines([(label, advice.text)], width)
         label = ""
         if advice.command:
             yield Text(" " * 15 + advice.command, no_wrap=True, overflow="ignore")
-    yield _lines([(label, "What does a word mean?  hybridsim explain WORD")], width)
+    yield _lines([(label, "Meaning of a term: hybridsim explain WORD")], width)
 
 
 __all__ = ["LABELS", "render", "write"]

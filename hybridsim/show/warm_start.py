@@ -1,4 +1,4 @@
-"""What a warm start gained, in words."""
+"""Report the effect of a warm start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybridsim.show.labels import LABELS, joined, rows
 
 
 def warm_start(result: Result) -> Iterator[tuple[str, str]]:
-    """Return (label, text) of what the cache began with, where it did not begin empty."""
+    """Yield (label, text) of the effect of a warm start, if there was one."""
     results = result.beginning
     if results is None or not rows(result):
         return
@@ -23,7 +23,7 @@ def warm_start(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _done(beginning: Beginning) -> Iterator[str]:
-    """Which pages were there or loaded, and whether they were wanted."""
+    """Yield the number of pages kept or loaded, and how many of them were used."""
     counters = beginning.counters
     if beginning.is_kept:
         yield f"{human_count(beginning.there)} pages kept on the SSD"
@@ -32,18 +32,18 @@ def _done(beginning: Beginning) -> Iterator[str]:
         read = human_size(counters["preload_bytes"])
         yield f"{read} in {human_count(counters['preload_reads'])} reads"
         if beginning.loaded_ns is not None:
-            yield f"by {span(beginning.loaded_ns)}"
+            yield f"loaded within {span(beginning.loaded_ns)}"
     yield f"{percent(beginning.used_share)} of them used"
     yield f"from {beginning.source}"
     if beginning.remembers:
-        yield "including what the policy had learned"
+        yield "including the state of the learned policy"
 
 
 def _worth(beginning: Beginning) -> Iterator[str]:
-    """How much sooner reads come from the SSD."""
+    """Yield the hit ratio and warm-up time, compared with a cache that begins empty."""
     hit, cold = percent(beginning.first_hit_ratio), percent(beginning.cold_first_hit_ratio)
-    yield f"first {span(beginning.first_ns)}: {hit} from the SSD, from an empty one {cold}"
-    yield f"90% warm {_when(beginning.warm_up)}, else {_when(beginning.cold_warm_up)}"
+    yield f"first {span(beginning.first_ns)}: {hit} of the reads from the SSD, {cold} without it"
+    yield f"90% warm {_when(beginning.warm_up)}, without it {_when(beginning.cold_warm_up)}"
 
 
 def _when(warm_up: WarmUp) -> str:
@@ -56,9 +56,9 @@ def _when(warm_up: WarmUp) -> str:
 
 
 def _cost(beginning: Beginning) -> Iterator[str]:
-    """What it takes of the disks and the SSD, over the whole run."""
+    """Yield the busy time of the disks and the SSD writes of the whole run, with and without it."""
     if beginning.disk_ns is not None and beginning.cold_disk_ns is not None:
-        yield f"disks busy {span(beginning.disk_ns)} in all, else {span(beginning.cold_disk_ns)}"
+        yield f"disks busy {span(beginning.disk_ns)}, without it {span(beginning.cold_disk_ns)}"
     if beginning.ssd_bytes is not None and beginning.cold_ssd_bytes is not None:
         written, cold = human_size(beginning.ssd_bytes), human_size(beginning.cold_ssd_bytes)
-        yield f"{written} written to the SSD, else {cold}"
+        yield f"{written} written to the SSD, without it {cold}"

@@ -1,4 +1,4 @@
-"""What the learned policy weighed, in words: its threshold over time, its decisions on pages."""
+"""The report of `why`: the learned policy's threshold over time, and its decisions on pages."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from hybridsim.foundation.units import format_size, human_count, human_size
 from hybridsim.foundation.wording import percent, span
 from hybridsim.show.page import page, paragraph, table
 
-FIRST_TOLD, LAST_TOLD = 8, 4  # decisions on a page
+FIRST_SHOWN, LAST_SHOWN = 8, 4  # decisions per page
 WORDS = {
-    HIT: "held: served from the SSD",
-    FILLED: "let in",
-    EARLY: "let in: the cache is still filling",
-    SCAN: "left out: a long sequential run",
-    WORTHLESS: "left out: not worth its room",
-    TOO_LITTLE: "left out: not worth a fill",
-    UNKNOWN: "left out: too little known",
-    RIVAL: "left out: the one to go is worth more",
+    HIT: "hit: served from the SSD",
+    FILLED: "admitted",
+    EARLY: "admitted: the cache is still filling",
+    SCAN: "rejected: part of a long sequential run",
+    WORTHLESS: "rejected: value does not pay its rent",
+    TOO_LITTLE: "rejected: value below the fill price",
+    UNKNOWN: "rejected: too few observations",
+    RIVAL: "rejected: the victim is worth more",
 }
 
 
 def text(why: Why, ascii_only: bool = False) -> str:
-    """Return all of it for a terminal of 80 columns."""
+    """Return the report as text, 80 columns wide."""
     lines = [*_threshold(why)]
     for each in why.asked:
         lines += ["", *_page(each, why.page_bytes)]
@@ -45,13 +45,13 @@ def text(why: Why, ascii_only: bool = False) -> str:
 
 def _threshold(why: Why) -> list[str]:
     cache = human_size(why.pages * why.page_bytes)
-    told = (
-        f"a cache of {cache} in pages of {human_size(why.page_bytes)}. A page that is missed is "
-        "let in if what it will save, less the rent of its room, is above the price of a fill, in "
-        "reads of the disks."
+    rule = (
+        f"a cache of {cache} in pages of {human_size(why.page_bytes)}. A missed page is admitted "
+        "if the disk reads that it will save, less the rent of its cache space, exceed the price "
+        "of a fill. Rent, price and worth are in disk reads."
     )
-    heads = ("after", "accesses", "hits", "let in", "pages stay", "rent", "price")
-    return [*paragraph("threshold", told), "", *table(heads, map(_moment, why.moments))]
+    heads = ("after", "accesses", "hits", "admitted", "pages stay", "rent", "price")
+    return [*paragraph("threshold", rule), "", *table(heads, map(_moment, why.moments))]
 
 
 def _moment(one: Moment) -> tuple[str, ...]:
@@ -70,23 +70,25 @@ def _page(one: Page, page_bytes: int) -> list[str]:
     count, held = len(one.decisions), sum(each.because == HIT for each in one.decisions)
     accesses = "access" if count == 1 else "accesses"
     filled = sum(each.because in (FILLED, EARLY) for each in one.decisions)
-    told = (
+    summary = (
         f"{human_size(page_bytes)} at {format_size(one.offset)}: {count:,} {accesses}, {held:,} "
-        f"served from the SSD; let in: {filled:,}, left out: {count - held - filled:,}."
+        f"served from the SSD; admitted: {filled:,}, rejected: {count - held - filled:,}."
     )
     rows: list[tuple[str, ...]] = []
     for are_hits, group in groupby(one.decisions, lambda each: each.because == HIT):
         several = list(group)
         rows += [_hits(several)] if are_hits else map(_decision, several)
-    if len(rows) > FIRST_TOLD + LAST_TOLD + 1:
-        left = len(rows) - FIRST_TOLD - LAST_TOLD
-        rows[FIRST_TOLD:-LAST_TOLD] = [("…", "", "", "", "", "", f"({left:,} rows more)")]
+    if len(rows) > FIRST_SHOWN + LAST_SHOWN + 1:
+        left = len(rows) - FIRST_SHOWN - LAST_SHOWN
+        rows[FIRST_SHOWN:-LAST_SHOWN] = [("…", "", "", "", "", "", f"({left:,} rows more)")]
     width = max(len(row[-1]) for row in rows)
-    heads = ("at", "access", "rest", "again", "worth", "price", "decision".ljust(width))
+    heads = ("at", "access", "gap", "again", "worth", "price", "decision".ljust(width))
     return [
-        *paragraph("page", told),
+        *paragraph("page", summary),
         "",
         *table(heads, [(*row[:-1], row[-1].ljust(width)) for row in rows]),
+        "gap: accesses to all pages since the last one to this page;",
+        "again: chance of another access before its eviction",
     ]
 
 

@@ -90,7 +90,7 @@ def candidates(scenario: Scenario) -> tuple[list[Candidate], list[str]]:
     """
     if scenario.cache.kind == "none" and is_specified(scenario, KIND):
         raise UsageError(
-            "the scenario specifies no cache: add --cache page, or set another kind under [cache]"
+            "the scenario has no cache: specify --cache page, or another kind under [cache]"
         )
     own = scenario.cache.kind
     of_preset = bool(scenario.origin.specified.get("preset")) and own != "none"

@@ -70,9 +70,9 @@ def prepare(
     expected = estimate(disk, seconds, folder, host)
     if expected.bytes > ROOM * expected.free_bytes:
         raise RecordingError(
-            f"{folder} has {expected.free_bytes >> 20:,} MiB free, but at the current "
-            f"{expected.requests_per_second:,.0f} requests a second the recording may need "
-            f"{expected.bytes >> 20:,} MiB: record for a shorter time, or elsewhere with -o"
+            f"{folder} has room for {expected.free_bytes >> 20:,} MiB, but at the present "
+            f"{expected.requests_per_second:,.0f} requests per second {expected.bytes >> 20:,} MiB "
+            "are expected: record for a shorter time, or in another folder with -o"
         )
     return Prepared(
         disk, via, prefix, seconds, buffer_bytes, host, expected, disk.holds(folder), others

@@ -56,7 +56,7 @@ def _tests(
     if name is not None:
         if name.lower() not in icf.specs:
             names = [spec.name for spec in icf.specs.values()]
-            raise ValueError(f"no access specification {name!r}: {hint(name, names)}")
+            raise ValueError(f"unknown access specification {name!r}: {hint(name, names)}")
         return [[(worker, icf.specs[name.lower()]) for worker in workers]]
     assigned = [[each for each, _ in worker.specs] for worker in workers]
     if not any(assigned):  # no assignments: run all specifications, one after another

@@ -45,7 +45,7 @@ def _checked(tables: Mapping[str, Any], origin: Locates) -> Workload:
         if isinstance(load, dict) and load.get("kind") not in KINDS:
             path: Path = ("load", number, "kind")
             word = load.get("kind")
-            what = "specify the kind of load" if word is None else f"no kind of load {word!r}"
+            what = "specify the kind of load" if word is None else f"unknown kind of load {word!r}"
             problems.append(origin.problem(path, f"{what}: {hint(str(word), KINDS)}"))
     if problems:
         raise WorkloadError(report(problems, "workload"))

@@ -68,7 +68,7 @@ def curve_rows(comparison: Comparison, name: Name, tolerances: Tolerances) -> It
         yield Row(label, None, None, apart, tolerances.of("curve") if is_warming else None)
     elif is_warming:
         comparison.notes.append(
-            f"{name} over time: {len(start)} common bins are too few to compare"
+            f"{name} over time: not comparable over the {len(start)} common bins"
         )
 
 

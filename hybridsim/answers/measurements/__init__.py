@@ -19,7 +19,7 @@ FORMATS = {
     "samples of a writecache's status": "hybridsim.answers.measurements.writecache_status",
     "samples of casadm --stats": "hybridsim.answers.measurements.opencas_stats",
     "samples of bcache's stats_total": "hybridsim.answers.measurements.bcache_stats",
-    "when the load began": "hybridsim.answers.measurements.uptime",
+    "the start time of a load": "hybridsim.answers.measurements.uptime",
     "fio's text": "hybridsim.answers.measurements.fio_text",
 }
 

@@ -125,13 +125,13 @@ class Measurement:
         self.jobs = [title if each == job else each for each in self.jobs]
 
     def add(self, other: Measurement) -> None:
-        """Add the results of another file of the run; raise MeasurementError for duplicates."""
+        """Add the figures of another file of the run; raise MeasurementError for duplicates."""
         both = [str(name) for name in self.figures if name in other.figures]
         both += [f"{name} over time" for name in self.curves if name in other.curves]
         both += [name for name in self.counters if name in other.counters]
         if both:
             raise MeasurementError(
-                f"{', '.join(other.sources)}: {both[0]} is also in "
+                f"{', '.join(other.sources)}: {both[0]} is also reported by "
                 f"{', '.join(self.sources)}: specify the files of one run"
             )
         self.figures |= other.figures

@@ -21,12 +21,12 @@ def cost(document: Document) -> Chart:
     lines = [
         Line("alternatives", "alternatives", xs, ys, "points", "real",
              names=[one["name"] for one in priced]),
-        Line("front", "nothing cheaper is faster", [xs[at] for at in best], [ys[at] for at in best],
+        Line("front", "Pareto front", [xs[at] for at in best], [ys[at] for at in best],
              "line", "warm"),
     ]  # fmt: skip
     x = Axis("cost", money, low=0)
     y = axes.latencies(axes.maximum(ys), "mean latency")
-    return Chart("cost", "What money buys", x, y, lines)
+    return Chart("cost", "Latency by cost", x, y, lines)
 
 
 def by_size(document: Document) -> Chart:
@@ -38,4 +38,6 @@ def by_size(document: Document) -> Chart:
     lines = [Line("sizes", "SSD cache", [one["cost"] for one in priced],
                   [one["mean_ns"] for one in priced], "both", "warm", names=names)]  # fmt: skip
     y = axes.latencies(axes.maximum([one["mean_ns"] for one in priced]), "mean latency")
-    return Chart("cost-by-size", "What a larger SSD buys", Axis("cost of the SSD", low=0), y, lines)
+    return Chart(
+        "cost-by-size", "Latency by cost of the SSD", Axis("cost of the SSD", low=0), y, lines
+    )

@@ -48,6 +48,6 @@ def miss_ratio(curve: Mapping[str, Any], chosen_bytes: int | None = None) -> Cha
     if chosen_bytes is not None:
         marks.append(Mark("chosen", chosen_bytes))
     return Chart(
-        "miss-ratio-curve", "Accesses that miss, by the size of the cache",
+        "miss-ratio-curve", "Miss ratio by cache size",
         axes.sizes(sizes[-1]), axes.shares("miss ratio"), lines, marks=marks,
     )  # fmt: skip

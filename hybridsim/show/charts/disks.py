@@ -15,7 +15,7 @@ LABELS = {
 }  # fmt: skip
 
 
-QUEUE, SSD = "waiting for the arm", "SSD"
+QUEUE, SSD = "queue of the disk", "SSD"
 
 
 def per_request(document: Document) -> Bars | None:
@@ -28,13 +28,13 @@ def per_request(document: Document) -> Bars | None:
     named = {name for _, spent in rows for name in spent}
     parts = [name for name in (*LABELS.values(), QUEUE, SSD) if name in named]
     note = (
-        "The sum of all device activity in the phase over the number of its requests: it includes "
+        "All device activity of the phase divided by its number of requests: it includes "
         "background work (fills, write-back) and adds up parallel work, so it can exceed the "
         "latency."
     )
     x = axes.latencies(max(sum(spent.values()) for _, spent in rows), "time per request")
     bars = [(label, [spent.get(name, 0.0) for name in parts]) for label, spent in rows]
-    return Bars("device-time", "What a request takes at the devices", x, parts, bars, note)
+    return Bars("device-time", "Device time per request", x, parts, bars, note)
 
 
 def _spent(figures: Mapping[str, Any]) -> dict[str, float]:
@@ -60,8 +60,8 @@ def by_phase(document: Document) -> Bars | None:
     if not rows:
         return None
     title = "Disk time by activity" if are_disks else "Volume requests by cause of waiting"
-    x = axes.shares("of the disks' time" if are_disks else "of the requests' time")
-    note = "The rest of the time the disks are idle." if are_disks else ""
+    x = axes.shares("share of the disks' time" if are_disks else "share of the requests' time")
+    note = "In the remaining time the disks are idle." if are_disks else ""
     return Bars("disk-time", title, x, [LABELS[name] for name in parts], rows, note)
 
 
@@ -79,7 +79,7 @@ def over_time(document: Document) -> Chart | None:
         Line(f"disk-{name}", LABELS[name], x, [a * b for a, b in zip(spent[name], of_each)], "area")
         for name in spent
     ]
-    title = "The same over time" + (", with the cache" if has_cache(document) else "")
+    title = "Disk time by activity over time" + (", with the cache" if has_cache(document) else "")
     return Chart(
         "disk-time-series", title, axes.times(end), axes.shares("disks busy", None), lines,
         bands(document), is_stacked=True, sync="time",

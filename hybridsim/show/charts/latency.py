@@ -29,7 +29,7 @@ def distributions(document: Document) -> Iterator[Chart]:
             lines.append(Line(gid, each.label, x, y, "steps", each.role))
         yield Chart(
             f"cdf-{what}", f"Latency of {WORDS[what]}", axes.latencies(0, log=True),
-            axes.shares(f"{WORDS[what]} no slower"), lines,
+            axes.shares(f"share of the {WORDS[what]}"), lines,
         )  # fmt: skip
 
 

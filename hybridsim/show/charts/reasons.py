@@ -39,7 +39,7 @@ def over_time(document: Document) -> Chart | None:
     ]  # fmt: skip
     return Chart(
         "reasons", "Reads that did not come from the SSD, by reason", axes.times(end),
-        axes.shares("of the reads"), lines, bands(document), is_stacked=True, sync="time",
+        axes.shares("share of the reads"), lines, bands(document), is_stacked=True, sync="time",
     )  # fmt: skip
 
 

@@ -81,4 +81,4 @@ def reuse_chart(several: Mapping[str, ReuseTimes]) -> Chart:
         for name, each in several.items()
     ]
     x = Axis("time since the last access", "s", 1e9, log=True)
-    return Chart("reuse", "Reuse times", x, axes.shares("of the accesses"), lines)
+    return Chart("reuse", "Reuse times", x, axes.shares("share of the accesses"), lines)

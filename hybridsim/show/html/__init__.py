@@ -1,4 +1,4 @@
-"""A report as one HTML file that loads nothing: `of(document)`, or `page` of sections."""
+"""Reports as single HTML files that load nothing: `of(document)`, or `page` of sections."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ __all__ = ["Code", "CopyJson", "KeyFigures", "Prose", "Row", "Section", "Table",
 TITLES = {
     "hybridsim.result": "Should this be cached?",
     "hybridsim.size": "How large must the SSD be?",
-    "hybridsim.bench": "What does this machine give?",
-    "hybridsim.sweep": "Which of these machines?",
+    "hybridsim.bench": "How fast is this machine?",
+    "hybridsim.sweep": "Which setting is best?",
     "hybridsim.comparison": "Does the model match the machine?",
 }
 
 
 def of(document: Mapping[str, Any], command: str = "") -> str:
-    """Return the report of a document that `--json` writes, and of the command that made it."""
+    """Return the HTML report of a `--json` document; `command` is the command that created it."""
     family = str(document["schema"]).partition("/")[0]
     extended = dict(document) | {"command": command}
     return page(TITLES[family], sections_of(extended), document, _about(document))
 
 
 def _about(document: Mapping[str, Any]) -> str:
-    """Return what was looked at, in a line."""
+    """Return the trace and the machine of a document, in one line."""
     inputs = document.get("inputs", {})
     trace, scenario = inputs.get("trace", {}), inputs.get("scenario", document.get("scenario", {}))
     parts = [trace.get("name"), document.get("machine") or scenario.get("summary")]

@@ -1,4 +1,4 @@
-"""What a section of the report is made of: figures, tables, words, code; charts are charts."""
+"""The blocks of a section: key figures, tables, text, code; charts are in hybridsim.show.charts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybridsim.show.charts import Bars, Chart, Heat
 
 @dataclass(frozen=True)
 class KeyFigures:
-    """A few figures that matter most: (label, value, what it is held against)."""
+    """The most important figures: (label, value, comparison or note)."""
 
     kind: ClassVar[str] = "key"
     figures: Sequence[tuple[str, str, str]]
@@ -19,19 +19,19 @@ class KeyFigures:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of words: the first column names them; `strong` rows are set off."""
+    """Rows of text; the first column is the name of the row, `strong` rows are bold."""
 
     kind: ClassVar[str] = "table"
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     strong: Sequence[int] = ()
-    is_folded: bool = False  # shown when asked for
+    is_folded: bool = False  # collapsed until the reader opens it
 
 
 @dataclass(frozen=True)
 class Prose:
-    """Sentences, one paragraph each; `tone` is yes, no, unsure, note, hint or nothing."""
+    """Paragraphs; `tone` is yes, no, unsure, note, hint or empty."""
 
     kind: ClassVar[str] = "prose"
     paragraphs: Sequence[str]
@@ -40,7 +40,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Code:
-    """Text as it is, to be copied."""
+    """Preformatted text to copy."""
 
     kind: ClassVar[str] = "code"
     caption: str
@@ -50,14 +50,14 @@ class Code:
 
 @dataclass(frozen=True)
 class CopyJson:
-    """A button that copies all that was found, as `--json` writes it."""
+    """A button that copies the document that `--json` writes."""
 
     kind: ClassVar[str] = "copy"
 
 
 @dataclass(frozen=True)
 class Row:
-    """Charts beside each other where there is room."""
+    """Charts side by side, if the page is wide enough."""
 
     kind: ClassVar[str] = "row"
     blocks: Sequence[Chart]
@@ -77,7 +77,7 @@ class Section:
 
 
 def charts_of(sections: Sequence[Section]) -> list[Chart]:
-    """Return all charts that a script draws, in order."""
+    """Return all charts that page.js draws, in order."""
     result: list[Chart] = []
     for block in (block for section in sections for block in section.blocks):
         result += [block] if isinstance(block, Chart) else []

@@ -1,6 +1,6 @@
-"""Charts as SVG: for print, for browsers without scripts, and where nothing needs to move.
+"""Geometry of charts as SVG: for print, browsers without scripts, and charts without interaction.
 
-Geometry only; templates/drawings.html writes it down, so that all text is escaped there.
+templates/drawings.html writes the SVG and escapes all text.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from hybridsim.show.html.png import png
 WIDTH, HEIGHT = 720, 260
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 14, 40
 BAR = 26
-LETTER = 6.6  # how wide a letter is, about
-LINE = 13  # how high
+LETTER = 6.6  # approximate width of a letter
+LINE = 13  # height of a line of text
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Where the values of an axis lie."""
+    """Positions of the values of an axis."""
 
     axis: Axis
     low: float
     high: float
-    start: float  # in the picture
-    end: float
+    start: float  # position of `low` in the picture
+    end: float  # position of `high`
 
     @classmethod
     def of(cls, axis: Axis, values: Sequence[Any], start: float, end: float) -> Scale:
-        """Return a scale that holds all values, or those specified by the axis."""
+        """Return a scale for all values, or for the range that the axis specifies."""
         known = [each for each in values if each is not None and (each > 0 or not axis.log)]
         low = min(known, default=1.0) if axis.low is None else axis.low
         high = max(known, default=low) if axis.high is None else axis.high
@@ -51,7 +51,7 @@ class Scale:
         return cls(axis, low, high, start, end)
 
     def at(self, value: float) -> float:
-        """Return the place of a value."""
+        """Return the position of a value; values outside of the range are at its ends."""
         low, high = self.low, self.high
         if self.axis.log:
             value, low, high = (math.log10(max(each, 1e-300)) for each in (value, low, high))
@@ -60,7 +60,7 @@ class Scale:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Return places and texts of its ticks."""
+        """Return positions and texts of the ticks."""
         find = ticks_of.of(self.axis)
         values = find(self.low / self.axis.per, self.high / self.axis.per)
         return [(self.at(each * self.axis.per), ticks_of.text(each)) for each in values]
@@ -68,7 +68,7 @@ class Scale:
 
 @dataclass
 class Drawing:
-    """What a template writes down as SVG."""
+    """Geometry of one picture, for the template that writes it as SVG."""
 
     width: float
     height: float
@@ -80,10 +80,10 @@ class Drawing:
     y_title: str = ""
     x_ticks: list[tuple[float, str]] = field(default_factory=list)
     y_ticks: list[tuple[float, str]] = field(default_factory=list)
-    areas: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, of a stack
+    areas: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, is_stacked
     paths: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, dashed
     dots: list[tuple[int, float, float]] = field(default_factory=list)
-    bands: list[tuple[float, float, str, float]] = field(default_factory=list)  # and its label's x
+    bands: list[tuple[float, float, str, float]] = field(default_factory=list)  # x, x, label, its x
     marks: list[tuple[float, float | None, str, str, float]] = field(default_factory=list)
     rects: list[tuple[int, float, float, float, float, str]] = field(default_factory=list)
     labels: list[tuple[float, str]] = field(default_factory=list)  # of rows: y, text
@@ -92,7 +92,7 @@ class Drawing:
 
 
 def of_chart(chart: Chart) -> Drawing:
-    """Return the picture of a chart."""
+    """Return the geometry of a chart."""
     chart = stacked(chart) if chart.is_stacked else chart
     xs = [value for line in chart.lines for value in line.x]
     ys = [value for line in chart.lines for value in line.y]
@@ -108,7 +108,7 @@ def of_chart(chart: Chart) -> Drawing:
         written = next((at for at in lines if 0 <= at - start < LETTER * len(band.label)), start)
         drawing.bands.append((start, max(end - start, 0), band.label, written + 5))
     order = list(zip(chart.lines, colours([line.role for line in chart.lines])))
-    # Of a stack the highest is drawn first, and the others over it.
+    # In a stacked chart the highest area is drawn first and covered by the others.
     for line, colour in reversed(order) if chart.is_stacked else order:
         _line(drawing, line, colour, x, y, chart.is_stacked)
     drawing.legend = [(colour, line.label) for line, colour in order]
@@ -138,7 +138,7 @@ def _line(drawing: Drawing, line: Line, colour: int, x: Scale, y: Scale, is_stac
 
 
 def of_bars(bars: Bars, width: float = WIDTH) -> Drawing:
-    """Return the picture of stacked bars."""
+    """Return the geometry of stacked bars."""
     left = 16 + LETTER * max((len(label) for label, _ in bars.rows), default=0)
     bottom = TOP + BAR * 1.4 * len(bars.rows)
     totals = [sum(values) for _, values in bars.rows]
@@ -160,7 +160,7 @@ def of_bars(bars: Bars, width: float = WIDTH) -> Drawing:
 
 
 def of_heat(heat: Heat, width: float = WIDTH) -> Drawing:
-    """Return the picture of a heat map: the more, the darker."""
+    """Return the geometry of a heat map; higher counts are darker."""
     columns, rows = len(heat.counts), len(heat.counts[0]) if heat.counts else 0
     height = 300
     x = Scale(heat.x, 0, max(columns * heat.width, 1), LEFT, width - RIGHT)

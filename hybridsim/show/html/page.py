@@ -1,7 +1,7 @@
-"""One HTML file with all in it: nothing is loaded from anywhere, nothing else may run.
+"""A self-contained HTML file: it loads nothing and runs only its own script.
 
-The Content-Security-Policy allows exactly the styles and the script of this file, by their
-hashes, and pictures that are in it.
+Its Content-Security-Policy allows the styles and the script of this file, by their hashes, and
+embedded pictures.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def page(
     document: Mapping[str, Any] | None = None,
     subtitle: str = "",
 ) -> str:
-    """Return a report as HTML.  `document` is what `--json` writes; the page holds it whole."""
+    """Return a report as HTML.  The page contains `document`, the document that `--json` writes."""
     charts = charts_of(sections)
     style, script = _style(), _script()
     return _templates().get_template("page.html").render(
@@ -67,13 +67,13 @@ def _templates() -> Environment:
 
 
 def _island(data: Any) -> str:
-    """Return data as JSON, deflated: a third as long, and no sign of it can end its element."""
+    """Return data as deflated JSON in base64: it is short, and cannot end its element."""
     text = json.dumps(plain(data), allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def _data(chart: Chart) -> dict[str, Any]:
-    """Return a chart as its script takes it; what x the lines share is there once."""
+    """Return a chart in the form that page.js reads; equal x values of several lines occur once."""
     shared: list[list[Any]] = []
     lines = []
     for line, colour in zip(chart.lines, colours([each.role for each in chart.lines])):
@@ -103,7 +103,7 @@ def _rows(chart: Chart) -> list[int]:
 
 
 def _short(values: Values) -> list[Value]:
-    """Return values with as many figures as can be seen."""
+    """Return values rounded to six significant digits."""
     rounded = (float(f"{one:.6g}") if isinstance(one, float) else one for one in values)
     return [int(one) if isinstance(one, float) and one.is_integer() else one for one in rounded]
 
@@ -138,7 +138,7 @@ def _script() -> str:
 
 
 def _vendored(name: str) -> str:
-    """Return a vendored file with its licence in the place of the comment that leads it."""
+    """Return a vendored file; its licence replaces its leading comment."""
     text = (VENDOR / name).read_text(encoding="utf-8").strip()
     licence = (VENDOR / "LICENSE.uPlot").read_text(encoding="utf-8").strip()
     if text.startswith("/*"):

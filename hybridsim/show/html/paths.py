@@ -1,4 +1,4 @@
-"""Points as paths of SVG, written as short as the eye allows."""
+"""SVG paths through points, simplified by less than a visible distance."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from itertools import groupby, pairwise
 Point = tuple[float, float]
 Points = Sequence[Point | None]  # None is a gap
 
-TENTH = 10  # of a pixel: what is written
-NEAR = 0.6  # pixels apart: not seen
-OFF = 0.35  # pixels from a straight line: not seen
+TENTH = 10  # coordinates are written in tenths of a pixel
+NEAR = 0.6  # pixels: points closer to each other are dropped
+OFF = 0.35  # pixels: points closer to a straight line are dropped
 
 
 def outline(points: Points, is_stepped: bool) -> str:
-    """Return a line through points."""
+    """Return the path of a line through points."""
     return "".join(_path(_corners(part) if is_stepped else _bends(part)) for part in _parts(points))
 
 
 def areas(points: Points, floor: float) -> list[str]:
-    """Return what lies between points and a floor, a path for each stretch without gaps."""
+    """Return closed paths between points and a floor, one for each part without gaps."""
     result = []
     for part in _parts(points):
         bends = _bends(part)
@@ -29,7 +29,7 @@ def areas(points: Points, floor: float) -> list[str]:
 
 
 def _parts(points: Points) -> Iterator[list[Point]]:
-    """Yield what lies between gaps, without points on top of the one before."""
+    """Yield the parts between gaps, without points closer than NEAR to the previous one."""
     for is_gap, part in groupby(points, lambda each: each is None):
         if not is_gap:
             yield list(_apart([each for each in part if each]))
@@ -52,7 +52,7 @@ def _corners(points: Sequence[Point]) -> list[Point]:
 
 
 def _bends(points: Sequence[Point]) -> list[Point]:
-    """Return the points without those that lie on straight lines between the others."""
+    """Return the points without those on straight lines between others."""
     kept = list(points[:1])
     start = 0
     for end in range(2, len(points)):
@@ -63,14 +63,14 @@ def _bends(points: Sequence[Point]) -> list[Point]:
 
 
 def _off(start: Point, end: Point, point: Point) -> bool:
-    """Return whether a point is seen to lie beside a straight line."""
+    """Return whether a point is visibly off the straight line from start to end."""
     along, up = end[0] - start[0], end[1] - start[1]
     beside = along * (point[1] - start[1]) - up * (point[0] - start[0])
     return abs(beside) > OFF * math.hypot(along, up)
 
 
 def _path(points: Sequence[Point]) -> str:
-    """Return a path: where it begins, then how far each point is from the one before."""
+    """Return a path: the start, then each point relative to the previous one."""
     whole = [(round(TENTH * x), round(TENTH * y)) for x, y in points]
     moves = [(x - a, y - b) for (a, b), (x, y) in pairwise(whole)]
     words, command = [_numbers("M", *whole[0])], ""
@@ -88,7 +88,7 @@ def _numbers(first: str, *tenths: int) -> str:
 
 
 def _number(tenths: int) -> str:
-    """Return a number of tenths without needless signs: .5, -1.2, 3."""
+    """Return a number of tenths in its shortest form: .5, -1.2, 3."""
     whole, part = divmod(abs(tenths), TENTH)
     digits = f"{whole or ''}.{part}" if part else str(whole)
     return f"-{digits}" if tenths < 0 else digits

@@ -1,4 +1,4 @@
-"""A grid of counts as a PNG with a palette: nothing is see-through, most is strongest.
+"""A grid of counts as a PNG with a palette: 0 is transparent, the largest count is strongest.
 
 PNG: W3C Recommendation "Portable Network Graphics", 2nd ed., sections 5 (chunks) and 11.2.
 """
@@ -11,15 +11,15 @@ import zlib
 from collections.abc import Sequence
 
 LEVELS = 64
-# From pale to strong, on a light page and a dark one alike; ends of a ramp in one hue turn.
+# From pale to strong, visible on light and dark pages; the hue changes from step to step.
 RAMP = ((86, 180, 233), (0, 114, 178), (120, 60, 150), (213, 94, 0))
-FAINTEST = 70  # of 255: one request is still seen
+FAINTEST = 70  # of 255: opacity of a single request
 
 
 def png(counts: Sequence[Sequence[int]]) -> bytes:
-    """Return columns of counts, the first row at the bottom, as a picture of a pixel a cell.
+    """Return columns of counts, row 0 at the bottom, as a picture with one pixel per cell.
 
-    Shades go with the logarithm of the count: a few hot cells do not hide all others.
+    Shades are logarithmic, so that a few hot cells do not hide all others.
     """
     most = max((max(column, default=0) for column in counts), default=0)
     height = len(counts[0]) if counts else 0

@@ -32,7 +32,7 @@ def load(name: str) -> dict[str, Any]:
     Raises UsageError for an unknown name.
     """
     if name not in names():
-        raise UsageError(f"no schema {name!r}: {hint(name, names())}")
+        raise UsageError(f"unknown schema {name!r}: {hint(name, names())}")
     needed, result = [name], dict[str, dict[str, Any]]()
     while needed:
         each = needed.pop()

@@ -61,7 +61,7 @@ def systems() -> list[str]:
 def load(name: str) -> Entry:
     """Return the drive of this name; raise ScenarioError, with a suggestion, if there is none."""
     if name not in names():
-        raise ScenarioError(f"no drive {name!r} in the catalog: {hint(name, names())}")
+        raise ScenarioError(f"unknown drive {name!r}: {hint(name, names())}")
     kind = next(kind for kind in KINDS if name in names(kind))
     text = tomllib.loads((FOLDER / kind / f"{name}.toml").read_text(encoding="utf-8"))
     return Entry(name, kind, text["name"], {key: Row(*row) for key, row in text["is"].items()})

@@ -1,4 +1,7 @@
-"""Export of a sweep's records as JSONL, CSV or Parquet, by the name of the file."""
+"""Export of a sweep's records as JSONL, CSV or Parquet, by the suffix of the file.
+
+To add a file type: a function that returns its bytes, and a line in WRITERS.
+"""
 
 from __future__ import annotations
 

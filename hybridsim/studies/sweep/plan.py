@@ -61,7 +61,7 @@ class Plan:
         if twice:
             raise UsageError(f"{twice} is varied twice: list all its values once")
         if self.kind not in KINDS:
-            raise UsageError(f"no kind of sweep {self.kind!r}: use {', '.join(KINDS)}")
+            raise UsageError(f"unknown kind of sweep {self.kind!r}: choose from {', '.join(KINDS)}")
         if self.kind != "grid" and not self.axes:
             raise UsageError(f"{self.kind}: specify what to vary: --vary cache.size={EXAMPLE}")
         if self.kind == "pareto" and len(self.objectives) < 2:

@@ -189,4 +189,7 @@ def in_order(points: Sequence[Point]) -> list[Point]:
 def words_of(point: Point) -> str:
     """Return the values and the seed of a point as text."""
     words = [f"{key}={value}" for key, value in point.values]
-    return " ".join([*words, *([f"seed {point.seed}"] if point.seed is not None else [])]) or "it"
+    return (
+        " ".join([*words, *([f"seed {point.seed}"] if point.seed is not None else [])])
+        or "the scenario"
+    )

@@ -51,7 +51,9 @@ def read(spec: str) -> Mapping:
     for key, value in pairs.items():
         name = ALIASES.get(key, key)
         if name not in ROLES:
-            raise ColumnsError(f"--columns: no role {key!r}: {hint(key, [*ROLES, 'separator'])}")
+            raise ColumnsError(
+                f"--columns: unknown role {key!r}: {hint(key, [*ROLES, 'separator'])}"
+            )
         column, _, unit = value.partition(":")
         if not column:
             raise ColumnsError(f"--columns: {key}: the column is missing, as in {EXAMPLE}")
@@ -103,7 +105,7 @@ def _field(key: str, to: To, unit: str) -> Field:
         return Field(to, parse_size(unit if unit[0].isdigit() else f"1{unit}"))
     except ValueError:
         raise ColumnsError(
-            f"--columns: {key}: no unit {unit!r}: must be bytes, sectors, KiB, or a size: 4KiB"
+            f"--columns: {key}: unknown unit {unit!r}: specify bytes, sectors, KiB, or a size: 4KiB"
         ) from None
 
 

@@ -95,9 +95,9 @@ def _groups(stays: int) -> tuple[Floats, list[str]]:
         for how in ("alone", "in a sequential run")
     ]
     names += [
-        f"{op} {often}, {when} than pages stay"
+        f"{op} {often}, gap {length} than the stay"
         for op in ("read", "written")
-        for when in ("sooner", "later")
+        for length in ("shorter", "longer")
         for often in (*OFTEN, MORE)
     ]
     return np.concatenate([of_first, of_later]), names

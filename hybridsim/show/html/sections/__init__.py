@@ -1,7 +1,7 @@
 """The sections of reports.  To add one: a file with `section(document)`, a line in SECTIONS.
 
-A section is made of a document, which is what `--json` writes, so that both agree; where a
-document has no facts for it, `section` returns None.
+A section is built from the document that `--json` writes, so that both agree.  If the document has
+no data for a section, `section` returns None.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from hybridsim.show.html.blocks import Section
 
-# What documents are made into, by their schema: modules of this folder, in order.
+# Sections by the schema of the document: modules of this folder, in order.
 SECTIONS = {
     "hybridsim.result": (
         "verdict", "warm_up", "latency", "disks", "reasons", "size", "wear", "cost", "doctor",
@@ -28,7 +28,7 @@ SECTIONS = {
 
 
 def sections_of(document: Mapping[str, Any]) -> list[Section]:
-    """Return the sections of a document that has facts for them."""
+    """Return the sections for which the document has data."""
     family = str(document["schema"]).partition("/")[0]
     modules = (importlib.import_module(f"{__name__}.{name}") for name in SECTIONS[family])
     return [each for each in (module.section(document) for module in modules) if each is not None]

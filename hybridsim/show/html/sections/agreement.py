@@ -18,18 +18,19 @@ MARKS = {True: "✓", False: "✗", None: ""}
 
 
 def section(document: Mapping[str, Any]) -> Section:
-    """Return the verdict and all figures that both runs have."""
+    """Return whether the runs agree, and a table of all figures that both have."""
     judged = [each for each in document["rows"] if each["pass"] is not None]
     failed = [each for each in judged if not each["pass"]]
-    beyond = f"{len(failed)} of {len(judged)} figures are beyond their tolerance."
+    beyond = f"{len(failed)} of {len(judged)} figures exceed their tolerance."
     sentence = beyond if failed else f"All {len(judged)} figures are within their tolerances."
+    wrong = [at for at, each in enumerate(judged) if not each["pass"]]
     blocks: list[Block] = [
         Prose([f"{'Differs' if failed else 'Agrees'}. {sentence}"], "no" if failed else "yes"),
-        _table("Judged", judged, [at for at, each in enumerate(judged) if not each["pass"]]),
+        _table("Checked figures", judged, wrong),
     ]
     others = [each for each in document["rows"] if each["pass"] is None]
     if others:
-        blocks.append(_table("Told, not judged", others, [], True))
+        blocks.append(_table("Other figures, not checked", others, [], True))
     blocks += [_sources(document), *_left(document)]
     return Section("agreement", "Agreement", blocks)
 
@@ -46,7 +47,7 @@ def _table(caption: str, rows: list[Any], strong: list[int], is_folded: bool = F
 
 def _sources(document: Mapping[str, Any]) -> Table:
     rows = [[side, each] for side in SIDES for each in document[side]]
-    return Table("The files that were compared", ["", ""], rows, is_folded=True)
+    return Table("Compared files", ["", ""], rows, is_folded=True)
 
 
 def _left(document: Mapping[str, Any]) -> list[Block]:

@@ -1,4 +1,4 @@
-"""The most that a machine gives of each of the five I/O parameters."""
+"""The maximum of each of the five I/O parameters of a machine."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def section(document: Mapping[str, Any]) -> Section:
     """Return the best of each parameter in each state of the cache."""
     setting = document["setting"]
     lead = (
-        f"Random requests of {human_size(setting['block_bytes'])}, sequential ones of "
+        f"Random requests of {human_size(setting['block_bytes'])}, sequential requests of "
         f"{human_size(setting['sequential_bytes'])}; a hot spot of "
-        f"{human_size(setting['hot_bytes'])}; {setting['requests']:,} requests a measurement."
+        f"{human_size(setting['hot_bytes'])}; {setting['requests']:,} requests per measurement."
     )
     blocks: list[Block] = [_most(document), *_doubts(document)]
     if document["notes"]:
         blocks.append(Prose(document["notes"], "note"))
-    return Section("most", "What it gives", blocks, lead)
+    return Section("most", "Maximum rates", blocks, lead)
 
 
 def _most(document: Mapping[str, Any]) -> Table:
@@ -37,7 +37,7 @@ def _most(document: Mapping[str, Any]) -> Table:
             best = max(known, key=lambda one: one["iops"], default=None)
             row += [NONE] * 3 if best is None else _cells(name, best)
         rows.append(row)
-    return Table("The most of each parameter", heads, rows)
+    return Table("Maximum of each parameter over all queue depths", heads, rows)
 
 
 def _cells(name: str, best: Mapping[str, Any]) -> list[str]:
@@ -49,11 +49,11 @@ def _cells(name: str, best: Mapping[str, Any]) -> list[str]:
 def _doubts(document: Mapping[str, Any]) -> list[Block]:
     unsteady = [one for one in document["points"] if not one["steady"]]
     if not unsteady:
-        return [Prose(["Every number is steady: two measurements in a row agree."])]
+        return [Prose(["Every figure is steady: two measurements in a row agree."])]
     worst = max(unsteady, key=lambda one: abs(one["drift"]))
     sentence = (
-        f"{len(unsteady)} of {len(document['points'])} numbers (*) are not steady: of two "
-        f"measurements in a row the second differs, at most by {percent(abs(worst['drift']))} "
+        f"{len(unsteady)} of {len(document['points'])} figures (*) are not steady: a second "
+        f"measurement right after the first differs by up to {percent(abs(worst['drift']))} "
         f"({worst['parameter']}, {STATES[worst['state']]}, depth {worst['depth']})."
     )
     return [Prose([sentence], "note")]

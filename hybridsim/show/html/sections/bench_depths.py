@@ -1,4 +1,4 @@
-"""What a machine gives by queue depth: IOPS and latency, each parameter in each state."""
+"""Rates and latencies by queue depth, of each parameter and state of the cache."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hybridsim.show.html.blocks import Row, Section
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return a chart a parameter; None where only one depth was measured."""
+    """Return the charts of each parameter; None if only one depth was measured."""
     if len(document["setting"]["depths"]) < 2:
         return None
-    lead = "By how many requests are under way at a time: depths double."
+    lead = "The queue depth is the number of requests outstanding at a time."
     charts = [chart for pair in zip(by_depth(document), latency_by_depth(document))
               for chart in pair]  # fmt: skip
     return Section("depths", "By queue depth", [Row(charts)], lead)

@@ -1,4 +1,4 @@
-"""Curves of a real run and a simulated one, over each other."""
+"""Curves of a real run and a simulated one, overlaid."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from hybridsim.show.html.blocks import Row, Section
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return a chart a curve; None where no curve reaches over some bins."""
+    """Return one chart per curve; None if no curve has more than a few bins."""
     charts = overlays(document)
     return Section("curves", "Over time", [Row(charts)]) if charts else None

@@ -1,4 +1,4 @@
-"""Where the time goes: of a request, and of the devices."""
+"""Where the time of a request and of the devices goes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybridsim.show.html.blocks import Section
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return what a read's latency is made of, and what disks and SSDs are busy with."""
+    """Return the parts of a read's latency, and the activities of disks and SSDs."""
     result = (
         ways(document), per_request(document), by_phase(document), over_time(document),
         ssds_over_time(document),

@@ -1,4 +1,4 @@
-"""What trace it is, whether it can be trusted, and where on the volume it goes."""
+"""The trace: its figures, its warnings, and the addresses that it accesses."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return the trace in numbers, its warnings, and heat maps of its addresses."""
+    """Return figures of the trace, its warnings, and heat maps of its addresses."""
     trace = document.get("inputs", {}).get("trace")
     if not trace:
         return None
     warnings = document.get("warnings")
     texts = [f"{each['text']} {each['fix'] and '(' + each['fix'] + ')'}".strip()
             for each in warnings or []]  # fmt: skip
-    sound = "No faults found: no drops, no disorder."
+    sound = "No faults: no dropped events, all events in order."
     blocks: list[Block] = [
         KeyFigures(list(_figures(trace))),
         *([Prose(texts, "note") if texts else Prose([sound])] if warnings is not None else []),
@@ -37,14 +37,14 @@ def _figures(trace: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         both = known["reads"] + known["writes"]
         yield "reads", percent(known["reads"] / both if both else None), ""
     if known["span_ns"] is not None:
-        yield "it lasts", span(known["span_ns"]), ""
+        yield "duration", span(known["span_ns"]), ""
     for name, label in (
-        ("footprint_bytes", "touches"), ("bytes_read", "read"), ("bytes_written", "written"),
-        ("volume_bytes", "up to address"),
+        ("footprint_bytes", "distinct data"), ("bytes_read", "read"), ("bytes_written", "written"),
+        ("volume_bytes", "highest address"),
     ):  # fmt: skip
         if trace.get(name):
             yield label, human_size(trace[name]), ""
     if trace.get("incomplete") and trace["incomplete"] == trace.get("requests"):
-        yield "completions", "none in it", "latencies unknown"
+        yield "completions", "none", "latencies unknown"
     elif trace.get("incomplete"):
         yield "without completion", human_count(trace["incomplete"]), "latency unknown"

@@ -1,4 +1,4 @@
-"""A fleet summed up: what each setting does for all volumes, and how its gains are spread."""
+"""Totals of a fleet by setting, and the distribution of the gains."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ CURVES_MAX = 6
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return the sums by setting, and the share of volumes that gain at most so much."""
+    """Return the totals by setting, and the cumulative distribution of the gains."""
     rows = document["fleet"]
     if not rows:
         return None
-    heads = ["setting", "volumes", "yes", "no", "unsure", "SSD", "alone", "with caches", "gain"]
-    table = Table("All volumes together; means are of all warm reads", heads, [*map(_cells, rows)])
-    lead = "Each volume is replayed by itself; its gain is how many times shorter its mean read is."
+    heads = ["setting", "volumes", "yes", "no", "unsure", "SSD", "mean, no cache", "mean, cached",
+             "gain"]  # fmt: skip
+    table = Table("All volumes; means of all warm reads", heads, [*map(_cells, rows)])
+    lead = (
+        "Each volume is replayed separately; its gain is its mean read latency without the cache "
+    )
+    lead += "divided by that with it."
     return Section("fleet", "The fleet", [table, _spread(rows)], lead)
 
 
@@ -46,4 +50,4 @@ def _spread(rows: list[Mapping[str, Any]]) -> Chart:
         if row["gains"]
     ]  # fmt: skip
     x, y = Axis("gain", "times"), Axis("volumes", "%", low=0, high=100)
-    return Chart("gains", "Volumes that gain at most so much", x, y, lines)
+    return Chart("gains", "Share of the volumes with at most this gain", x, y, lines)

@@ -1,4 +1,4 @@
-"""How latencies are distributed, with the cache and without."""
+"""Distributions of latencies, with the cache and without."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ SHOWN = ("50", "90", "95", "99", "99.9", "99.99")
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return cumulative distributions, and the percentiles in numbers."""
+    """Return cumulative distributions and a table of percentiles."""
     charts = list(distributions(document))
     if not charts:
         return None
     blocks: list[Block] = [Row(charts), _percentiles(document)]
     if any(each.figures["saturated"] for each in phases(document)):
         remark = (
-            "Some of these are latencies of an endless queue: they show how far it fell behind."
+            "Some of these machines are saturated: their latencies depend on the length of the run."
         )
         blocks.insert(0, Prose([remark], "note"))
-    lead = "How many requests took no longer than that; further to the left is better."
+    lead = "Share of the requests that took at most this long; further to the left is better."
     return Section("latency", "Latency", blocks, lead)
 
 

@@ -1,4 +1,4 @@
-"""Why reads did not come from the SSD: each read has exactly one reason."""
+"""Reasons for reads that were not served from the SSD."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hybridsim.show.html.blocks import Section, Table
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return the reasons over time and by phase, each with what it means."""
+    """Return the reasons over time and by phase, each with its meaning."""
     totals = document["bypass"]
     if not totals or not has_cache(document):
         return None
     chart = over_time(document)
-    lead = "Each read that did not come from the SSD has exactly one reason."
+    lead = "Each read that was not served from the SSD has exactly one reason."
     return Section(
         "reasons", "Why not from the SSD",
         [*([chart] if chart else []), _table(document, totals), _meanings(totals)], lead,
@@ -42,4 +42,4 @@ def _table(document: Mapping[str, Any], totals: Mapping[str, int]) -> Table:
 def _meanings(totals: Mapping[str, int]) -> Table:
     words = [reason_in_words(name) for name in totals]
     rows = [[word, TERMS[word]] for word in words if word in TERMS]
-    return Table("What these words mean", ["", ""], rows, is_folded=True)
+    return Table("Meaning of the reasons", ["", ""], rows, is_folded=True)

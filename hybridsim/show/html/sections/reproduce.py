@@ -1,4 +1,4 @@
-"""How to get the same figures again."""
+"""How to reproduce the figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hybridsim.show.html.blocks import Block, Code, CopyJson, Section, Table
 
 
 def section(document: Mapping[str, Any]) -> Section:
-    """Return the command, the whole scenario, versions and hashes."""
+    """Return the command, the complete scenario, versions and hashes."""
     inputs = document.get("inputs", {})
     scenario = inputs.get("scenario", document.get("scenario", {}))
     blocks: list[Block] = []
@@ -24,14 +24,14 @@ def section(document: Mapping[str, Any]) -> Section:
     trace = inputs.get("trace", {})
     if trace.get("requests_sha256"):
         rows.append(["requests, SHA-256", trace["requests_sha256"]])
-    blocks.append(Table("What made it", ["", ""], rows))
+    blocks.append(Table("Versions and hashes", ["", ""], rows))
     if scenario.get("toml"):
-        blocks.append(Code("The whole scenario, with every default", scenario["toml"], True))
+        blocks.append(Code("The complete scenario, with all defaults", scenario["toml"], True))
     blocks.append(CopyJson())
     lead = "The same command gives the same figures, to the nanosecond, on any machine."
     return Section("reproduce", "How to reproduce", blocks, lead)
 
 
 def digest(toml: str) -> str:
-    """Return the SHA-256 of a scenario, in which a file's name need not be UTF-8."""
+    """Return the SHA-256 of a scenario; file names in it may be other than UTF-8."""
     return hashlib.sha256(toml.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,4 +1,4 @@
-"""What other sizes of the cache would do."""
+"""The miss ratio of other cache sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridsim.show.html.blocks import Section
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return the miss-ratio curve with the chosen size and the knee, where it is known."""
+    """Return the miss-ratio curve with the chosen size and the knee; None without a curve."""
     curve = document.get("miss_ratio_curve")
     if not curve or not curve["curve"]:
         return None
@@ -24,10 +24,11 @@ def section(document: Mapping[str, Any]) -> Section | None:
 
 def _in_words(curve: Mapping[str, Any]) -> str:
     points = curve["curve"]
-    of = f"Pages of {human_size(curve['page_bytes'])}, {curve['policy'].upper()}, no devices."
+    page = human_size(curve["page_bytes"])
+    basis = f"Simulated with {curve['policy'].upper()} and pages of {page}, without devices."
     if points[0]["miss_ratio"] == points[-1]["miss_ratio"]:
-        return f"{percent(points[0]['miss_ratio'])} miss whatever the size. {of}"
+        return f"{percent(points[0]['miss_ratio'])} of the accesses miss at every size. {basis}"
     knee = curve["knee_pages"]
     near = min(points, key=lambda each: abs(each["pages"] - knee))
     size, misses = human_size(knee * curve["page_bytes"]), percent(near["miss_ratio"])
-    return f"The knee is at {size}, where {misses} miss; beyond it more cache brings less. {of}"
+    return f"Beyond the knee, {size} with {misses} misses, a larger cache gains little. {basis}"

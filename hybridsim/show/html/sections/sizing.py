@@ -1,4 +1,4 @@
-"""The smallest SSD that meets what is required, and all sizes that were tried."""
+"""The smallest SSD that meets the requirements, and all replayed sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Row, Section, T
 
 
 def section(document: Mapping[str, Any]) -> Section:
-    """Return the answer, what each size gives, and figures over the sizes."""
+    """Return the answer, the figures of each size, and charts of them."""
     answer = document["answer"]
     tone = "yes" if answer or document["needs_no_ssd"] else "no"
     blocks: list[Block] = [Prose(_answer(document), tone)]
@@ -39,7 +39,7 @@ def _answer(document: Mapping[str, Any]) -> list[str]:
             f"The next smaller size, {human_size(below['size_bytes'])}, does not: {failed}."
         )
     else:
-        sentences.append("No smaller cache can be made of this kind.")
+        sentences.append("It is the smallest possible cache of this kind.")
     return sentences
 
 
@@ -64,13 +64,13 @@ def _required(document: Mapping[str, Any]) -> Table:
         shown += [(human_size(one["size_bytes"]), one["checked"])
                   for one in (document["below"], at) if one]  # fmt: skip
     rows = [
-        [text, *(_said(checked[index]) for _, checked in shown)]
+        [text, *(_checked(checked[index]) for _, checked in shown)]
         for index, text in enumerate(document["require"])
     ]
-    return Table("Required", ["", *(name for name, _ in shown)], rows)
+    return Table("Requirements", ["", *(name for name, _ in shown)], rows)
 
 
-def _said(checked: Mapping[str, Any]) -> str:
+def _checked(checked: Mapping[str, Any]) -> str:
     return f"{checked['words']} {'✓' if checked['ok'] else '✗'}"
 
 
@@ -79,7 +79,7 @@ def _tried(document: Mapping[str, Any]) -> Table:
     rows = [_row(one) for one in document["tried"]]
     chosen = (document["answer"] or {}).get("size_bytes")
     strong = [row for row, one in enumerate(document["tried"]) if one["size_bytes"] == chosen]
-    return Table("Sizes that were replayed", heads, rows, strong)
+    return Table("Replayed sizes", heads, rows, strong)
 
 
 def _row(one: Mapping[str, Any]) -> Sequence[str]:

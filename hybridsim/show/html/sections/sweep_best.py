@@ -1,4 +1,4 @@
-"""What a sweep found: the best setting, and what cannot be had better in every way."""
+"""The best setting of a sweep, its Pareto front, and failed replays."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
 from hybridsim.show.html.sections.sweep_settings import cells, heads, named
 from hybridsim.studies.sweep.objectives import Objective
 
-OPEN_MAX = 15  # rows of the front that are shown unasked
+OPEN_MAX = 15  # a front of more rows is collapsed
 NS, BYTES, SHARE = "_ns", "_bytes", "_ratio"  # suffixes that identify the unit of a column
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return the best setting, the front and what failed; of a fleet what failed alone."""
+    """Return the best setting, the front, the failed replays; for a fleet only the latter."""
     if document["fleet"]:
         failed = _failed(document)
-        return Section("failed", "What failed", failed) if failed else None
+        return Section("failed", "Failed replays", failed) if failed else None
     wanted = [Objective.parse(each) for each in document["inputs"]["objectives"]]
     blocks: list[Block] = []
     settings = document["settings"]
@@ -33,28 +33,30 @@ def section(document: Mapping[str, Any]) -> Section | None:
     if len(wanted) > 1 and settings:
         blocks.append(_front_chart(document, wanted))
         front = [settings[number] for number in document["front"]]
-        title = f"The front: {len(front)} of {len(settings)} settings"
+        title = f"Pareto front: {len(front)} of {len(settings)} settings"
         rows = [cells(document, one) for one in front]
         blocks.append(Table(title, heads(document), rows, is_folded=len(rows) > OPEN_MAX))
     blocks += _failed(document)
-    return Section("best", "What is best", blocks, _replays(document["replays"]))
+    return Section("best", "Best settings", blocks, _replays(document["replays"]))
 
 
 def _failed(document: Mapping[str, Any]) -> list[Block]:
     rows = [[one["words"], one["why"], one["command"]] for one in document["failed"]]
-    return [Table("Failed", ["setting", "why", "the command"], rows)] if rows else []
+    return [Table("Failed replays", ["setting", "error", "command"], rows)] if rows else []
 
 
 def _replays(number: Mapping[str, int]) -> str:
     lead = f"{number['computed'] + number['known']:,} replays"
     lead += f", {number['failed']:,} failed" if number["failed"] else ""
     return lead + (
-        f", {number['missing']:,} are missing: interrupted." if number["missing"] else "."
+        f", {number['missing']:,} missing, as the sweep was interrupted."
+        if number["missing"]
+        else "."
     )
 
 
 def _front_chart(document: Mapping[str, Any], wanted: list[Objective]) -> Chart:
-    """Return the first two objectives against each other: the second along x."""
+    """Return a chart of the first objective (y) by the second (x)."""
     second, first = wanted[1], wanted[0]
     columns = {_column(each): each for each in (first, second)}
     rows = [

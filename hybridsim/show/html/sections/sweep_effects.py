@@ -1,4 +1,4 @@
-"""What matters: how much each key moves each objective."""
+"""The effect of each key on each objective."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hybridsim.show.html.blocks import Block, Section, Table
 from hybridsim.studies.sweep.objectives import Objective
 
 LEAD = (
-    "Of all the differences between settings, the share that the means of a key's values explain "
-    "by themselves; what keys do only together is the rest."
+    "The share of the variance between settings that the values of one key explain by themselves; "
+    "the rest is the effect of keys in combination."
 )
 
 
@@ -28,8 +28,8 @@ def section(document: Mapping[str, Any]) -> Section | None:
     for name in names:
         result = [100 * shares.get((name, key), 0.0) for key in keys]
         rows.append((name, [*result, max(100 - sum(result), 0.0)]))
-    bars = Bars("effects", "What explains the differences", Axis("share", "%", low=0, high=100),
-                [*keys, "together"], rows)  # fmt: skip
+    bars = Bars("effects", "Explained share of the variance", Axis("share", "%", low=0, high=100),
+                [*keys, "in combination"], rows)  # fmt: skip
     blocks: list[Block] = [bars, *(_levels(effects, key) for key in keys if _has(effects, key))]
     return Section("effects", "What matters", blocks, LEAD)
 
@@ -46,7 +46,7 @@ def _levels(effects: list[Mapping[str, Any]], key: str) -> Table:
         [word, *(_mean(one, word) for one in mine), str(_number(mine[0], word))] for word in words
     ]
     heads = [key, *(one["objective"] for one in mine), "settings"]
-    return Table(f"The mean at each value of {key}", heads, rows)
+    return Table(f"Mean by value of {key}", heads, rows)
 
 
 def _mean(one: Mapping[str, Any], word: str) -> str:

@@ -16,23 +16,26 @@ VOLUME = "volume"
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return them as a table, which is shown when asked for."""
+    """Return a collapsed table of the settings."""
     settings = document["settings"]
     if not settings:
         return None
     rows = [cells(document, one) for one in settings[:SHOWN_MAX]]
     title = _number(document)
     if len(settings) > SHOWN_MAX:
-        title += f", the first {SHOWN_MAX:,} here; all are in the JSON"
+        title += f" (the first {SHOWN_MAX:,}; --json writes all)"
     blocks: list[Block] = [Table(title, heads(document), rows, is_folded=True)]
     if document["inputs"]["seeds"]:
-        seeds = "± is the interval of 95% over seeds (Student's t); without it nothing is drawn."
+        seeds = (
+            "±: 95% confidence interval over random seeds (Student's t); without ± nothing is "
+            "random."
+        )
         blocks.append(Prose([seeds]))
     return Section("settings", "All volumes" if document["fleet"] else "All settings", blocks)
 
 
 def _number(document: Mapping[str, Any]) -> str:
-    """Return how many settings there are; of a fleet each has a row a volume."""
+    """Return the number of settings; of a fleet the number of volumes and of settings each."""
     if not document["fleet"]:
         return counted(len(document["settings"]), "setting")
     volumes = counted(document["fleet"][0]["volumes"], "volume")
@@ -46,19 +49,19 @@ def heads(document: Mapping[str, Any]) -> list[str]:
 
 
 def cells(document: Mapping[str, Any], one: Mapping[str, Any]) -> list[str]:
-    """Return a row of that table."""
+    """Return the row of a setting in a table with these heads."""
     levels = [_level(one, key) for key in _keys(document)]
     return levels + [_worded(one, each) for each in document["inputs"]["objectives"]]
 
 
 def _keys(document: Mapping[str, Any]) -> list[str]:
-    """Return what identifies a setting: each volume of a fleet has its own."""
+    """Return the columns that identify a setting; in a fleet these include the volume."""
     keys: list[str] = document["keys"]
     return [VOLUME, *keys] if document["fleet"] else keys or ["trace"]
 
 
 def named(document: Mapping[str, Any], one: Mapping[str, Any]) -> str:
-    """Return a setting in words."""
+    """Return the values of a setting as text."""
     words = [f"{key} {_level(one, key)}" for key in document["keys"]]
     return ", ".join(words) or "the scenario"
 

@@ -1,4 +1,4 @@
-"""The verdict, and the figures that it rests on most."""
+"""The verdict and its most important figures."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.charts.documents import Phase, phases
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
 
-ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say."}
+ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say yet."}
 
 
 def section(document: Mapping[str, Any]) -> Section:
-    """Return the answer, its reasons, key figures, and what to do next."""
+    """Return the answer, its reasons, the key figures and the warnings."""
     verdict = document["verdict"]
     answer = f"{ANSWERS[verdict['answer']]} {verdict['headline']}"
     blocks: list[Block] = [
@@ -33,14 +33,14 @@ def section(document: Mapping[str, Any]) -> Section:
     return Section("verdict", "Verdict", blocks)
 
 
-PAIRS = {"filling": "while it fills", "warm": "once warm", "judged": "second half, judged",
+PAIRS = {"filling": "while it fills", "warm": "once warm", "judged": "second half (compared)",
          "whole": "whole run"}  # fmt: skip
 
 
 def _pairs(document: Mapping[str, Any]) -> Table:
-    """The same requests without the cache and with it, by stretch."""
-    heads = ["requests", "direction", "number", "mean alone", "mean", "p99 alone", "p99",
-             "work alone", "work"]  # fmt: skip
+    """Return a table of the same requests without the cache and with it, by part of the run."""
+    heads = ["requests", "direction", "number", "mean, no cache", "mean", "p99, no cache", "p99",
+             "time, no cache", "time"]  # fmt: skip
     rows = []
     for name, words in PAIRS.items():
         pair = document["judgement"]["pairs"].get(name)
@@ -55,7 +55,7 @@ def _pairs(document: Mapping[str, Any]) -> Table:
                 rows.append(
                     [words, f"{direction}s", human_count(after["n"]), *means, *tails, *took]
                 )
-    return Table("The same requests on both machines", heads, rows)
+    return Table("The same requests without and with the cache", heads, rows, is_folded=True)
 
 
 def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -86,12 +86,14 @@ def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 def _warm(warm_up: Mapping[str, Any]) -> tuple[str, str]:
     if warm_up["state"] == "steady":
-        return span(warm_up["t90_ns"]) if warm_up["t90_ns"] else "at once", "90% of the way"
-    return NONE, "nothing warms up" if warm_up["state"] == "flat" else "not steady yet"
+        return span(warm_up["t90_ns"]) if warm_up[
+            "t90_ns"
+        ] else "at once", "90% of the steady level"
+    return NONE, "no warm-up" if warm_up["state"] == "flat" else "not steady yet"
 
 
 def _latency(phase: Phase, value: float | None) -> str:
-    return "endless queue" if phase.figures["saturated"] else latency(value)
+    return "saturated" if phase.figures["saturated"] else latency(value)
 
 
 def _required(document: Mapping[str, Any]) -> Iterator[Table]:
@@ -99,11 +101,11 @@ def _required(document: Mapping[str, Any]) -> Iterator[Table]:
     if checked:
         rows = [[each["expr"], each["words"], "met" if each["ok"] else "not met"]
                 for each in checked]  # fmt: skip
-        yield Table("Required", ["", "found", ""], rows)
+        yield Table("Requirements", ["", "result", ""], rows)
 
 
 def figures_table(document: Mapping[str, Any], what: str, caption: str) -> Table:
-    """Return the figures of reads or writes, a row a phase."""
+    """Return the figures of reads or writes, one row per phase."""
     heads = ["", "number", *(["hit"] if what == "read" else []), "mean", "p50", "p99", "p99.9",
              "max", *(["disks busy", "SSD busy"] if what == "read" else [])]  # fmt: skip
     rows = []

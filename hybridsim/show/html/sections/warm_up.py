@@ -1,4 +1,4 @@
-"""How long it takes until the cache is warm."""
+"""The warm-up of the cache."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from hybridsim.show.html.blocks import Prose, Section
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return hit ratio, latency and occupancy on one time axis."""
+    """Return charts of hit ratio, latency and occupancy over the same time axis."""
     if not has_cache(document) or len(document["series"]["start_ns"]) < 2:
         return None
     lead = _in_words(document["warm_up"])
-    hint = "Point at one chart to read all of them; drag along the time axis to look closer."
+    hint = (
+        "Point at a chart to read the values of all; drag along the time axis to zoom in, "
+        "double-click to zoom out."
+    )
     return Section("warm-up", "Warm-up", [*warm_up(document), Prose([hint], "hint")], lead)
 
 
 def _in_words(result: Mapping[str, Any]) -> str:
     if result["state"] == "flat":
-        return f"Nothing warms up: {result['why']}."
+        return f"No warm-up: {result['why']}."
     if result["state"] != "steady":
         return f"Not steady yet: {result['why']}."
     steps = ", ".join(
@@ -31,7 +34,7 @@ def _in_words(result: Mapping[str, Any]) -> str:
     )  # fmt: skip
     level = result["level"]
     steady = percent(level) if result["measure"] == "hit ratio" else f"{human_count(level)} IOPS"
-    return f"Of the way from empty to steady: {steps}. Steady at {steady}."
+    return f"From the empty to the steady state: {steps}. Steady at {steady}."
 
 
 def _after(time_ns: int) -> str:

@@ -1,4 +1,4 @@
-"""What the cache writes to its SSDs, and how long they last."""
+"""Writes of the cache to its SSDs, and their rated life."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybridsim.show.html.blocks import Block, KeyFigures, Section
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return the wear of the warm phase, and writes to the SSD over time."""
+    """Return the wear of the warm phase, and the writes to the SSDs over time."""
     wear = document.get("wear")
     if not wear or not document["inputs"]["scenario"].get("cache_pages", 1):
         return None
@@ -36,10 +36,12 @@ def _figures(document: Mapping[str, Any], wear: Mapping[str, Any]) -> list[tuple
             result.append(("rated life", lasting(wear["years"]), ""))
     if wear["per_host_write"] is not None:
         often = wear["per_host_write"] > 99
-        result.append(("written to the SSD per byte the host writes",
+        result.append(("bytes to the SSD per byte written by the host",
                       "over 99" if often else f"{wear['per_host_write']:.2f}", ""))  # fmt: skip
     if wear["read_per_written"] is not None:
-        result.append(("read from it per byte written", f"{wear['read_per_written']:.2f}", ""))
+        words = "bytes read from the SSD per byte written to it"
+        result.append((words, f"{wear['read_per_written']:.2f}", ""))
     if wear["in_flash"] is not None:
-        result.append(("in the flash per byte written", f"{wear['in_flash']:.2f}", ""))
+        words = "bytes to the flash per byte written to the SSD"
+        result.append((words, f"{wear['in_flash']:.2f}", ""))
     return result

@@ -1,6 +1,6 @@
 "use strict";
 (async () => {
-  // Data stand in the page as deflated JSON. A browser that cannot inflate shows the still pictures.
+  // The page contains its data as deflated JSON. A browser that cannot inflate shows static SVG.
   if (!window.DecompressionStream) return;
   const island = (id) => {
     const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (c) => c.charCodeAt(0));
@@ -20,7 +20,7 @@
   const shown = (axis) => (_, value) =>
     value == null ? "\u2013" : short(value) + (axis.unit ? "\u202f" + axis.unit : "");
 
-  // Data in the axes' units; a logarithmic axis has no zero.
+  // Values in the unit of the axis; values that a logarithmic axis cannot show become null.
   const scaled = (values, axis) =>
     values.map((v) => (v == null || (axis.log && v <= 0) ? null : v / axis.per));
 
@@ -38,7 +38,7 @@
     return uPlot.join(tables);
   }
 
-  // Points above each other are set apart by next to nothing: a table has one row an x.
+  // uPlot needs unique x values: equal ones are shifted by an invisible distance.
   function apart(values, line) {
     const seen = new Set();
     if (line.style !== "points") return values;
@@ -62,7 +62,7 @@
       paths: line.style === "steps" ? uPlot.paths.stepped({ align: 1 })
         : line.style === "points" ? () => null : undefined,
       points: { show: dots, size: 7, fill: colour },
-      // What the line itself has there; of a stack not the sum.
+      // The value of the line itself; in a stack not the sum.
       value: (u, v, s, i) => {
         const at = i == null ? null : line.at.get(u.data[0][i]);
         if (at == null) return shown(chart.y)(u, null);
@@ -72,13 +72,13 @@
     };
   }
 
-  // Bands and marks are drawn into the canvas, below and above the lines.
+  // Bands are drawn below the lines, marks above them.
   function bands(u, chart) {
     const { left, top, width, height } = u.bbox, { ctx } = u, dense = devicePixelRatio;
     const at = (v) => Math.min(Math.max(u.valToPos(v / chart.x.per, "x", true), left), left + width);
     ctx.save();
     ctx.font = 11 * dense + "px system-ui, sans-serif";
-    ctx.textAlign = "left"; // an axis drawn before may have left another
+    ctx.textAlign = "left"; // uPlot may have changed it for an axis
     ctx.textBaseline = "alphabetic";
     chart.bands.forEach((band, i) => {
       const start = at(band.start), end = at(band.end);
@@ -131,7 +131,7 @@
       log: axis.base,
       range: (u, min, max) => {
         const x = u.data[0];
-        if (!pad && (min !== x[0] || max !== x[x.length - 1])) return [min, max]; // looked closer at
+        if (!pad && (min !== x[0] || max !== x[x.length - 1])) return [min, max]; // zoomed in
         if (min == null) return [low ?? (axis.log ? 1 : 0), high ?? (axis.log ? 10 : 1)];
         if (axis.log) return uPlot.rangeLog(min, max, axis.base, false);
         const bottom = low ?? min, top = high ?? max;
@@ -173,6 +173,8 @@
       hooks: {
         drawClear: [(u) => bands(u, chart)],
         draw: [(u) => marks(u, chart)],
+        // The legend shows values only while the pointer is over a chart.
+        setLegend: [(u) => u.root.classList.toggle("pointed", u.cursor.idx != null)],
       },
     };
     plots.push(new uPlot(options, table(chart), place));
@@ -198,7 +200,7 @@
 
   const button = document.getElementById("copy");
   if (button && document.getElementById("result")) {
-    const result = await island("result"); // before the click: a clipboard takes nothing much later
+    const result = await island("result"); // loaded in advance: a browser allows the clipboard only right after a click
     button.hidden = false;
     button.addEventListener("click", async () => {
       const text = JSON.stringify(result, null, 2) + "\n";
@@ -211,7 +213,7 @@
         area.value = text;
         document.body.append(area);
         area.select();
-        status.textContent = document.execCommand("copy") ? "copied" : "the browser does not allow it";
+        status.textContent = document.execCommand("copy") ? "copied" : "not copied: the browser does not allow it";
         area.remove();
       }
     });
