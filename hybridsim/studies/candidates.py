@@ -201,10 +201,10 @@ class Row:
 
     @property
     def sure(self) -> float:
-        """What the search ranks by: the lower end of the gain on the first half."""
+        """What the search ranks by: the cautious forecast from the first half."""
         result = self.searched
-        low = result.low if result.low is not None else result.gain
-        return low or 0.0
+        value = result.cautious if result.cautious is not None else result.gain
+        return value or 0.0
 
     def of(self, pair: Pair) -> float | None:
         """Return the gain of some requests by the goal."""
@@ -223,10 +223,12 @@ class Row:
             "hit": self.hit,
             "answer": self.answer,
             "gain": result.gain,
+            "forecast": result.expected,
             "low": result.low,
             "high": result.high,
             "searched_gain": self.searched.gain,
             "searched_low": self.searched.low,
+            "searched_cautious": self.searched.cautious,
             "warm_gain": self.of(self.warm),
             "whole_gain": self.of(self.whole),
             "dirty_grown": result.dirty_grown,
