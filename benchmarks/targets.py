@@ -15,6 +15,8 @@ package blktrace.  What is not there gives a row that says how to get it.  Group
     sweep      two workers beside one
     notebooks  all of them in fast mode: by --only alone
     lab        the short run in a guest: by --only alone
+    decisions  verdicts, choices and forecasts on families that no rule was fitted to: by --only
+               alone; $HYBRIDSIM_DECISIONS is a folder that keeps the runs
 
 Some ten minutes on two quiet cores; --quick takes smaller sizes: two minutes, to see that it works.
 A figure is the best of its runs; CPU seconds are user + system of all threads.  A ratio is how many
@@ -295,6 +297,26 @@ def lab(asked: Asked) -> Iterator[Row]:
     yield suite("short run in the lab", "tests/test_validate_lab_guest.py", 240)
 
 
+def decisions(asked: Asked) -> Iterator[Row]:
+    """Yield the judged half of the table of decisions.py."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = os.environ.get("HYBRIDSIM_DECISIONS", scratch)
+        path = Path(scratch) / "table.json"
+        words = [sys.executable, str(ROOT / "benchmarks" / "decisions.py"), folder]
+        words += ["--quick"] * asked.quick
+        subprocess.run([*words, "--json", str(path)], check=True, capture_output=True, text=True)
+        row = {
+            name: 100 * one for name, one in json.loads(path.read_text())["rows"]["judged"].items()
+        }
+    yield at_least("verdicts right", row["right"], "%", 92)
+    yield at_most("verdicts wrong", row["wrong"], "%", 2)
+    yield at_most("regret of the choice, median", row["regret"], "%", 2)
+    yield at_most("– its 95th percentile", row["regret 95%"], "%", 10)
+    yield at_most("answers that flip between seeds", row["seed flips"], "%", 3)
+    yield at_least("intervals of 90 % that hold the later gain", row["coverage"], "%", 87)
+    yield at_most("– and not too often", row["coverage"], "%", 97)
+
+
 def suite(what: str, tests: str, limit_s: float) -> Row:
     """Return the wall seconds of tests that pass."""
     begun = time.perf_counter()
@@ -316,8 +338,9 @@ GROUPS: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "sweep": sweep,
     "notebooks": notebooks,
     "lab": lab,
+    "decisions": decisions,
 }
-BY_NAME = ("notebooks", "lab")  # they take minutes each, and the test suite runs them
+BY_NAME = ("notebooks", "lab", "decisions")  # they take minutes each
 
 
 def measure(groups: list[str], asked: Asked) -> Iterator[Row]:
