@@ -35,7 +35,10 @@ def test_a_cache_that_makes_reads_much_faster_is_worth_it():
     assert verdict.confidence["low"] < gain < verdict.confidence["high"]
     before, after = (latency(each.both.mean_ns) for each in (pair.plain, pair.cached))
     assert verdict.headline.startswith(f"A request takes {after} on average instead of {before}")
-    assert f"({gain:.1f} times less; 90%: " in verdict.headline
+    later = results.judgement.forecast
+    assert f"({gain:.1f} times less; forecast {later.gain:.2f}, 90%: {later.low:.2f} to " in (
+        verdict.headline
+    )
     for which in ("reads", "writes"):
         before, after = (getattr(each, which) for each in (pair.plain, pair.cached))
         means = f"take {latency(after.mean_ns)} on average instead of {latency(before.mean_ns)}"

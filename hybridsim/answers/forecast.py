@@ -91,7 +91,7 @@ AFTER = {
     "dm-writecache": After(-0.86, 0.34),
 }
 ANY_AFTER = After(0.0, 0.0)
-ALLOWANCE = Allowance(0.03, 1.83, 0.09, 0.43, 0.53, 0.98)
+ALLOWANCE = Allowance(0.03, 2.72, 0.09, 0.43, 0.52, 0.94)
 CAUTION = 0.5  # of the allowance, that counts against a machine in a choice
 SURE = 0.4  # of the allowance: an answer that a smaller error would make wrong is not given
 
@@ -101,7 +101,7 @@ class Course:
     """How the gain of a cache develops over a capture, as far as the capture shows it."""
 
     gain: float  # logarithm; of the second half, or since the cache changed its behaviour
-    noise: float  # half of the width of its sampling interval, 5 to 95 %
+    noise: float  # half of the width of its interval of 90 %, over blocks of as many requests
     hits: float  # share of the reads of the second half
     rising: float  # how much the hit ratio grows as the number of requests grows by a factor e
     per_hit: float  # share of the cost of the disks alone that is saved if all reads are hits

@@ -433,7 +433,7 @@ class Both:
         start = half if changed is None else max(half, changed)
         if start > half and not self._is_enough(start, half):  # it changed just now
             start, ahead = half, 0.0
-        blocks = self.blocks(start)
+        blocks = self.even_blocks(start)
         ratio = self.ratio(goal, adapts, blocks, self.luck(start, blocks), 0.0)
         low, high = interval(BLOCKS, ratio)
         gain = float(ratio(np.ones((1, BLOCKS)))[0])
@@ -556,6 +556,16 @@ class Both:
         if of_latency < NOTABLE or saved <= 0:
             return UNKNOWN_SHARE
         return min(saved / of_latency, 1.0)
+
+    def even_blocks(self, start: int) -> Ints:
+        """The block of each group from `start` on: equally many requests.
+
+        Bursts, which blocks of equal time miss or hold whole, would make a forecast less sure than
+        forecasts turn out to be.
+        """
+        count = self.groups - start
+        result: Ints = np.arange(count, dtype=np.int64) * BLOCKS // max(count, 1)
+        return result
 
     def ratio(self, goal: str, adapts: bool, blocks: Ints, luck: Floats, charge: float) -> _Ratio:
         """Return the gain as a function of how often each block is counted."""
