@@ -18,7 +18,9 @@ runs: an interrupted benchmark goes on where it was, and the judge alone takes s
     tau            Kendall's, of the predicted and realised gains of a trace's candidates
     flips          answers that change from yes to no or back (of the same machine, by the seed of
                    the workload; or by the length of what the tool sees)
-    coverage       realised gains that lie in the interval of the forecast, nominally 90 %
+    too short      machines of captures with too few requests, or nearly all at once: unsure
+    coverage       realised gains that lie in the interval of the forecast, nominally 90 %, of the
+                   others
     width          median ratio of its ends
     error          median of the forecast's error, in either direction
 
@@ -30,6 +32,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -108,7 +111,7 @@ def decided(runs: Runs) -> list[Decided]:
                 runs.case.name, runs.case.family, runs.case.same, machine.kind,
                 sizes.index(machine.size_bytes), machine.size_bytes, judged.answer,
                 judged.gain or 1.0, judged.expected or 1.0, judged.low or 0.0,
-                judged.high or 99.0, judged.cautious or 0.0, before_ns / after_ns,
+                judged.high or math.inf, judged.cautious or 0.0, before_ns / after_ns,
                 tuple(one.answer for one in sooner),
             )
         )  # fmt: skip
@@ -168,6 +171,7 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
     )
     lengths = flips((each.answer, one) for each in of for one in each.sooner)
     right, pairs = mode_picks(of)
+    known = [x for x in of if np.isfinite(x.high)]
     count = len(of)
     return {
         "traces": len(cases), "machines": count,
@@ -182,9 +186,10 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
         "tau": float(np.nanmean(taus)),
         "seed flips": seeds[0], "seed changes": seeds[1],
         "length flips": lengths[0], "length changes": lengths[1],
-        "coverage": sum(x.low <= x.truth <= x.high for x in of) / count,
-        "width": float(np.median([x.high / max(x.low, 1e-9) - 1 for x in of])),
-        "error": float(np.median([abs(np.log(x.truth / x.gain)) for x in of])),
+        "too short": 1 - len(known) / count,
+        "coverage": sum(x.low <= x.truth <= x.high for x in known) / max(len(known), 1),
+        "width": float(np.median([x.high / max(x.low, 1e-9) - 1 for x in known])),
+        "error": float(np.median([abs(np.log(x.truth / x.gain)) for x in known])),
     }  # fmt: skip
 
 
