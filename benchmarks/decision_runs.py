@@ -9,12 +9,12 @@ are kept, and the counters; a run that is there already is not repeated.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from decision_traces import Case, all_cases, in_memory
@@ -24,12 +24,15 @@ from hybridsim.answers.dirt import dirty, marks
 from hybridsim.answers.judge import Side
 from hybridsim.answers.ledger import Ledger
 from hybridsim.caches.page.preload import COLD_START
+from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.replay import batches
 from hybridsim.studies.side_by_side import Several
+
+Result = TypeVar("Result")
 
 SHOWN = 0.3  # share of the requests that the tool sees
 SHARES = (0.05, 0.2, 0.8)  # of what these touch: the sizes
@@ -99,13 +102,27 @@ class Ran:
             return []
         return marks(self.machine.scenario("open").cache, self.machine.size_bytes)
 
+    @cached_property
+    def cache_kind(self) -> str:
+        """Return the kind of its cache, as scenarios name it."""
+        return "none" if self.machine.is_plain else KINDS[self.machine.kind]["cache.kind"]
+
+    def cost_ns(self, first: int, end: int, adapts: bool) -> int:
+        """Return what requests [first, end) cost: their latencies, or the time that they took."""
+        done, issue = self.facts["done_ns"], self.facts["issue_ns"]
+        if adapts:
+            return int(done[:end].max() - done[:first].max(initial=0))
+        mine = np.isin(self.facts["op"][first:end], (Op.READ, Op.WRITE, Op.WRITE_ZEROES))
+        mine &= self.facts["length"][first:end] > 0
+        return int((done[first:end] - issue[first:end])[mine].sum())
+
     def side(self, first: int, end: int) -> Side:
         """Return what the judge sees of requests [first, end)."""
         result = Ledger()
         cut = {name: column[first:end] for name, column in self.facts.items()}
         result.arrive(0, cut.pop("arrival_ns"))
         result.add(Facts(number=np.arange(end - first), **cut))
-        return Side(result, self.counters, self.marks)
+        return Side(result, self.counters, self.marks, self.cache_kind)
 
 
 @dataclass
@@ -123,17 +140,25 @@ class Runs:
         return len(self.plain.facts["op"])
 
 
-def collected(folder: Path, quick: bool, workers: int, only: str = "") -> Iterator[Runs]:
-    """Yield the runs of all cases; simulate those that are not there yet."""
+def collected(
+    folder: Path, of: Callable[[Runs], Result], quick: bool, workers: int, only: str = ""
+) -> Iterator[Result]:
+    """Yield what `of` makes of the runs of each case; simulate those that are not there yet."""
     cases = [each for each in chosen(quick) if only in each.name]
     with ProcessPoolExecutor(workers) as pool:
-        done = {each.name: pool.submit(simulate, folder, each.name, quick) for each in cases}
-        for case in cases:
-            why = done[case.name].result()
+        done = [pool.submit(_made, folder, each.name, quick, of) for each in cases]
+        for case, one in zip(cases, done):
+            why, result = one.result()
             if why:
                 print(f"left out: {case.name}: {why}", flush=True)
             else:
-                yield loaded(folder, case)
+                yield result
+
+
+def _made(folder: Path, name: str, quick: bool, of: Callable[[Runs], Result]) -> tuple[str, Result]:
+    why = simulate(folder, name, quick)
+    case = next(each for each in all_cases() if each.name == name)
+    return why, None if why else of(loaded(folder, case))
 
 
 def chosen(quick: bool) -> list[Case]:
@@ -203,9 +228,9 @@ def _run(machines: list[Machine], whole: Several, mode: str, place: Path) -> Non
     step_ns = max(whole.summary.span_ns // (SAMPLES_MAX // 2), 1)
     pumps = {}
     for each in machines:
-        scenario = each.scenario(mode)
-        pages = 0 if each.is_plain else scenario.cache.pages(whole.summary.footprint_bytes)
         try:
+            scenario = each.scenario(mode)
+            pages = 0 if each.is_plain else scenario.cache.pages(whole.summary.footprint_bytes)
             machine = building.machine(scenario, mode, volume, pages, COLD_START)
         except HybridsimError:
             continue  # too small or too large for its kind
@@ -218,7 +243,10 @@ def _run(machines: list[Machine], whole: Several, mode: str, place: Path) -> Non
         counters = {f"counter_{name}": one for name, one in pump.counters().items()}
         counters["counter_dirty_bytes"] = dirty_bytes(each, pump.counters())
         facts = pump.collector.columns | {"arrival_ns": pump.collector.arrival_ns}
-        np.savez_compressed(place / f"{each.name}.npz", **facts, **counters)
+        partial = place / "partial"  # an interrupted run leaves no half of a file
+        with partial.open("wb") as file:
+            np.savez(file, **facts, **counters)
+        partial.replace(place / f"{each.name}.npz")
 
 
 def dirty_bytes(machine: Machine, counters) -> np.ndarray:

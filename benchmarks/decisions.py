@@ -12,11 +12,17 @@ runs: an interrupted benchmark goes on where it was, and the judge alone takes s
     right, wrong   "yes" is wrong where the truth is below 1.05, "no" where it is 1.25 or more
     unsure         "not yet", whatever the truth is
     regret         how many times more the best candidate gains than the chosen one, less 1; chosen
-                   is the largest lower end of the interval, or no cache where that is below 1.15
+                   is what advise chooses: the largest cautious forecast, or no cache where that
+                   is below 1
+    bought         the same where nothing is bought unless the answer for the chosen one is yes
     tau            Kendall's, of the predicted and realised gains of a trace's candidates
     flips          answers that change from yes to no or back (of the same machine, by the seed of
                    the workload; or by the length of what the tool sees)
-    coverage       realised gains that lie in the interval, nominally 90 %
+    too short      machines of captures with too few requests, or nearly all at once: unsure
+    coverage       realised gains that lie in the interval of the forecast, nominally 90 %, of the
+                   others
+    width          median ratio of its ends
+    error          median of the forecast's error, in either direction
 
 The table has two rows: families that rules were tuned on, and those that they are judged on.
 """
@@ -26,6 +32,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,10 +42,11 @@ from decision_runs import SHOWN, Machine, Runs, collected
 from decision_traces import is_tuned
 from scipy.stats import kendalltau
 
-from hybridsim.answers.judge import NO, UNSURE, WORTH_IT, YES, Both, judge
+from hybridsim.answers.forecast import NO, UNSURE, YES
+from hybridsim.answers.judge import judge
 from hybridsim.answers.ledger import JOINED
 
-LENGTHS = (0.15, 0.2, 0.25)  # of captures whose answers are held against those of SHOWN
+LENGTHS = (0.15, 0.225)  # of captures whose answers are held against those of SHOWN
 IS_YES, IS_NO = 1.25, 1.05  # of the truth
 WRITE_BACK = ("wb", "writecache")
 
@@ -54,9 +62,11 @@ class Decided:
     rank: int  # of its size among those of the trace
     size_bytes: int
     answer: str
-    gain: float
+    measured: float  # gain of the capture
+    gain: float  # that is forecast
     low: float
     high: float
+    cautious: float  # what machines are chosen by
     truth: float
     sooner: tuple[str, ...]  # answers from LENGTHS
 
@@ -72,11 +82,6 @@ class Decided:
         """Whether the answer is the opposite of the truth."""
         return self.answer != UNSURE and not self.is_right
 
-    @property
-    def forecast(self) -> float:
-        """What machines are chosen by; a cache that may not be worth it is as good as none."""
-        return self.low if self.low >= WORTH_IT else 0.0
-
 
 def border(runs: Runs, share: float) -> int:
     """Return the request at which so much of a trace ends, on a border of histograms."""
@@ -91,33 +96,33 @@ def decided(runs: Runs) -> list[Decided]:
     sizes = sorted({each.machine.size_bytes for each in runs.cached})
     cuts = [border(runs, share) for share in (SHOWN, *LENGTHS)]
     alone = [runs.plain.side(0, cut) for cut in cuts]
-    whole = runs.plain.side(0, runs.requests)
+    before_ns = runs.plain.cost_ns(cuts[0], runs.requests, adapts)
     result = []
     for each in runs.cached:
         judged, *sooner = (
             judge(plain, each.side(0, cut), adapts) for plain, cut in zip(alone, cuts)
         )
-        both = Both(whole, each.side(0, runs.requests))
-        truth = both.pair(cuts[0] // both.each, both.groups).gain("time", adapts)
-        if truth is None:
+        after_ns = each.cost_ns(cuts[0], runs.requests, adapts)
+        if not before_ns or not after_ns:
             continue
         machine: Machine = each.machine
         result.append(
             Decided(
                 runs.case.name, runs.case.family, runs.case.same, machine.kind,
                 sizes.index(machine.size_bytes), machine.size_bytes, judged.answer,
-                judged.gain or 1.0, judged.low or 0.0, judged.high or 99.0, truth,
+                judged.gain or 1.0, judged.expected or 1.0, judged.low or 0.0,
+                judged.high or math.inf, judged.cautious or 0.0, before_ns / after_ns,
                 tuple(one.answer for one in sooner),
             )
         )  # fmt: skip
     return result
 
 
-def regret(of: Sequence[Decided]) -> float:
+def regret(of: Sequence[Decided], only_yes: bool = False) -> float:
     """Return how much more the best of some machines gains than the chosen one."""
-    chosen = max(of, key=lambda each: each.forecast)
-    gained = chosen.truth if chosen.forecast else 1.0
-    return max(1.0, *(each.truth for each in of)) / gained - 1
+    chosen = max(of, key=lambda each: each.cautious)
+    is_bought = chosen.answer == YES if only_yes else chosen.cautious > 1
+    return max(1.0, *(each.truth for each in of)) / (chosen.truth if is_bought else 1.0) - 1
 
 
 def by(of: Iterable[Decided], *names: str) -> list[list[Decided]]:
@@ -156,6 +161,7 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
     cases = by(of, "case")
     taus = [kendalltau([x.gain for x in one], [x.truth for x in one]).statistic for one in cases]
     regrets = np.array([regret(one) for one in cases])
+    bought = np.array([regret(one, only_yes=True) for one in cases])
     sizes = np.array([regret(one) for one in by(of, "case", "kind")])
     kinds = np.array([regret(one) for one in by(of, "case", "rank")])
     seeds = flips(
@@ -165,6 +171,7 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
     )
     lengths = flips((each.answer, one) for each in of for one in each.sooner)
     right, pairs = mode_picks(of)
+    known = [x for x in of if np.isfinite(x.high)]
     count = len(of)
     return {
         "traces": len(cases), "machines": count,
@@ -173,12 +180,16 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
         "unsure": sum(x.answer == UNSURE for x in of) / count,
         "regret": float(np.median(regrets)), "regret 95%": float(np.quantile(regrets, 0.95)),
         "regret max": float(regrets.max()),
+        "bought": float(np.median(bought)), "bought 95%": float(np.quantile(bought, 0.95)),
         "size 95%": float(np.quantile(sizes, 0.95)), "kind 95%": float(np.quantile(kinds, 0.95)),
         "mode picked": right / pairs if pairs else 1.0,
         "tau": float(np.nanmean(taus)),
         "seed flips": seeds[0], "seed changes": seeds[1],
         "length flips": lengths[0], "length changes": lengths[1],
-        "coverage": sum(x.low <= x.truth <= x.high for x in of) / count,
+        "too short": 1 - len(known) / count,
+        "coverage": sum(x.low <= x.truth <= x.high for x in known) / max(len(known), 1),
+        "width": float(np.median([x.high / max(x.low, 1e-9) - 1 for x in known])),
+        "error": float(np.median([abs(np.log(x.truth / x.gain)) for x in known])),
     }  # fmt: skip
 
 
@@ -206,8 +217,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--machines", action="store_true", help="each wrong or unsure answer too")
     options = parser.parse_args()
-    runs = collected(options.folder, options.quick, options.workers, options.only)
-    result = [each for one in runs for each in decided(one)]
+    cases = collected(options.folder, decided, options.quick, options.workers, options.only)
+    result = [each for case in cases for each in case]
     halves = {
         "tuned": [x for x in result if is_tuned(x.family)],
         "judged": [x for x in result if not is_tuned(x.family)],

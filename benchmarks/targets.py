@@ -6,15 +6,17 @@
 PYTHON is an interpreter with `pyarrow` and `libcachesim`; `blkparse` and `btt` are in Debian's
 package blktrace.  If a program is missing, its row shows how to install it.  Groups:
 
-    start      the first command after installation, and later ones; compilation by kind of machine
-    reading    a blktrace capture, compared with blkparse and btt
-    text       traces with one request per line, compared with pyarrow's CSV reader
-    engine     full timing, compared with published figures of DiskSim
-    hits       caches without devices, compared with libCacheSim; the curve of LRU
-    learned    CPU time and memory of the learned policy
-    sweep      two workers compared with one
-    notebooks  all notebooks in fast mode: only with --only
-    lab        the short run in a guest: only with --only
+    start      the first command after installing, and later ones; compiling, by kind of machine
+    reading    a blktrace capture, beside blkparse and btt
+    text       traces of one request a line, beside pyarrow's CSV reader
+    engine     full timing, beside what is published of DiskSim
+    hits       caches without devices, beside libCacheSim; LRU's curve
+    learned    the learned policy's own time and memory
+    sweep      two workers beside one
+    notebooks  all of them in fast mode: by --only alone
+    lab        the short run in a guest: by --only alone
+    decisions  verdicts, choices and forecasts on families that no rule was fitted to: by --only
+               alone; $HYBRIDSIM_DECISIONS is a folder that keeps the runs
 
 About ten minutes on two idle cores; --quick uses smaller sizes and takes two minutes, as a check of
 the program.  A figure is the best of its runs; CPU seconds are user + system of all threads.  A
@@ -296,6 +298,26 @@ def lab(options: Options) -> Iterator[Row]:
     yield suite("short run in the lab", "tests/test_validate_lab_guest.py", 240)
 
 
+def decisions(asked: Asked) -> Iterator[Row]:
+    """Yield the judged half of the table of decisions.py."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = os.environ.get("HYBRIDSIM_DECISIONS", scratch)
+        path = Path(scratch) / "table.json"
+        words = [sys.executable, str(ROOT / "benchmarks" / "decisions.py"), folder]
+        words += ["--quick"] * asked.quick
+        subprocess.run([*words, "--json", str(path)], check=True, capture_output=True, text=True)
+        row = {
+            name: 100 * one for name, one in json.loads(path.read_text())["rows"]["judged"].items()
+        }
+    yield at_least("verdicts right", row["right"], "%", 92)
+    yield at_most("verdicts wrong", row["wrong"], "%", 2)
+    yield at_most("regret of the choice, median", row["regret"], "%", 2)
+    yield at_most("– its 95th percentile", row["regret 95%"], "%", 10)
+    yield at_most("answers that flip between seeds", row["seed flips"], "%", 3)
+    yield at_least("intervals of 90 % that hold the later gain", row["coverage"], "%", 87)
+    yield at_most("– and not too often", row["coverage"], "%", 97)
+
+
 def suite(what: str, tests: str, limit_s: float) -> Row:
     """Return the row of the wall-clock seconds of a test file, which must pass."""
     begun = time.perf_counter()
@@ -317,8 +339,9 @@ GROUPS: dict[str, Callable[[Options], Iterator[Row]]] = {
     "sweep": sweep,
     "notebooks": notebooks,
     "lab": lab,
+    "decisions": decisions,
 }
-BY_NAME = ("notebooks", "lab")  # each takes minutes, and the test suite runs them
+BY_NAME = ("notebooks", "lab", "decisions")  # they take minutes each
 
 
 def measure(groups: list[str], options: Options) -> Iterator[Row]:

@@ -320,7 +320,7 @@ def test_no_is_answered_only_where_no_installable_machine_gains():
     def fake(answer, name="bcache write-back"):
         return SimpleNamespace(
             answer=answer, candidate=SimpleNamespace(installable=True, name=name),
-            judgement=SimpleNamespace(low=1.2),
+            judgement=SimpleNamespace(cautious=1.2),
         )  # fmt: skip
 
     def answer(*rows):

@@ -7,7 +7,8 @@ import pytest
 
 from hybridsim.answers.bootstrap import interval
 from hybridsim.answers.counters import Counters
-from hybridsim.answers.judge import NO, UNSURE, YES, Side, judge
+from hybridsim.answers.forecast import NO, UNSURE, YES, after_change, before_change
+from hybridsim.answers.judge import Side, judge
 from hybridsim.answers.ledger import GROUPS, JOINED, READ, SAMPLES, WRITE, Ledger
 from hybridsim.foundation.codes import Op, Path
 from hybridsim.studies.replay import replay
@@ -106,7 +107,8 @@ class TestGain:
     def test_it_is_plain_over_cached_of_the_second_half(self):
         after = np.where(np.arange(4000) < 2000, 9 * MS, 3 * MS)
         result = judged(9 * MS, after)
-        assert result.gain == result.low == result.high == 3
+        assert result.gain == 3
+        assert result.sampled == (3, 3)
         assert result.answer == YES
         assert result.pairs["whole"].latency_gain == 1.5
 
@@ -179,10 +181,9 @@ class TestSure:
         assert (first.low, first.high) == (second.low, second.high)
 
     def test_an_answer_between_yes_and_no_says_how_much_longer_to_record(self):
-        """Half of the blocks gain 1.4 times, the others nothing: 1.17, and anything near it."""
-        after = np.where(np.arange(4000) // 100 % 2 == 0, 10 * MS, 10 * MS / 1.4).astype(np.int64)
-        result = judged(10 * MS, after)
-        assert result.low < 1.15 < result.high
+        """Half of the blocks gains 10 times, the others lose as much: 1.18 on average."""
+        result = judged(10 * MS, np.where(np.arange(4000) // 100 % 2 == 0, 16 * MS, MS))
+        assert result.low < 1.05 < 1.15 < result.high
         assert result.answer == UNSURE
         assert result.more_ns >= 40 * SECOND
 
@@ -212,49 +213,131 @@ class TestDirty:
 
     HALF = 2000 * 4096
 
-    def found(self, dirty_bytes, marks=(), busy_s=(20, 0)):
+    def found(self, dirty_bytes, marks=(), busy_s=(20, 0), kind="open-cas", **columns):
         arrival, writes = even(4000), np.ones(4000, bool)
         times = [20 * SECOND, 40 * SECOND]
         plain, cached = ({"time_ns": times, "slow_busy_ns": [0, busy * SECOND]} for busy in busy_s)
         before = ledger(arrival, np.full(4000, 10 * MS), writes)
         after = ledger(arrival, np.full(4000, MS), writes)
+        cached |= {"dirty_bytes": dirty_bytes, **columns}
         return judge(
-            side(before, **plain),
-            side(after, **cached, dirty_bytes=dirty_bytes)._replace(marks=marks),
-            False,
+            side(before, **plain), side(after, **cached)._replace(marks=marks, kind=kind), False
         )
 
     def test_a_level_that_stays_costs_nothing(self):
         result = self.found([1 << 20, 1 << 20], marks=[2 << 20])
         assert result.dirty_is_steady
-        assert result.gain == result.low == result.high == 10
+        assert result.gain == result.charged == 10
+        assert result.changes_ns is None
 
     def test_what_grows_is_free_while_the_disks_have_time_for_it(self):
         """A quarter of the writes is put off, 5 s of the disks' time; they are idle."""
         result = self.found([0, self.HALF // 4])
         assert result.dirty_grown == pytest.approx(0.25, rel=0.01)
-        assert result.gain == 10
+        assert result.gain == result.charged == 10
         assert result.answer == YES
 
-    def test_what_the_disks_have_no_time_for_costs_what_a_write_costs_them(self):
+    def test_what_the_disks_have_no_time_for_is_charged(self):
         """A quarter is put off and the disks are busy all the time: 1 ms + 10 / 4 ms."""
         result = self.found([0, self.HALF // 4], busy_s=(20, 20))
-        assert result.gain == result.low == pytest.approx(10 / 3.5, rel=0.02)
-        assert result.high == result.uncharged == 10
+        assert result.gain == 10
+        assert result.charged == pytest.approx(10 / 3.5, rel=0.02)
+
+    def test_the_forecast_counts_what_comes_after_the_room_is_used_up(self):
+        """2 MiB in 20 s: 6 MiB more take a minute, 9 / 14 of the 7/3 of 40 s."""
+        result = self.found([0, self.HALF // 4], marks=[self.HALF])
+        assert result.gain == 10
+        assert result.changes_ns == pytest.approx(60 * SECOND, rel=0.02)
+        share, later = 9 / 14, after_change(result.course)
+        left = share * np.exp(-before_change(result.course)) + (1 - share) * np.exp(-later)
+        assert result.forecast.gain == pytest.approx(1 / left, rel=0.02)
+        assert np.exp(later) < 1.2  # all are writes, and the disks take them as before
+        assert result.forecast.change < 0.5
+
+    def test_a_level_that_is_reached_already_is_part_of_the_gain(self):
+        result = self.found([1 << 20, 4 << 20], marks=[1 << 20])
+        assert result.course.settled
+        assert result.changes_ns is None
+        assert result.forecast.change == 1
+
+    def test_a_mark_that_is_far_away_is_none(self):
+        result = self.found([0, self.HALF // 4], marks=[20 << 20])
+        assert result.changes_ns is None
         assert result.answer == YES
 
-    def test_a_mark_that_will_be_reached_makes_a_yes_a_not_yet(self):
-        """2 MiB in 20 s: 6 MiB more take a minute, which is within 7/3 of the 40 s."""
-        result = self.found([0, self.HALF // 4], marks=[self.HALF])
-        assert result.uncharged == 10
-        assert result.low == pytest.approx(10 / 3.5, rel=0.02)
-        assert result.answer == UNSURE
-        assert result.changes_ns == pytest.approx(60 * SECOND, rel=0.02)
-        assert result.more_ns >= result.changes_ns
+    def test_of_bcache_the_buckets_in_use_count_and_not_the_dirty_data(self):
+        """20 % more of the buckets in use in 20 s: 40 % are reached 20 s later."""
+        result = self.found(
+            [0, 1 << 20], marks=[1 << 30], kind="bcache", cache_available_percent=[100, 80]
+        )
+        assert result.changes_ns == pytest.approx(20 * SECOND, rel=0.02)
 
-    @pytest.mark.parametrize("mark", [1 << 20, 20 << 20])
-    def test_a_mark_that_is_behind_or_far_away_is_none(self, mark):
-        assert self.found([0, self.HALF // 4], marks=[mark]).answer == YES
+
+class TestCourse:
+    """Reads of 10 ms on the disks and 1 ms on the SSD; hits as a function of the request."""
+
+    def found(self, hit, count=8000, **columns):
+        missed = np.flatnonzero(~hit(np.arange(count) / count))
+        latency = np.full(count, MS)
+        latency[missed] = 10 * MS
+        plain = ledger(even(count), np.full(count, 10 * MS), missed=range(count))
+        columns = {"time_ns": [0, count * 5 * MS, count * 10 * MS], **columns}
+        cached = side(ledger(even(count), latency, missed=missed), **columns)
+        return judge(side(plain), cached._replace(kind="bcache"), False)
+
+    @staticmethod
+    def share(of):
+        """Hits in a share `of` (by place) of the requests, evenly spread."""
+        return lambda place: np.modf(np.arange(len(place)) * 0.6180339887)[0] < of(place)
+
+    def test_a_hit_ratio_that_stays_goes_on(self):
+        result = self.found(self.share(lambda place: 0.5 + 0 * place))
+        assert result.course.hits == pytest.approx(0.5, abs=0.01)
+        assert result.course.rising == pytest.approx(0, abs=0.02)
+        assert result.forecast.gain == pytest.approx(result.gain, rel=0.02)
+
+    def test_the_rise_is_by_the_logarithm_of_the_requests(self):
+        result = self.found(self.share(lambda place: 0.6 + 0.3 * np.log(np.maximum(place, 0.1))))
+        assert result.course.rising == pytest.approx(0.3, abs=0.03)
+
+    def test_a_cache_that_fills_gains_more_than_one_that_is_full(self):
+        rises = self.share(lambda place: 0.2 + 0.6 * place)
+        fills, full = (
+            self.found(rises, pages_present=pages) for pages in ([0, 500, 1000], [0, 1000, 1000])
+        )
+        assert (fills.course.filling, full.course.filling) == (1, 0)
+        assert fills.gain == full.gain
+        assert fills.forecast.gain > full.forecast.gain > full.gain
+        assert fills.forecast.trend > 1.1
+
+    def test_what_a_hit_saves_is_measured(self):
+        """All reads as hits save 9 ms of 10."""
+        result = self.found(self.share(lambda place: 0.5 + 0 * place))
+        assert result.course.per_hit == pytest.approx(0.9, abs=0.001)
+        assert result.course.without_cheap == pytest.approx(0.45, abs=0.01)
+
+    def test_a_load_that_varies_widens_the_interval(self):
+        count = 8000
+        rng = np.random.default_rng(1)
+        even_load = rng.integers(9 * MS, 11 * MS, count)
+        uneven = even_load * (1 + np.arange(count) * 8 // count % 2)
+        widths = []
+        for before in (even_load, uneven):
+            result = judge(side(ledger(even(count), before)),
+                           side(ledger(even(count), before // 2)), False)  # fmt: skip
+            assert result.gain == pytest.approx(2, rel=0.001)
+            widths.append(result.high / result.low)
+        assert widths[1] > 1.2 * widths[0]
+
+    @pytest.mark.parametrize("goal", ["p99", "disk-time"])
+    def test_goals_that_do_not_add_up_have_an_interval_of_this_capture_only(self, goal):
+        busy = {"time_ns": [0, 40 * SECOND], "slow_busy_ns": [0, 30 * SECOND]}
+        plain, cached = (
+            side(ledger(even(4000), np.full(4000, each * MS)), **busy) for each in (9, 3)
+        )
+        result = judge(plain, cached, False, goal)
+        assert result.forecast is None
+        assert (result.low, result.high) == result.sampled
 
 
 @pytest.mark.parametrize("seed", range(1, 7))
@@ -264,6 +347,7 @@ def test_uniform_random_reads_are_never_worth_a_cache_by_chance(seed):
     result = replay(Trace.read(load).seeded(seed))
     assert result.verdict.answer != YES
     assert 1.0 < result.judgement.gain < 1.2
+    assert result.judgement.expected < 1.2
     assert result.judgement.low < 1.15
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hybridsim.foundation.units import parse_percent
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 BCACHE_CUTOFF = 0.4  # share of the cache: above it bcache defers only writes that request it
 OPEN_CAS_COUNTS = 4096  # bytes: the unit of its statistics, whatever the size of its lines
@@ -37,6 +38,28 @@ def dirty(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> 
     if kind == "dm-writecache":  # a block is in it until it is written back
         return column("pages_present") * page_bytes
     return np.zeros(rows, np.int64)
+
+
+def filled(kind: str, marks: Sequence[int], counters: Mapping[str, npt.ArrayLike]) -> Floats | None:
+    """Return how near a cache in write-back is to where its writes cease to be cheap; 1: there.
+
+    One figure for each row of counters, from 0; None for a cache that puts no writes off.  It is
+    the dirty level over the first of the marks.  For bcache it is the share of buckets in use over
+    BCACHE_CUTOFF: a bucket holds clean and dirty data alike, and beyond that writes bypass it.
+    """
+    level = np.asarray(counters.get("dirty_bytes", [0]), np.float64)
+    if not level.any():
+        return None
+    if kind == "bcache":
+        available = counters.get("cache_available_percent")
+        if available is None:
+            return None
+        result: Floats = (100 - np.asarray(available, np.float64)) / (100 * BCACHE_CUTOFF)
+        return result
+    if not marks or marks[0] <= 0:
+        return None
+    shares: Floats = level / marks[0]
+    return shares
 
 
 def marks(cache: object, cache_bytes: int) -> list[int]:

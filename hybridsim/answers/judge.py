@@ -12,8 +12,11 @@ over the second half of the requests, reads and writes alike:
     disk-time   the time that the disks are busy
 
 The second half is cut into 20 blocks of equal recorded time, and those are drawn with replacement
-(paired: a block brings both machines' figures), which gives an interval of G from 5 to 95 %.  The
-answer is yes if its lower end is at least WORTH_IT, no if its upper end is below, else not yet.
+(paired: a block brings both machines' figures), which gives an interval of G from 5 to 95 %.  It
+says how sure G is of this capture.  It does not say what comes later: for the goals that requests
+add up to, forecast.py continues G beyond the capture, and that forecast and its interval decide.
+For the others the answer is yes if the interval's lower end is at least WORTH_IT, no if its upper
+end is below, else not yet.
 
 What lasts as long as a run, such as what the buffers of its disks happen to hold, is the same in
 all blocks and does not show in their scatter; on another day it may be the other machine's luck.
@@ -21,11 +24,10 @@ But it shows in reads that the disks served on both machines.  That their latenc
 the cache's merit or fault as far as commands waited for the disks' arms; what is beyond that is
 luck and is taken out of the gain (a control variate).
 
-What is dirty at the end has not been paid for.  While the dirty data grow, a write that was put off
-costs what it costs the disks alone, as far as they have no time left for it.  If they will reach a
-mark at which the cache behaves otherwise (it begins to clean, or is full) within HORIZON times the
-capture, what comes then has not been seen: the lower end counts each of those writes at that cost,
-and the answer is never yes.
+What is dirty at the end has not been paid for.  The gain counts it as free, as it is for the
+application; `charged` is the gain with a write that was put off at what it costs the disks alone,
+as far as they have no time left for it.  When the dirty data will reach the level from which on
+writes cease to be cheap is part of the forecast.
 """
 
 from __future__ import annotations
@@ -40,22 +42,36 @@ import numpy.typing as npt
 
 from hybridsim.answers.bootstrap import interval
 from hybridsim.answers.counters import Counters
+from hybridsim.answers.dirt import filled
+from hybridsim.answers.forecast import (
+    HORIZON,
+    MOST_GAIN,
+    NO,
+    UNSURE,
+    WORTH_IT,
+    YES,
+    Course,
+    Forecast,
+    forecast,
+)
 from hybridsim.answers.ledger import JOINED, READ, WRITE, Ledger
 from hybridsim.foundation.histogram import BINS, VALUES, Distribution
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-YES, NO, UNSURE = "yes", "no", "unsure"
 BLOCKS = 20
-WORTH_IT = 1.15
 FEWEST = 200  # requests of the judged half: fewer say nothing
 FULL_BLOCKS = 5  # that hold requests
 STEADY_GROWTH = 0.05  # of what is written in the judged half: a dirty level that grows by less
 QUEUED = 0.5  # of the latencies: waits for arms, from where on luck is not looked for
-REACHED = 0.9  # of a mark: regulated levels stay near it
-HORIZON = 7 / 3  # times the capture, for which an answer is to hold
+REACHED = 0.9  # of the level from which on writes are not cheap: regulated ones stay near it
 LUCK_AT_MOST = -0.9
+PARTS = 12  # of the judged half, in which the hit ratio is looked at
+SHORTEST = 1 / 8  # of the capture, for a gain to be measured since writes ceased to be cheap
+EIGHTHS = 8  # parts of the capture, in which the load is looked at
+NOTABLE = 0.02  # of the latencies: less saved says nothing of the time
+UNKNOWN_SHARE = 0.5  # of a saved latency that shortens the work, where that is not measured
 LONGEST = 20  # times the capture, that is asked for at most
 
 
@@ -65,6 +81,7 @@ class Side(NamedTuple):
     ledger: Ledger
     counters: Counters
     marks: Sequence[int] = ()  # levels of dirty bytes at which it behaves otherwise, ascending
+    kind: str = "none"  # of cache, as scenarios name it
 
 
 @dataclass(frozen=True)
@@ -149,21 +166,41 @@ class Judgement:
     answer: str
     goal: str
     adapts: bool  # the load, to the machine
-    gain: float | None  # of the judged half; what is dirty at the end is charged
-    low: float | None
+    gain: float | None  # of the judged half; what is dirty at the end costs nothing
+    low: float | None  # of the forecast; without one, of the gain of this capture
     high: float | None
-    uncharged: float | None  # the gain as if what is dirty cost nothing
+    sampled: tuple[float, float] | None  # the interval of the gain of this capture
+    forecast: Forecast | None  # None of goals that no forecast is made of, or if too short
+    course: Course | None  # what the forecast rests on
+    charged: float | None  # the gain if the disks had to write what is dirty at the end
     dirty_grown: float  # share of what was written in the judged half that stayed dirty
     by_chance: float  # that reads from the disks gained, over all latencies with the cache
     too_short: str  # why nothing can be judged, in words; "" if something can
-    changes_ns: int | None  # recorded time after which dirty data will change what the cache does
     more_ns: int | None  # recorded time that may be enough to decide, beyond this capture
+    span_ns: int  # recorded, of the capture
     pairs: Mapping[str, Pair]  # filling, warm, whole, judged
 
     @property
     def judged(self) -> Pair:
         """The requests that are judged."""
         return self.pairs["judged"]
+
+    @property
+    def expected(self) -> float | None:
+        """The gain that is forecast; without a forecast, that of the judged half."""
+        return self.gain if self.forecast is None else self.forecast.gain
+
+    @property
+    def cautious(self) -> float | None:
+        """What machines are compared by: nearer to the lower end the more unsure the gain is."""
+        return self.low if self.forecast is None else self.forecast.cautious
+
+    @property
+    def changes_ns(self) -> int | None:
+        """Recorded time after which dirty data will change what the cache does; None: not seen."""
+        if self.forecast is None or self.forecast.ahead is None:
+            return None
+        return round(self.forecast.ahead * self.span_ns)
 
     @property
     def dirty_is_steady(self) -> bool:
@@ -178,7 +215,10 @@ class Judgement:
             "gain": self.gain,
             "low": self.low,
             "high": self.high,
-            "uncharged_gain": self.uncharged,
+            "sampled": self.sampled and list(self.sampled),
+            "forecast": self.forecast and self.forecast.to_dict(),
+            "course": self.course and self.course.to_dict(),
+            "charged_gain": self.charged,
             "dirty_grown": self.dirty_grown,
             "by_chance": self.by_chance,
             "changes_ns": self.changes_ns,
@@ -209,41 +249,33 @@ def judge(
     too_short = both.too_short(half)
     if too_short:
         return Judgement(
-            UNSURE, goal, adapts, pairs["judged"].gain(goal, adapts), None, None, None, grown,
-            0.0, too_short, None, _more(both.span_ns, 0.0, 1.0), pairs,
+            UNSURE, goal, adapts, pairs["judged"].gain(goal, adapts), None, None, None, None, None,
+            None, grown, 0.0, too_short, _more(both.span_ns, 0.0, 1.0), both.span_ns, pairs,
         )  # fmt: skip
     blocks = both.blocks(half)
-    changes = both.changes_ns(half)
     charge = both.put_off(half, grown) if grown >= STEADY_GROWTH else 0.0
-    charge = grown if changes is not None else charge
     luck = both.luck(half, blocks)
     free, paid = (both.ratio(goal, adapts, blocks, luck, each) for each in (0.0, charge))
     ones = np.ones((1, BLOCKS))
-    low, high = interval(BLOCKS, paid)[0], interval(BLOCKS, free)[1]
-    chance = float(luck.sum())
-    value, uncharged = float(paid(ones)[0]), float(free(ones)[0])
+    sampled = interval(BLOCKS, free)
+    value, charged = float(free(ones)[0]), float(paid(ones)[0])
+    later, course, (low, high) = None, None, sampled
     answer = YES if low >= WORTH_IT else NO if high < WORTH_IT else UNSURE
-    if answer == YES and changes is not None:
-        answer = UNSURE
-    width = float(np.log(max(high, 1e-9) / max(low, 1e-9))) / 2
-    away = abs(float(np.log(max(value, 1e-9) / WORTH_IT)))
-    more = max(_more(both.span_ns, width, away), 2 * (changes or 0))
-    more_ns = more if answer == UNSURE else None
+    if goal in ("time", "latency") or (goal == "throughput" and adapts):
+        course = both.course(goal, adapts)
+        later = forecast(course)
+        low, high, answer = later.low, later.high, later.answer
+    more_ns = None
+    if answer == UNSURE:
+        width = float(np.log(max(high, 1e-9) / max(low, 1e-9))) / 2
+        away = abs(float(np.log(max(later.gain if later else value, 1e-9) / WORTH_IT)))
+        more_ns = _more(both.span_ns, width, away)
+        if later is not None and later.ahead is not None:
+            more_ns = max(more_ns, round(2 * later.ahead * both.span_ns))
     return Judgement(
-        answer,
-        goal,
-        adapts,
-        value,
-        low,
-        high,
-        uncharged,
-        grown,
-        chance,
-        "",
-        changes,
-        more_ns,
-        pairs,
-    )
+        answer, goal, adapts, value, low, high, sampled, later, course, charged, grown,
+        float(luck.sum()), "", more_ns, both.span_ns, pairs,
+    )  # fmt: skip
 
 
 def _more(span_ns: int, width: float, away: float) -> int:
@@ -313,26 +345,6 @@ class Both:
         if ends is None or not written:
             return 0.0
         return min(max(float(ends[1] - ends[0]) / written, 0.0), 1.0)
-
-    def changes_ns(self, start: int) -> int | None:
-        """When, in recorded time after the capture, the dirty data will reach the next mark.
-
-        As fast as they grew since `start`; None if not within HORIZON times the capture.
-        """
-        done, shown = self.progress_ns[1], self.cached.counters
-        ends = shown.at("dirty_bytes", np.array([done[start], done[self.groups]], np.int64))
-        if ends is None or not self.cached.marks:
-            return None
-        level, grown = float(ends[1]), float(ends[1] - ends[0])
-        above = [mark for mark in self.cached.marks if mark * REACHED > level]
-        if not above or grown <= 0:
-            return None
-        written = int(self.cached.ledger.bytes[start : self.groups, WRITE].sum())
-        if grown < STEADY_GROWTH * written:
-            return None
-        seen_ns = int(self.times_ns[-1] - self.times_ns[start])
-        needed = (above[0] - level) / grown
-        return round(needed * seen_ns) if needed <= 2 * HORIZON else None
 
     def put_off(self, start: int, grown: float) -> float:
         """Share of the writes that cost what they cost the disks alone, though put off.
@@ -414,6 +426,147 @@ class Both:
         result: Ints = np.searchsorted(edges, times, side="right").astype(np.int64)
         return result
 
+    def course(self, goal: str, adapts: bool) -> Course:
+        """Return how the gain develops, for a forecast."""
+        half = self.half
+        changed, ahead = self.change(half)
+        start = half if changed is None else max(half, changed)
+        if start > half and not self._is_enough(start, half):  # it changed just now
+            start, ahead = half, 0.0
+        blocks = self.even_blocks(start)
+        ratio = self.ratio(goal, adapts, blocks, self.luck(start, blocks), 0.0)
+        low, high = interval(BLOCKS, ratio)
+        gain = float(ratio(np.ones((1, BLOCKS)))[0])
+        hits, rising = self.hit_ratio(half)
+        per_hit, without_cheap = self.savings(start, adapts)
+        return Course(
+            min(max(_log(gain), -MOST_GAIN), MOST_GAIN), (_log(high) - _log(low)) / 2,
+            hits, rising, per_hit, self.filling(half), self.cached.kind,
+            bool(np.any(self._level("dirty_bytes"))), changed is not None, ahead, without_cheap,
+            self._writes(half), adapts, self.unrest(adapts),
+            int(self.plain.ledger.count[half : self.groups].sum()),
+        )  # fmt: skip
+
+    def unrest(self, adapts: bool) -> float:
+        """How much the load varies: what the disks alone take for a request.
+
+        The standard deviation of its logarithm over EIGHTHS parts of the capture with equally many
+        requests.
+        """
+        edges = np.linspace(0, self.groups, EIGHTHS + 1).astype(np.int64)
+        ledger = self.plain.ledger
+        counts = np.add.reduceat(ledger.count[: self.groups].sum(axis=1), edges[:-1])
+        if adapts:
+            cost = np.diff(ledger.means_ns(edges, max(self.groups // (2 * BLOCKS), 1)))
+        else:
+            cost = np.add.reduceat(ledger.total_ns[: self.groups].sum(axis=1), edges[:-1])
+        there = (counts > 0) & (cost > 0)
+        return float(np.log(cost[there] / counts[there]).std()) if there.any() else 0.0
+
+    def _is_enough(self, start: int, half: int) -> bool:
+        """Whether the groups from `start` on show what the cache gains there."""
+        cost = self.plain.ledger.total_ns[: self.groups].sum(axis=1)
+        return (
+            self.groups - start >= SHORTEST * self.groups
+            and not self.too_short(start)
+            and float(cost[start:].sum()) >= SHORTEST * float(cost[half:].sum())
+        )
+
+    def _level(self, name: str) -> Floats:
+        """A level of the cached machine when each group was done, and at the beginning."""
+        level = self.cached.counters.at(name, self.progress_ns[1])
+        return np.zeros(self.groups + 1) if level is None else level
+
+    def change(self, start: int) -> tuple[int | None, float | None]:
+        """The group at which writes ceased to be cheap, and how far ahead that is.
+
+        The first is None if they are cheap to the end.  The second, in lengths of the capture, is
+        None if they have ceased to be, or will not within the HORIZON at the pace since `start`.
+        """
+        names = ("dirty_bytes", "cache_available_percent")
+        rows = {name: self._level(name) for name in names if name in set(self.cached.counters)}
+        level = filled(self.cached.kind, self.cached.marks, rows)
+        if level is None:
+            return None, None
+        if level[start:].max() >= REACHED:
+            return int(np.argmax(level >= REACHED)), None
+        middle = (start + self.groups) // 2
+        earlier, later = float(level[middle] - level[start]), float(level[-1] - level[middle])
+        ahead = _until(1 - float(level[-1]), earlier, later) * (1 - middle / self.groups)
+        return None, ahead if ahead < HORIZON else None
+
+    def filling(self, start: int) -> float:
+        """How fast the cache fills since `start`, over how fast it did on average; 0 to 1."""
+        level = self._level("pages_present")
+        whole = float(level[-1])
+        pace = float(level[-1] - level[start]) / (1 - start / self.groups)
+        return min(max(pace / whole, 0.0), 1.0) if whole > 0 else 0.0
+
+    def hit_ratio(self, start: int) -> tuple[float, float]:
+        """The hit ratio since `start`, and how it grows with the logarithm of the requests."""
+        reads, hits = self._reads(start)
+        if not reads.any():
+            return 0.0, 0.0
+        parts = np.arange(len(reads)) * PARTS // len(reads)
+        known = np.bincount(parts, weights=reads, minlength=PARTS)
+        by_part = np.bincount(parts, weights=hits, minlength=PARTS) / np.maximum(known, 1)
+        share = start / self.groups
+        place = np.log(share + (1 - share) * (np.arange(PARTS) + 0.5) / PARTS)
+        weight = known / known.sum()
+        ratio, middle = float(weight @ by_part), float(weight @ place)
+        spread = float(weight @ (place - middle) ** 2)
+        slope = float(weight @ ((place - middle) * (by_part - ratio))) / spread if spread else 0.0
+        return ratio, slope
+
+    def _samples(self, start: int) -> tuple[slice, npt.NDArray[np.bool_]]:
+        """The samples from a group on, and which of them are known on both machines."""
+        plain, cached = self.plain.ledger, self.cached.ledger
+        mine = slice(-(-start * self.each // plain.stride), -(-self.requests // plain.stride))
+        return mine, (plain.sample_ns[mine] >= 0) & (cached.sample_ns[mine] >= 0)
+
+    def _reads(self, start: int) -> tuple[Floats, Floats]:
+        """By sample, whether it is a read, and whether it is a hit."""
+        mine, known = self._samples(start)
+        reads = known & ~self.cached.ledger.is_write[mine]
+        return reads.astype(float), (reads & ~self.cached.ledger.from_disks[mine]).astype(float)
+
+    def savings(self, start: int, adapts: bool) -> tuple[float, float]:
+        """Shares of the cost of the disks alone that would be saved.
+
+        If all reads were hits and nothing else was saved; and by the hits that there are, if writes
+        and missed reads took as long as on the disks alone.
+        """
+        mine, known = self._samples(start)
+        reads, hits = (each.astype(bool) for each in self._reads(start))
+        before = self.plain.ledger.sample_ns[mine].astype(np.float64)
+        after = self.cached.ledger.sample_ns[mine].astype(np.float64)
+        whole = float(before[known].sum())
+        if whole <= 0:
+            return 0.0, 0.0
+        of_hit = float(after[hits].mean()) if hits.any() else 0.0
+        per_hit = float(np.maximum(before[reads] - of_hit, 0).sum()) / whole
+        saved = float((before[hits] - after[hits]).sum()) / whole
+        share = self._in_time(start, float(after[known].sum()) / whole) if adapts else 1.0
+        return per_hit * share, saved * share
+
+    def _in_time(self, start: int, left: float) -> float:
+        """How much of the work's time is saved, over how much of the latencies; `left` of these."""
+        plain, cached = (float(done[-1] - done[start]) for done in self.progress_ns)
+        saved, of_latency = 1 - cached / max(plain, 1.0), 1 - left
+        if of_latency < NOTABLE or saved <= 0:
+            return UNKNOWN_SHARE
+        return min(saved / of_latency, 1.0)
+
+    def even_blocks(self, start: int) -> Ints:
+        """The block of each group from `start` on: equally many requests.
+
+        Bursts, which blocks of equal time miss or hold whole, would make a forecast less sure than
+        forecasts turn out to be.
+        """
+        count = self.groups - start
+        result: Ints = np.arange(count, dtype=np.int64) * BLOCKS // max(count, 1)
+        return result
+
     def ratio(self, goal: str, adapts: bool, blocks: Ints, luck: Floats, charge: float) -> _Ratio:
         """Return the gain as a function of how often each block is counted."""
         start = self.groups - len(blocks)
@@ -489,6 +642,24 @@ def _figures(of: Distribution) -> dict[str, Any]:
         "p99_ns": of.percentile(99),
         "p99.9_ns": of.percentile(99.9),
     }
+
+
+def _until(room: float, earlier: float, later: float) -> float:
+    """In how many steps a level grows by `room` that grew by `earlier` and `later` in the last two.
+
+    A growth that slows down goes on to do so.
+    """
+    if later <= 0:
+        return math.inf
+    slower = min(later / earlier, 1.0) if earlier > 0 else 1.0
+    if slower > 0.999:
+        return room / later
+    left = 1 - room / later * (1 - slower) / slower
+    return math.log(left) / math.log(slower) if left > 0 else math.inf
+
+
+def _log(gain: float) -> float:
+    return math.log(min(max(gain, 1e-4), 1e4)) if gain == gain else 0.0
 
 
 def _ratio(before: float | None, after: float | None) -> float | None:

@@ -6,8 +6,9 @@ which they were recorded.  A group holds the same requests on every machine, so 
 ledgers are pairs.  There are at most 2,048 groups; when a run outgrows them, neighbours are joined
 and each group holds twice as many requests.
 
-Of every so many requests a ledger also keeps the latency itself, and whether it is a read that the
-disks served, so that the same requests can be followed from one machine to the other.
+A ledger also keeps the latency of each request, or of each n-th one of a long run, and whether it
+is a read that the disks served or a write, so that the same requests can be followed from one
+machine to the other.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Ledger:
         self.stride = 1  # of the requests that are kept one by one: the multiples of it
         self.sample_ns: Ints = np.full(SAMPLES, -1, np.int64)  # latency; -1: no read or write
         self.from_disks = np.zeros(SAMPLES, np.bool_)  # reads that missed or went past the cache
+        self.is_write = np.zeros(SAMPLES, np.bool_)
 
     def arrive(self, first: int, arrival_ns: Ints) -> None:
         """Take in when requests `first`, `first` + 1 ... arrived as recorded, in nanoseconds."""
@@ -108,7 +110,8 @@ class Ledger:
 
     def _sample(self, facts: Numbered, latency: Ints, direction: Ints) -> None:
         while self.requests > SAMPLES * self.stride:
-            for one, blank in ((self.sample_ns, -1), (self.from_disks, False)):
+            kept = ((self.sample_ns, -1), (self.from_disks, False), (self.is_write, False))
+            for one, blank in kept:
                 one[: SAMPLES // 2] = one[::2].copy()
                 one[SAMPLES // 2 :] = blank
             self.stride *= 2
@@ -116,6 +119,7 @@ class Ledger:
         place = facts.number[mine] // self.stride
         self.sample_ns[place] = latency[mine]
         self.from_disks[place] = (direction[mine] == READ) & (facts.path[mine] != Path.HIT)
+        self.is_write[place] = direction[mine] == WRITE
 
     def _make_room(self, requests: int) -> None:
         self.requests = max(self.requests, requests)

@@ -170,7 +170,8 @@ def _side(outcome: Outcome, scenario: Mapping[str, Any]) -> Side:
     page_bytes = int(scenario.get("cache_bytes", 0)) // pages if pages else 0
     kind = str(scenario.get("cache_kind", "none"))
     columns["dirty_bytes"] = dirty(kind, page_bytes, columns)
-    return Side(outcome.collector.ledger, Counters(columns), scenario.get("dirty_marks", ()))
+    marks = scenario.get("dirty_marks", ())
+    return Side(outcome.collector.ledger, Counters(columns), marks, kind)
 
 
 def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any]) -> Fidelity:

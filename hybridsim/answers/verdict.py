@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybridsim.answers.fidelity import Fidelity
-from hybridsim.answers.judge import NO, UNSURE, YES, Judgement
+from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES
+from hybridsim.answers.judge import Judgement
 from hybridsim.answers.outcome import SECOND, Outcome, Phase
 from hybridsim.answers.warmup import State, WarmUp
 from hybridsim.foundation.codes import Reason
@@ -173,6 +174,7 @@ def _effect(case: Case, headline: str) -> Iterator[str]:
         yield headline
         return
     yield f"{_saved(result)}{_worse_tail(result)}."
+    yield from _about_trend(case)
     yield from _about_phases(case)
     yield from _about_requests(case, FEW)
 
@@ -219,7 +221,7 @@ def _answer(case: Case) -> tuple[str, str]:
 def _saved(judgement: Judgement) -> str:
     """Return the gain in terms of the goal, with its interval."""
     before, after = judgement.judged.plain, judgement.judged.cached
-    sure = f"90%: {_factor(judgement.low)} to {_factor(judgement.high)}"
+    sure = _sure(judgement)
     change = f"{_change(judgement.gain)}; {sure}"
     if judgement.goal == "p99":
         now, then = (latency(each.both.percentile(99)) for each in (after, before))
@@ -236,6 +238,13 @@ def _saved(judgement: Judgement) -> str:
         return f"The second half of the work takes {now} instead of {then} ({change})"
     now, then = (latency(each.both.mean_ns) for each in (after, before))
     return f"A request takes {now} on average instead of {then} ({change})"
+
+
+def _sure(judgement: Judgement) -> str:
+    """The interval of the gain: of the forecast, or of this capture where there is no forecast."""
+    to = f"{_factor(judgement.low)} to {_factor(judgement.high)}"
+    later = judgement.forecast
+    return f"90%: {to}" if later is None else f"forecast {_factor(later.gain)}, 90%: {to}"
 
 
 def _worse_tail(judgement: Judgement) -> str:
@@ -300,6 +309,7 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
     if _endless(case):
         yield from _about_backlog(case)
     else:
+        yield from _about_trend(case)
         yield from _about_requests(case)
         yield from _about_phases(case)
         yield from _about_dirt(case)
@@ -362,18 +372,33 @@ def _about_phases(case: Case) -> Iterator[str]:
         )
 
 
+def _about_trend(case: Case) -> Iterator[str]:
+    """Why the forecast is not the gain of this capture."""
+    later = case.judgement.forecast
+    if later is None:
+        return
+    over = f"The forecast, for the {span(round(HORIZON * case.judgement.span_ns))} that follow, is"
+    if later.change <= 1 / APART:
+        yield f"{over} lower: dirty data fill the cache."
+    elif later.trend >= APART:
+        yield f"{over} higher: the cache still fills."
+    elif later.trend <= 1 / APART:
+        yield f"{over} lower: fewer reads hit lately."
+
+
 def _about_dirt(case: Case) -> Iterator[str]:
     """Yield the growth of the dirty data, if it is not steady."""
     result = case.judgement
-    if result.dirty_is_steady:
+    if result.dirty_is_steady and result.changes_ns is None:
         return
     grown = f"Dirty data grew by {percent(result.dirty_grown)} of the written data"
     gain = _factor(result.uncharged)
     if result.changes_ns is not None:
         soon = span(_minutes(result.changes_ns) * 60 * SECOND)
-        yield f"{grown}; in about {soon} they reach a limit that changes how the cache behaves."
+        yield f"{grown}: in some {soon} there is no room for more, and writes cease to be cheap."
     else:
-        yield f"{grown}; without the cost of writing them back the gain is {gain} times."
+        charged = _factor(result.charged)
+        yield f"{grown}, and that still grows; if it had to be written the gain is {charged} times."
 
 
 def _about_run_time(case: Case) -> Iterator[str]:
@@ -554,6 +579,7 @@ def _confidence(case: Case) -> dict[str, Any]:
         "mean_read_gain": None if _endless(case) else case.gain,
         "p99_read_gain": None if _endless(case) else case.tail_gain,
         "gain": None if _endless(case) else case.judgement.gain,
+        "forecast": None if _endless(case) else case.judgement.expected,
         "low": None if _endless(case) else case.judgement.low,
         "high": None if _endless(case) else case.judgement.high,
         "model_demerit": case.fidelity.demerit if case.fidelity.is_known else None,

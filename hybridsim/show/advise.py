@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hybridsim.answers.judge import NO, YES
+from hybridsim.answers.forecast import HORIZON, NO, YES
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import (
@@ -125,7 +125,8 @@ def _gain_of(row: Row) -> str:
     result = row.judgement
     sure = ""
     if result.low is not None and result.high is not None:
-        sure = f" (90%: {_factor(result.low)} to {_factor(result.high)})"
+        later = f"forecast {_factor(result.expected)}, " if result.forecast else ""
+        sure = f" ({later}90%: {_factor(result.low)} to {_factor(result.high)})"
     of = {"p99": " of the p99", "disk-time": " of the disks' time"}.get(result.goal, "")
     if result.goal == "time" and result.adapts:
         of = " of the mean completion"
@@ -164,9 +165,7 @@ def _risks(advice: Advice) -> str:
         result.append(f"the slowest 1% get slower, {latency(after)} instead of {latency(before)}")
     if not pick.judgement.dirty_is_steady:
         share = percent(pick.judgement.dirty_grown)
-        result.append(
-            f"dirty data still grow (by {share} of the written data); the gain is reduced for them"
-        )
+        result.append(f"dirty data still grow ({share} of what was written)")
     if not pick.result.warm_up.steady:
         result.append(f"not steady yet: {pick.result.warm_up.why}")
     gains = [pick.of(pick.warm), pick.of(pick.whole)]
@@ -209,13 +208,25 @@ def _others(advice: Advice, room: int) -> list[str]:
     shown = rows[: max(room - 2, 0)] if len(rows) > room - 1 or more else rows
     left = len(advice.rows) - 1 - len(shown)
     lines = [*table(
-        ["rejected", "SSD", "gain", "90%", "why"],
+        ["not taken", "SSD", "gain", _range(advice), "why"],
         [[each.candidate.name, human_size(each.size_bytes), _factor(each.judgement.gain),
           _interval(each), each.loses] for each in shown],
     )] if shown else []  # fmt: skip
     if left:
         lines.append(f"{left} more machines and the comparison with other purchases: --details")
     return ["", *lines[:room]]
+
+
+def _range(advice: Advice) -> str:
+    """Return the head of the column of intervals of 90 %."""
+    return "90%" if advice.pick.judgement.forecast is None else "forecast"
+
+
+def _of_range(advice: Advice) -> str:
+    """Return what the column of intervals holds."""
+    if advice.pick.judgement.forecast is None:
+        return "of the gain, 5 to 95%"
+    return f"of the gain over the {span(round(HORIZON * advice.span_ns))} that follow, 5 to 95%"
 
 
 def _interval(row: Row) -> str:
@@ -243,9 +254,9 @@ def _details(advice: Advice) -> Iterator[str]:
 
 
 def _machines(advice: Advice) -> Iterator[str]:
-    """Yield a table of all replayed machines; each column compares the same requests."""
-    heads = ["machine", "SSD", "gain", "90%", "warm", "whole", "read", "write", "p99", "hit",
-             "cost"]  # fmt: skip
+    """Yield all machines that were replayed: on the same requests, in each column."""
+    heads = ["machine", "SSD", "gain", _range(advice), "warm", "whole", "read", "write", "p99",
+             "hit", "cost"]  # fmt: skip
     alone = advice.pick.judged.plain
     rows = [
         [
@@ -266,10 +277,10 @@ def _machines(advice: Advice) -> Iterator[str]:
     yield from table(heads, rows, " ")
     warm = advice.pick.warm
     yield from paragraph(
-        "columns",
-        f"gain, 90% (its interval), read, write and p99: the second half of the requests, from "
-        f"{advice.pick.judged.first:,} on; warm: gain from request {warm.first:,} on, when all "
-        "machines are warm, or in the last fifth; whole, hit: all requests.",
+        "same requests",
+        f"gain, read, write and p99: the second half, from request "
+        f"{advice.pick.judged.first:,} on; {_range(advice)}: {_of_range(advice)}; warm: from "
+        f"{warm.first:,} on, where the last of them is warm, or the last fifth; whole, hit: all.",
     )
     for each in advice.rows[1:]:
         yield from paragraph(

@@ -146,7 +146,10 @@ def _risks(result: Result) -> Iterator[str]:
             yield f"The SSD wears out in {lasting(wear.years)}."
     yield from result.verdict.risks
     if rows(result):
-        yield "The interval covers this capture only: another day's load may gain less."
+        if result.judgement.forecast is None:
+            yield "The interval covers this capture only: another day's load may gain less."
+        else:
+            yield "The forecast is for a load that goes on like this: another day's may gain less."
 
 
 def _assumed(result: Result) -> Iterator[str]:

@@ -23,7 +23,8 @@ from hybridsim.answers.advice.alternatives import (
     pricing,
 )
 from hybridsim.answers.advice.hot_spot import HotSpot, hot_spot
-from hybridsim.answers.judge import NO, UNSURE, YES, Both, Side, Stretch
+from hybridsim.answers.forecast import NO, UNSURE, YES
+from hybridsim.answers.judge import Both, Side, Stretch
 from hybridsim.answers.outcome import SECOND, Outcome
 from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import ScenarioError
@@ -47,10 +48,10 @@ from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace
 
 SCHEMA = "hybridsim.advice/2"
-TARGET = 0.9  # share of the curve's whole fall at the first size
-REFINED = 2  # kinds and modes that are replayed at other sizes
-AS_GOOD = 0.98  # of the best lower end of the gain: among these the cheapest machine is chosen
-APART = 1.1  # ratio of means below which they are not a reason
+TARGET = 0.9  # of what the curve falls by in all
+REFINED = 2  # kinds and modes that are tried at other sizes
+AS_GOOD = 0.98  # of the best value: the cheaper machine is taken
+APART = 1.1  # times: means that differ by less are no reason
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class Advice:
             return None
         result = [each for each in self.rows[1:]
                  if each.answer == YES and may_be_chosen(each, self.rows)]  # fmt: skip
-        return max(result, key=lambda each: each.judgement.low or 0.0, default=None)
+        return max(result, key=lambda each: each.judgement.cautious or 0.0, default=None)
 
     @property
     def answer(self) -> str:
@@ -290,7 +291,7 @@ def may_be_chosen(one: Row, rows: Sequence[Row]) -> bool:
 
 
 def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
-    """Return the row with the largest lower end of the gain on the first half of the requests.
+    """Return the row with the largest cautious forecast from the first half of the requests.
 
     With prices in the scenario, it is the gain per cost of disks and SSDs.  Of rows within AS_GOOD
     of the best, the cheapest is chosen, then the smallest, then one whose SSD never holds the only

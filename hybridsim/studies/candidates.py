@@ -201,10 +201,10 @@ class Row:
 
     @property
     def sure(self) -> float:
-        """The value that the search ranks by: the lower end of the gain on the first half."""
-        searched = self.searched
-        low = searched.low if searched.low is not None else searched.gain
-        return low or 0.0
+        """What the search ranks by: the cautious forecast from the first half."""
+        result = self.searched
+        value = result.cautious if result.cautious is not None else result.gain
+        return value or 0.0
 
     def of(self, pair: Pair) -> float | None:
         """Return the gain on these requests in terms of the goal."""
@@ -222,11 +222,13 @@ class Row:
             "options": self.result.scenario["options"],
             "hit": self.hit,
             "answer": self.answer,
-            "gain": judgement.gain,
-            "low": judgement.low,
-            "high": judgement.high,
+            "gain": result.gain,
+            "forecast": result.expected,
+            "low": result.low,
+            "high": result.high,
             "searched_gain": self.searched.gain,
             "searched_low": self.searched.low,
+            "searched_cautious": self.searched.cautious,
             "warm_gain": self.of(self.warm),
             "whole_gain": self.of(self.whole),
             "dirty_grown": judgement.dirty_grown,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.answers.judge import NO, UNSURE, YES
+from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.requirements import OF_RUNS
 from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import counted, latency

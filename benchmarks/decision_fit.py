@@ -1,0 +1,236 @@
+"""Fit the constants of hybridsim/answers/forecast.py to the tuned families, and cross-validate.
+
+    HYBRIDSIM_DATA=... python benchmarks/decision_fit.py FOLDER [--workers N]
+
+FOLDER keeps the runs of decisions.py; what a capture shows of each machine is kept in courses.json
+there.  Only families with is_tuned() are read.  RISES, FALLS and AFTER minimise a robust loss of
+ln(truth / forecast), with a prior around START; ALLOWANCE minimises the interval score of Winkler
+at 90 %.  A trace counts once, however many machines it has.  The last lines judge each family with
+constants that were fitted to the others: what can be expected of new families.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from decision_runs import SHOWN, Runs, chosen, collected
+from decision_traces import is_tuned
+from decisions import border
+from scipy.optimize import minimize
+
+from hybridsim.answers.forecast import (
+    FEW_WRITES,
+    HORIZON,
+    LATER,
+    LEAST,
+    LEAST_LEFT,
+    MOST_UNREST,
+    MUCH,
+    NOTHING,
+    WORTH_IT,
+    Course,
+)
+from hybridsim.answers.judge import Both
+
+KINDS = ("page", "bcache", "dm-cache", "open-cas", "dm-writecache")
+N = len(KINDS)
+NAMES = (
+    *(f"RISES[{each}].full" for each in KINDS), *(f"RISES[{each}].filling" for each in KINDS),
+    *(f"AFTER[{each}].kept" for each in KINDS), *(f"AFTER[{each}].adapts" for each in KINDS),
+    "FALLS",
+)  # fmt: skip
+START = np.array(
+    [0.15] * N + [0.5] * N + [0.1, 0.03, 0.5, 0.1, -1.5] + [0.1, 0.05, 0.5, 0.35, 0.25] + [0.15]
+)
+TRUST = np.array([0.15] * N + [0.25] * N + [0.3, 0.3, 0.5, 0.3, 0.5] + [0.3] * N + [0.15])
+PRIOR = 0.01  # weight of START, whose standard deviations TRUST has
+SCALE = (0.02, 0.15)  # of an error: a constant, and times the logarithm of the truth
+LARGEST = 2.0  # error that the allowance is fitted to
+ALLOWANCE = ("always", "noise", "trend", "gain", "change", "unrest")
+MISSED = 0.1  # share of the truths outside of the interval
+SMOOTH = (0.05, 0.01)
+SURE = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A machine's course over a capture, and the logarithm of what came true."""
+
+    case: str
+    family: str
+    course: Course
+    truth: float
+
+
+def known(runs: Runs) -> list[Known]:
+    """Return the machines of a trace that is long enough to judge."""
+    adapts, cut = runs.mode != "open", border(runs, SHOWN)
+    shown = runs.plain.side(0, cut)
+    before_ns = runs.plain.cost_ns(cut, runs.requests, adapts)
+    result = []
+    for each in runs.cached:
+        both = Both(shown, each.side(0, cut))
+        after_ns = each.cost_ns(cut, runs.requests, adapts)
+        if before_ns and after_ns and not both.too_short(both.half):
+            course, truth = both.course("time", adapts), float(np.log(before_ns / after_ns))
+            result.append(Known(runs.case.name, runs.case.family, course, truth))
+    return result
+
+
+def all_known(folder: Path, workers: int) -> list[Known]:
+    """Return all machines of the tuned families; those that were read before from a file."""
+    path = folder / "courses.json"
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    for case in chosen(quick=False):
+        if is_tuned(case.family) and case.name not in kept:
+            for rows in collected(folder, known, False, workers, case.name):
+                for name in {each.case for each in rows}:
+                    kept[name] = [asdict(each) for each in rows]
+            path.write_text(json.dumps(kept))
+    return [
+        Known(each["case"], each["family"], Course(**each["course"]), each["truth"])
+        for rows in kept.values() for each in rows
+    ]  # fmt: skip
+
+
+class Columns:
+    """The machines as arrays."""
+
+    def __init__(self, rows: list[Known]) -> None:
+        self.rows = rows
+        courses = [each.course for each in rows]
+
+        def column(name: str) -> np.ndarray:
+            return np.array([getattr(each, name) for each in courses], float)
+
+        self.gain, self.noise, self.unrest = column("gain"), column("noise"), column("unrest")
+        self.hits, self.rising, self.filling = column("hits"), column("rising"), column("filling")
+        self.per_hit, self.without_cheap = column("per_hit"), column("without_cheap")
+        self.writes, self.adapts = column("writes"), column("adapts") > 0
+        self.ahead = np.array([np.inf if x.ahead is None else x.ahead for x in courses])
+        self.kind = np.array([KINDS.index(each.kind) for each in courses])
+        self.truth = np.array([each.truth for each in rows])
+        self.family = np.array([each.family for each in rows])
+        _, place, count = np.unique(
+            [each.case for each in rows], return_inverse=True, return_counts=True
+        )
+        self.weight = 1 / count[place] / len(count)
+
+    def only(self, mine: np.ndarray) -> Columns:
+        """Return some of the machines."""
+        return Columns([each for each, is_mine in zip(self.rows, mine) if is_mine])
+
+    def centres(self, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the logarithms of the forecasts, and of those as if writes stayed cheap."""
+        full, filling, kept, adapts = (constants[i * N : (i + 1) * N][self.kind] for i in range(4))
+        share = np.where(self.rising > 0, full + filling * self.filling, constants[-1])
+        later = np.clip(self.hits + share * self.rising * LATER, 0, 1)
+        more = self.per_hit * (later - self.hits)
+        left = np.exp(-self.gain)
+        before = -np.log(np.maximum(left - more, left * LEAST_LEFT))
+        shift = np.where(self.adapts, adapts, kept) * np.minimum(self.writes / FEW_WRITES, 1)
+        after = -np.log(np.maximum(1 - self.without_cheap - more, LEAST)) + shift
+        soon = np.minimum(self.ahead / HORIZON, 1)
+        mixed = -np.log(soon * np.exp(-before) + (1 - soon) * np.exp(-after))
+        return np.where(np.isinf(self.ahead), before, mixed), before
+
+    def parts(self, constants: np.ndarray) -> np.ndarray:
+        """Return the squares that ALLOWANCE weighs, (machines, 6)."""
+        centre, before = self.centres(constants)
+        unrest = np.minimum(self.unrest, MOST_UNREST)
+        parts = (np.ones(len(centre)), self.noise, before - self.gain, self.gain, centre - before,
+                 unrest)  # fmt: skip
+        return np.stack(parts, 1) ** 2
+
+
+def fitted(of: Columns) -> np.ndarray:
+    """Return the constants of the forecast."""
+    scale = SCALE[0] + SCALE[1] * np.abs(of.truth)
+
+    def loss(constants: np.ndarray) -> float:
+        error = (of.truth - of.centres(constants)[0]) / scale
+        prior = (((constants - START) / TRUST) ** 2).sum()
+        return float(20 * (of.weight * (np.sqrt(1 + error**2) - 1)).sum() + PRIOR * prior)
+
+    return minimize(loss, START, method="L-BFGS-B").x
+
+
+def fitted_allowance(of: Columns, constants: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the squares of ALLOWANCE."""
+    parts = of.parts(constants)
+    error = np.clip(np.abs(of.truth - of.centres(constants)[0]), 0, LARGEST)
+
+    def score(logs: np.ndarray, smooth: float) -> tuple[float, np.ndarray]:
+        half = np.sqrt(parts @ np.exp(logs))
+        beyond = (error - half) / smooth
+        missed = smooth * np.logaddexp(0, beyond)
+        share = 1 / (1 + np.exp(-np.clip(beyond, -500, 500)))
+        slope = of.weight * (2 - 2 / MISSED * share) / (2 * half)
+        value = (of.weight * (2 * half + 2 / MISSED * missed)).sum() + 1e-4 * (
+            (logs + 4) ** 2
+        ).sum()
+        return value, (parts * np.exp(logs)).T @ slope + 2e-4 * (logs + 4)
+
+    results = []
+    for begin in (-3.0, -4.5):
+        logs = np.full(len(ALLOWANCE), begin)
+        for smooth in SMOOTH:
+            last = minimize(score, logs, args=(smooth,), jac=True, method="L-BFGS-B",
+                            bounds=[(-12, 2)] * len(logs))  # fmt: skip
+            logs = last.x
+        results.append(last)
+    return min(results, key=lambda each: each.fun).x
+
+
+def judged(of: Columns, centre: np.ndarray, half: np.ndarray) -> None:
+    """Print what the answers are worth, by how sure a forecast must be."""
+    truth = np.exp(of.truth)
+    inside = np.abs(of.truth - centre) <= half
+    by_trace, error = (of.weight * inside).sum(), np.median(np.abs(of.truth - centre))
+    print(f"coverage {inside.mean():.1%}, by trace {by_trace:.1%}; median error {error:.3f}, "
+          f"allowance {np.median(half):.3f}")  # fmt: skip
+    for sure in SURE:
+        worth = centre >= np.log(WORTH_IT)
+        yes = worth & (centre - sure * half >= np.log(NOTHING))
+        no = ~worth & (centre + sure * half < np.log(MUCH))
+        right = (yes & (truth >= NOTHING)) | (no & (truth < MUCH))
+        wrong = (yes | no) & ~right
+        print(f"SURE {sure:.1f}: right {right.mean():.1%}, wrong {wrong.mean():.1%}, "
+              f"unsure {(~yes & ~no).mean():.1%}")  # fmt: skip
+
+
+def main() -> None:
+    """Print the constants, and what they are worth on families that they were not fitted to."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="keeps the runs")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    rows = all_known(options.folder, options.workers)
+    print(f"{len(rows)} machines, {len({each.case for each in rows})} traces")
+    all_of = Columns(rows)
+    constants = fitted(all_of)
+    logs = fitted_allowance(all_of, constants)
+    for name, value in zip(NAMES, constants):
+        print(f"{name:28} {value:6.2f}")
+    for name, value in zip(ALLOWANCE, np.exp(logs / 2)):
+        print(f"ALLOWANCE.{name:18} {value:6.2f}")
+    half = np.sqrt(all_of.parts(constants) @ np.exp(logs))
+    print("fitted to the same families:")
+    judged(all_of, all_of.centres(constants)[0], half)
+    centre, half = np.zeros(len(all_of.rows)), np.zeros(len(all_of.rows))
+    for family in sorted(set(all_of.family)):
+        mine = all_of.family == family
+        others, these = all_of.only(~mine), all_of.only(mine)
+        of_others = fitted(others)
+        centre[mine] = these.centres(of_others)[0]
+        half[mine] = np.sqrt(these.parts(of_others) @ np.exp(fitted_allowance(others, of_others)))
+    print("each family with constants fitted to the others:")
+    judged(all_of, centre, half)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""What a gain will be after the capture, and how wrong that may be.
+
+A capture shows a cache while it fills.  Its hit ratio still rises, or its writes are cheap only
+while there is room for dirty data; neither stays.  A Course is what the capture shows of that, and
+`forecast` continues it for HORIZON times the length of the capture:
+
+    trend      The hit ratio rises with the logarithm of the number of requests, the less the
+               fuller the cache is.  More hits save what a hit saves today.
+    change     Where the dirty data will reach the level from which on writes cease to be cheap,
+               the gain is that of before until then, and afterwards that of a machine whose
+               writes cost what they cost the disks alone, times a factor by kind of cache.
+    allowance  Half of the width of the interval of 90 %: how far forecasts were off on captures
+               whose later part is known, by what makes a forecast uncertain.
+
+The constants (RISES, FALLS, AFTER, ALLOWANCE, SURE) are fitted to the traces of the tuned families
+of benchmarks/decision_traces.py: the first 30 % are the capture, the rest is the truth.  Their
+values follow from benchmarks/decision_fit.py; RESULTS.md has what they are worth on families
+that they were not fitted to.
+
+Gains are natural logarithms of (cost of the disks alone) / (cost with the cache) in a Course and
+factors in a Forecast.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+HORIZON = 7 / 3  # times the capture: how far a forecast reaches
+WORTH_IT = 1.15  # a gain for which a cache is bought
+NOTHING, MUCH = 1.05, 1.25  # gains for which a yes, or a no, would be wrong
+YES, NO, UNSURE = "yes", "no", "unsure"
+# From the mean of ln(requests) over the second half of a capture to that over the HORIZON.
+LATER = (1 + 1 / HORIZON) * math.log(1 + HORIZON) - math.log(2)
+LEAST_LEFT = 0.3  # of the cost with the cache, that a rise of the hit ratio leaves at least
+LEAST = 0.05  # of the cost of the disks alone, that is left after a change at least
+FEW_WRITES = 0.1  # of the cost of the disks alone: with less a change changes less
+MOST_UNREST = 1.0
+MOST_GAIN = 5.0  # a logarithm: larger gains say no more
+
+
+class Rise(NamedTuple):
+    """How much of the rise of a hit ratio goes on, by how full the cache is."""
+
+    full: float
+    filling: float  # in addition, of a cache that fills as fast as at first
+
+    def at(self, filling: float) -> float:
+        """Return the share of the rise that goes on."""
+        return self.full + self.filling * filling
+
+
+class After(NamedTuple):
+    """Logarithm of the gain after a change, beyond that of cheap reads alone."""
+
+    kept: float  # where arrivals are kept
+    adapts: float  # where the load adapts to the machine
+
+    def at(self, course: Course) -> float:
+        """Return it for a course."""
+        shift = self.adapts if course.adapts else self.kept
+        return shift * min(course.writes / FEW_WRITES, 1.0)
+
+
+class Allowance(NamedTuple):
+    """What adds, squared, to half of the width of the interval of 90 %."""
+
+    always: float
+    noise: float  # times the noise
+    trend: float  # times the difference that the trend makes
+    gain: float  # times the gain: large ones vary more
+    change: float  # times the difference that the change makes
+    unrest: float  # times the unrest, up to MOST_UNREST
+
+
+RISES = {
+    "page": Rise(0.28, 0.43),
+    "bcache": Rise(0.13, 0.53),
+    "dm-cache": Rise(0.02, 0.56),
+    "open-cas": Rise(0.05, 0.60),
+    "dm-writecache": Rise(0.13, 0.49),
+}
+ANY_RISE = Rise(0.12, 0.52)
+FALLS = 0.11  # how much of the fall of a hit ratio goes on
+AFTER = {
+    "page": After(0.26, 0.10),
+    "bcache": After(0.01, 0.47),
+    "dm-cache": After(0.55, 0.13),
+    "open-cas": After(-0.09, 0.36),
+    "dm-writecache": After(-0.86, 0.34),
+}
+ANY_AFTER = After(0.0, 0.0)
+ALLOWANCE = Allowance(0.03, 2.72, 0.09, 0.43, 0.52, 0.94)
+CAUTION = 0.5  # of the allowance, that counts against a machine in a choice
+SURE = 0.4  # of the allowance: an answer that a smaller error would make wrong is not given
+
+
+@dataclass(frozen=True)
+class Course:
+    """How the gain of a cache develops over a capture, as far as the capture shows it."""
+
+    gain: float  # logarithm; of the second half, or since the cache changed its behaviour
+    noise: float  # half of the width of its interval of 90 %, over blocks of as many requests
+    hits: float  # share of the reads of the second half
+    rising: float  # how much the hit ratio grows as the number of requests grows by a factor e
+    per_hit: float  # share of the cost of the disks alone that is saved if all reads are hits
+    filling: float  # 1: the cache fills as fast as at first; 0: it is full, or has all it wants
+    kind: str  # of the cache, as scenarios name it
+    puts_off: bool  # writes
+    settled: bool  # writes are no cheaper than they will be
+    ahead: float | None  # lengths of the capture until writes cease to be cheap; None: no such end
+    without_cheap: float  # share saved if writes and missed reads cost what the disks alone take
+    writes: float  # share of the cost of the disks alone that is of writes
+    adapts: bool  # the load, to the machine
+    unrest: float  # standard deviation of the load over the capture, see Both.unrest
+    requests: int  # of the second half
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The gain over the HORIZON after the capture, as a factor, with an interval of 90 %."""
+
+    gain: float
+    low: float
+    high: float
+    trend: float  # factor by which a cache that still fills will gain more
+    change: float  # factor that the end of cheap writes makes; 1: none in sight
+    ahead: float | None  # lengths of the capture until then
+    answer: str
+
+    @property
+    def cautious(self) -> float:
+        """The gain less CAUTION of the allowance: what machines are compared by."""
+        return float(self.gain * (self.low / self.gain) ** CAUTION)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+def rise(course: Course) -> float:
+    """Return the share of the cost of the disks alone that more hits will save."""
+    share = FALLS
+    if course.rising > 0:
+        share = RISES.get(course.kind, ANY_RISE).at(course.filling)
+    later = min(max(course.hits + share * course.rising * LATER, 0.0), 1.0)
+    return course.per_hit * (later - course.hits)
+
+
+def before_change(course: Course) -> float:
+    """Return the logarithm of the later gain as long as writes are what they are."""
+    left = math.exp(-course.gain)
+    return -math.log(max(left - rise(course), left * LEAST_LEFT))
+
+
+def after_change(course: Course) -> float:
+    """Return the logarithm of the later gain once writes have ceased to be cheap."""
+    shift = AFTER.get(course.kind, ANY_AFTER).at(course)
+    return -math.log(max(1 - course.without_cheap - rise(course), LEAST)) + shift
+
+
+def centre(course: Course) -> float:
+    """Return the logarithm of the gain that is expected over the HORIZON."""
+    before = before_change(course)
+    if course.ahead is None:
+        return before
+    share = min(course.ahead / HORIZON, 1.0)  # of the requests that come before the change
+    left = share * math.exp(-before) + (1 - share) * math.exp(-after_change(course))
+    return -math.log(left)
+
+
+def allowance(course: Course) -> float:
+    """Return half of the width of the interval of 90 %, of the logarithm."""
+    before = before_change(course)
+    parts = Allowance(
+        1.0,
+        course.noise,
+        before - course.gain,
+        course.gain,
+        centre(course) - before,
+        min(course.unrest, MOST_UNREST),
+    )
+    return math.sqrt(sum((each * part) ** 2 for each, part in zip(ALLOWANCE, parts)))
+
+
+def forecast(course: Course) -> Forecast:
+    """Return the gain over the HORIZON, its interval, and what that means.
+
+    The answer is yes if the gain is WORTH_IT and hardly NOTHING, no if it is less and hardly MUCH.
+    """
+    before, expected, half = before_change(course), centre(course), allowance(course)
+    if expected >= math.log(WORTH_IT):
+        answer = YES if expected - SURE * half >= math.log(NOTHING) else UNSURE
+    else:
+        answer = NO if expected + SURE * half < math.log(MUCH) else UNSURE
+    return Forecast(
+        math.exp(expected),
+        math.exp(expected - half),
+        math.exp(expected + half),
+        math.exp(before - course.gain),
+        math.exp(expected - before),
+        course.ahead,
+        answer,
+    )
