@@ -6,17 +6,17 @@
 PYTHON is an interpreter with `pyarrow` and `libcachesim`; `blkparse` and `btt` are in Debian's
 package blktrace.  If a program is missing, its row shows how to install it.  Groups:
 
-    start      the first command after installing, and later ones; compiling, by kind of machine
-    reading    a blktrace capture, beside blkparse and btt
-    text       traces of one request a line, beside pyarrow's CSV reader
-    engine     full timing, beside what is published of DiskSim
-    hits       caches without devices, beside libCacheSim; LRU's curve
-    learned    the learned policy's own time and memory
-    sweep      two workers beside one
-    notebooks  all of them in fast mode: by --only alone
-    lab        the short run in a guest: by --only alone
-    decisions  verdicts, choices and forecasts on families that no rule was fitted to: by --only
-               alone; $HYBRIDSIM_DECISIONS is a folder that keeps the runs
+    start      the first command after installation, and later ones; compilation by kind of machine
+    reading    a blktrace capture, compared with blkparse and btt
+    text       traces with one request per line, compared with pyarrow's CSV reader
+    engine     full timing, compared with published figures of DiskSim
+    hits       caches without devices, compared with libCacheSim; the curve of LRU
+    learned    CPU time and memory of the learned policy
+    sweep      two workers compared with one
+    notebooks  all notebooks in fast mode: only with --only
+    lab        the short run in a guest: only with --only
+    decisions  verdicts, choices and forecasts on families that no rule was fitted to: only with
+               --only; $HYBRIDSIM_DECISIONS is a folder that keeps the runs
 
 About ten minutes on two idle cores; --quick uses smaller sizes and takes two minutes, as a check of
 the program.  A figure is the best of its runs; CPU seconds are user + system of all threads.  A
@@ -298,13 +298,13 @@ def lab(options: Options) -> Iterator[Row]:
     yield suite("short run in the lab", "tests/test_validate_lab_guest.py", 240)
 
 
-def decisions(asked: Asked) -> Iterator[Row]:
+def decisions(options: Options) -> Iterator[Row]:
     """Yield the judged half of the table of decisions.py."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = os.environ.get("HYBRIDSIM_DECISIONS", scratch)
         path = Path(scratch) / "table.json"
         words = [sys.executable, str(ROOT / "benchmarks" / "decisions.py"), folder]
-        words += ["--quick"] * asked.quick
+        words += ["--quick"] * options.quick
         subprocess.run([*words, "--json", str(path)], check=True, capture_output=True, text=True)
         row = {
             name: 100 * one for name, one in json.loads(path.read_text())["rows"]["judged"].items()
@@ -341,7 +341,7 @@ GROUPS: dict[str, Callable[[Options], Iterator[Row]]] = {
     "lab": lab,
     "decisions": decisions,
 }
-BY_NAME = ("notebooks", "lab", "decisions")  # they take minutes each
+BY_NAME = ("notebooks", "lab", "decisions")  # each takes minutes
 
 
 def measure(groups: list[str], options: Options) -> Iterator[Row]:

@@ -241,7 +241,7 @@ def _saved(judgement: Judgement) -> str:
 
 
 def _sure(judgement: Judgement) -> str:
-    """The interval of the gain: of the forecast, or of this capture where there is no forecast."""
+    """Return the interval of the forecast; of this capture if there is no forecast."""
     to = f"{_factor(judgement.low)} to {_factor(judgement.high)}"
     later = judgement.forecast
     return f"90%: {to}" if later is None else f"forecast {_factor(later.gain)}, 90%: {to}"
@@ -373,17 +373,17 @@ def _about_phases(case: Case) -> Iterator[str]:
 
 
 def _about_trend(case: Case) -> Iterator[str]:
-    """Why the forecast is not the gain of this capture."""
+    """Yield the reason why the forecast differs from the gain of this capture."""
     later = case.judgement.forecast
     if later is None:
         return
     over = f"The forecast, for the {span(round(HORIZON * case.judgement.span_ns))} that follow, is"
     if later.change <= 1 / APART:
-        yield f"{over} lower: dirty data fill the cache."
+        yield f"{over} lower: dirty data will fill the cache."
     elif later.trend >= APART:
-        yield f"{over} higher: the cache still fills."
+        yield f"{over} higher: the cache is still filling."
     elif later.trend <= 1 / APART:
-        yield f"{over} lower: fewer reads hit lately."
+        yield f"{over} lower: the hit ratio is falling."
 
 
 def _about_dirt(case: Case) -> Iterator[str]:
@@ -392,13 +392,12 @@ def _about_dirt(case: Case) -> Iterator[str]:
     if result.dirty_is_steady and result.changes_ns is None:
         return
     grown = f"Dirty data grew by {percent(result.dirty_grown)} of the written data"
-    gain = _factor(result.uncharged)
     if result.changes_ns is not None:
         soon = span(_minutes(result.changes_ns) * 60 * SECOND)
-        yield f"{grown}: in some {soon} there is no room for more, and writes cease to be cheap."
+        yield f"{grown}; in about {soon} the cache has no room for more and writes get slower."
     else:
         charged = _factor(result.charged)
-        yield f"{grown}, and that still grows; if it had to be written the gain is {charged} times."
+        yield f"{grown}; with the cost of writing them back the gain is {charged} times."
 
 
 def _about_run_time(case: Case) -> Iterator[str]:

@@ -208,7 +208,7 @@ def _others(advice: Advice, room: int) -> list[str]:
     shown = rows[: max(room - 2, 0)] if len(rows) > room - 1 or more else rows
     left = len(advice.rows) - 1 - len(shown)
     lines = [*table(
-        ["not taken", "SSD", "gain", _range(advice), "why"],
+        ["rejected", "SSD", "gain", _range(advice), "why"],
         [[each.candidate.name, human_size(each.size_bytes), _factor(each.judgement.gain),
           _interval(each), each.loses] for each in shown],
     )] if shown else []  # fmt: skip
