@@ -483,7 +483,8 @@ def test_the_state_of_a_kernel_is_held_against_the_settings(kind):
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(0, "0"), (512, "512"), (1000000, "976.5k"), (4 << 20, "4.0M")]
+    ("size", "text"),
+    [(0, "0.0k"), (512, "0.5k"), (1000000, "976.5k"), (1023 << 10, "0.9M"), (4 << 20, "4.0M")],
 )
 def test_sizes_are_compared_as_bcache_writes_them(size, text):
     assert bcache.human(size) == text

@@ -85,6 +85,9 @@ def _flush(answer: Setup) -> str:
             f"{human_rate(dirty.flush_bytes_per_s)}, the rate of the simulated disks without "
             "other load"
         )
+    all_ns = dirty.flush_of_ns(answer.plan.settings.size_bytes)
+    if answer.plan.kind == "dm-cache" and all_ns is not None:
+        said += f". After a crash, with a full cache: {span(all_ns)}"
     return said + "."
 
 

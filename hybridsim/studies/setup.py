@@ -27,6 +27,11 @@ class Dirty:
     flush_ns: int | None = None  # of those at the end
     flush_p99_ns: int | None = None  # of the p99
 
+    def flush_of_ns(self, size_bytes: int) -> int | None:
+        """Return how long a flush of so many bytes takes, in nanoseconds."""
+        rate = self.flush_bytes_per_s
+        return round(size_bytes * 1e9 / rate) if rate else None
+
 
 @dataclass(frozen=True)
 class Saved:

@@ -129,10 +129,10 @@ def warnings(kind: str, mode: str, settings: object, site: Site) -> list[str]:
             "Dirty data are on the SSD alone: if it dies, they are lost, and the file system may "
             "be too. For a mirror, specify --fast twice."
         )
-    if kind == "dm-cache" and mode == "write-back":
+    if kind == "dm-cache":
         result.append(
             "After a crash or a power failure the kernel counts every cached chunk as dirty, and "
-            "writes all of them back."
+            "writes all of them back, in write-through too: until then it cannot be removed."
         )
     if kind == "open-cas":
         result.append("Open CAS must be built again for each kernel, before the reboot into it.")

@@ -227,16 +227,12 @@ def parsed(script: str) -> Settings:
 
 
 def human(size_bytes: int) -> str:
-    """Return a size as bcache's sysfs writes it: 512.0k; plain bytes below 1 KiB."""
-    if size_bytes < KIB:
-        return str(size_bytes)
-    rank = 0
-    value = size_bytes
-    tenths = 0
-    while value >= KIB:
+    """Return a size as bcache's sysfs writes it (bch_hprint of Linux 6.1): 512.0k, 0.9M."""
+    rank, value, rest = -1, size_bytes, 0
+    while rank < 0 or value >= 1000:
         value, rest = divmod(value, KIB)
-        tenths, rank = rest * 10 // KIB, rank + 1
-    return f"{value}.{tenths}{'kMGTP'[rank - 1]}"
+        rank += 1
+    return f"{value}.{rest * 10 // KIB}{'kMGTPE'[rank]}"
 
 
 def differences(one: Settings, shown: str) -> list[str]:
