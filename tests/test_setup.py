@@ -216,6 +216,18 @@ def test_the_number_of_ssds_is_that_of_the_simulation():
     assert "--type raid10 -m 1 -i 2 -I 64k" in mirrored.section("install").script()
 
 
+def test_a_threshold_below_one_chunk_is_a_warning():
+    """The kernel then never writes back when idle."""
+    low = Scenario.default().with_values(
+        {"cache.kind": "dm-cache", "cache.mode": "writeback", "cache.size": "1GiB",
+         "cache.block": "2MiB", "cache.migration_threshold": "1MiB"}
+    )  # fmt: skip
+    site = Site(fast=FAST[:1])
+    assert "never writes dirty chunks back" in " ".join(plan(low, None, site).warnings)
+    enough = low.with_values({"cache.migration_threshold": "2MiB"})
+    assert "never writes dirty" not in " ".join(plan(enough, None, site).warnings)
+
+
 def test_dirty_data_without_a_mirror_are_a_warning():
     back = Scenario.default().with_options(
         cache="dm-cache", cache_mode="write-back", cache_size="1GiB"

@@ -69,7 +69,7 @@ class Dirt:
     p50_bytes: int  # of the time
     p99_bytes: int
     max_bytes: int
-    end_bytes: int
+    end_bytes: int  # when the load ended
     written_back_bytes: int
     # until a byte is written back, on average; None: less than the cache was dirty at most
     mean_stay_ns: int | None

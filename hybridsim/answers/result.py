@@ -159,12 +159,17 @@ def conclude(
 
 
 def dirt_of(result: Result) -> Dirt | None:
-    """Return what was dirty on the machine with the cache, without the time of a flush."""
+    """Return what was dirty on the machine with the cache, without the time of a flush.
+
+    Until the end of the load: a backlog that is worked off later is not counted.
+    """
     scenario, trace = result.scenario, result.trace
     pages = scenario.get("cache_pages") or 0
     page_bytes = int(scenario.get("cache_bytes", 0)) // pages if pages else 0
     mean = int(trace["bytes_written"]) // max(int(trace["writes"]), 1)
-    columns = {name: result.cached.counters.column(name) for name in result.cached.counters}
+    counters = result.cached.counters
+    rows = int((counters.column("time_ns") <= result.cached.end_ns).sum())
+    columns = {name: counters.column(name)[: max(rows, 1)] for name in counters}
     return dirt(str(scenario.get("cache_kind", "none")), page_bytes, mean, columns)
 
 

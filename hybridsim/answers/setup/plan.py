@@ -33,7 +33,7 @@ class Distribution:
     packages: dict[str, str]  # by kind of cache
     versions: str  # of kernel and tools, as its archive has them
     lacks: dict[str, str] = field(default_factory=dict)  # kind of cache: why
-    lvm: tuple[int, int, int] = (2, 3, 16)
+    lvm: tuple[int, int, int] = (2, 3, 16)  # of the newest release known
 
 
 _DEBIAN = {
@@ -63,7 +63,7 @@ DISTRIBUTIONS = {
         "Linux 6.8, LVM 2.03.16, bcache-tools 1.0.8-5",
     ),
     "rhel9": Distribution(
-        "RHEL 9", "dnf install", _RHEL, "Linux 5.14", _NO_BCACHE, lvm=(2, 3, 23)
+        "RHEL 9", "dnf install", _RHEL, "Linux 5.14", _NO_BCACHE, lvm=(2, 3, 28)
     ),
     "rhel10": Distribution(
         "RHEL 10", "dnf install", _RHEL, "Linux 6.12", _NO_BCACHE, lvm=(2, 3, 28)
