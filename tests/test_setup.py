@@ -276,6 +276,8 @@ def test_what_a_distribution_lacks_is_an_error_with_the_alternatives(name, kind)
         (["wrong.json"], "is not the JSON of hybridsim replay"),
         (["other.json"], "hybridsim.mrc/1"),
         (["old.json"], "another version"),
+        (["negative.json"], "no pages"),
+        (["rate.json"], "is not the JSON of hybridsim replay"),
         (["old.json", "--cache", "bcache"], "one or the other"),
     ],
 )  # fmt: skip
@@ -287,6 +289,11 @@ def test_wrong_use_is_one_error(options, words, tmp_path, monkeypatch):
     document = {"schema": "hybridsim.result/1", "verdict": {"answer": "yes"},
                 "inputs": {"scenario": old, "trace": {"name": "a"}}}  # fmt: skip
     Path("old.json").write_text(json.dumps(document))
+    negative = replayed("bcache", "write-back")
+    negative["inputs"]["scenario"]["cache_pages"] = -300_000
+    Path("negative.json").write_text(json.dumps(negative))
+    dirty = {"end_bytes": 1, "p99_bytes": 1, "flush_bytes_per_s": "fast", "flush_ns": 1}
+    Path("rate.json").write_text(json.dumps(replayed("bcache", "write-back", dirty=dirty)))
     done = CliRunner().invoke(cli, ["setup", *options])
     assert isinstance(done.exception, UsageError)
     assert words in str(done.exception)

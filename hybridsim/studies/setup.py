@@ -136,8 +136,11 @@ def _dirty(document: dict[str, Any]) -> Dirty | None:
     else:
         found, end = document.get("dirty"), 0
     if found:
+        rate = found["flush_bytes_per_s"]
+        if rate is None:
+            return Dirty(int(found["end_bytes"]), int(found["p99_bytes"]))
         return Dirty(
-            int(found["end_bytes"]), int(found["p99_bytes"]), found["flush_bytes_per_s"],
-            found["flush_ns"], found["flush_p99_ns"],
+            int(found["end_bytes"]), int(found["p99_bytes"]), float(rate),
+            int(found["flush_ns"]), int(found["flush_p99_ns"]),
         )  # fmt: skip
     return Dirty(int(end)) if end else None

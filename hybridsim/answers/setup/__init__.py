@@ -51,7 +51,7 @@ def plan(scenario: Scenario, pages: int | None, site: Site) -> Plan:
                 "the JSON of a replay or of advise"
             )
         pages = table.pages(0)
-    if not pages:
+    if pages <= 0:
         raise UsageError("this cache has no pages: specify --cache-size")
     settings = kind.settings(table, pages, site)
     ssd, ram = kind.ssd(settings), kind.ram(settings)

@@ -147,7 +147,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 "superblock there; a file system moves by 8 KiB, so the old one is lost.",
             ),
             Step(
-                "modprobe bcache\n"
+                "modprobe bcache\nudevadm settle\n"
                 f"for device in {fast} {site.slow}; do\n"
                 '  test -e "/sys/class/block/$(basename "$(readlink -f "$device")")/bcache" ||\n'
                 '    echo "$device" > /sys/fs/bcache/register\n'
