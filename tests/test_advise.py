@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +18,8 @@ from hybridsim import Scenario
 from hybridsim.answers.advice.activity import Activity, Covered
 from hybridsim.answers.advice.alternatives import NAMES, alternatives, chosen, pricing
 from hybridsim.answers.advice.hot_spot import HALVES, QUARTERS, even_share, judged
+from hybridsim.answers.setup import NAMES as NAMES_OF_KINDS
+from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import UNKNOWN, no_requests
 from hybridsim.studies.advise import Advice, picked, sizes_to_try, why_not
@@ -314,6 +318,15 @@ def test_the_first_screen_answers_in_order(advised):
     assert all(each["loses"] for each in rows[1:])
     assert "5 how much?" in advised["details"]
     assert advised["ascii"].isascii()
+
+
+def test_the_last_line_prints_how_the_machine_is_built(advised):
+    line = " ".join(advised["screen"].split()).partition(" next ")[2]
+    assert line.startswith("hybridsim setup --cache ")
+    done = CliRunner().invoke(cli, shlex.split(line)[1:], catch_exceptions=False)
+    assert done.exit_code == 0
+    pick = advised["advice"]["recommended"]
+    assert f"{NAMES_OF_KINDS[pick['kind']]}, {pick['mode']}" in " ".join(done.output.split())
 
 
 def test_no_is_answered_only_where_no_installable_machine_gains():

@@ -39,6 +39,9 @@ COMMANDS = {
     "size": "size small.csv --require hit>1%",
     "advise": "advise small.csv",
     "bench": "bench bare.toml --depths 1 --requests 20",
+    "setup": "setup --cache bcache --cache-size 64MiB",
+    "setup of a result": "setup dm-cache.json",
+    "setup of advice": "setup advise.json --from-source",
     "sweep": "sweep small.csv --vary cache.size=5%,20% --workers 1 --seeds 2 --folder kept",
 }
 PRINTED = {

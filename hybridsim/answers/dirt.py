@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,9 @@ from hybridsim.foundation.units import parse_percent
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+SECOND = 10**9
 BCACHE_CUTOFF = 0.4  # share of the cache: above it bcache defers only writes that request it
+PIECE = 4096
 OPEN_CAS_COUNTS = 4096  # bytes: the unit of its statistics, whatever the size of its lines
 
 
@@ -79,3 +83,74 @@ def marks(cache: object, cache_bytes: int) -> list[int]:
     elif kind == "dm-writecache":
         shares = [float(parse_percent(getattr(cache, "high_watermark", "50%"))), 1.0]
     return sorted(round(each * cache_bytes) for each in shares)
+
+
+@dataclass(frozen=True)
+class Dirt:
+    """Dirty data over a run: how much, for how long, and how long a flush of them takes."""
+
+    p50_bytes: int  # of the time
+    p99_bytes: int
+    max_bytes: int
+    end_bytes: int  # when the load ended
+    written_back_bytes: int
+    # until a byte is written back, on average; None: less than the cache was dirty at most
+    mean_stay_ns: int | None
+    oldest_ns: int  # no dirty byte was ever older
+    piece_bytes: int  # of one write of the flush
+    flush_bytes_per_s: float | None = None  # of the disks without other load
+    flush_ns: int | None = None  # of what is dirty at the end
+    flush_p99_ns: int | None = None
+
+    def flushed_at(self, bytes_per_s: float) -> Dirt:
+        """Return it with the rate of a flush."""
+        end, p99 = (round(each * SECOND / bytes_per_s) for each in (self.end_bytes, self.p99_bytes))
+        return replace(self, flush_bytes_per_s=bytes_per_s, flush_ns=end, flush_p99_ns=p99)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return dict(vars(self))
+
+
+def written_back(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> int:
+    """Return the bytes that were written back in all, by the words of each kind."""
+    name, each = {
+        "page": ("cleaned_bytes", 1),
+        "dm-cache": ("write_backs", page_bytes),
+        "bcache": ("written_back", 1),
+        "open-cas": ("cleaned_blocks", OPEN_CAS_COUNTS),
+        "dm-writecache": ("blocks_written_back", page_bytes),
+    }.get(kind, ("", 0))
+    column = np.atleast_1d(np.asarray(counters.get(name, [0]), np.int64))
+    return int(column[-1]) * each
+
+
+def dirt(
+    kind: str, page_bytes: int, written_bytes: int, counters: Mapping[str, npt.ArrayLike]
+) -> Dirt | None:
+    """Return what was dirty over a run; None if nothing ever was.
+
+    `written_bytes` is the mean size of a write of the load: caches of extents or small blocks write
+    back in such pieces, those of larger blocks whole blocks.  Levels are taken to stay from one
+    sample to the next.
+    """
+    levels = dirty(kind, page_bytes, counters)
+    times = np.atleast_1d(np.asarray(counters.get("time_ns", [0]), np.int64))
+    if len(levels) < 2 or not levels.any():
+        return None
+    stay, held = np.diff(times), levels[:-1]
+    order = np.argsort(held, kind="stable")
+    passed = np.cumsum(stay[order])
+    p50, p99 = (
+        int(held[order][np.searchsorted(passed, share * passed[-1])]) for share in (0.5, 0.99)
+    )
+    back = written_back(kind, page_bytes, counters)
+    total = float((held.astype(float) * stay).sum())
+    is_clean = np.maximum.accumulate(np.where(levels == 0, times, times[0]))
+    piece = page_bytes
+    if kind in ("bcache", "open-cas", "dm-writecache"):
+        piece = max(-(-written_bytes // PIECE) * PIECE, PIECE)
+    return Dirt(
+        p50, p99, int(levels.max()), int(levels[-1]), back,
+        round(total / back) if back >= levels.max() else None, int((times - is_clean).max()), piece,
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from hybridsim.answers.counters import Counters
-from hybridsim.answers.dirt import dirty
+from hybridsim.answers.dirt import Dirt, dirt, dirty
 from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.judge import Judgement, Side
 from hybridsim.answers.judge import judge as weigh
@@ -61,6 +61,8 @@ class Result:
     required: list[Checked] = field(default_factory=list)
     curve: dict[str, Any] | None = None  # miss-ratio curve, if requested
     cost: dict[str, Any] | None = None  # None: the prices of the drives are unknown
+    dirty: Dirt | None = None  # None: nothing was dirty
+    metadata_ram: dict[str, Any] | None = None  # of a cache that can be installed
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -102,6 +104,8 @@ class Result:
             "warm_start": self.beginning and self.beginning.to_dict(),
             "model_error": self.model_error and self.model_error.to_dict(),
             "cost": self.cost,
+            "dirty": self.dirty and self.dirty.to_dict(),
+            "metadata_ram": self.metadata_ram,
             "require": [each.to_dict() for each in self.required],
             "miss_ratio_curve": self.curve,
             "warnings": [vars(one) for one in self.warnings],
@@ -161,6 +165,21 @@ def conclude(
         wear(judged, scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),
         fidelity, list(warnings or []), seed, engine,
     )  # fmt: skip
+
+
+def dirt_of(result: Result) -> Dirt | None:
+    """Return what was dirty on the machine with the cache, without the time of a flush.
+
+    Until the end of the load: a backlog that is worked off later is not counted.
+    """
+    scenario, trace = result.scenario, result.trace
+    pages = scenario.get("cache_pages") or 0
+    page_bytes = int(scenario.get("cache_bytes", 0)) // pages if pages else 0
+    mean = int(trace["bytes_written"]) // max(int(trace["writes"]), 1)
+    counters = result.cached.counters
+    rows = int((counters.column("time_ns") <= result.cached.end_ns).sum())
+    columns = {name: counters.column(name)[: max(rows, 1)] for name in counters}
+    return dirt(str(scenario.get("cache_kind", "none")), page_bytes, mean, columns)
 
 
 def _side(outcome: Outcome, scenario: Mapping[str, Any]) -> Side:

@@ -31,6 +31,7 @@ COMMANDS = {
         "Is an SSD cache worth buying, and what are the alternatives?",
     ),
     "size": ("hybridsim.cli.size", "How large must the SSD be to meet your requirements?"),
+    "setup": ("hybridsim.cli.setup", "Which commands build this cache on a real machine?"),
     "sweep": (
         "hybridsim.cli.sweep",
         "Simulate many variants of a machine, and rank them.",

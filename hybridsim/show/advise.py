@@ -30,6 +30,7 @@ MOSTLY, HARDLY = 0.5, 0.1  # of the time
 BUSY = 0.7  # disks
 RANDOM = 0.5  # of the reads
 SHOWN_MIN = 0.05  # of the requests: processes with fewer are not shown
+BUILT = ("--cache", "--set", "--preset")  # options that `setup` has too
 WORSE_TAIL = 1.05  # times: a larger increase of p99 is a risk
 NAMES = {
     "disks": "these disks",
@@ -42,10 +43,11 @@ NAMES = {
 
 def text(advice: Advice, ascii_only: bool = False, details: bool = False) -> str:
     """Return the advice as text: one screen, or with `details` all of it."""
-    head = list(_head(advice))
+    head, end = list(_head(advice)), _next(advice)
     if not details:
-        return page([*head, *_others(advice, SCREEN - len(head) - 1)], ascii_only)
-    return page([*head, "", *_details(advice)], ascii_only)
+        others = _others(advice, SCREEN - len(head) - len(end) - 1)
+        return page([*head, *others, *end], ascii_only)
+    return page([*head, "", *_details(advice), *end], ascii_only)
 
 
 def _head(advice: Advice) -> Iterator[str]:
@@ -97,6 +99,20 @@ def _command(advice: Advice) -> str:
     if advice.pick.judgement.goal != "time":
         words += ["--goal", advice.pick.judgement.goal]
     return " ".join(words)
+
+
+def _next(advice: Advice) -> list[str]:
+    """Return the command that prints how the recommended cache is built, as lines."""
+    scenario, pick = advice.pick.result.scenario, advice.pick
+    if advice.answer == NO or not pick.candidate.installable:
+        return []
+    words = ["hybridsim setup"]
+    if scenario.get("file"):
+        words += ["--scenario", shell_word(str(scenario["file"]))]
+    words += [each for each in scenario["options"] if each.startswith(BUILT)]
+    if pick.candidate.kind == "open-cas":
+        words.append("--from-source")
+    return paragraph("next", " ".join(words))
 
 
 def _brings(advice: Advice) -> str:

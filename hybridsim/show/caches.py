@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from hybridsim.answers.dirt import Dirt
 from hybridsim.answers.result import Result
-from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import percent
+from hybridsim.foundation.units import human_count, human_rate, human_size
+from hybridsim.foundation.wording import percent, span
 from hybridsim.show.labels import LABELS, joined, rows
 
 
@@ -24,6 +25,7 @@ def what_it_did(result: Result) -> Iterator[tuple[str, str]]:
     if rows(result):
         yield from _kind(result).report(result)
         yield from _write_back(result)
+        yield from _memory(result)
 
 
 def _page(result: Result) -> Iterator[tuple[str, str]]:
@@ -55,9 +57,33 @@ def _write_back(result: Result) -> Iterator[tuple[str, str]]:
     if counters.get("stalls"):
         stalls = human_count(counters["stalls"])
         parts.append(f"{stalls} pages not cached, as all possible victims were dirty")
+    if result.dirty is not None:
+        parts += _dirty(result.dirty)
     where = "one SSD" if members == 1 else f"{members} striped SSDs"
     parts.append(f"dirty data exist on {where} only, without a copy")
     yield LABELS["write_back"], joined(parts)
+
+
+def _dirty(found: Dirt) -> Iterator[str]:
+    """Yield how much is dirty, for how long, and how long a flush takes."""
+    p50, p99, end = map(human_size, (found.p50_bytes, found.p99_bytes, found.end_bytes))
+    yield f"dirty: {p50} at the median of the time, {p99} at the p99, {end} at the end"
+    oldest = f"no byte is dirty for longer than {span(found.oldest_ns)}"
+    if found.mean_stay_ns is not None:
+        oldest += f", on average for {span(found.mean_stay_ns)}"
+    yield oldest
+    if found.flush_bytes_per_s and found.flush_ns is not None and found.flush_p99_ns is not None:
+        yield (
+            f"a flush takes {span(found.flush_ns)} at the end, {span(found.flush_p99_ns)} at the "
+            f"p99: {human_rate(found.flush_bytes_per_s)} without other load"
+        )
+
+
+def _memory(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield the RAM that the cache takes of the host."""
+    ram = result.metadata_ram
+    if ram is not None:
+        yield LABELS["metadata_ram"], f"{human_size(ram['size_bytes'])}: {ram['source']}"
 
 
 def _dm_cache(result: Result) -> Iterator[tuple[str, str]]:

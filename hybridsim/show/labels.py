@@ -50,6 +50,7 @@ LABELS = {
     "requests": "requests",
     "fill": "fill",
     "write_back": "write-back",
+    "metadata_ram": "RAM",
     "writecache": "write cache",
     "bcache": "bcache",
     "wear": "SSD writes",

@@ -239,6 +239,8 @@ class Row:
             "why_not_steady": warm_up.why,
             "keeps_up": self.keeps_up,
             "dirty_bytes": dirty_at_end(self.result),
+            "dirty": self.result.dirty and self.result.dirty.to_dict(),
+            "metadata_ram": self.result.metadata_ram,
             "drive_writes_per_day": self.worn and self.worn.drive_writes_per_day,
             "years": self.worn and self.worn.years,
             "bought": self.bought.to_dict(),

@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from hybridsim.answers.advice.bill import bill
 from hybridsim.answers.counters import Counters
-from hybridsim.answers.dirt import marks
+from hybridsim.answers.dirt import Dirt, marks
 from hybridsim.answers.fitting import answer
 from hybridsim.answers.goals import GOALS
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.requirements import Requirement, check_answerable
-from hybridsim.answers.result import Result, Warning, conclude, warm_up_of
+from hybridsim.answers.result import Result, Warning, conclude, dirt_of, warm_up_of
+from hybridsim.answers.setup import metadata_ram
 from hybridsim.answers.warm_start import compared
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.caches.warm_start.saved_cache import SavedCache
@@ -37,6 +38,7 @@ from hybridsim.requests.rows import UNKNOWN, Requests, TraceWarning
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.disks_alone import Alone, Ran, disks
+from hybridsim.studies.flush import flush_rate
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.warm_start import Begin, begin, check_kind, saved
 from hybridsim.traces.summary import Summary
@@ -257,7 +259,23 @@ def concluded(
         goal=task.goal,
     )
     cost = bill(scenario, result)
-    return dataclasses.replace(result, cost=None if cost is None else cost.to_dict())
+    ram = metadata_ram(scenario, pages)
+    return dataclasses.replace(
+        result,
+        cost=None if cost is None else cost.to_dict(),
+        dirty=_dirty(scenario, result, summary.max_end_bytes),
+        metadata_ram=None if ram is None else dataclasses.asdict(ram),
+    )
+
+
+def _dirty(scenario: Scenario, result: Result, volume_bytes: int) -> Dirt | None:
+    """Return what was dirty, and how long the disks need for a flush of it."""
+    found = dirt_of(result)
+    if found is None:
+        return None
+    most = max(found.end_bytes, found.p99_bytes)
+    rate = flush_rate(scenario, volume_bytes, most, found.piece_bytes)
+    return found if rate is None else found.flushed_at(rate)
 
 
 def read_once(trace: Trace, report: Report | None) -> Summary:

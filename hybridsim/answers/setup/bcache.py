@@ -1,0 +1,260 @@
+"""bcache: commands, and the same settings read back from them and from the kernel."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybridsim.answers.setup.plan import (
+    KIB,
+    MD_BYTES,
+    MIB,
+    Drives,
+    Need,
+    Section,
+    Site,
+    Step,
+    checks,
+    commands,
+    cut,
+    difference,
+    drives_in,
+    drives_of,
+    empty,
+    needed,
+    partition_bytes,
+    partition_removed,
+    unit,
+    unit_removed,
+    whole,
+)
+from hybridsim.foundation.units import format_size, format_time
+
+KIND = "bcache"
+PAGE = 4096
+US, SECOND = 1000, 10**9
+BUCKET_BYTES, KEY_BYTES = 12, 24  # struct bucket, and a key of one pointer
+POLICIES = ("lru", "fifo")  # that make-bcache can set; sysfs has random too
+NAME = "hybridsim-bcache"
+SCRIPT = f"/usr/local/sbin/{NAME}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is set of a bcache; all of it can be read back from the commands."""
+
+    size_bytes: int  # whole buckets
+    bucket_bytes: int
+    block_bytes: int
+    mode: str
+    replacement: str
+    sequential_cutoff: int  # bytes
+    congested_read_us: int
+    congested_write_us: int
+    writeback_percent: int
+    writeback_delay_s: int
+    drives: Drives = field(default_factory=Drives)
+
+
+# Path below the folder `bcache` of the slow device in sysfs, and the setting that it holds.
+SYSFS = {
+    "cache_mode": "mode",
+    "sequential_cutoff": "sequential_cutoff",
+    "writeback_percent": "writeback_percent",
+    "writeback_delay": "writeback_delay_s",
+    "cache/congested_read_threshold_us": "congested_read_us",
+    "cache/congested_write_threshold_us": "congested_write_us",
+    "cache/cache0/cache_replacement_policy": "replacement",
+}
+NUMBERS = set(SYSFS.values()) - {"mode", "replacement"}
+
+
+def settings(table: Any, pages: int, site: Site) -> Settings:
+    """Return what is set for a scenario's cache; raise UsageError for what cannot be set."""
+    bucket = table.bucket_bytes(pages)
+    return Settings(
+        pages * PAGE // bucket * bucket, bucket, table.block_bytes, table.mode, table.replacement,
+        table.sequential_cutoff_bytes,
+        # The kernel, and the simulation, count whole microseconds.
+        table.congested_read_ns // US, table.congested_write_ns // US,
+        table.writeback_percent,
+        whole(table.writeback_delay_ns, SECOND, "bcache's writeback_delay", "whole seconds"),
+        drives_of(table, site),
+    )  # fmt: skip
+
+
+def keys(one: Settings) -> dict[str, Any]:
+    """Return the keys of a scenario that simulates these settings."""
+    return {
+        "cache.kind": KIND,
+        "cache.size": format_size(one.size_bytes),
+        "cache.bucket": format_size(one.bucket_bytes),
+        "cache.block": format_size(one.block_bytes),
+        "cache.mode": one.mode,
+        "cache.replacement": one.replacement,
+        "cache.sequential_cutoff": format_size(one.sequential_cutoff),
+        "cache.congested_read": format_time(one.congested_read_us * US),
+        "cache.congested_write": format_time(one.congested_write_us * US),
+        "cache.writeback_percent": one.writeback_percent,
+        "cache.writeback_delay": format_time(one.writeback_delay_s * SECOND),
+    }
+
+
+def ssd(one: Settings) -> Need:
+    """Return the bytes that each SSD must have."""
+    total = -(-one.size_bytes // one.drives.members) + 2 * MIB
+    if one.drives.number > 1:
+        total += MD_BYTES
+    return Need(total, "the partition, and 2 MiB for the partition table")
+
+
+def ram(one: Settings) -> Need:
+    """Return the RAM that buckets and index take if every extent is a page."""
+    buckets = one.size_bytes // one.bucket_bytes
+    return Need(
+        BUCKET_BYTES * buckets + KEY_BYTES * (one.size_bytes // PAGE),
+        "12 B a bucket, and 24 B for each cached extent, here all of 4 KiB: fewer if they are "
+        "longer, and index nodes leave RAM when it is short (bcache.h of Linux 6.1)",
+    )
+
+
+def sections(one: Settings, site: Site) -> list[Section]:
+    """Return the commands."""
+    cutting, fast = cut(site, one.drives, one.size_bytes)
+    folder = f'/sys/class/block/$(basename "$(readlink -f {site.slow})")/bcache'
+    replacement = ""
+    if one.replacement in POLICIES:
+        replacement = f" --cache_replacement_policy={one.replacement}"
+    writes = "\n".join(f'echo {getattr(one, name)} > "$B/{path}"' for path, name in SYSFS.items())
+    versions = "uname -r\nmodprobe -n bcache\ncommand -v make-bcache bcache-super-show"
+    return [
+        Section("check", "Before anything is changed", (
+            *checks(site, ssd(one), ram(one), versions),
+            Step(
+                f"blockdev --getss {site.slow} {site.fast[0]}",
+                "The block of bcache must not be smaller than the sector of a device.",
+                f"{one.block_bytes} or less",
+            ),
+        )),
+        Section("install", "Build the cache", (
+            empty(site.devices),
+            *cutting,
+            Step(
+                f"make-bcache --bucket {one.bucket_bytes // KIB}k --block {one.block_bytes}"
+                f"{replacement} -C {fast} -B {site.slow}",
+                f"Format both. THIS DESTROYS ALL DATA ON {site.slow}: bcache writes its "
+                "superblock there; a file system moves by 8 KiB, so the old one is lost.",
+            ),
+            Step(
+                "modprobe bcache\nudevadm settle\n"
+                f"for device in {fast} {site.slow}; do\n"
+                '  test -e "/sys/class/block/$(basename "$(readlink -f "$device")")/bcache" ||\n'
+                '    echo "$device" > /sys/fs/bcache/register\n'
+                "done",
+                "Start it, unless udev did.",
+            ),
+            Step(
+                f"cat > {SCRIPT} <<'END'\n#!/bin/sh\n"
+                "# Settings of bcache that the kernel forgets at each start.\n"
+                f"B={folder}\n"
+                'n=0; until [ -e "$B/cache/cache0" ] || [ $n -ge 60 ]; do '
+                "sleep 1; n=$((n + 1)); done\n"
+                f"set -e\n{writes}\nEND\nchmod 755 {SCRIPT}",
+                "The settings, as a script.",
+            ),
+            unit(NAME, f"settings of bcache on {site.slow}", SCRIPT),
+            Step(
+                f"ls -d /dev/$(basename \"$(readlink -f {folder}/dev)\")",
+                "The cached device: make the file system on it.",
+                "/dev/bcache0, or another number",
+            ),
+        )),
+        Section("verify", "Read the state back", (
+            Step(
+                f"B={folder}\ngrep -H . \"$B/state\" \"$B/dirty_data\" "
+                + " ".join(f'"$B/{path}"' for path in (
+                    *SYSFS, "cache/bucket_size", "cache/block_size", "cache/cache0/nbuckets")),
+                expect=f"state clean or dirty; [{one.mode}], [{one.replacement}], "
+                f"{one.size_bytes // one.bucket_bytes} buckets of {human(one.bucket_bytes)}",
+            ),
+            Step(
+                f"B={folder}\ngrep -H . \"$B\"/stats_total/*",
+                "Counters: of reads only, every 13.6 s, and wrong above 4,800 reads a second.",
+            ),
+        )),
+        Section("remove", "Go back: the data stay on the bcache device, without a cache", (
+            Step(
+                f"B={folder}\nS=$(readlink -f \"$B/cache\")\necho 1 > \"$B/detach\"\n"
+                'while [ -e "$B/cache" ]; do cat "$B/dirty_data"; sleep 10; done\n'
+                'echo 1 > "$S/stop"\nwhile [ -e "$S" ]; do sleep 1; done',
+                "Write dirty data back at full speed, then detach. The device may be in use.",
+            ),
+            Step(f"wipefs -a {fast}"),
+            *partition_removed(site, one.drives),
+            unit_removed(NAME, SCRIPT),
+        )),
+    ]  # fmt: skip
+
+
+def notes(one: Settings, site: Site) -> list[str]:
+    """Return what else is to be known of a bcache."""
+    return [
+        f"Without its cache the bcache device stays; the data on {site.slow} begin at 8 KiB, so "
+        "to do without bcache map it with dmsetup, linear from sector 16, or copy the data."
+    ]
+
+
+def parsed(script: str) -> Settings:
+    """Return the settings that the commands of `install` set; raise ValueError for others."""
+    bucket = block = 0
+    found: dict[str, str] = {}
+    for words in commands(script):
+        if words[0] == "make-bcache":
+            bucket = int(needed(words, "--bucket").removesuffix("k")) * KIB
+            block = int(needed(words, "--block"))
+    for text, path in re.findall(r'^echo (\S+) > "\$B/([\w/]+)"$', script, re.M):
+        if path in SYSFS:
+            found[SYSFS[path]] = text
+    if not bucket or set(found) != set(SYSFS.values()):
+        raise ValueError("these are not the commands of a bcache")
+    values: dict[str, Any] = {
+        name: int(text) if name in NUMBERS else text for name, text in found.items()
+    }
+    return Settings(
+        partition_bytes(script), bucket, block, drives=drives_in(script), **values
+    )  # fmt: skip
+
+
+def human(size_bytes: int) -> str:
+    """Return a size as bcache's sysfs writes it (bch_hprint of Linux 6.1): 512.0k, 0.9M."""
+    rank, value, rest = -1, size_bytes, 0
+    while rank < 0 or value >= 1000:
+        value, rest = divmod(value, KIB)
+        rank += 1
+    return f"{value}.{rest * 10 // KIB}{'kMGTPE'[rank]}"
+
+
+def differences(one: Settings, shown: str) -> list[str]:
+    """Return where the lines of `verify`, path:value, differ from settings."""
+    found = {}
+    for line in shown.splitlines():
+        path, colon, text = line.partition(":")
+        if colon and "/bcache/" in path:
+            found[path.partition("/bcache/")[2]] = text
+    chosen = {path: re.search(r"\[(\w+)\]", text) for path, text in found.items()}
+    result = []
+    for path, name in SYSFS.items():
+        match = chosen.get(path)
+        shown_value = match[1] if match else found.get(path)
+        value = getattr(one, name)
+        expected = human(value) if name == "sequential_cutoff" else value
+        result += difference(path, expected, shown_value)
+    return [
+        *result,
+        *difference("bucket_size", human(one.bucket_bytes), found.get("cache/bucket_size")),
+        *difference("block_size", human(one.block_bytes), found.get("cache/block_size")),
+        *difference(
+            "nbuckets", one.size_bytes // one.bucket_bytes, found.get("cache/cache0/nbuckets")
+        ),
+    ]

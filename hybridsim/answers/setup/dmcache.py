@@ -1,0 +1,256 @@
+"""dm-cache with LVM: commands, and the same settings read back from them and from the kernel."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybridsim.answers.setup.plan import (
+    KIB,
+    MIB,
+    Drives,
+    Need,
+    Section,
+    Site,
+    Step,
+    checks,
+    commands,
+    difference,
+    drives_of,
+    needed,
+    unit,
+    unit_removed,
+    value,
+)
+from hybridsim.answers.setup.volumes import (
+    EXTENT_BYTES,
+    Volumes,
+    layout,
+    layout_in,
+    made,
+    rounded,
+    unmade,
+)
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import format_size
+
+KIND = "dm-cache"
+CHUNKS_MAX = 1_000_000  # LVM refuses more, unless its setting is raised
+LVM_CHUNKS = 8  # LVM raises a migration threshold to that many chunks
+SECTOR = 512
+SECTORS_MAX = 2**32 - 1
+METADATA_MIN, METADATA_FIXED, METADATA_CHUNK = 8 * MIB, 4 * MIB, 28  # LVM's estimate
+ENTRY_BYTES, SENTINELS = 24, 256  # struct entry of dm-cache-policy-smq.c
+HOTSPOT_MIN, BUCKETS_MIN = 1024, 16
+SERVICE = "hybridsim-dm-cache"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is set of a dm-cache; all of it can be read back from the commands."""
+
+    size_bytes: int  # of the data volume: whole extents of LVM
+    chunk_bytes: int
+    mode: str
+    policy: str
+    migration_threshold: int  # sectors
+    drives: Drives = field(default_factory=Drives)
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks."""
+        return self.size_bytes // self.chunk_bytes
+
+    @property
+    def metadata_bytes(self) -> int:
+        """Size of the metadata volume."""
+        need = METADATA_FIXED + METADATA_CHUNK * self.chunks
+        return rounded(max(METADATA_MIN, need), 1)
+
+    @property
+    def least_threshold(self) -> int:
+        """The smallest migration threshold that LVM sets, in sectors."""
+        return LVM_CHUNKS * self.chunk_bytes // SECTOR
+
+
+def settings(table: Any, pages: int, site: Site) -> Settings:
+    """Return what is set for a scenario's cache; raise UsageError for what cannot be set."""
+    drives = drives_of(table, site)
+    chunk = table.page_bytes
+    threshold = table.threshold_bytes // SECTOR
+    if threshold > SECTORS_MAX:
+        raise UsageError(
+            f"migration_threshold {table.migration_threshold}: LVM sets at most "
+            f"{format_size(SECTORS_MAX * SECTOR)}"
+        )
+    return Settings(
+        rounded(pages * chunk, drives.members), chunk, table.mode, table.policy, threshold, drives
+    )
+
+
+def keys(one: Settings) -> dict[str, Any]:
+    """Return the keys of a scenario that simulates these settings."""
+    return {
+        "cache.kind": KIND,
+        "cache.size": format_size(one.size_bytes),
+        "cache.block": format_size(one.chunk_bytes),
+        "cache.mode": one.mode,
+        "cache.migration_threshold": format_size(one.migration_threshold * SECTOR),
+    }
+
+
+def ssd(one: Settings) -> Need:
+    """Return the bytes that each SSD must have."""
+    mirrored = 2 * EXTENT_BYTES * one.drives.is_mirrored
+    total = one.size_bytes // one.drives.members + 2 * one.metadata_bytes + MIB + mirrored
+    return Need(total, "data, metadata, the LVM spare of the metadata and label")
+
+
+def ram(one: Settings) -> Need:
+    """Return the RAM that smq takes."""
+    blocks = one.chunks
+    hotspot = max(blocks // 4, HOTSPOT_MIN)
+    entries = blocks + hotspot + SENTINELS
+    tables = sum(4 * _power_of_two(max(each // 4, BUCKETS_MIN)) for each in (blocks, hotspot))
+    bits = (3 * blocks + 2 * hotspot) // 8
+    return Need(
+        ENTRY_BYTES * entries + tables + bits,
+        "smq: 24 B for each chunk and each of the hotspot blocks, hash tables, bit maps "
+        "(dm-cache-policy-smq.c of Linux 6.1)",
+    )
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
+
+
+def sections(one: Settings, site: Site) -> list[Section]:
+    """Return the commands."""
+    names = Volumes.of(site)
+    main, name = names.main, names.mapped
+    versions = "uname -r\nlvm version\ncache_check -V\nmodprobe -n dm-cache-smq"
+    steps = made(site, names)
+    steps.append(
+        Step(
+            f"lvcreate -n {names.fast} -L {one.size_bytes // KIB}k{layout(one.drives)} "
+            f"{names.group} {shlex.join(site.fast)}",
+            "The volume for cached data.",
+        )
+    )
+    mirror = " --type raid1 -m 1" if one.drives.is_mirrored else ""
+    steps.append(
+        Step(
+            f"lvcreate -n {names.metadata} -L {one.metadata_bytes // KIB}k{mirror} "
+            f"{names.group} {shlex.join(site.fast)}",
+            f"Its metadata: {METADATA_CHUNK} B a chunk and {METADATA_FIXED // MIB} MiB.",
+        )
+    )
+    many = ""
+    if one.chunks > CHUNKS_MAX:
+        many = f" --config allocation/cache_pool_max_chunks={one.chunks}"
+    steps.append(
+        Step(
+            f"lvconvert --yes --type cache-pool --chunksize {one.chunk_bytes // KIB}k "
+            f"--poolmetadata {names.group}/{names.metadata}{many} {names.group}/{names.fast}",
+            f"{one.chunks:,} chunks"
+            + (f": more than LVM's limit of {CHUNKS_MAX:,}, so it is raised" if many else "")
+            + ". Only the volumes of the cache lose their content.",
+        )
+    )
+    by_lvm = max(one.migration_threshold, one.least_threshold)
+    steps.append(
+        Step(
+            f"lvconvert --yes --type cache --cachepool {names.group}/{names.fast} "
+            f"--cachemode {one.mode} --cachepolicy {one.policy} "
+            f"--cachesettings migration_threshold={by_lvm} {main}",
+            "Attach it. The volume may be in use.",
+        )
+    )
+    undo = []
+    if by_lvm > one.migration_threshold:
+        message = f"dmsetup message {name} 0 migration_threshold {one.migration_threshold}"
+        steps.append(unit(SERVICE, f"migration threshold of {main}", f"/usr/sbin/{message}"))
+        undo.append(unit_removed(SERVICE))
+    return [
+        Section("check", "Before anything is changed", tuple(
+            checks(site, ssd(one), ram(one), versions))),
+        Section("install", "Build the cache", tuple(steps)),
+        Section("verify", "Read the state back", (
+            Step(f"dmsetup table {name}", expect=table_of(one)),
+            Step(
+                f"dmsetup status --noflush {name}",
+                expect=f"... {one.chunk_bytes // SECTOR} USED/{one.chunks} ... "
+                f"migration_threshold {one.migration_threshold} {one.policy} ...; before the last "
+                "feature list: demotions promotions DIRTY",
+            ),
+            Step(
+                "lvs -a -o lv_name,lv_size,chunk_size,cache_mode,cache_policy,"
+                "kernel_cache_settings,cache_dirty_blocks,cache_read_hits,cache_read_misses "
+                f"{names.group}"
+            ),
+        )),
+        Section("remove", "Go back: the data stay on the volume", (
+            Step(
+                f"lvconvert --yes --uncache {main}",
+                "Write dirty chunks back, then remove the cache. The volume may be in use. "
+                f"(lvconvert --splitcache {main} keeps the volume of the cache for later.)",
+            ),
+            *undo,
+            *unmade(site, names),
+        )),
+    ]  # fmt: skip
+
+
+def notes(one: Settings, site: Site) -> list[str]:
+    """Return what else is to be known of a dm-cache."""
+    if one.mode == "writeback" and one.migration_threshold * SECTOR < one.chunk_bytes:
+        return [
+            "The migration threshold is below one chunk: the kernel never writes dirty chunks back "
+            "when idle. LVM raises it to 8 chunks; leave it at that."
+        ]
+    return []
+
+
+def table_of(one: Settings) -> str:
+    """Return what dmsetup shows of the target, without device numbers and length."""
+    return f"cache METADATA DATA ORIGIN {one.chunk_bytes // SECTOR} 2 metadata2 {one.mode} smq ..."
+
+
+def parsed(script: str) -> Settings:
+    """Return the settings that the commands of `install` set; raise ValueError for others."""
+    size = chunk = threshold = None
+    mode = policy = ""
+    drives = Drives()
+    for words in commands(script):
+        kind = value(words, "--type")
+        if words[0] == "lvcreate" and size is None and "-L" in words:
+            size, drives = int(needed(words, "-L").removesuffix("k")) * KIB, layout_in(words)
+        elif words[0] == "lvconvert" and kind == "cache-pool":
+            chunk = int(needed(words, "--chunksize").removesuffix("k")) * KIB
+        elif words[0] == "lvconvert" and kind == "cache":
+            mode, policy = needed(words, "--cachemode"), needed(words, "--cachepolicy")
+            threshold = int(needed(words, "--cachesettings").partition("=")[2])
+        elif "message" in words and "migration_threshold" in words:
+            threshold = int(words[-1])
+    if size is None or chunk is None or threshold is None:
+        raise ValueError("these are not the commands of a dm-cache")
+    return Settings(size, chunk, mode, policy, threshold, drives)
+
+
+def differences(one: Settings, shown: str) -> list[str]:
+    """Return where `dmsetup table` and `dmsetup status`, in this order, differ from settings."""
+    lines = [line.split() for line in shown.splitlines() if " cache " in line]
+    if len(lines) != 2:
+        return [f"{len(lines)} lines of dmsetup, not one of table and one of status"]
+    table, status = lines
+    features = int(table[7])
+    here = status.index("migration_threshold") + 1 if "migration_threshold" in status else -1
+    return [
+        *difference("chunk sectors", one.chunk_bytes // SECTOR, table[6]),
+        *difference("mode", one.mode, next(
+            (word for word in table[8 : 8 + features] if word != "metadata2"), "writeback")),
+        *difference("policy", one.policy, table[8 + features]),
+        *difference("chunks", one.chunks, status[6].partition("/")[2]),
+        *difference("migration_threshold", one.migration_threshold, status[here]),
+    ]  # fmt: skip

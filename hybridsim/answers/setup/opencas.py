@@ -1,0 +1,263 @@
+"""Open CAS: commands, and the same settings read back from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybridsim.answers.setup.plan import (
+    KIB,
+    MD_BYTES,
+    MIB,
+    Drives,
+    Need,
+    Section,
+    Site,
+    Step,
+    checks,
+    commands,
+    cut,
+    drives_in,
+    drives_of,
+    empty,
+    needed,
+    partition_bytes,
+    partition_removed,
+    value,
+    whole,
+)
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import format_size, format_time, parse_percent
+
+KIND = "open-cas"
+MS, SECOND = 1_000_000, 10**9
+MODES = ("wt", "wb", "wa", "wo", "pt")  # of casadm
+# Metadata of a cache: measured with Open CAS 26.06 on lines of 4 and 64 KiB.
+METADATA_BYTES, METADATA_LINE = 37_015_000, 40
+RAM_BYTES, RAM_LINE = 18 * MIB, 43
+ALRU, ACP = "alru", "acp"
+RELEASE = "26.03.4"
+ARCHIVE = f"open-cas-linux-{RELEASE}.1040.release"
+CONFIG = "/etc/opencas/opencas.conf"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is set of an Open CAS cache; parameters of policies that are not used are None."""
+
+    size_bytes: int  # of the partition, metadata included
+    line_bytes: int
+    mode: str
+    cutoff_policy: str
+    cutoff_bytes: int
+    promotion: str
+    insertion_threshold: int | None
+    trigger_percent: int | None
+    cleaning: str
+    wake_up: int | None  # alru: seconds; acp: milliseconds
+    flush_max_buffers: int | None
+    staleness_s: int | None
+    activity_ms: int | None
+    drives: Drives = field(default_factory=Drives)
+
+    @property
+    def lines(self) -> int:
+        """About how many lines fit into the partition."""
+        return (self.size_bytes - METADATA_BYTES) // (self.line_bytes + METADATA_LINE)
+
+
+def settings(table: Any, pages: int, site: Site) -> Settings:
+    """Return what is set for a scenario's cache; raise UsageError for what cannot be set."""
+    if table.mode not in MODES:
+        raise UsageError(f"mode {table.mode!r}: casadm starts {', '.join(MODES)} only")
+    line = table.line_bytes
+    size = METADATA_BYTES + pages * (line + METADATA_LINE)
+    cutoff = table.sequential_cutoff_bytes
+    whole(cutoff, KIB, "Open CAS's sequential_cutoff", "whole KiB")
+    nhit, cleaning = table.promotion == "nhit", table.cleaning
+    trigger = parse_percent(table.trigger_threshold) * 100
+    if nhit and trigger.denominator != 1:
+        raise UsageError(f"trigger_threshold {table.trigger_threshold}: whole percent only")
+    wake = staleness = activity = None
+    if cleaning == ALRU:
+        wake = whole(table.wake_ns, SECOND, "alru's wake_up", "whole seconds")
+        staleness = whole(table.staleness_time_ns, SECOND, "staleness_time", "whole seconds")
+        activity = whole(table.activity_threshold_ns, MS, "activity_threshold", "milliseconds")
+        if not (wake <= 3600 and 1 <= staleness <= 3600 and activity <= 1_000_000):
+            raise UsageError(
+                "casadm sets wake_up of 0 to 3600 s, staleness_time of 1 to 3600 s, and "
+                "activity_threshold of 0 to 1000 s: change what is outside, and simulate that"
+            )
+    elif cleaning == ACP:
+        wake = whole(table.wake_ns, MS, "acp's wake_up", "milliseconds")
+        if wake > 10_000:
+            raise UsageError("casadm sets acp's wake_up of 0 to 10 s: change it, and simulate that")
+    return Settings(
+        -(-size // MIB) * MIB, line, table.mode, table.sequential_cutoff_policy, cutoff,
+        table.promotion, table.insertion_threshold if nhit else None,
+        int(trigger) if nhit else None, cleaning, wake,
+        None if cleaning == "nop" else table.flush_lines, staleness, activity,
+        drives_of(table, site),
+    )  # fmt: skip
+
+
+def keys(one: Settings) -> dict[str, Any]:
+    """Return the keys of a scenario that simulates these settings."""
+    unit = SECOND if one.cleaning == ALRU else MS
+    result = {
+        "cache.kind": KIND,
+        "cache.size": format_size(one.lines * one.line_bytes),
+        "cache.line": format_size(one.line_bytes),
+        "cache.mode": one.mode,
+        "cache.promotion": one.promotion,
+        "cache.insertion_threshold": one.insertion_threshold,
+        "cache.trigger_threshold": one.trigger_percent and f"{one.trigger_percent}%",
+        "cache.sequential_cutoff_policy": one.cutoff_policy,
+        "cache.sequential_cutoff": format_size(one.cutoff_bytes),
+        "cache.cleaning": one.cleaning,
+        "cache.wake_up": one.wake_up and format_time(one.wake_up * unit),
+        "cache.flush_max_buffers": one.flush_max_buffers,
+        "cache.staleness_time": one.staleness_s and format_time(one.staleness_s * SECOND),
+        "cache.activity_threshold": one.activity_ms and format_time(one.activity_ms * MS),
+    }
+    if one.trigger_percent == 0:
+        result["cache.trigger_threshold"] = "0%"
+    if one.activity_ms == 0:
+        result["cache.activity_threshold"] = "0ms"
+    return {name: each for name, each in result.items() if each is not None}
+
+
+def ssd(one: Settings) -> Need:
+    """Return the bytes that each SSD must have."""
+    total = -(-one.size_bytes // one.drives.members) + 2 * MIB
+    if one.drives.number > 1:
+        total += MD_BYTES
+    return Need(total, "lines, metadata (35.3 MiB and 40 B a line), 2 MiB for the partition table")
+
+
+def ram(one: Settings) -> Need:
+    """Return the RAM of the metadata."""
+    return Need(
+        RAM_BYTES + RAM_LINE * one.lines,
+        "18 MiB and 43 B a line: the metadata footprint that casadm shows, measured with 26.06 "
+        "(54 B a line in 2020: https://github.com/Open-CAS/open-cas-linux/issues/410)",
+    )
+
+
+def sections(one: Settings, site: Site) -> list[Section]:
+    """Return the commands."""
+    cutting, fast = cut(site, one.drives, one.size_bytes)
+    steps = [
+        empty(site.fast),
+        *cutting,
+        Step(
+            f"casadm -S -i 1 -d {fast} -c {one.mode} -x {one.line_bytes // KIB}",
+            "Start a cache; this destroys what the SSD holds.",
+        ),
+        Step(
+            f"casadm -A -i 1 -j 1 -d {site.slow}",
+            "Put it in front of the slow device, whose data stay; it must not be mounted. From "
+            "now on use /dev/cas1-1.",
+        ),
+        Step(
+            f"casadm -X -n seq-cutoff -i 1 -j 1 -t {one.cutoff_bytes // KIB} "
+            f"-p {one.cutoff_policy}",
+            "Sequential cutoff, promotion and cleaning; the cache keeps them over a restart.",
+        ),
+        Step(f"casadm -X -n promotion -i 1 -p {one.promotion}"),
+    ]
+    if one.insertion_threshold is not None:
+        steps.append(
+            Step(
+                f"casadm -X -n promotion-nhit -i 1 -t {one.insertion_threshold} "
+                f"-o {one.trigger_percent}"
+            )
+        )
+    steps.append(Step(f"casadm -X -n cleaning -i 1 -p {one.cleaning}"))
+    if one.cleaning == ALRU:
+        steps.append(
+            Step(
+                f"casadm -X -n cleaning-alru -i 1 -w {one.wake_up} -s {one.staleness_s} "
+                f"-b {one.flush_max_buffers} -t {one.activity_ms}"
+            )
+        )
+    elif one.cleaning == ACP:
+        steps.append(
+            Step(f"casadm -X -n cleaning-acp -i 1 -w {one.wake_up} -b {one.flush_max_buffers}")
+        )
+    steps.append(
+        Step(
+            f"cat > {CONFIG} <<'END'\nversion=19.3.0\n[caches]\n1 {fast} {one.mode.upper()}\n"
+            f"[cores]\n1 1 {site.slow}\nEND\nsystemctl enable open-cas.service",
+            "Start it with the system. The names must be links of /dev/disk/by-id. One IO class "
+            "for all, as simulated: load no ioclass file.",
+        )
+    )
+    check = Section("check", "Before anything is changed", (
+        *checks(site, ssd(one), ram(one), "uname -r"),
+        Step(f"lsblk -o NAME,FSTYPE,MOUNTPOINTS {site.slow}", "Its data stay.", "no mount point"),
+    ))  # fmt: skip
+    build = Section("build", "Build Open CAS: again after each update of the kernel", (
+        Step(
+            f"{site.system.install} {site.system.packages[KIND]}"
+            + (" linux-headers-$(uname -r)" if site.system.install.startswith("apt") else ""),
+        ),
+        Step(
+            "curl -LO https://github.com/Open-CAS/open-cas-linux/releases/download/"
+            f"v{RELEASE}/{ARCHIVE}.tar.gz\ntar xf {ARCHIVE}.tar.gz\ncd {ARCHIVE}\n"
+            "python3 -m pip install -r requirements.txt\n./configure\nmake\nmake install",
+        ),
+    ))  # fmt: skip
+    return [
+        check,
+        *([build] if site.from_source else []),
+        Section("install", "Build the cache", tuple(steps)),
+        Section("verify", "Read the state back", (
+            Step(
+                "casadm -P -i 1",
+                expect=f"write policy {one.mode}, lines of {one.line_bytes // KIB} KiB, cleaning "
+                f"{one.cleaning}, promotion {one.promotion}, about "
+                f"{one.lines * one.line_bytes // 4096} blocks of 4 KiB",
+            ),
+            Step("casadm -G -n seq-cutoff -i 1 -j 1\ncasadm -G -n cleaning -i 1\n"
+                 "casadm -G -n promotion -i 1"),
+            Step("casadm -C -L -i 1", expect="one class, unclassified, allocation 1.00"),
+        )),
+        Section("remove", "Go back: the data stay on the slow device", (
+            Step(
+                "casadm -F -i 1",
+                "Write dirty data back while the device is in use.",
+            ),
+            Step(
+                "umount /dev/cas1-1 || true\ncasadm -T -i 1",
+                "Stop the cache: it flushes the rest. The device must not be in use.",
+            ),
+            Step(f"sed -i '/^1 /d' {CONFIG}\nwipefs -a {fast}"),
+            *partition_removed(site, one.drives),
+        )),
+    ]  # fmt: skip
+
+
+def parsed(script: str) -> Settings:
+    """Return the settings that the commands of `install` set; raise ValueError for others."""
+    found: dict[str, list[str]] = {}
+    for words in commands(script):
+        if words[0] == "casadm":
+            found["start" if "-S" in words else value(words, "-n") or "add"] = words
+    if not {"start", "seq-cutoff", "promotion", "cleaning"} <= set(found):
+        raise ValueError("these are not the commands of Open CAS")
+
+    def number(name: str, option: str) -> int | None:
+        return int(needed(found[name], option)) if name in found else None
+
+    cleaning = needed(found["cleaning"], "-p")
+    tuned = f"cleaning-{cleaning}"
+    return Settings(
+        partition_bytes(script), int(needed(found["start"], "-x")) * KIB,
+        needed(found["start"], "-c"), needed(found["seq-cutoff"], "-p"),
+        int(needed(found["seq-cutoff"], "-t")) * KIB, needed(found["promotion"], "-p"),
+        number("promotion-nhit", "-t"), number("promotion-nhit", "-o"), cleaning,
+        number(tuned, "-w"), number(tuned, "-b"),
+        number(tuned, "-s") if cleaning == ALRU else None,
+        number(tuned, "-t") if cleaning == ALRU else None, drives_in(script),
+    )  # fmt: skip

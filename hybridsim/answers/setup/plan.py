@@ -1,0 +1,420 @@
+"""What all kinds of cache share: the devices, the distributions, and the parts of a plan.
+
+A plan is text: nothing here runs a command or looks at a device.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.units import human_size
+
+KIB, MIB = 1024, 2**20
+DEVICE = re.compile(r"/[A-Za-z0-9/_.:+@=-]+")
+VOLUME = re.compile(r"[A-Za-z0-9_.+][A-Za-z0-9_.+-]*/[A-Za-z0-9_.+][A-Za-z0-9_.+-]*")
+SLOW, FAST = "/dev/SLOW", "/dev/FAST"  # printed where no device is specified
+ARRAY = "/dev/md/cache"  # of several SSDs, where LVM does not combine them
+MD_BYTES = 128 * MIB  # that md keeps before the data of a drive, at most
+SECTIONS = ("check", "build", "install", "verify", "remove")
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A Linux distribution: how packages are installed, and what it lacks."""
+
+    title: str
+    install: str
+    packages: dict[str, str]  # by kind of cache
+    versions: str  # of kernel and tools, as its archive has them
+    lacks: dict[str, str] = field(default_factory=dict)  # kind of cache: why
+    lvm: tuple[int, int, int] = (2, 3, 16)  # of the newest release known
+
+
+_DEBIAN = {
+    "dm-cache": "lvm2 thin-provisioning-tools",
+    "dm-writecache": "lvm2",
+    "bcache": "bcache-tools fdisk",
+    "open-cas": "git gcc make python3 fdisk",
+}
+_RHEL = {
+    "dm-cache": "lvm2 device-mapper-persistent-data",
+    "dm-writecache": "lvm2",
+    "bcache": "",
+    "open-cas": "git gcc make python3 elfutils-libelf-devel kernel-devel",
+}
+_NO_BCACHE = {"bcache": "its kernel is built without bcache, and it has no bcache-tools"}
+DISTRIBUTIONS = {
+    "debian12": Distribution(
+        "Debian 12", "apt install", _DEBIAN,
+        "Linux 6.1, LVM 2.03.16, bcache-tools 1.0.8-4",
+    ),
+    "debian13": Distribution(
+        "Debian 13", "apt install", _DEBIAN,
+        "Linux 6.12, LVM 2.03.31, bcache-tools 1.0.8-5", lvm=(2, 3, 31),
+    ),
+    "ubuntu24.04": Distribution(
+        "Ubuntu 24.04", "apt install", _DEBIAN,
+        "Linux 6.8, LVM 2.03.16, bcache-tools 1.0.8-5",
+    ),
+    "rhel9": Distribution(
+        "RHEL 9", "dnf install", _RHEL, "Linux 5.14", _NO_BCACHE, lvm=(2, 3, 28)
+    ),
+    "rhel10": Distribution(
+        "RHEL 10", "dnf install", _RHEL, "Linux 6.12", _NO_BCACHE, lvm=(2, 3, 28)
+    ),
+}  # fmt: skip
+USUAL = "debian12"
+
+
+@dataclass(frozen=True)
+class Site:
+    """The devices to build a cache of, and the system that it is built on."""
+
+    slow: str = SLOW  # a device, or for LVM an existing volume as VG/LV
+    fast: tuple[str, ...] = ()
+    distribution: str = USUAL
+    from_source: bool = False  # Open CAS is built first
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for names that no command could take."""
+        if self.distribution not in DISTRIBUTIONS:
+            raise UsageError(
+                f"no distribution {self.distribution!r}: {hint(self.distribution, DISTRIBUTIONS)}"
+            )
+        for option, name in (("--slow", self.slow), *(("--fast", each) for each in self.fast)):
+            is_volume = option == "--slow" and VOLUME.fullmatch(name)
+            if not DEVICE.fullmatch(name) and not is_volume:
+                raise UsageError(
+                    f"{option} {name!r}: not the path of a device, such as /dev/sdb or "
+                    "/dev/disk/by-id/..." + (", nor an LVM volume VG/LV" * (option == "--slow"))
+                )
+        twice = {each for each in self.fast if (*self.fast, self.slow).count(each) > 1}
+        if twice:
+            raise UsageError(f"{twice.pop()} is specified twice: each device has one use")
+
+    @property
+    def system(self) -> Distribution:
+        """The distribution."""
+        return DISTRIBUTIONS[self.distribution]
+
+    @property
+    def is_volume(self) -> bool:
+        """Whether the slow side is an existing LVM volume, whose data stay."""
+        return not self.slow.startswith("/")
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices whose content is destroyed."""
+        return self.fast if self.is_volume else (self.slow, *self.fast)
+
+
+@dataclass(frozen=True)
+class Drives:
+    """The SSDs of a cache: striped, and mirrored if there are twice as many."""
+
+    members: int = 1
+    stripe_bytes: int = 0  # 0: one drive
+    is_mirrored: bool = False
+
+    @property
+    def number(self) -> int:
+        """How many SSDs there are."""
+        return self.members * (1 + self.is_mirrored)
+
+    @property
+    def level(self) -> int | None:
+        """RAID level of these drives in md; None for one drive."""
+        if self.is_mirrored:
+            return 10 if self.members > 1 else 1
+        return 0 if self.members > 1 else None
+
+    @property
+    def words(self) -> str:
+        """The layout in words."""
+        if self.number == 1:
+            return "one SSD"
+        return {0: "striped", 1: "mirrored", 10: "striped and mirrored"}[self.level or 0] + (
+            f", {self.number} SSDs"
+        )
+
+
+def placeholders(number: int) -> tuple[str, ...]:
+    """Return names for SSDs that were not specified."""
+    return (FAST,) if number == 1 else tuple(f"{FAST}_{each}" for each in range(1, number + 1))
+
+
+def drives_of(table: Any, site: Site) -> Drives:
+    """Return the SSDs of a scenario's cache; raise UsageError if --fast names another number."""
+    members = int(table.members)
+    number = len(site.fast)
+    if number not in (members, 2 * members):
+        raise UsageError(
+            f"--fast names {number} device{'s' * (number != 1)}, but the cache that was simulated "
+            f"has {members}: specify {members}, or {2 * members} for a mirror"
+        )
+    return Drives(members, int(table.chunk_bytes) if members > 1 else 0, number > members)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command, or a few lines that belong together."""
+
+    command: str
+    why: str = ""
+    expect: str = ""  # what it should print
+
+
+@dataclass(frozen=True)
+class Section:
+    """Commands for one purpose."""
+
+    name: str  # one of SECTIONS
+    title: str
+    steps: tuple[Step, ...]
+
+    def script(self) -> str:
+        """Return the commands as a shell script that stops at the first error."""
+        lines = ["set -eu"]
+        for step in self.steps:
+            for text in (step.why, step.expect and f"Expected: {step.expect}"):
+                if text:
+                    lines += ["", f"# {text}"] if text is step.why else [f"# {text}"]
+            lines.append(step.command)
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a cache takes: bytes, and where the figure is from."""
+
+    size_bytes: int
+    source: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a simulated cache is built, read back and removed."""
+
+    kind: str
+    mode: str  # write policy, in the terms common to all kinds
+    words: str  # in one line
+    settings: Any  # of the kind: a dataclass of plain values
+    site: Site
+    sections: tuple[Section, ...]
+    ssd: Need  # of each SSD
+    ram: Need
+    destroyed: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def packages(self) -> list[str]:
+        """The command that installs what the other commands need, in words."""
+        system = self.site.system
+        needs_md = self.settings.drives.number > 1 and self.kind != "dm-cache"
+        return [system.install, system.packages[self.kind], *["mdadm"] * needs_md]
+
+    def section(self, name: str) -> Section:
+        """Return a section; raise UsageError if the plan has none of this name."""
+        result = next((each for each in self.sections if each.name == name), None)
+        if result is None:
+            there = [each.name for each in self.sections]
+            raise UsageError(f"no section {name!r} for {self.kind}: {hint(name, there)}")
+        return result
+
+
+# Steps that several kinds have.
+
+
+def checks(site: Site, ssd: Need, ram: Need, versions: str) -> list[Step]:
+    """Return what to look at before anything is changed."""
+    words = shlex.join(site.devices)
+    slow = [] if site.is_volume else [site.slow]
+    columns = "NAME,SIZE,TYPE,FSTYPE,MOUNTPOINTS,LOG-SEC,DISC-GRAN,MODEL,SERIAL"
+    steps = [
+        Step(
+            f"lsblk -o {columns} {words}",
+            "Are these the devices, unmounted and without partitions?",
+            "no mount point, no file system; DISC-GRAN 0B: no discard",
+        )
+    ]
+    steps += [
+        Step(f"wipefs -n {each}", "Is it empty?", "nothing: any line is data that would be lost")
+        for each in site.devices
+    ]
+    if not slow:
+        steps.append(Step(f"lvs {site.slow}", "The volume that will be cached; its data stay."))
+    steps += [
+        Step(
+            f"blockdev --getsize64 {each}",
+            "Is the SSD large enough?",
+            f"{ssd.size_bytes} or more ({human_size(ssd.size_bytes)})",
+        )
+        for each in site.fast
+    ]
+    steps.append(
+        Step(
+            "grep MemAvailable /proc/meminfo",
+            f"Is there enough RAM for the metadata, {human_size(ram.size_bytes)}?",
+            f"{-(-ram.size_bytes // KIB)} kB or more",
+        )
+    )
+    steps.append(Step(versions, f"Versions; {site.system.title} has {site.system.versions}."))
+    return steps
+
+
+def empty(devices: Sequence[str]) -> Step:
+    """Return a step that fails if one of the devices holds anything known."""
+    return Step(
+        f"for device in {shlex.join(devices)}; do\n"
+        '  test -z "$(wipefs -n "$device")" || { echo "$device is not empty" >&2; exit 1; }\n'
+        "done",
+        "Stop here if a device holds a known format.",
+    )
+
+
+def partition(device: str) -> str:
+    """Return the name of a device's first partition."""
+    if device.startswith("/dev/disk/by-"):
+        return f"{device}-part1"
+    return f"{device}p1" if device[-1].isdigit() else f"{device}1"
+
+
+def array(site: Site, drives: Drives) -> tuple[list[Step], str]:
+    """Return the steps that make one device of the SSDs, and its name."""
+    if drives.number == 1:
+        return [], site.fast[0]
+    chunk = f" --chunk={drives.stripe_bytes // KIB}K" if drives.members > 1 else ""
+    bitmap = " --bitmap=internal" if drives.is_mirrored else ""
+    make = Step(
+        f"mdadm --create {ARRAY} --run --level={drives.level} "
+        f"--raid-devices={drives.number}{chunk}{bitmap} {shlex.join(site.fast)}",
+        f"The SSDs as one device: {drives.words}.",
+    )
+    return [make], ARRAY
+
+
+def cut(site: Site, drives: Drives, size_bytes: int) -> tuple[list[Step], str]:
+    """Return the steps that make a partition of exactly this size, and its name."""
+    steps, device = array(site, drives)
+    steps.append(
+        Step(
+            f"printf 'label: gpt\\nsize={size_bytes // KIB}KiB\\n' | sfdisk -q {device}\n"
+            "udevadm settle",
+            "A partition of the size that was simulated.",
+        )
+    )
+    return steps, partition(device)
+
+
+def array_removed(site: Site, drives: Drives) -> list[Step]:
+    """Return the steps that remove the array of the SSDs, if there is one."""
+    if drives.number == 1:
+        return []
+    fast = shlex.join(site.fast)
+    return [Step(f"mdadm --stop {ARRAY}\nmdadm --zero-superblock {fast}")]
+
+
+def partition_removed(site: Site, drives: Drives) -> list[Step]:
+    """Return the steps that remove partition and array."""
+    device = ARRAY if drives.number > 1 else site.fast[0]
+    return [
+        Step(f"wipefs -a {device}", "The partition table of the SSD."),
+        *array_removed(site, drives),
+    ]
+
+
+def unit(name: str, about: str, command: str) -> Step:
+    """Return a step that has a command run at each start of the system, and now."""
+    return Step(
+        f"cat > /etc/systemd/system/{name}.service <<'END'\n"
+        f"[Unit]\nDescription={about}\nAfter=local-fs.target\n\n"
+        f"[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart={command}\n\n"
+        "[Install]\nWantedBy=multi-user.target\nEND\n"
+        f"systemctl daemon-reload\nsystemctl enable --now {name}.service",
+        "The kernel forgets these settings: set them now and at each start.",
+    )
+
+
+def unit_removed(name: str, *files: str) -> Step:
+    """Return the step that removes a unit and its files."""
+    paths = shlex.join([f"/etc/systemd/system/{name}.service", *files])
+    return Step(f"systemctl disable {name}.service\nrm -f {paths}\nsystemctl daemon-reload")
+
+
+# Printed commands, read back.
+
+
+def commands(script: str) -> Iterator[list[str]]:
+    """Yield the words of each command of a script; comments and the ends of files are left out."""
+    end = None
+    for line in script.splitlines():
+        if end is not None:
+            end = None if line == end else end
+            if end is None or line.startswith("["):
+                continue
+        match = re.search(r"<<'(\w+)'$", line)
+        if match:
+            end = match[1]
+        words = shlex.split(line, comments=True)
+        if words:
+            yield words
+
+
+def value(words: Sequence[str], *names: str) -> str | None:
+    """Return the value of an option: of `--name value`, or `--name=value`."""
+    for position, word in enumerate(words):
+        if word in names and position + 1 < len(words):
+            return words[position + 1]
+        name, equals, text = word.partition("=")
+        if equals and name in names:
+            return text
+    return None
+
+
+def needed(words: Sequence[str], *names: str) -> str:
+    """Return the value of an option; raise ValueError if it is missing."""
+    result = value(words, *names)
+    if result is None:
+        raise ValueError(f"{shlex.join(words)}: {names[0]} is missing")
+    return result
+
+
+def drives_in(script: str) -> Drives:
+    """Return the SSDs of a script that makes an array with mdadm."""
+    for words in commands(script):
+        if words[0] == "mdadm" and "--create" in words:
+            level, number = int(needed(words, "--level")), int(needed(words, "--raid-devices"))
+            is_mirrored = level in (1, 10)
+            members = number // (1 + is_mirrored)
+            chunk = value(words, "--chunk")
+            stripe = int(chunk.removesuffix("K")) * KIB if chunk else 0
+            return Drives(members, stripe, is_mirrored)
+    return Drives()
+
+
+def partition_bytes(script: str) -> int:
+    """Return the size of the partition that a script makes."""
+    match = re.search(r"size=(\d+)KiB", script)
+    if not match:
+        raise ValueError("the script makes no partition")
+    return int(match[1]) * KIB
+
+
+def whole(value: int, unit: int, what: str, unit_name: str) -> int:
+    """Return a value in a coarser unit; raise UsageError if it is not a whole number of it."""
+    if value % unit:
+        raise UsageError(f"{what} can only be set in {unit_name}: change it, and simulate that")
+    return value // unit
+
+
+def difference(name: str, expected: object, found: object) -> list[str]:
+    """Return a message if two values differ."""
+    if str(expected) == str(found):
+        return []
+    return [f"{name} is {found}, not {expected}"]

@@ -1,0 +1,112 @@
+"""The commands that build a cache: what is lost and needed first, then one section after another.
+
+Each line of a command begins with `# `, so that a shell which gets all of this as its input runs
+nothing: it stops at the parenthesis of the first line, and no other line has a quote, a pipe or a
+redirection outside of a command.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hybridsim.foundation.printable import printable
+from hybridsim.foundation.units import human_rate, human_size
+from hybridsim.foundation.wording import span
+from hybridsim.show.page import columns, page, paragraph
+
+if TYPE_CHECKING:
+    from hybridsim.answers.setup import Section, Step
+    from hybridsim.studies.setup import Setup
+
+PROMPT = "# "
+SPECIAL = str.maketrans(dict.fromkeys("'\"`$<>|&\\", "_"))
+
+
+def text(answer: Setup, ascii_only: bool = False) -> str:
+    """Return it as text."""
+    return page(_lines(answer), ascii_only)
+
+
+def _lines(answer: Setup) -> Iterator[str]:
+    plan = answer.plan
+    system = plan.site.system.title
+    yield from _paragraph("SETUP", f"(Nothing has been run.) {plan.words}; for {system}.")
+    if answer.saved is not None:
+        said = {"yes": "worth it", "no": "NOT worth it", "unsure": "undecided"}
+        yield from _paragraph(
+            "simulated",
+            f"{answer.file}: for {answer.saved.trace} this cache is "
+            f"{said.get(answer.saved.answer, 'undecided')}.",
+        )
+    yield from _paragraph("DESTROYS", f"all data on {', '.join(plan.destroyed)}.")
+    for number, warning in enumerate(plan.warnings):
+        yield from _paragraph("" if number else "risks", warning)
+    yield from _paragraph(
+        "needs",
+        f"{human_size(plan.ssd.size_bytes)} on each SSD ({plan.ssd.source}); "
+        f"{human_size(plan.ram.size_bytes)} of RAM ({plan.ram.source}).",
+    )
+    yield from _paragraph("flush", _flush(answer))
+    yield from _paragraph("packages", " ".join(plan.packages))
+    for section in plan.sections:
+        yield ""
+        yield from _section(section)
+    yield ""
+    yield from _paragraph("scripts", "--script install prints that section for a shell.")
+
+
+def _paragraph(label: str, text: str) -> list[str]:
+    return paragraph(label, _plain(text))
+
+
+def _plain(text: object) -> str:
+    """Return a name without what a shell would act upon."""
+    return printable(text).translate(SPECIAL)
+
+
+def _flush(answer: Setup) -> str:
+    """Return how long it takes to write the dirty data back."""
+    if answer.plan.mode not in ("write-back", "write-only"):
+        return "Nothing is dirty in this mode: the cache can be removed at once."
+    dirty = answer.saved.dirty if answer.saved else None
+    if dirty is None:
+        return (
+            "What is dirty must be written back before the cache is removed. How long that takes: "
+            "hybridsim replay TRACE --json RESULT.json, then hybridsim setup RESULT.json."
+        )
+    said = f"{human_size(dirty.end_bytes)} were dirty at the end of the replay"
+    if dirty.p99_bytes is not None:
+        said += f", {human_size(dirty.p99_bytes)} at the p99"
+    if dirty.flush_bytes_per_s and dirty.flush_ns is not None and dirty.flush_p99_ns is not None:
+        said += (
+            f": {span(dirty.flush_ns)}, or {span(dirty.flush_p99_ns)}, at "
+            f"{human_rate(dirty.flush_bytes_per_s)}, the rate of the simulated disks without "
+            "other load"
+        )
+    all_ns = dirty.flush_of_ns(answer.plan.settings.size_bytes)
+    if answer.plan.kind == "dm-cache" and all_ns is not None:
+        said += f". After a crash, with a full cache: {span(all_ns)}"
+    return said + "."
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f"{section.name.upper()}: {section.title}"
+    for step in section.steps:
+        yield from _step(step)
+
+
+def _step(step: Step) -> Iterator[str]:
+    if step.why:
+        yield from _indented(step.why, "  ")
+    yield from (PROMPT + printable(line) for line in step.command.splitlines())
+    if step.expect:
+        yield from _indented(f"Expected: {step.expect}", "    ")
+
+
+def _indented(text: str, margin: str) -> list[str]:
+    return textwrap.wrap(
+        _plain(text), columns(), initial_indent=margin, subsequent_indent=margin,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip

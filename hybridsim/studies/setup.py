@@ -1,0 +1,146 @@
+"""How a simulated cache is built: of a scenario, or of the JSON that a replay or advise wrote."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from hybridsim.answers.setup import Plan, Site, placeholders, plan
+from hybridsim.foundation.errors import HybridsimError, ScenarioError, UsageError
+from hybridsim.foundation.printable import printable
+from hybridsim.foundation.reading import whole_text
+from hybridsim.foundation.version import __version__
+from hybridsim.scenario import Scenario
+
+SCHEMA = "hybridsim.setup/1"
+READ = ("hybridsim.result/", "hybridsim.advice/")
+
+
+@dataclass(frozen=True)
+class Dirty:
+    """Dirty data of the replay, and how long their flush takes; None: not in the document."""
+
+    end_bytes: int
+    p99_bytes: int | None = None
+    flush_bytes_per_s: float | None = None
+    flush_ns: int | None = None  # of those at the end
+    flush_p99_ns: int | None = None  # of the p99
+
+    def flush_of_ns(self, size_bytes: int) -> int | None:
+        """Return how long a flush of so many bytes takes, in nanoseconds."""
+        rate = self.flush_bytes_per_s
+        return round(size_bytes * 1e9 / rate) if rate else None
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a saved document says of its cache."""
+
+    scenario: Scenario
+    pages: int
+    dirty: Dirty | None
+    answer: str  # yes, no, unsure
+    trace: str
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A plan, and what it was made of."""
+
+    plan: Plan
+    file: str | None
+    saved: Saved | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON."""
+        one = self.plan
+        dirty = self.saved and self.saved.dirty
+        return {
+            "schema": SCHEMA,
+            "tool": {"version": __version__},
+            "inputs": {
+                "file": self.file,
+                "answer": self.saved and self.saved.answer,
+                "slow": one.site.slow,
+                "fast": list(one.site.fast),
+                "distribution": one.site.distribution,
+            },
+            "kind": one.kind,
+            "mode": one.mode,
+            "summary": one.words,
+            "settings": asdict(one.settings),
+            "ssd": asdict(one.ssd),
+            "ram": asdict(one.ram),
+            "dirty": None if dirty is None else asdict(dirty),
+            "destroyed": list(one.destroyed),
+            "warnings": list(one.warnings),
+            "sections": [
+                {
+                    "name": each.name,
+                    "title": each.title,
+                    "steps": [asdict(step) for step in each.steps],
+                    "script": each.script(),
+                }
+                for each in one.sections
+            ],
+        }
+
+
+def setup(scenario: Scenario | None, file: str | None, site: Site) -> Setup:
+    """Return how the cache of a scenario, or of a saved document, is built.
+
+    Without SSDs in `site`, placeholders are printed.  Raises UsageError for what cannot be built,
+    or a file that is neither a result nor advice.
+    """
+    saved = read(file) if file else None
+    machine = saved.scenario if saved else scenario or Scenario.default()
+    if not site.fast:
+        site = replace(site, fast=placeholders(machine.cache.members))
+    return Setup(plan(machine, saved.pages if saved else None, site), file, saved)
+
+
+def read(file: str) -> Saved:
+    """Return the cache of a document that `replay --json` or `advise --json` wrote."""
+    shown = printable(file)
+    wrong = (
+        f"{shown} is not the JSON of hybridsim replay or hybridsim advise (--json FILE); without "
+        "one, specify --cache, --cache-mode and --cache-size"
+    )
+    try:
+        document = json.loads(whole_text(file, UsageError))
+        if not str(document["schema"]).startswith(READ):
+            raise UsageError(f"{wrong}: its schema is {printable(document['schema'])}")
+        about, trace = document["inputs"]["scenario"], document["inputs"]["trace"]
+        text, pages = str(about["toml"]), int(about["cache_pages"])
+        answer = document["answer"] if "answer" in document else document["verdict"]["answer"]
+        dirty = _dirty(document)
+        name = str(trace["name"])
+    except HybridsimError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UsageError(wrong) from None
+    try:
+        scenario = Scenario.loads(text, f"{file} (its scenario)")
+    except ScenarioError as error:
+        raise UsageError(f"{error}\nwritten by another version? Repeat the replay") from None
+    return Saved(scenario, pages, dirty, str(answer), name)
+
+
+def _dirty(document: dict[str, Any]) -> Dirty | None:
+    """Return what a document says of dirty data."""
+    if "recommended" in document:
+        row = document["recommended"]
+        found = row.get("dirty")
+        end = row.get("dirty_bytes") or 0
+    else:
+        found, end = document.get("dirty"), 0
+    if found:
+        rate = found["flush_bytes_per_s"]
+        if rate is None:
+            return Dirty(int(found["end_bytes"]), int(found["p99_bytes"]))
+        return Dirty(
+            int(found["end_bytes"]), int(found["p99_bytes"]), float(rate),
+            int(found["flush_ns"]), int(found["flush_p99_ns"]),
+        )  # fmt: skip
+    return Dirty(int(end)) if end else None
