@@ -60,7 +60,7 @@ def _merged(observed: Observed) -> npt.NDArray[np.bool_]:
     dispatch, complete = observed.dispatch_ns[place], observed.complete_ns[place]
     end = (observed.offset_bytes + observed.length_bytes)[place]
     same = (dispatch[1:] == dispatch[:-1]) & (complete[1:] == complete[:-1])
-    return same & (observed.offset_bytes[place][1:] == end[:-1])
+    return np.asarray(same & (observed.offset_bytes[place][1:] == end[:-1]))
 
 
 def _check_one_kind(name: str, observed: Observed) -> None:

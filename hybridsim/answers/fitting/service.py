@@ -1,6 +1,6 @@
 """How long a disk takes for one request: the likelihood of observed service times.
 
-    service = seek(distance) + rotation + length / rate        (+ settling, of a write)
+    service = seek(distance) + rotation + length / rate(place)        (+ settling, of a write)
 
 The rotation is equally likely to be anything up to a revolution.  What the clock of a computer adds
 to and takes from each completion (interrupts, wake-ups) is logistic; a few requests fit nothing.
@@ -28,8 +28,10 @@ class Service(NamedTuple):
     track_ms: float  # the shortest seek
     full_ms: float  # over the whole stroke
     linear: float  # seek grows with (1 - linear) sqrt(x) + linear x of the stroke x
+    bend: float  # and with bend x (1 - x): arms that accelerate in pieces
     rotation_ms: float  # a revolution
-    per_mib_ms: float  # transfer of 1 MiB
+    per_mib_ms: float  # transfer of 1 MiB, the mean over the stroke
+    inner: float  # how much longer it takes from the first place to the last, over the mean
     settle_ms: float  # more for a write
     noise_ms: float
     stray: float  # share of requests that follow no model
@@ -37,6 +39,7 @@ class Service(NamedTuple):
     def seek_ms(self, share: Floats) -> Floats:
         """Return the time of the arm over a share of the stroke."""
         shape = (1 - self.linear) * np.sqrt(share) + self.linear * share
+        shape += self.bend * share * (1 - share)
         return self.track_ms + (self.full_ms - self.track_ms) * shape
 
 
@@ -52,7 +55,8 @@ def _of_pieces(service: Service, seen: Pieces) -> tuple[Floats, Floats]:
     """Return density and distribution of the time at which each piece was done."""
     begun = np.maximum(seen.entered_ns + service.overhead_ms * MS, seen.before_ns)
     rest = (seen.complete_ns - begun) / MS
-    rest -= seen.length_bytes / 2**20 * service.per_mib_ms + seen.is_write * service.settle_ms
+    transfer_ms = service.per_mib_ms * (1 + service.inner * (seen.place - 0.5))
+    rest -= seen.length_bytes / 2**20 * transfer_ms + seen.is_write * service.settle_ms
     moved = rest - service.seek_ms(seen.share)
     revolution, noise = service.rotation_ms, service.noise_ms
     density = (expit(moved / noise) - expit((moved - revolution) / noise)) / revolution
