@@ -165,14 +165,14 @@ def test_a_class_without_events_of_its_own_has_the_chances_of_the_class_above():
 
 
 def test_the_density_of_a_service_time_is_the_derivative_of_its_distribution():
-    service = Service(0.3, 0.7, 9.0, 0.4, 8.33, 6.0, 0.5, 0.05, 0.02)
+    service = Service(0.3, 0.7, 9.0, 0.4, 0.2, 8.33, 6.0, 0.6, 0.5, 0.05, 0.02)
     random = np.random.default_rng(5)
     count = 400
     zeros, no = np.zeros(count), np.zeros(count, np.bool_)
     seen = Pieces(
         np.arange(count), zeros, zeros, random.uniform(0, 25e6, count), np.full(count, 65536.0),
-        random.uniform(0, 1, count), random.random(count) < 0.5, random.random(count) < 0.5,
-        np.zeros(count, np.int64), no, ~no, ~no,
+        random.uniform(0, 1, count), random.uniform(0, 1, count), random.random(count) < 0.5,
+        random.random(count) < 0.5, np.zeros(count, np.int64), no, ~no, ~no,
     )  # fmt: skip
     density, _ = _of_pieces(service, seen)
     step_ms = 1e-5

@@ -21,7 +21,7 @@ from hybridsim.answers.fitting.service import Service, log_likelihood
 
 FEWEST = 300  # minimum services for a fit of seek and rotation
 FEWEST_OF_A_KIND = 100  # minimum writes, reads, and requests to an idle disk
-SIZES_APART = 64 * 1024  # minimum spread of the sizes in bytes for a transfer rate
+SIZES_APART = 8 * 1024  # minimum spread of the sizes in bytes for a transfer rate
 USUAL_RPM = (4200, 5400, 5900, 7200, 10_000, 15_000)
 MINUTE_MS = 60e3
 VAGUE = 6.0  # ratio of the ends of an interval from which on a value counts as undetermined
@@ -31,18 +31,35 @@ NUMBERS = {
     "track_ms": Number(0.8, 0.005, 8.0),
     "reach_ms": Number(8.0, 0.02, 60.0),  # from the shortest seek to the longest
     "linear": Number(0.1, -0.95, 0.95, is_log=False),
+    "bend": Number(0.0, -0.6, 0.6, is_log=False),
     "rotation_ms": Number(MINUTE_MS / 7200, MINUTE_MS / 20_000, MINUTE_MS / 3500),
     "per_mib_ms": Number(6.0, 0.2, 200.0),
+    "inner": Number(0.5, 0.0, 1.2, is_log=False),
     "settle_ms": Number(0.5, 0.005, 10.0),
     "noise_ms": Number(0.4, 0.08, 8.0),  # with less noise the likelihood is rugged
     "stray": Number(0.05, 0.001, 0.5),
 }
 # Provisional values; if the requests do not determine these, they have little effect on the fit.
-PROVISIONAL = {"overhead_ms": 0.2, "per_mib_ms": 6.0, "settle_ms": 0.0}
+PROVISIONAL = {"overhead_ms": 0.2, "per_mib_ms": 6.0, "inner": 0.5, "bend": 0.0,
+               "settle_ms": 0.0}  # fmt: skip
+FINE = ("bend", "inner")  # effects too small to distinguish layouts
 # Typical disks of three classes, for the first comparison of layouts.
 GUESSES = tuple(
-    {"overhead_ms": 0.5, "track_ms": 0.6, "reach_ms": reach, "linear": 0.1, "noise_ms": 0.8}
-    | {"rotation_ms": MINUTE_MS / rpm, "per_mib_ms": 7.0, "settle_ms": 0.3, "stray": 0.1}
+    {
+        "overhead_ms": 0.5,
+        "track_ms": 0.6,
+        "reach_ms": reach,
+        "linear": 0.1,
+        "bend": 0.0,
+        "noise_ms": 0.8,
+    }
+    | {
+        "rotation_ms": MINUTE_MS / rpm,
+        "per_mib_ms": 7.0,
+        "inner": 0.5,
+        "settle_ms": 0.3,
+        "stray": 0.1,
+    }
     for rpm, reach in ((7200, 8.0), (10_000, 5.0), (15_000, 3.5))
 )
 
@@ -87,7 +104,7 @@ def quick_fit(seen: Pieces, turns: int) -> Likeliest:
     """Fit with at most `turns` iterations, to compare layouts."""
     everything = np.ones(len(seen.is_timed), np.bool_)
     missing = _undetermined(seen, everything)
-    numbers = {name: one for name, one in NUMBERS.items() if name not in missing}
+    numbers = {name: one for name, one in NUMBERS.items() if name not in {*missing, *FINE}}
     return likeliest(numbers, _density(seen, {}, everything[: len(seen.first)]), turns)
 
 
@@ -105,7 +122,8 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     used = int(only.sum())
     missing = _undetermined(seen, seen.is_timed)
     fixed = {name: PROVISIONAL[name] for name in missing}
-    numbers = {name: one for name, one in NUMBERS.items() if name not in missing}
+    left_out = {*missing, "inner"} if "per_mib_ms" in missing else {*missing}
+    numbers = {name: one for name, one in NUMBERS.items() if name not in left_out}
     result = _best(numbers, seen, fixed, only)
     raw = _rotation(result)
     usual = _usual(raw[1], raw[2])

@@ -37,6 +37,7 @@ class Pieces(NamedTuple):
     complete_ns: Floats
     length_bytes: Floats
     share: Floats  # distance that the arm moved, as a share of the stroke
+    place: Floats  # where it begins, as a share of the stroke
     is_next: npt.NDArray[np.bool_]  # begins where the previous piece ended
     is_write: npt.NDArray[np.bool_]
     waiting: Ints  # other requests that the member could have served instead
@@ -68,6 +69,7 @@ def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
         complete,
         length.astype(np.float64),
         share,
+        place / stroke,
         is_next,
         observed.is_write[request],
         waiting,

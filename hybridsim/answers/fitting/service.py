@@ -1,6 +1,6 @@
 """The likelihood of observed service times of a disk.
 
-    service = seek(distance) + rotation + length / rate        (+ settling, of a write)
+    service = seek(distance) + rotation + length / rate(place)        (+ settling, of a write)
 
 The rotation is uniform from 0 to a revolution.  The error of the completion times (interrupts,
 wake-ups) is logistic; a share of stray requests follows no model.  A request that finds its disk
@@ -28,8 +28,10 @@ class Service(NamedTuple):
     track_ms: float  # the shortest seek
     full_ms: float  # over the whole stroke
     linear: float  # a seek over the share x of the stroke grows as (1 - linear) sqrt(x) + linear x
+    bend: float  # + bend x (1 - x), for arms that accelerate in stages
     rotation_ms: float  # of a revolution
-    per_mib_ms: float  # transfer of 1 MiB
+    per_mib_ms: float  # transfer of 1 MiB, mean over the stroke
+    inner: float  # increase of that from the first to the last place, as a share of the mean
     settle_ms: float  # added to a write
     noise_ms: float  # scale of the logistic error
     stray: float  # share of requests that follow no model
@@ -37,6 +39,7 @@ class Service(NamedTuple):
     def seek_ms(self, share: Floats) -> Floats:
         """Return the time of a seek over a share of the stroke."""
         shape = (1 - self.linear) * np.sqrt(share) + self.linear * share
+        shape += self.bend * share * (1 - share)
         return self.track_ms + (self.full_ms - self.track_ms) * shape
 
 
@@ -52,7 +55,8 @@ def _of_pieces(service: Service, seen: Pieces) -> tuple[Floats, Floats]:
     """Return density and cumulative distribution at the completion of each piece."""
     begun = np.maximum(seen.entered_ns + service.overhead_ms * MS, seen.before_ns)
     rest = (seen.complete_ns - begun) / MS
-    rest -= seen.length_bytes / 2**20 * service.per_mib_ms + seen.is_write * service.settle_ms
+    transfer_ms = service.per_mib_ms * (1 + service.inner * (seen.place - 0.5))
+    rest -= seen.length_bytes / 2**20 * transfer_ms + seen.is_write * service.settle_ms
     moved = rest - service.seek_ms(seen.share)
     revolution, noise = service.rotation_ms, service.noise_ms
     density = (expit(moved / noise) - expit((moved - revolution) / noise)) / revolution
