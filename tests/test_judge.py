@@ -137,6 +137,18 @@ class TestGain:
         assert result.judged.took_gain == pytest.approx(11 / 5)
         assert result.judged.latency_gain == 2.5
 
+    @pytest.mark.parametrize("adapts", [False, True])
+    def test_throughput_is_the_time_of_the_work_whatever_the_load_does(self, adapts):
+        slow, fast = even(4000, 11 * MS), even(4000, 5 * MS)
+        result = judge(
+            side(ledger(even(4000), np.full(4000, 10 * MS), issue_ns=slow)),
+            side(ledger(even(4000), np.full(4000, 4 * MS), issue_ns=fast)),
+            adapts,
+            "throughput",
+        )
+        assert result.judged.gain("throughput", adapts) == result.judged.took_gain
+        assert result.gain == pytest.approx(11 / 5)
+
     @pytest.mark.parametrize(
         ("goal", "gain"), [("latency", 1.51), ("p99", 0.5), ("disk-time", 4.0)]
     )

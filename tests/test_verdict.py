@@ -270,3 +270,11 @@ def no_cache(rows):
 
 def cold(rows):
     return np.full(len(rows), int(Reason.COLD))
+
+
+def test_the_confidence_has_the_gain_of_the_slowest_1_percent_of_the_reads():
+    results = result(QUICK)
+    phases = [results.phases[name].figures.reads for name in ("none", "warm")]
+    before, after = (each.percentile(99) for each in phases)
+    assert results.verdict.confidence["p99_read_gain"] == pytest.approx(before / after)
+    assert before != phases[0].percentile(98) or after != phases[1].percentile(98)
