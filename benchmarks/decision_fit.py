@@ -195,7 +195,7 @@ def judged(of: Columns, centre: np.ndarray, half: np.ndarray) -> None:
           f"allowance {np.median(half):.3f}")  # fmt: skip
     for sure in SURE:
         worth = centre >= np.log(WORTH_IT)
-        yes = worth & (centre - sure * half >= np.log(NOTHING))
+        yes = worth & (centre - sure * half >= np.log(NOTHING)) & (centre >= half)
         no = ~worth & (centre + sure * half < np.log(MUCH))
         right = (yes & (truth >= NOTHING)) | (no & (truth < MUCH))
         wrong = (yes | no) & ~right

@@ -96,11 +96,13 @@ def test_an_answer_would_stay_if_the_forecast_were_off_by_a_part_of_the_allowanc
     if result.answer == YES:
         assert result.gain >= WORTH_IT
         assert result.gain / off >= NOTHING * (1 - 1e-9)
+        assert result.low >= 1 - 1e-9
     elif result.answer == NO:
         assert result.gain < WORTH_IT
         assert result.gain * off < MUCH * (1 + 1e-9)
     else:
-        assert result.gain / off < NOTHING * (1 + 1e-9) or result.gain * off >= MUCH * (1 - 1e-9)
+        is_near = result.gain / off < NOTHING * (1 + 1e-9) or result.low < 1 + 1e-9
+        assert is_near or result.gain * off >= MUCH * (1 - 1e-9)
 
 
 @settings(max_examples=200, deadline=None)
@@ -151,7 +153,8 @@ def test_a_change_at_the_end_of_the_horizon_is_none():
 @pytest.mark.parametrize(
     ("gain", "noise", "answer"),
     [(1.5, 0.0, YES), (1.16, 0.0, YES), (1.14, 0.0, NO), (1.0, 0.0, NO), (1.2, 0.5, UNSURE),
-     (1.1, 0.5, UNSURE), (5.0, 0.5, YES), (0.5, 0.5, NO)],
+     (1.1, 0.5, UNSURE), (5.0, 0.4, YES), (0.5, 0.5, NO),
+     (1.3, 0.08, YES), (1.3, 0.12, UNSURE)],
 )  # fmt: skip
 def test_answers(gain, noise, answer):
     assert forecast(dataclasses.replace(FLAT, gain=math.log(gain), noise=noise)).answer == answer

@@ -191,11 +191,13 @@ def allowance(course: Course) -> float:
 def forecast(course: Course) -> Forecast:
     """Return the gain over the HORIZON, its interval, and what that means.
 
-    The answer is yes if the gain is WORTH_IT and hardly NOTHING, no if it is less and hardly MUCH.
+    The answer is yes if the gain is WORTH_IT and hardly NOTHING, and the interval excludes a loss;
+    no if the gain is less and hardly MUCH.
     """
     before, expected, half = before_change(course), centre(course), allowance(course)
     if expected >= math.log(WORTH_IT):
-        answer = YES if expected - SURE * half >= math.log(NOTHING) else UNSURE
+        is_sure = expected - SURE * half >= math.log(NOTHING) and expected >= half
+        answer = YES if is_sure else UNSURE
     else:
         answer = NO if expected + SURE * half < math.log(MUCH) else UNSURE
     return Forecast(
