@@ -109,7 +109,7 @@ def test_a_sampled_curve_of_any_policy_is_within_its_error(long_trace):
 
 @pytest.mark.parametrize("policy", ["lru", "sieve"])
 def test_the_error_of_a_sample_covers_19_of_20_samples(policy):
-    """Other page numbers are another sample: on average 90 to 99 % of the sizes are inside."""
+    """Other page numbers are another sample; pages as even as these are an easy case."""
     rng = np.random.default_rng(5)
     rank = np.minimum(rng.zipf(1.15, 20_000), 6_000) + rng.integers(0, 3, 20_000) * 7_000
     sizes = [200, 500, 1_500, 4_000]
@@ -118,7 +118,8 @@ def test_the_error_of_a_sample_covers_19_of_20_samples(policy):
     for salt in range(25):
         curve = miss_ratio_curve(rank + salt * (1 << 30), policy, sizes, sample="10%")
         inside.append(abs(curve.miss_ratio - exact) <= curve.error)
-    assert 0.88 <= np.mean(inside) <= 0.995
+    assert np.mean(inside) >= 0.93
+    assert curve.error.max() < 0.2  # an interval of all values would hold too
 
 
 @pytest.mark.parametrize("options", [{"policy": "learned"}, {"admission": "request-size"}])
