@@ -219,7 +219,7 @@ def test_files_of_unknown_formats_are_listed_in_the_notes(tmp_path):
         (lambda folder: _written(folder / "a.json", '{"fio version": "3", '), "not fio's JSON"),
         (lambda folder: _written(folder / "x_bw.1.log", "1, 2, 0, 0, 0\nx\n"), "of a fio log"),
         (lambda folder: _written(folder / "x.json", '{"schema": "hybridsim.result/1"}'), "replay"),
-        (lambda folder: _twice(folder), "is also in"),
+        (lambda folder: _twice(folder), "is also reported by"),
     ],
 )  # fmt: skip
 def test_damaged_or_missing_files_are_refused_with_the_reason(make, message, tmp_path):
