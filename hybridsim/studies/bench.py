@@ -228,8 +228,8 @@ def _check(scenario: Scenario, hot_bytes: int, block_bytes: int, sequential_byte
     held = scenario.backing.held_bytes
     if held < hot_bytes + 2 * max(block_bytes, sequential_bytes):
         raise ScenarioError(
-            f"a hot spot of {human_size(hot_bytes)} and data outside of it do not fit on the array, "
-            f"which holds {human_size(held)}"
+            f"a hot spot of {human_size(hot_bytes)} and data outside of it do not fit on the "
+            f"array, which holds {human_size(held)}"
         )
 
 
