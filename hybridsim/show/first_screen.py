@@ -147,9 +147,9 @@ def _risks(result: Result) -> Iterator[str]:
     yield from result.verdict.risks
     if rows(result):
         if result.judgement.forecast is None:
-            yield "The interval covers this capture only: another day's load may gain less."
+            yield "The interval is of this capture only, not a forecast."
         else:
-            yield "The forecast is for a load that goes on like this: another day's may gain less."
+            yield "The forecast assumes that the load goes on like this."
 
 
 def _assumed(result: Result) -> Iterator[str]:
