@@ -362,26 +362,11 @@ class TestWriteCache:
         # Without writes the reads are served at once.
         assert first > done(on(self.DISK, [requests[0], *requests[5:]]))[1]
 
-    FULL = [write(0, place * SECTOR) for place in (20, 40, 60, 80, 10, 30, 50)]
-
-    def test_while_writes_wait_for_room_the_arm_takes_the_nearest_request(self) -> None:
-        # Destages of 20, 40 and 60 end at 2.1, 4.1 and 6.1; after the last no write waits any more,
-        # and a read is next. From 2.1 on the far one would end at 7.1, the near one at 3.1.
-        far, near = read(0, 4 * TRACK + 50 * SECTOR), read(0, 30 * SECTOR)
-        assert done(on(self.DISK, [*self.FULL, far]))[-1] == 17.1
-        assert done(on(self.DISK, [*self.FULL, near]))[-1] == 3.1
-
-    @pytest.mark.parametrize("order", Order)
-    def test_the_choice_of_the_arm_does_not_depend_on_command_order(self, order: Order) -> None:
-        disk = replace(self.DISK, order=order)
-        assert done(on(disk, [*self.FULL, read(0, 4 * TRACK + 50 * SECTOR)]))[-1] == 17.1
-
-    @pytest.mark.parametrize(("submitted_ms", "done_ms"), [(0, 7.1), (1, 17.1)])
-    def test_overdue_reads_precede_destages(self, submitted_ms: int, done_ms: float) -> None:
-        """At 4.1 a read that arrived with the writes is overdue; a later one is after destages."""
-        disk = replace(self.DISK, age_limit_ns=3 * MS)
-        late = read(submitted_ms, 4 * TRACK + 50 * SECTOR)
-        assert done(on(disk, [*self.FULL, late]))[-1] == done_ms
+    def test_a_full_write_cache_takes_turns_with_reads(self) -> None:
+        # Destages of 20, 40 and 60 would end at 2.1, 4.1 and 6.1; the read comes after the first.
+        full = [write(0, place * SECTOR) for place in (20, 40, 60, 80, 10, 30, 50)]
+        far = read(0, 4 * TRACK + 50 * SECTOR)
+        assert done(on(self.DISK, [*full, far]))[-1] == 7.1
 
 
 class TestTier:

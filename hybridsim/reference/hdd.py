@@ -119,17 +119,7 @@ class Hdd(Device):
             return False
         if not self.queue or self.flushes:
             return True
-        if self.without_room:
-            return self.is_destage_better(self.queue[0], self.without_room[0])
-        return not self.destaged_last and self.is_crowded()
-
-    def is_destage_better(self, oldest: Command, write: Command) -> bool:
-        """Whether a destage that a write waits for comes before the commands."""
-        longest = self.clock.now - min(oldest.entered, write.submitted)
-        if longest >= self.parameters.age_limit_ns:
-            return write.submitted < oldest.entered
-        nearest = min(map(self.destage_cost, self.ranges[: self.parameters.destage_window]))
-        return nearest < self.cost(self.choose(), Order.POSITION)
+        return not self.destaged_last and (bool(self.without_room) or self.is_crowded())
 
     def choose(self) -> Command:
         """Choose the oldest command past the age limit, else the cheapest in the window."""
@@ -137,11 +127,10 @@ class Hdd(Device):
         if self.clock.now - oldest.entered >= self.parameters.age_limit_ns:
             return oldest
         # min() returns the first of equal elements, the oldest.
-        order = self.parameters.order
-        return min(self.queue[: self.parameters.window], key=lambda each: self.cost(each, order))
+        return min(self.queue[: self.parameters.window], key=self.cost)
 
-    def cost(self, command: Command, order: Order) -> int:
-        """Return the cost of a command by `order`; 0 if it needs no movement."""
+    def cost(self, command: Command) -> int:
+        """Return the cost of a command by the scheduling order; 0 if it needs no movement."""
         p = self.parameters
         write = command.op == Op.WRITE
         place = command.offset
@@ -151,11 +140,11 @@ class Hdd(Device):
                 return 0
             place = reading.stop
         track = self.platters.track(place)
-        if order == Order.POSITION:
+        if p.order == Order.POSITION:
             ready = max(self.clock.now, command.prepared)
             move = self.platters.move(self.track, track, write)
             return move + (self.platters.angle(place) - (ready + move)) % p.rev_ns
-        if order == Order.DISTANCE:
+        if p.order == Order.DISTANCE:
             return abs(track // p.surfaces - self.track // p.surfaces)
         return track - self.track if track >= self.track else track - self.track + 2**40
 

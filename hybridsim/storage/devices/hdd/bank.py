@@ -220,30 +220,16 @@ class HDD(NamedTuple):
         self.write_cache.add(member, offset, offset + queue.length[slot], here, self.arm.platters)
 
     @method
-    def is_destage_next(self, now, member):
+    def is_destage_next(self, member):
         """Return whether the arm destages before it serves a command."""
         if self.write_cache.ranges[member] == 0:
             return False
         queue = self.queue
         if queue.oldest[LINES * member] == NOTHING or queue.oldest[LINES * member + 2] != NOTHING:
             return True
-        if queue.oldest[LINES * member + 1] != NOTHING:
-            return self.is_destage_better(now, member)
-        return self.destaged_last[member] == 0 and self.write_cache.is_crowded(member)
-
-    @method
-    def is_destage_better(self, now, member):
-        """Tell the same while a write waits for room: what has waited too long, or is nearer."""
-        queue = self.queue
-        entered = queue.entered_ns[queue.oldest[LINES * member]]
-        submitted = queue.submitted_ns[queue.oldest[LINES * member + 1]]
-        if now - min(entered, submitted) >= self.age_limit_ns:
-            return submitted < entered
-        command, _ = self.best(now, member)
-        cache = self.write_cache
-        each = cache.pick(now, member, cache.admitted[member], self.arm)
-        destage_ns = cache.reach_ns(now, member, each, self.arm)
-        return destage_ns < self.cost(now, member, command, POSITION)
+        if self.destaged_last[member]:
+            return False
+        return queue.oldest[LINES * member + 1] != NOTHING or self.write_cache.is_crowded(member)
 
     @method
     def destage(self, now, member):
@@ -273,7 +259,7 @@ class HDD(NamedTuple):
     @method
     def start(self, now, member, kind, events):
         """Choose the next work of the arm, if there is any, and schedule its end."""
-        if self.is_destage_next(now, member):
+        if self.is_destage_next(member):
             self.read_ahead.pause(now, member)
             self.serving[member] = DESTAGE
             self.destaged_last[member] = 1
@@ -291,37 +277,31 @@ class HDD(NamedTuple):
 
     @method
     def pick(self, now, member):
-        """Remove and return the next command from the queue."""
-        best, before_best = self.best(now, member)
-        self.window.unlink(now, member, LINES * member, before_best, best, self.queue)
-        self.counts[member, QUEUE_NS] += now - self.queue.submitted_ns[best]
-        return best
-
-    @method
-    def best(self, now, member):
-        """Return the command of lowest cost, or the oldest if it is due, and its predecessor."""
+        """Remove and return the command of lowest cost, or the oldest if it is due."""
         queue = self.queue
         best, before_best = queue.oldest[LINES * member], NOTHING
         waited = now - queue.entered_ns[best]
         if self.window.size > 1 and waited < self.age_limit_ns and queue.next[best] != NOTHING:
-            lowest = self.cost(now, member, best, self.order)
+            lowest = self.cost(now, member, best)
             before = best
             slot = queue.next[best]
             for _ in range(self.window.size - 1):
                 if slot == NOTHING or lowest == 0:
                     break
-                cost = self.cost(now, member, slot, self.order)
+                cost = self.cost(now, member, slot)
                 if cost < lowest:
                     lowest = cost
                     best = slot
                     before_best = before
                 before = slot
                 slot = queue.next[slot]
-        return best, before_best
+        self.window.unlink(now, member, LINES * member, before_best, best, queue)
+        self.counts[member, QUEUE_NS] += now - queue.submitted_ns[best]
+        return best
 
     @method
-    def cost(self, now, member, slot, order):
-        """Return the cost of a command in a scheduling order; 0 if it needs no movement."""
+    def cost(self, now, member, slot):
+        """Return the cost of a command by the scheduling order; 0 if it needs no movement."""
         queue = self.queue
         track, cylinder = queue.track[slot], queue.cylinder[slot]
         angle_ns = queue.angle_ns[slot]
@@ -332,9 +312,9 @@ class HDD(NamedTuple):
                 return 0
             stop = self.read_ahead.stop[member, self.read_ahead.reading[member]]
             _, track, cylinder, angle_ns = self.arm.platters.place(stop)
-        if order == POSITION:
+        if self.order == POSITION:
             return self.arm.reach_ns(member, ready, track, cylinder, angle_ns, not reads)
-        if order == DISTANCE:
+        if self.order == DISTANCE:
             return abs(cylinder - self.arm.cylinder[member])
         ahead = track - self.arm.track[member]
         return ahead if ahead >= 0 else ahead + BEHIND
