@@ -394,7 +394,7 @@ def test_seeds_of_newer_fio_releases_can_be_selected():
     assert seeded([one], "3.33") == [one]
     (newer,) = seeded([one], "newer")
     assert newer.pattern.seeds() != one.pattern.seeds()
-    with pytest.raises(UsageError, match=r"3\.33 and newer"):
+    with pytest.raises(UsageError, match=r"specify 3\.33 or newer"):
         seeded([one], "2.0")
 
 
@@ -530,7 +530,9 @@ def test_storage_behind_another_engine_is_the_simulated_volume(site):
         == (fio_json.document(local, True)["jobs"][0]["read"])
     )
     assert "ioengine=rbd: its storage is the simulated volume here" in ceph.notes
-    assert "without meaning here, passed over: clientname, pool, rbdname" in ceph.notes
+    assert (
+        "ignored, as they have no effect in a simulation: clientname, pool, rbdname" in ceph.notes
+    )
 
 
 def test_the_text_output_has_the_layout_of_fio(site):
@@ -624,7 +626,9 @@ def test_a_request_beyond_max_latency_ends_the_job_with_an_error(site):
 
 
 def test_a_job_larger_than_the_array_is_refused(site):
-    with pytest.raises(ScenarioError, match=r"4\.00 TiB, the array holds 894 GiB: smaller files"):
+    with pytest.raises(
+        ScenarioError, match=r"4\.00 TiB, but the array holds 894 GiB: specify smaller files"
+    ):
         fio(read(["--name=a", "--size=4T", "--rw=read", "--number_ios=1"]), site, interpreted=True)
 
 

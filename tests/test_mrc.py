@@ -195,4 +195,4 @@ def miss_ratio_curve_of_capture():
 
 
 def test_a_flat_curve_has_no_knee():
-    assert knee(miss_ratio_curve(np.arange(100))) == "no knee: 100% miss at every size"
+    assert knee(miss_ratio_curve(np.arange(100))) == "no knee: 100% misses at every size"

@@ -416,7 +416,7 @@ class TestRefusals:
     def test_a_recording_larger_than_the_free_space_is_refused(self, host, monkeypatch):
         full = disks.Estimate(1e6, 10**12, 10**9)
         monkeypatch.setattr("hybridsim.studies.record.estimate", lambda *_: full)
-        self.refused("has 953 MiB free, but .* record for a shorter time", host)
+        self.refused("has room for 953 MiB, but .* record for a shorter time", host)
 
     @pytest.mark.parametrize(
         ("file", "content", "message"),

@@ -55,7 +55,7 @@ def test_latencies_default_to_reads_of_the_warm_phase():
         ("p100.5<1s", "the highest is p100"),
         ("throughput>1", "unknown measure 'throughput'"),
         ("p9o<8ms", "unknown measure 'p9o': did you mean 'p99'"),
-        ("p99<8mz", "unknown time unit 'mz': known: ns, us, ms"),
+        ("p99<8mz", "unknown time unit 'mz': choose from ns, us, ms"),
         ("p99=8ms", "is not a requirement"),
         ("", "is not a requirement"),
     ],

@@ -392,7 +392,7 @@ def test_all_errors_are_reported_in_one_pass():
         ("seed = " + "9" * 5000, "not TOML"),
         ("seed = " + "[" * 5000, "nested too deep"),
         ("a." * 900 + "a = 1", "nested too deep"),
-        ("[cache]\nadmission = []", "site.toml:2:13: unknown policy '[]'"),
+        ("[cache]\nadmission = []", "site.toml:2:13: no policy '[]'"),
         ('[cache]\nwrite_budget = "1e999999999 DWPD"', "is not a number of drive writes"),
         (
             '[backing.drive]\nlike = "samsung-pm883-960gb"\nflash.over_provisioning = 7',

@@ -133,7 +133,7 @@ def miss_ratio_curve(
     chosen = Sample(sample)
     wanted = None if sizes is None else np.unique(np.array(list(sizes), np.int64))
     if wanted is not None and (len(wanted) == 0 or wanted[0] < 1):
-        raise UsageError("sizes are numbers of pages from 1 on")
+        raise UsageError("sizes must be numbers of pages, at least 1")
     if not chosen.keeps_all and (refused := [p for p in (policy, admission) if p in BY_REQUEST]):
         raise UsageError(NOT_SAMPLED.format(refused[0]))
     if policy == "lru" and admission == "always":
