@@ -277,7 +277,7 @@ def test_one_request_at_a_time_is_taken_as_one_disk():
 
 
 def test_an_assumed_overhead_makes_the_seeks_as_unsure_as_itself():
-    """The disk is never idle: its 0.6 ms of overhead cannot be told from the arm's times."""
+    """The disk is never idle: its 0.6 ms of overhead cannot be separated from the arm's times."""
     found = estimates(one_disk(800, 1, overhead_ms=0.6, idle_ms=0.0))
     assert not found["overhead"].determined
     for key, truth in (("seek_average", 6.77 * MS), ("seek_full", 12 * MS)):

@@ -51,8 +51,8 @@ def test_each_question_has_one_status_and_address():
 
 def test_the_count_at_the_end_is_that_of_the_questions():
     counts = {status: sum(one == status for _, one, _ in entries()) for status in STATUSES}
-    (said,) = re.findall(r"^(\d+) answered, (\d+) in part, (\d+) not\b", TEXT, re.M)
-    assert tuple(map(int, said)) == tuple(counts.values())
+    (text,) = re.findall(r"^(\d+) answered, (\d+) in part, (\d+) not\b", TEXT, re.M)
+    assert tuple(map(int, text)) == tuple(counts.values())
 
 
 def test_links_within_the_page_lead_somewhere():

@@ -45,13 +45,13 @@ def test_every_command_occurs_in_a_document(reference):
 def test_figures_are_checked_by_tolerance_and_guarantees_by_bound(reference):
     command = reference.COMMANDS[0]
     near = reference.Published("IOPS", 100, "IOPS", 0.05)
-    assert reference.held(command, near, 104.9).is_met
-    assert not reference.held(command, near, 94).is_met
+    assert reference.compared(command, near, 104.9).is_met
+    assert not reference.compared(command, near, 94).is_met
     promise = reference.Published("clat mean", 5, "ms", at_most=True)
-    assert reference.held(command, promise, 0.5).is_met
-    assert not reference.held(command, promise, 5.1).is_met
+    assert reference.compared(command, promise, 0.5).is_met
+    assert not reference.compared(command, promise, 5.1).is_met
     figure = reference.Published("clat stddev", 900, "us", None)
-    assert reference.held(command, figure, 11).is_met is None
+    assert reference.compared(command, figure, 11).is_met is None
 
 
 def test_no_figure_is_listed_twice(reference):

@@ -396,7 +396,7 @@ def test_all_errors_are_reported_in_one_pass():
         ('[cache]\nwrite_budget = "1e999999999 DWPD"', "is not a number of drive writes"),
         (
             '[backing.drive]\nlike = "samsung-pm883-960gb"\nflash.over_provisioning = 7',
-            "site.toml:3:27: 7 is not a percentage: write for instance '10%'",
+            "site.toml:3:27: 7 is not a percentage: write for example '10%'",
         ),
         ('"a\\u001b[2J" = 1', r"unknown key 'a\x1b[2J'"),
         ("[cache]\nsize = '" + "a" * 9999 + "'", "a ...\n"),

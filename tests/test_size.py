@@ -112,11 +112,11 @@ def test_sizes_that_the_cache_cannot_have_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("scenario", "require", "said"),
+    ("scenario", "require", "expected"),
     [("", [], "specify a requirement"), ('[cache]\nkind = "none"', ["hit>1%"], "no cache")],
 )
-def test_what_cannot_be_answered_is_refused_before_the_trace_is_read(scenario, require, said):
-    with pytest.raises(UsageError, match=said):
+def test_what_cannot_be_answered_is_refused_before_the_trace_is_read(scenario, require, expected):
+    with pytest.raises(UsageError, match=expected):
         size(None, Scenario.loads(scenario), require)
 
 
@@ -148,7 +148,7 @@ def sizing(require):
 
 
 @pytest.mark.parametrize(
-    ("require", "said"),
+    ("require", "expected"),
     [
         (
             ["hit>50%", "dwpd<100"],
@@ -161,9 +161,9 @@ def sizing(require):
         (["hit>99%", "hit>50%"], "hit>50%: met with 8.00 KiB, 16.0 KiB."),
     ],
 )
-def test_the_answer_says_what_was_found(require, said):
+def test_the_answer_says_what_was_found(require, expected):
     report = text(sizing(require))
-    assert said in " ".join(report.split())
+    assert expected in " ".join(report.split())
     assert max(map(len, report.splitlines())) <= 80
     assert len(report.splitlines()) <= 24
     assert text(sizing(require), ascii_only=True).isascii()

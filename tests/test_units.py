@@ -66,7 +66,7 @@ def test_rates_and_shares_are_parsed_exactly():
         (units.parse_size, "64uz", "unknown size unit 'uz'"),
         (units.parse_size, "12QiB", "unknown size unit 'QiB': choose from B, k, m"),
         (units.parse_size, "64KiBB", "did you mean '64KiB'?"),
-        (units.parse_size, "much", "'much' is not a size: write for instance 64KiB"),
+        (units.parse_size, "much", "'much' is not a size: write for example 64KiB"),
         (units.parse_size, "-1", "'-1' is not a size"),
         (units.parse_size, "", "'' is not a size"),
         (units.parse_size, True, "True is not a size"),

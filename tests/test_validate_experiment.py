@@ -94,7 +94,7 @@ class TestProblems:
             ({"kind": 'kind = "bcache"\nbucket = "1MiB"'}, "bcache needs 513"),
             ({"kind": 'kind = "bcache"\nbucket = "768KiB"'}, "not a power of two"),
             ({"duration": 'duration = "150s"\nfile = "x"'}, "specify one fio job"),
-            ({"duration": "duration = 150"}, "write for instance '150s'"),
+            ({"duration": "duration = 150"}, "write for example '150s'"),
         ],
     )
     def test_message_names_problem_and_remedy(self, change, words):

@@ -194,7 +194,7 @@ def _metadata(size: int, block: int) -> int:
 def _bcache(table: Table, mode: str, size: int) -> Cache:
     bucket = table.size("bucket", 512 << 10, minimum=4 << 10, maximum=16 * MIB, of=4 << 10)
     if bucket and bucket & (bucket - 1):
-        table.refuse("bucket", "is not a power of two: write for instance '512KiB'")
+        table.refuse("bucket", "is not a power of two: write for example '512KiB'")
     if bucket and size and size // bucket < BUCKETS_MIN:
         table.refuse(
             "size",

@@ -36,7 +36,7 @@ def seconds_of(text: object) -> int:
     seconds, rest = divmod(microseconds_of(text), 10**6)
     if rest or not seconds:
         raise ValueError(
-            f"{text!r} is not a positive whole number of seconds: write for instance '150s'"
+            f"{text!r} is not a positive whole number of seconds: write for example '150s'"
         )
     return seconds
 
@@ -46,7 +46,7 @@ def _amount(text: object, units: dict[str, int], what: str, example: str) -> int
     unit = match[2] if match else ""
     factor = units.get(unit, units.get(unit.lower()) if len(unit) == 1 else None)
     if match is None or factor is None:
-        raise ValueError(f"{text!r} is not a {what}: write for instance {example}")
+        raise ValueError(f"{text!r} is not a {what}: write for example {example}")
     amount = Fraction(match[1].replace("_", "")) * factor
     if amount.denominator != 1:
         raise ValueError(f"{text!r} is not a whole number of the smallest unit")

@@ -224,7 +224,7 @@ def parse(text: str) -> Requirement:
     """Parse a requirement; raise UsageError for an invalid one."""
     match = _GRAMMAR.fullmatch(text)
     if match is None:
-        raise UsageError(f"{text!r} is not a requirement: write for instance {EXAMPLE}")
+        raise UsageError(f"{text!r} is not a requirement: write for example {EXAMPLE}")
     name, compared, value = match.groups()
     measure, direction, phase = _parts(text, name)
     try:
@@ -237,7 +237,7 @@ def parse(text: str) -> Requirement:
 def parse_measure(text: str) -> Measure:
     """Parse a measure; raise UsageError for an invalid one."""
     if not _NAME.fullmatch(text):
-        raise UsageError(f"{text!r} is not a measure: write for instance mean, p99.warm or dwpd")
+        raise UsageError(f"{text!r} is not a measure: write for example mean, p99.warm or dwpd")
     return Measure(text, *_parts(text, text))
 
 

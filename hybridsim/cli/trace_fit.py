@@ -118,5 +118,5 @@ def _figures(tally: Tally) -> dict[str, str]:
         "flushes": human_count(tally.count[Op.FLUSH]),
         "sequential": f"{sequential:.0%}",
         "touched": human_size(tally.footprint.bytes),
-        "reaches to": human_size(tally.max_end_bytes),
+        "highest offset": human_size(tally.max_end_bytes),
     }

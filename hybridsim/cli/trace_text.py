@@ -89,7 +89,7 @@ def info_text(opened: Trace, summary: Summary) -> str:
         lines.append(("flushes", f"{summary.flushes:,}"))
     about = "" if summary.footprint_is_exact else "about "
     lines.append(("footprint", f"{about}{size(summary.footprint_bytes)} in units of 64 KiB"))
-    lines.append(("reaches to", size(summary.max_end_bytes)))
+    lines.append(("highest offset", size(summary.max_end_bytes)))
     has_none = 0 < summary.requests == summary.incomplete  # most formats record none
     if has_none:
         lines.append(("completions", "none: latencies are unknown"))

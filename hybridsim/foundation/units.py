@@ -58,7 +58,7 @@ def parse_percent(text: object) -> Fraction:
     """Return the exact share that '10%' stands for."""
     match = _matched(text)
     if match is None or match[2] != "%":
-        raise ValueError(f"{text!r} is not a percentage: write for instance '10%'")
+        raise ValueError(f"{text!r} is not a percentage: write for example '10%'")
     return Fraction(match[1].replace("_", "")) / 100
 
 
@@ -67,7 +67,7 @@ def _parse(
 ) -> int:
     match = _matched(text)
     if match is None:
-        raise ValueError(f"{text!r} is not a {what}: write for instance {example}")
+        raise ValueError(f"{text!r} is not a {what}: write for example {example}")
     factor = _factor(match[2], units, bare)
     if factor == 0:
         raise ValueError(_unknown_unit(match[1], match[2], units, what, example))
@@ -92,7 +92,7 @@ def _factor(unit: str, units: Mapping[str, int], bare: int) -> int:
 
 def _unknown_unit(number: str, unit: str, units: Mapping[str, int], what: str, example: str) -> str:
     if not unit:
-        return f"a {what} needs a unit: write for instance {example}"
+        return f"a {what} needs a unit: write for example {example}"
     near = nearest(unit, units)
     begins = near and len(near) > 1 and _begin_alike(near.casefold(), unit.casefold())
     remedy = f"did you mean '{number}{near}'?" if begins else f"choose from {', '.join(units)}"

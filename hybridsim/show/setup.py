@@ -34,11 +34,11 @@ def _lines(answer: Setup) -> Iterator[str]:
     system = plan.site.system.title
     yield from _paragraph("SETUP", f"(Nothing has been run.) {plan.words}; for {system}.")
     if answer.saved is not None:
-        said = {"yes": "worth it", "no": "NOT worth it", "unsure": "undecided"}
+        words = {"yes": "worth it", "no": "NOT worth it", "unsure": "undecided"}
         yield from _paragraph(
             "simulated",
             f"{answer.file}: for {answer.saved.trace} this cache is "
-            f"{said.get(answer.saved.answer, 'undecided')}.",
+            f"{words.get(answer.saved.answer, 'undecided')}.",
         )
     yield from _paragraph("DESTROYS", f"all data on {', '.join(plan.destroyed)}.")
     for number, warning in enumerate(plan.warnings):
@@ -76,19 +76,19 @@ def _flush(answer: Setup) -> str:
             "What is dirty must be written back before the cache is removed. How long that takes: "
             "hybridsim replay TRACE --json RESULT.json, then hybridsim setup RESULT.json."
         )
-    said = f"{human_size(dirty.end_bytes)} were dirty at the end of the replay"
+    sentence = f"{human_size(dirty.end_bytes)} were dirty at the end of the replay"
     if dirty.p99_bytes is not None:
-        said += f", {human_size(dirty.p99_bytes)} at the p99"
+        sentence += f", {human_size(dirty.p99_bytes)} at the p99"
     if dirty.flush_bytes_per_s and dirty.flush_ns is not None and dirty.flush_p99_ns is not None:
-        said += (
+        sentence += (
             f": {span(dirty.flush_ns)}, or {span(dirty.flush_p99_ns)}, at "
             f"{human_rate(dirty.flush_bytes_per_s)}, the rate of the simulated disks without "
             "other load"
         )
     all_ns = dirty.flush_of_ns(answer.plan.settings.size_bytes)
     if answer.plan.kind == "dm-cache" and all_ns is not None:
-        said += f". After a crash, with a full cache: {span(all_ns)}"
-    return said + "."
+        sentence += f". After a crash, with a full cache: {span(all_ns)}"
+    return sentence + "."
 
 
 def _section(section: Section) -> Iterator[str]:

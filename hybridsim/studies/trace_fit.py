@@ -107,7 +107,7 @@ REVEALS = (
     "used and for how long, the pauses between uses, the sizes of neighbours; the lengths and",
     "alignments of requests, the share of writes, sequences of gaps between arrivals, and the",
     "duration of each 1/64 of the trace.  It contains no addresses, no times of requests, no names",
-    "and no data.  A class of a single piece of data describes that piece, for instance a journal.",
+    "and no data.  A class of a single piece of data describes that piece, for example a journal.",
 )
 
 

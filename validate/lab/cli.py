@@ -160,7 +160,7 @@ def _disk(text: str) -> Disk:
     match = re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", size, re.IGNORECASE)
     if not NAME.fullmatch(name) or not match or not int(match[1]):
         raise ExperimentError(
-            f"--disk {text}: write NAME=SIZE, for instance slow=1G; a name has at most 12 "
+            f"--disk {text}: write NAME=SIZE, for example slow=1G; a name has at most 12 "
             "lower-case letters, digits and hyphens"
         )
     return Disk(name, int(match[1]) * UNITS[match[2].upper()])

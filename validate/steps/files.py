@@ -151,7 +151,7 @@ class CreateFile:
             )
         except FileNotFoundError:
             return
-        except OSError:  # a symbolic link, for instance: not ours
+        except OSError:  # a symbolic link, for example: not ours
             self._restore()
             return
         try:

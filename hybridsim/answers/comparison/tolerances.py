@@ -68,5 +68,5 @@ def _share(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise UsageError(f"--tolerance: {text!r} is not a share: write for instance 10% or 0.1")
+        raise UsageError(f"--tolerance: {text!r} is not a share: write for example 10% or 0.1")
     return number

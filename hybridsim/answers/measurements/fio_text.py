@@ -1,6 +1,6 @@
 """fio's text report: of 1.x and 2.x as in the documents of the reference systems, and of 3.x.
 
-Lines may be incomplete, for instance if a web page lost emphasised words; the other parts are read.
+Lines may be incomplete, for example if a web page lost emphasised words; the other parts are read.
 If a page has only the lines of results, jobs get the names of the commands above them.
 """
 

@@ -141,7 +141,7 @@ class Keys(NamedTuple):
         match = self.first_beyond(begin)
         merges = self.continues(begin, place, is_dirty)
         is_same = match != NOTHING and self.begin[match] == begin and self.end[match] == end
-        if is_same and not merges:  # for instance when a placeholder becomes data
+        if is_same and not merges:  # for example when a placeholder becomes data
             self.count_off(match, end - begin)
             self.leave_bucket(match)
             self.place[match] = place

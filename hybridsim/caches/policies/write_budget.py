@@ -50,13 +50,13 @@ def parse_write_budget(text: str, page_bytes: int, drive_bytes: int | None = Non
             writes = 100 * parse_percent(f"{value[: -len(DRIVE_WRITES)].strip()}%")
         except ValueError:
             raise ValueError(
-                f"{text!r} is not a number of drive writes: write for instance '1 DWPD'"
+                f"{text!r} is not a number of drive writes: write for example '1 DWPD'"
             ) from None
         fills = writes if drive_bytes is None else writes * drive_bytes / page_bytes
         return WriteBudget(_checked(fills, text), drive_bytes is None, by_access=False)
     size, slash, day = value.rpartition("/")
     if not slash or day.strip() not in ("day", "d"):
-        raise ValueError(f"{text!r} is not a write budget: write for instance {EXAMPLES}")
+        raise ValueError(f"{text!r} is not a write budget: write for example {EXAMPLES}")
     fills = Fraction(parse_size(size.strip()), page_bytes)
     return WriteBudget(_checked(fills, text), by_cache=False, by_access=False)
 

@@ -20,7 +20,7 @@ Percentiles = tuple[tuple[float, int], ...]  # (percent, ns), both ascending
 def parse_percentiles(text: Any) -> Percentiles:
     """Return the points of 'p50 480us, p99 2ms', or of one constant time; raise ValueError."""
     if not isinstance(text, str):
-        raise ValueError(f"{text!r} is not a latency: write for instance '500us' or {EXAMPLE}")
+        raise ValueError(f"{text!r} is not a latency: write for example '500us' or {EXAMPLE}")
     words = [point.split() for point in text.split(",")]
     if len(words) == 1 and not text.lstrip().startswith("p"):
         words = [[f"p{MEDIAN}", text]]
@@ -28,7 +28,7 @@ def parse_percentiles(text: Any) -> Percentiles:
     for point in words:
         if len(point) != 2 or not point[0].startswith("p"):
             raise ValueError(
-                f"{' '.join(point)!r} is not a percentile: write for instance {EXAMPLE}"
+                f"{' '.join(point)!r} is not a percentile: write for example {EXAMPLE}"
             )
         points.append((_percent(point[0][1:]), parse_time(point[1])))
     if points[0][1] <= 0 or any(a[0] >= b[0] or a[1] > b[1] for a, b in pairwise(points)):
@@ -45,7 +45,7 @@ def _percent(text: str) -> float:
     except ValueError:
         percent = -1.0
     if not 0 < percent < 100:
-        raise ValueError(f"'p{text}' is not a percentile: write for instance {EXAMPLE}")
+        raise ValueError(f"'p{text}' is not a percentile: write for example {EXAMPLE}")
     return percent
 
 

@@ -65,7 +65,7 @@ class Malformed:
 
     def refuse(self, format: str) -> TraceError:
         """Return the error for a file without a valid line."""
-        seen = f", for instance {self._shown[0]}" if self._shown else ""
+        seen = f", for example {self._shown[0]}" if self._shown else ""
         return TraceError(
             f"{self._source.name}: contains no request in the format {format}{seen}; "
             "try another --format"
@@ -75,7 +75,7 @@ class Malformed:
         """Return the error for a file in which most lines are malformed."""
         return TraceError(
             f"{self._source.name}: {self._count:,} of {lines:,} lines are malformed as {format}, "
-            f"for instance {self._shown[0]}; try another --format"
+            f"for example {self._shown[0]}; try another --format"
         )
 
 
