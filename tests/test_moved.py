@@ -1,6 +1,7 @@
 """Import paths of the last release lead to the new ones, with a warning."""
 
 import importlib
+import importlib.util
 import subprocess
 import sys
 
@@ -32,6 +33,14 @@ def test_the_old_path_is_the_same_module_as_the_new(old):
     with pytest.warns(DeprecationWarning, match=old):
         module = importlib.import_module(old)
     assert module is importlib.import_module(MOVED[old])
+
+
+def test_an_old_path_never_replaces_a_module_of_a_new_path():
+    for old in MOVED:
+        parent, _, name = old.rpartition(".")
+        real = importlib.import_module(new_name(parent) or parent)
+        if importlib.util.find_spec(f"{real.__name__}.{name}") and new_name(parent):
+            assert MOVED[old] == f"{real.__name__}.{name}", old
 
 
 def test_a_policy_written_for_the_last_release_still_imports():
