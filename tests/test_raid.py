@@ -452,8 +452,9 @@ def test_a_simulation_ends_with_its_last_request():
 
 
 @pytest.mark.parametrize(("kind", "members"), [("raid1", 2), ("raid10", 4)])
-def test_a_rebuild_leaves_most_of_the_random_write_rate_without_write_caches(kind, members):
-    """Its 1 MB/s of reads and writes takes 5 to 10 % of the disks' time beside the load."""
+@pytest.mark.parametrize(("write_cache", "remaining"), [("off", 0.85), ("drive", 0.65)])
+def test_a_rebuild_leaves_most_of_the_random_write_rate(kind, members, write_cache, remaining):
+    """Its 1 MB/s takes 5 to 10 % of the disks' time; two long seeks a piece, if caches are full."""
 
     def random_writes_per_s(lost):
         text = f'''
@@ -461,20 +462,20 @@ def test_a_rebuild_leaves_most_of_the_random_write_rate_without_write_caches(kin
             kind = "{kind}"
             members = {members}
             capacity = "1TB"
-            write_cache = "off"
+            write_cache = "{write_cache}"
             {lost}
         '''
         site = Site.loads(text).with_options(depth=32)
         machine = building.machine(site, "closed", 1, 0)
         pages = machine.below.slow.capacity_bytes // 4096
-        at = np.random.default_rng(4).integers(0, pages, 1200) * 4096
+        at = np.random.default_rng(4).integers(0, pages, 2400) * 4096
         none = np.full(len(at), -1)
         ops = np.full(len(at), WRITE, np.uint8)
-        run = Run(machine, interpreted=True)
+        run = Run(machine)
         run.feed(Batch(none, ops, at, np.full(len(at), 4096), none, none, np.array([0, 1, 0])))
         while run.advance(loops.NEVER)[0] != loops.FINISHED:
             pass
         return len(at) * SECOND / run.now_ns
 
     beside = random_writes_per_s("rebuild = {member = 1}")
-    assert 0.85 < beside / random_writes_per_s("failed = [1]") < 1
+    assert remaining < beside / random_writes_per_s("failed = [1]") < 1

@@ -362,11 +362,39 @@ class TestWriteCache:
         # Without writes the reads are served at once.
         assert first > done(on(self.DISK, [requests[0], *requests[5:]]))[1]
 
-    def test_a_full_write_cache_takes_turns_with_reads(self) -> None:
-        # Destages of 20, 40 and 60 would end at 2.1, 4.1 and 6.1; the read comes after the first.
-        full = [write(0, place * SECTOR) for place in (20, 40, 60, 80, 10, 30, 50)]
-        far = read(0, 4 * TRACK + 50 * SECTOR)
-        assert done(on(self.DISK, [*full, far]))[-1] == 7.1
+    def test_a_read_waits_for_as_many_destages_as_writes_wait_for_room(self) -> None:
+        hdd = Hdd(Clock(), self.DISK)
+        for place in range(24):
+            hdd.submit(Op.WRITE, 3 * place % 100 * SECTOR, SECTOR, lambda: None)
+        seen = []
+
+        def after_a_read() -> None:
+            seen.append((hdd.counters["destages"], len(hdd.without_room)))
+            if len(seen) < 2:
+                hdd.submit(Op.READ, 5 * TRACK, SECTOR, after_a_read)
+
+        hdd.submit(Op.READ, 4 * TRACK, SECTOR, after_a_read)
+        hdd.clock.run()
+        # One destage begins when the first read is complete, 18 as 18 writes wait.
+        assert seen == [(3, 18), (3 + 1 + 18, 0)]
+
+    @pytest.mark.parametrize(
+        ("place", "age_limit_ns", "completion"),
+        [
+            (4 * TRACK + SECTOR, 1000 * MS, 12.2),  # the read-ahead serves it
+            (4 * TRACK + SECTOR, 1 * MS, 32.2),  # but not before writes past the age limit
+            (8 * TRACK, 1000 * MS, 34.1),
+        ],
+    )
+    def test_a_read_without_movement_comes_before_destages(
+        self, place: int, age_limit_ns: int, completion: float
+    ) -> None:
+        reads_ahead = {"read_ahead_bytes": 50 * SECTOR, "read_behind_bytes": 100 * SECTOR}
+        disk = replace(self.DISK, segments=1, age_limit_ns=age_limit_ns, **reads_ahead)
+        writes = [write(0, 3 * place % 100 * SECTOR) for place in range(24)]
+        requests = [read(0, 4 * TRACK), *writes, read(0, place)]
+        ends = done(on(disk, requests))
+        assert (ends[0], ends[-1]) == (12.1, completion)
 
 
 class TestTier:

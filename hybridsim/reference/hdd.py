@@ -28,7 +28,7 @@ class Hdd(Device):
         self.without_room: list[Command] = []
         self.flushes: list[Command] = []
         self.admitted = 0
-        self.destaged_last = False
+        self.claim = 0  # of the commands in the queue; above 0: a command is next, no destage
 
     # The electronics.
 
@@ -102,7 +102,7 @@ class Hdd(Device):
     def start(self) -> None:
         """Begin a destage or a command, if there is one."""
         if self.is_destage_next():
-            self.destaged_last = True
+            self.claim += len(self.queue)
             self.destage()
         elif self.queue:
             command = self.choose()
@@ -110,7 +110,7 @@ class Hdd(Device):
             self.counters["queue_ns"] += self.clock.now - command.submitted
             if len(self.queue) >= self.parameters.window:
                 self.queue[self.parameters.window - 1].entered = self.clock.now
-            self.destaged_last = False
+            self.claim -= max(len(self.without_room), 1)
             self.serve(command)
 
     def is_destage_next(self) -> bool:
@@ -118,8 +118,23 @@ class Hdd(Device):
         if not self.ranges:
             return False
         if not self.queue or self.flushes:
+            self.claim = -len(self.without_room)
             return True
-        return not self.destaged_last and (bool(self.without_room) or self.is_crowded())
+        if not self.without_room and not self.is_crowded():
+            self.claim = 0
+            return False
+        if self.claim > 0:
+            return False
+        if self.without_room:
+            waited = self.clock.now - self.without_room[0].submitted
+            if waited >= self.parameters.age_limit_ns:
+                return True
+        return not any(self.needs_no_move(each) for each in self.queue[: self.parameters.window])
+
+    def needs_no_move(self, command: Command) -> bool:
+        """Whether the read-ahead serves a waiting command."""
+        reading = self.covering(command)
+        return reading is not None and self.is_streamed(command, reading)
 
     def choose(self) -> Command:
         """Choose the oldest command past the age limit, else the cheapest in the window."""

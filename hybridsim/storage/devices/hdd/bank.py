@@ -49,7 +49,8 @@ class HDD(NamedTuple):
     serving: Int32s  # slot being served, DESTAGE, or NOTHING
     until_ns: Ints  # when it will be done
     link_free_ns: Ints
-    destaged_last: Ints  # 1 if the arm's last work was a destage
+    writes_waiting: Ints  # number of writes that wait for room in the write cache
+    claim: Ints  # of the commands that wait for the arm; above 0: a command is next, no destage
     counts: Ints  # [member, BUSY_NS ... DESTAGES]
 
     @classmethod
@@ -70,7 +71,8 @@ class HDD(NamedTuple):
             serving=np.full(members, NOTHING, np.int32),
             until_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),
-            destaged_last=np.zeros(members, np.int64),
+            writes_waiting=np.zeros(members, np.int64),
+            claim=np.zeros(members, np.int64),
             counts=np.zeros((members, 2 + len(COUNTS)), np.int64),
         )
 
@@ -141,6 +143,7 @@ class HDD(NamedTuple):
         waits = self.queue.oldest[LINES * member + 1] != NOTHING
         if waits or not self.write_cache.has_room(member, length):
             self.queue.append(LINES * member + 1, slot)
+            self.writes_waiting[member] += 1
             return
         self.admit(now, member, slot, kind, events)
         if self.serving[member] == NOTHING:
@@ -207,6 +210,7 @@ class HDD(NamedTuple):
         write = queue.oldest[LINES * member + 1]
         if write != NOTHING and self.write_cache.has_room(member, queue.length[write]):
             queue.unlink(LINES * member + 1, NOTHING, write)
+            self.writes_waiting[member] -= 1
             self.counts[member, QUEUE_NS] += now - queue.submitted_ns[write]
             self.admit(now, member, write, kind, events)
 
@@ -220,16 +224,43 @@ class HDD(NamedTuple):
         self.write_cache.add(member, offset, offset + queue.length[slot], here, self.arm.platters)
 
     @method
-    def is_destage_next(self, member):
-        """Return whether the arm destages before it serves a command."""
+    def is_destage_next(self, now, member):
+        """Return whether the arm destages before it serves a command.
+
+        Each waiting request, a write without room among them, has the same claim to the arm.
+        """
         if self.write_cache.ranges[member] == 0:
             return False
         queue = self.queue
         if queue.oldest[LINES * member] == NOTHING or queue.oldest[LINES * member + 2] != NOTHING:
+            self.claim[member] = -self.writes_waiting[member]
             return True
-        if self.destaged_last[member]:
+        if self.writes_waiting[member] == 0 and not self.write_cache.is_crowded(member):
+            self.claim[member] = 0
             return False
-        return queue.oldest[LINES * member + 1] != NOTHING or self.write_cache.is_crowded(member)
+        if self.claim[member] > 0:
+            return False
+        write = queue.oldest[LINES * member + 1]
+        if write != NOTHING and now - queue.submitted_ns[write] >= self.age_limit_ns:
+            return True
+        return not self.has_streamed(now, member)
+
+    @method
+    def has_streamed(self, now, member):
+        """Return whether one of the waiting reads needs no movement of the arm."""
+        queue = self.queue
+        slot = queue.oldest[LINES * member]
+        for _ in range(self.window.size):
+            if slot == NOTHING:
+                break
+            if (
+                queue.op[slot] == READ
+                and self.read_ahead.covers(member, queue.offset[slot])
+                and self.is_streamed(now, member, slot)
+            ):
+                return True
+            slot = queue.next[slot]
+        return False
 
     @method
     def destage(self, now, member):
@@ -259,15 +290,15 @@ class HDD(NamedTuple):
     @method
     def start(self, now, member, kind, events):
         """Choose the next work of the arm, if there is any, and schedule its end."""
-        if self.is_destage_next(member):
+        if self.is_destage_next(now, member):
             self.read_ahead.pause(now, member)
             self.serving[member] = DESTAGE
-            self.destaged_last[member] = 1
+            self.claim[member] += self.window.waiting[member]
             done = self.destage(now, member)
         elif self.queue.oldest[LINES * member] != NOTHING:
             slot = self.pick(now, member)
             self.serving[member] = slot
-            self.destaged_last[member] = 0
+            self.claim[member] -= max(self.writes_waiting[member], 1)
             done = self.serve(now, member, slot)
         else:
             return
