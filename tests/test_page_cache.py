@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from contents import checked
+from engine import simulate as in_engine
 from hypothesis import HealthCheck, given, settings
 from scenarios import Scenario, scenarios
 from test_reference import (
@@ -138,6 +139,14 @@ class TestWriteBack:
         outcome = run(*requests, pages=2)
         assert done(outcome) == [0.1, 1.1, 3, 10.1]
         assert counted(outcome, "stalls", "evictions") == [1, 1]
+
+    def test_a_read_after_a_write_that_found_no_room_reports_that_the_cache_was_busy(self) -> None:
+        requests = [write(0, 0), write(1, PAGE), write(2, 2 * PAGE), read(2.5, 2 * PAGE)]
+        scenario = Scenario(requests, OPEN, replace(BACK, pages=2), SLOW, FAST)
+        facts, _ = in_engine(scenario, interpreted=True)
+        assert facts == scenario.run().facts
+        last = max(facts, key=lambda fact: fact.number)
+        assert (last.path, last.reason) == (Path.MISS, Reason.BUSY)
 
     def test_a_flush_goes_to_both_tiers(self) -> None:
         slow_flush = replace(SLOW, device=replace(SLOW.device, flush_ns=2 * MS, is_protected=1))

@@ -17,11 +17,13 @@ from hybridsim.caches import OpenCas
 from hybridsim.caches.bcache.buckets import Buckets
 from hybridsim.caches.bcache.bypass import CONGESTED_MAX, SLOWNESS, Bypass
 from hybridsim.caches.bcache.keys import LIVE_BYTES
+from hybridsim.caches.dmcache.hotspot import Hotspot
+from hybridsim.caches.opencas.dirt import Dirt
 from hybridsim.caches.policies import Learned
 from hybridsim.caches.policies.belady import Belady
 from hybridsim.caches.policies.lhd import LHD
 from hybridsim.caches.policies.memory import Memory, form, is_compatible
-from hybridsim.foundation.codes import Level, Op
+from hybridsim.foundation.codes import Cleaning, Level, Op
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.depths import (
@@ -46,6 +48,31 @@ from hybridsim.storage.raid.layout import Layout
 from hybridsim.storage.raid.rebuild import DUE_NS, Rebuild
 
 KIB = 1 << 10
+
+
+class Events:
+    """Events, as a state machine schedules them."""
+
+    def __init__(self):
+        self.times_ns = []
+
+    def push(self, time_ns, kind, number):
+        self.times_ns.append(time_ns)
+
+
+def test_the_acp_cleaner_of_open_cas_wakes_at_the_next_whole_second():
+    dirt, events = Dirt.new(int(Cleaning.ACP), (0, 0, 0, 1), 8, 4096, 1 << 30), Events()
+    dirt.written(41_999_999_999, 0, events)
+    assert events.times_ns == [42 * 10**9]
+
+
+def test_a_coarse_block_that_replaces_another_rises_at_its_first_hit_of_a_tick():
+    hotspot = Hotspot.new(16, 65536, 1 << 40)
+    entries = len(hotspot.hit_epoch)
+    for number in range(entries + 1):
+        assert hotspot.touch(number * hotspot.blocks_each) == 0
+    assert hotspot.touch(entries * hotspot.blocks_each) == 1
+    assert hotspot.touch(entries * hotspot.blocks_each) == 1  # once a tick
 
 
 def write_cache(ranges, size_bytes):
