@@ -27,13 +27,17 @@ from hybridsim.foundation.codes import Cleaning, Level, Op
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.depths import (
+    BROKE_NS,
     DEPTH,
     DRAINS,
+    IS_DONE,
     IS_FOUND,
     IS_LAST,
     JUDGED,
     LATE,
+    LIMIT_READ_NS,
     MEASURED_NS,
+    RAMP_NS,
     SINCE_NS,
     TARGET_NS,
     WINDOW_NS,
@@ -239,6 +243,18 @@ def test_a_flush_is_not_judged_by_a_latency_target():
     assert depths.state[0, JUDGED] == 0
     depths.on_completion(5, 0, int(Op.READ), 10**6)
     assert depths.state[0, [JUDGED, LATE]].tolist() == [1, 1]
+
+
+def test_only_the_first_late_request_after_the_ramp_ends_a_job():
+    options = np.zeros((1, 9), np.int64)
+    options[0, [DEPTH, RAMP_NS, LIMIT_READ_NS]] = 8, 100, 1000
+    depths = Depths.new(options)
+    depths.begin(50, 0)
+    depths.on_completion(149, 0, int(Op.READ), 5000)
+    assert depths.state[0, IS_DONE] == 0
+    depths.on_completion(150, 0, int(Op.READ), 2000)
+    depths.on_completion(151, 0, int(Op.READ), 7000)
+    assert depths.state[0, [IS_DONE, BROKE_NS]].tolist() == [1, 2000]
 
 
 def test_a_fit_looks_for_a_single_disk_too():
