@@ -49,13 +49,15 @@ class Ssd:
         die = unit % self.t.dies
         t = max(begin, self.read_free[die])
         sense = self.t.read_ns + self.t.step_ns * level(unit)
-        if self.write_free[die] > t:
-            left = (self.write_free[die] - t - 1) % self.period + 1
-            if left > self.t.suspend_ns:
-                left = self.t.suspend_ns
-                self.write_free[die] += left
-            t += left
+        left = self.write_free[die] - t
+        if left > 0:
             self.write_free[die] += sense
+            if self.read_free[die] < begin:
+                left = (left - 1) % self.period + 1
+                if left > self.t.suspend_ns:
+                    left = self.t.suspend_ns
+                    self.write_free[die] += left
+                t += left
         self.read_free[die] = t + sense
         return self.read_free[die] + self.wire(self.t.unit_bytes)
 
@@ -149,6 +151,22 @@ def test_sequential_rates_at_128_kib_equal_the_datasheet(name):
     count = filling(t, length)
     writes = closed_loop(t, write=True, length=length, depth=32, count=count, pattern="sequential")
     assert writes * length == pytest.approx(d.sequential_write, rel=0.02)
+
+
+@pytest.mark.parametrize("name", SSDS)
+def test_sequential_reads_after_writes_reach_the_datasheet_once_the_buffer_is_drained(name):
+    d = drive(name)
+    ssd, length, depth, now = Ssd(timing(d)), 131_072, 32, 0
+    rates = []
+    for write, count in ((True, 4000), (False, 12_000)):
+        outstanding = [now] * depth
+        for number in range(count):
+            if number == count // 2:
+                half = now
+            now = heapq.heappop(outstanding)
+            heapq.heappush(outstanding, ssd.submit(now, write, number * length, length))
+        rates.append((count - count // 2) * length * 1e9 / (now - half))
+    assert rates[1] == pytest.approx(d.sequential_read, rel=0.02)
 
 
 @pytest.mark.parametrize("name", SSDS)

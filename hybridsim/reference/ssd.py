@@ -72,16 +72,15 @@ class Ssd(Device):
             die = unit % p.dies
             duration = p.read_ns + p.step_ns * level(unit)
             sense = max(begin, self.read_free[die])
-            if self.write_free[die] > sense:
-                rest = self.write_free[die] - sense  # of all programs, then of the current one
-                if period > 0:
-                    rest = (rest - 1) % period + 1
-                if rest > p.suspend_ns:
-                    sense += p.suspend_ns
-                    self.write_free[die] += p.suspend_ns
-                else:
-                    sense += rest
+            rest = self.write_free[die] - sense  # of all programs, then of the current one
+            if rest > 0:
                 self.write_free[die] += duration
+                if self.read_free[die] < begin:  # else reads follow each other: none is running
+                    if period > 0:
+                        rest = (rest - 1) % period + 1
+                    if rest > p.suspend_ns:
+                        self.write_free[die] += p.suspend_ns
+                    sense += min(rest, p.suspend_ns)
             self.read_free[die] = sense + duration
             completion = max(completion, sense + duration + self.wire(size))
         return completion

@@ -143,7 +143,9 @@ class SSD(NamedTuple):
             sense_ns += self.step_ns * level(unit)
         start = max(begin, self.read_free_ns[member, die])
         left = self.write_free_ns[member, die] - start
-        if left > 0:
+        if left > 0 and self.read_free_ns[member, die] >= begin:  # a program is already suspended
+            self.write_free_ns[member, die] += sense_ns
+        elif left > 0:
             period = self.program_ns * self.program_units
             if period > 0:
                 left = (left - 1) % period + 1  # of the program in progress
