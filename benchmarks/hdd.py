@@ -37,12 +37,12 @@ from hybridsim.traces.formats.files import zstd
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shared/data"))
 SECTOR_BYTES = 512
 NEVER_NS = 10**15
-# trace, drive, overheads that are fitted, demerit of DiskSim 4.0 (% of the mean)
+# trace, drive, overheads that are fitted (else DIXtrac's), demerit of DiskSim 4.0 (% of the mean)
 REAL_DISKS = [
     ("cheetah15k5", "seagate-cheetah-15k5", ("overhead", "write_overhead"), 4.86),
-    ("cheetah9LP", "seagate-cheetah-9lp", ("hit_overhead", "write_overhead"), 2.51),
-    ("atlas10k", "quantum-atlas-10k", ("hit_overhead", "write_overhead"), 6.87),
-    ("barracuda", "seagate-barracuda-4lp", ("hit_overhead", "write_overhead"), 5.25),
+    ("cheetah9LP", "seagate-cheetah-9lp", (), 2.51),
+    ("atlas10k", "quantum-atlas-10k", (), 6.87),
+    ("barracuda", "seagate-barracuda-4lp", (), 5.25),
 ]
 SCHEDULERS = {
     "FCFS": ("sptf", 1),
@@ -169,13 +169,14 @@ def real_disks():
         requests, measured_us = real_trace(trace)
         half = len(measured_us) // 2
         first, second = slice(0, half), slice(half, None)
-        changes = fitted(name, keys, part(requests, first), measured_us[first])
+        changes = fitted(name, keys, part(requests, first), measured_us[first]) if keys else {}
         whole_us = simulate(drive(name, **changes), requests).service_us
         catalog_us = simulate(drive(name), requests).service_us
         difference_us = whole_us - measured_us
+        is_read = requests.op == Op.READ
         yield {
             "disk": trace,
-            "fitted": " ".join(f"{key} {value}" for key, value in changes.items()),
+            "fitted": " ".join(f"{key} {value}" for key, value in changes.items()) or "nothing",
             "mean ms": measured_us.mean() / 1000,
             "simulated": whole_us.mean() / 1000,
             "1st half %": demerit(whole_us[first], measured_us[first]),
@@ -183,6 +184,8 @@ def real_disks():
             "all %": demerit(whole_us, measured_us),
             "catalog %": demerit(catalog_us, measured_us),
             "DiskSim %": disksim,
+            "reads %": demerit(whole_us[is_read], measured_us[is_read]),
+            "writes %": demerit(whole_us[~is_read], measured_us[~is_read]),
             "each %": 100 * np.sqrt(np.mean(difference_us**2)) / measured_us.mean(),
         }
 

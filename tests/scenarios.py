@@ -344,6 +344,10 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
         read_ns=draw(st.sampled_from([0, 100_000] if even else [0, 1000, 100_000])),
         hit_ns=draw(st.sampled_from([0, 100_000] if even else [0, 500, 70_000])),
         write_ns=draw(st.sampled_from([0, 100_000] if even else [0, 1000, 300_000])),
+        write_hit_ns=draw(st.sampled_from([0, 100_000] if even else [0, 700, 200_000])),
+        after_other_ns=draw(
+            st.just([]) | st.lists(st.sampled_from([0, 800, 150_000]), min_size=4, max_size=4)
+        ),
         flush_ns=draw(st.sampled_from([0, 0, 5_000_000])),
         host_ps_per_byte=draw(st.sampled_from([0, 0, 10_000, 200_000])),
         order=draw(st.sampled_from(Order)),

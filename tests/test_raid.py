@@ -415,7 +415,8 @@ def disk(**changes):
         "zone_angle_ns": [0], "zone_skew_ns": [800_000], "zone_cylinder_skew_ns": [0],
         "surfaces": 1, "seek_shift": 0, "move_ns": [0] + [500_000 + 50_000 * d for d in range(101)],
         "write_move_ns": [0] + [500_000 + 50_000 * d for d in range(101)],
-        "read_ns": 100_000, "hit_ns": 100_000, "write_ns": 100_000, "window": 16,
+        "read_ns": 100_000, "hit_ns": 100_000, "write_ns": 100_000, "write_hit_ns": 100_000,
+        "window": 16,
         "age_limit_ns": 200_000_000, "read_ahead_bytes": 256 * KIB, "read_behind_bytes": 256 * KIB,
         "capacity_bytes": 100 * track,
     }  # fmt: skip

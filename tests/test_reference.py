@@ -59,6 +59,7 @@ DISK = HddParameters(
     read_ns=100 * US,
     hit_ns=100 * US,
     write_ns=100 * US,
+    write_hit_ns=100 * US,
     window=1,
     age_limit_ns=1000 * MS,
     read_ahead_bytes=0,
@@ -318,6 +319,16 @@ class TestWriteCache:
         outcome = on(self.DISK, [write(0, 50 * SECTOR)])
         assert done(outcome) == [0.1]
         assert outcome.counters["slow_destages"] == 1
+
+    def test_overheads_depend_on_whether_a_write_is_cached_and_on_what_it_follows(self) -> None:
+        other = [0, 10 * US, 20 * US, 30 * US]  # read, hit, write, cached write
+        disk = replace(self.DISK, write_hit_ns=50 * US, after_other_ns=other)
+        requests = [write(0, 0), write(100, 0), read(200, 10 * TRACK), write(300, 0)]
+        requests += [Request(400 * MS, Op.FLUSH, 0, 0)]
+        requests += [write(500, 50 * SECTOR), read(500.2, 50 * SECTOR)]
+        ends = done(on(disk, requests))
+        assert [ends[0], ends[1], ends[3]] == [0.05, 100.05, 300.03]  # a flush is of neither kind
+        assert [ends[5], ends[6]] == [500.05, 500.21]
 
     def test_a_write_with_fua_completes_on_the_platters(self) -> None:
         hdd = Hdd(Clock(), self.DISK)

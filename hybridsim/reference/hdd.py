@@ -18,6 +18,7 @@ class Hdd(Device):
         self.track = 0
         self.busy = False
         self.link_free = 0
+        self.last_kind: Op | None = None  # of the last command with data
         self.queue: list[Command] = []  # for the arm; all lists here are oldest first
         # Reading.
         self.segments: list[Segment] = []  # least recently used first
@@ -37,14 +38,17 @@ class Hdd(Device):
         p = self.parameters
         what = Op(op & OP_MASK)
         command = Command(what, offset, length, self.clock.now, done)
+        if length > 0 and what in (Op.READ, Op.WRITE):
+            command.follows_other = self.last_kind not in (None, what)
+            self.last_kind = what
         if length > 0 and what == Op.READ:
             if self.is_at_hand(command):
-                self.answer(self.clock.now + p.hit_ns, command)
+                self.answer(self.clock.now + self.overhead("hit_ns", command), command)
             else:
-                self.enqueue(command, p.read_ns)
+                self.enqueue(command, self.overhead("read_ns", command))
         elif length > 0 and what == Op.WRITE:
             if op & FUA or length > p.write_cache_bytes:
-                self.enqueue(command, p.write_ns + self.wire(length))
+                self.enqueue(command, self.overhead("write_ns", command) + self.wire(length))
             elif self.without_room or not self.has_room(command):
                 self.without_room.append(command)
             else:
@@ -56,6 +60,13 @@ class Hdd(Device):
             self.finish_at(self.clock.now + p.hit_ns, command)
         if not self.busy:
             self.start()
+
+    def overhead(self, name: str, command: Command) -> int:
+        """Return an overhead of a command, by the kind of the one before it."""
+        names = ("read_ns", "hit_ns", "write_ns", "write_hit_ns")
+        if command.follows_other and self.parameters.after_other_ns:
+            return self.parameters.after_other_ns[names.index(name)]
+        return int(getattr(self.parameters, name))
 
     def enqueue(self, command: Command, preparation: int) -> None:
         """Queue a command for the arm."""
@@ -245,7 +256,7 @@ class Hdd(Device):
 
     def ready_for_hit(self, command: Command) -> int:
         """Return when a command without an access of its own is ready."""
-        return max(self.clock.now, command.submitted + self.parameters.hit_ns)
+        return max(self.clock.now, command.submitted + self.overhead("hit_ns", command))
 
     def is_streamed(self, command: Command, reading: Reading) -> bool:
         """Whether the read-ahead serves a covered READ."""
@@ -333,7 +344,7 @@ class Hdd(Device):
 
     def admit(self, write: Command) -> None:
         """Admit a write to the cache; it completes when its data have arrived."""
-        ready = max(self.clock.now, write.submitted + self.parameters.write_ns)
+        ready = max(self.clock.now, write.submitted + self.overhead("write_hit_ns", write))
         arrived = self.answer(ready, write)
         self.admitted += 1
         for each in self.ranges:

@@ -62,7 +62,8 @@ class HddParameters(DeviceParameters):
     write_move_ns: list[int]
     read_ns: int
     hit_ns: int
-    write_ns: int
+    write_ns: int  # overhead of a write to the platters
+    write_hit_ns: int  # overhead of a write to the write cache
     window: int
     age_limit_ns: int
     capacity_bytes: int
@@ -77,6 +78,8 @@ class HddParameters(DeviceParameters):
     write_cache_bytes: int = 0
     write_cache_ranges: int = 1
     destage_window: int = 1
+    # read_ns, hit_ns, write_ns and write_hit_ns after a command of the other kind; empty: the same
+    after_other_ns: list[int] = field(default_factory=list)
 
 
 @dataclass

@@ -104,11 +104,22 @@ def hdd_parameters(
     drive: HardDisk, capacity_bytes: int, short_stroke: bool = False, **how: Any
 ) -> dict[str, Any]:
     """Return all parameters of `HDD.new`; `how` adds or replaces some, such as the order."""
+    read_ns = drive.overhead_ns
+    hit_ns = _or(drive.hit_overhead_ns, read_ns)
+    write_ns = _or(drive.write_overhead_ns, read_ns)
+    write_hit_ns = _or(drive.write_hit_overhead_ns, write_ns)
     return {
         **geometry(drive, capacity_bytes, short_stroke)._asdict(),
-        "read_ns": drive.overhead_ns,
-        "hit_ns": _or(drive.hit_overhead_ns, drive.overhead_ns),
-        "write_ns": _or(drive.write_overhead_ns, drive.overhead_ns),
+        "read_ns": read_ns,
+        "hit_ns": hit_ns,
+        "write_ns": write_ns,
+        "write_hit_ns": write_hit_ns,
+        "after_other_ns": [
+            _or(drive.overhead_after_write_ns, read_ns),
+            _or(drive.hit_overhead_after_write_ns, hit_ns),
+            _or(drive.write_overhead_after_read_ns, write_ns),
+            _or(drive.write_hit_overhead_after_read_ns, write_hit_ns),
+        ],
         "flush_ns": drive.flush_ns,
         "host_ps_per_byte": 0 if drive.interface is None else round(10**12 / drive.interface),
         "window": drive.window,

@@ -46,6 +46,15 @@ class HardDisk(Datasheet):
     overhead_ns: Time = Field(200_000, alias="overhead")  # of each command, in the electronics
     hit_overhead_ns: Time | None = Field(None, alias="hit_overhead")  # of commands without platters
     write_overhead_ns: Time | None = Field(None, alias="write_overhead")
+    # of writes that the write cache takes; default: as write_overhead
+    write_hit_overhead_ns: Time | None = Field(None, alias="write_hit_overhead")
+    # the same four after a command of the other kind; default: as they are above
+    overhead_after_write_ns: Time | None = Field(None, alias="overhead_after_write")
+    hit_overhead_after_write_ns: Time | None = Field(None, alias="hit_overhead_after_write")
+    write_overhead_after_read_ns: Time | None = Field(None, alias="write_overhead_after_read")
+    write_hit_overhead_after_read_ns: Time | None = Field(
+        None, alias="write_hit_overhead_after_read"
+    )
     interface: Rate | None = None  # bytes per second between host and disk; default: no limit
     window: int = Field(32, ge=1, le=1024)  # number of commands that it chooses from
     order: Literal["sptf", "sstf", "clook"] = "sptf"  # by position, by distance, in a sweep

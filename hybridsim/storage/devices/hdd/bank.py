@@ -23,7 +23,16 @@ COUNTS = ("bytes_read", "bytes_written", "read_ahead_hits", "write_cache_hits", 
 NOTHING = -1
 DESTAGE = -2  # served instead of a command
 LINES = 3  # queues of each disk: commands for the platters, writes without room, flushes
+READS, WRITES = 0, 1  # kinds of commands with data
+PLATTERS, HIT = 0, 1  # their overheads: with an access, or with the buffer or write cache alone
 BEHIND = 1 << 40  # added to tracks that a sweep has already passed
+
+
+def overheads(parameters: dict[str, Any]) -> list[tuple[int, int]]:
+    """Return each overhead after a command of the same kind, and after one of the other kind."""
+    same = [parameters[name] for name in ("read_ns", "hit_ns", "write_ns", "write_hit_ns")]
+    other = list(parameters.get("after_other_ns", []))
+    return list(zip(same, other or same, strict=True))
 
 
 @state_machine
@@ -34,13 +43,12 @@ class HDD(NamedTuple):
     """
 
     capacity_bytes: int
-    read_ns: int  # overhead of a read from the platters
-    hit_ns: int  # overhead of a read from the buffer, and of commands without data
-    write_ns: int
+    hit_ns: int  # overhead of commands without data
     flush_ns: int  # time of a flush after the writes that it waits for
     host_ps_per_byte: int
     order: int
     age_limit_ns: int
+    overhead_ns: Ints  # [READS | WRITES, PLATTERS | HIT, after the same kind | after the other]
     window: Window
     arm: Arm
     queue: Queue
@@ -50,6 +58,7 @@ class HDD(NamedTuple):
     until_ns: Ints  # when it will be done
     link_free_ns: Ints
     writes_waiting: Ints  # number of writes that wait for room in the write cache
+    last_direction: Ints  # READS or WRITES: of the command before; NOTHING at first
     claim: Ints  # of the commands that wait for the arm; above 0: a command is next, no destage
     counts: Ints  # [member, BUSY_NS ... DESTAGES]
 
@@ -57,7 +66,8 @@ class HDD(NamedTuple):
     def new(cls, members: int, parameters: dict[str, Any], capacity: int = 256) -> HDD:
         """Return `members` idle disks; `parameters` has numbers and tables by name."""
         return cls(
-            **{name: parameters[name] for name in cls._fields[:8]},
+            **{name: parameters[name] for name in cls._fields[:6]},
+            overhead_ns=np.array(overheads(parameters), np.int64).reshape(2, 2, 2),
             window=Window.new(members, parameters["window"]),
             arm=Arm.new(members, Platters.new(parameters)),
             queue=Queue.new(LINES * members, capacity),
@@ -72,6 +82,7 @@ class HDD(NamedTuple):
             until_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),
             writes_waiting=np.zeros(members, np.int64),
+            last_direction=np.full(members, NOTHING, np.int64),
             claim=np.zeros(members, np.int64),
             counts=np.zeros((members, 2 + len(COUNTS)), np.int64),
         )
@@ -105,6 +116,11 @@ class HDD(NamedTuple):
         queue = self.queue
         plain = op & OP_MASK
         slot = queue.take(now, member, tag, plain, offset, length)
+        if length > 0 and (plain == READ or plain == WRITE):
+            direction = READS if plain == READ else WRITES
+            last = self.last_direction[member]
+            queue.after[slot] = last != NOTHING and last != direction
+            self.last_direction[member] = direction
         if length > 0 and plain == READ:
             self.submit_read(now, member, slot, kind, events)
         elif length > 0 and plain == WRITE:
@@ -127,9 +143,12 @@ class HDD(NamedTuple):
         elif self.read_ahead.holds(now, member, offset, end, self.arm.platters):
             self.counts[member, READ_AHEAD_HITS] += 1
         else:
-            self.wait_for_arm(now, member, slot, self.read_ns, kind, events)
+            read_ns = self.overhead_ns[READS, PLATTERS, queue.after[slot]]
+            self.wait_for_arm(now, member, slot, read_ns, kind, events)
             return
-        self.answer(now + self.hit_ns, member, slot, kind, events)
+        self.answer(
+            now + self.overhead_ns[READS, HIT, queue.after[slot]], member, slot, kind, events
+        )
 
     @method
     def submit_write(self, now, member, slot, fua, kind, events):
@@ -137,7 +156,8 @@ class HDD(NamedTuple):
         length = self.queue.length[slot]
         self.counts[member, BYTES_WRITTEN] += length
         if fua or length > self.write_cache.size_bytes:
-            prepare_ns = self.write_ns + self.wire_ns(length)
+            write_ns = self.overhead_ns[WRITES, PLATTERS, self.queue.after[slot]]
+            prepare_ns = write_ns + self.wire_ns(length)
             self.wait_for_arm(now, member, slot, prepare_ns, kind, events)
             return
         waits = self.queue.oldest[LINES * member + 1] != NOTHING
@@ -219,7 +239,8 @@ class HDD(NamedTuple):
         """Cache a write; it completes when its data has arrived."""
         queue = self.queue
         offset = queue.offset[slot]
-        ready = max(now, queue.submitted_ns[slot] + self.write_ns)
+        hit_ns = self.overhead_ns[WRITES, HIT, queue.after[slot]]
+        ready = max(now, queue.submitted_ns[slot] + hit_ns)
         here = self.answer(ready, member, slot, kind, events)
         self.write_cache.add(member, offset, offset + queue.length[slot], here, self.arm.platters)
 
@@ -396,7 +417,8 @@ class HDD(NamedTuple):
     def is_streamed(self, now, member, slot):
         """Return whether a read covered by the read-ahead needs no access of its own."""
         queue = self.queue
-        ready = max(now, queue.submitted_ns[slot] + self.hit_ns)
+        hit_ns = self.overhead_ns[READS, HIT, queue.after[slot]]
+        ready = max(now, queue.submitted_ns[slot] + hit_ns)
         end = queue.offset[slot] + queue.length[slot]
         ahead = self.read_ahead
         segment = ahead.reading[member]
@@ -409,7 +431,8 @@ class HDD(NamedTuple):
         """Serve a read from data that the disk has read ahead or is about to; return when."""
         ahead, platters = self.read_ahead, self.arm.platters
         end = self.queue.offset[slot] + self.queue.length[slot]
-        ready = max(now, self.queue.submitted_ns[slot] + self.hit_ns)
+        hit_ns = self.overhead_ns[READS, HIT, self.queue.after[slot]]
+        ready = max(now, self.queue.submitted_ns[slot] + hit_ns)
         arrived = ready + self.wire_ns(self.queue.length[slot])
         self.counts[member, READ_AHEAD_HITS] += 1
         segment = ahead.reading[member]

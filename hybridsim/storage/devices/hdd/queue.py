@@ -10,7 +10,7 @@ from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list,
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
-COLUMNS = 12
+COLUMNS = 13
 
 
 @state_machine
@@ -20,6 +20,7 @@ class Queue(NamedTuple):
     tag: Ints
     member: Int32s
     op: Bytes
+    after: Bytes  # 1 after a command of the other kind, a read or a write
     offset: Ints
     length: Ints
     submitted_ns: Ints
@@ -37,7 +38,7 @@ class Queue(NamedTuple):
     @classmethod
     def new(cls, lines: int, capacity: int) -> Queue:
         """Return empty queues with room for `capacity` commands in all."""
-        kinds = (np.int64, np.int32, np.uint8, *(np.int64,) * 9)
+        kinds = (np.int64, np.int32, np.uint8, np.uint8, *(np.int64,) * 9)
         columns = (np.zeros(capacity, kind) for kind in kinds)
         free = np.array([0, capacity])
         ends = (np.full(lines, NOTHING, np.int32) for _ in range(2))
