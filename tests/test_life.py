@@ -2,17 +2,14 @@
 
 from dataclasses import replace
 
-import numpy as np
-import pytest
-from agreement import check, check_cut, relaxed, steady
-from engine import simulate
+from agreement import check, check_cut, relaxed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios import Scenario
 from scenarios_dmcache import dmcache_scenarios
 
-from hybridsim.foundation.codes import Change, DmMode, Op, Path, Replay
-from hybridsim.reference import DmCacheParameters, EventParameters, Request, SourceParameters
+from hybridsim.foundation.codes import Change
+from hybridsim.reference import EventParameters
 
 KIB, MIB = 1 << 10, 1 << 20
 MS, SECOND = 10**6, 10**9

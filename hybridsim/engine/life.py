@@ -25,6 +25,7 @@ from hybridsim.foundation.codes import Change, Mode, Restart
 from hybridsim.jit.events import CACHE, KIND_MASK, Events
 from hybridsim.requests.inflight import Batch, Facts
 from hybridsim.requests.jobs import JobBatch
+from hybridsim.requests.source import Source
 
 POLL_NS = 10**9  # between two looks at whether a cache that is detached has become clean
 IDS = 16
@@ -50,8 +51,11 @@ class Happened:
     resumed_ns: int  # the load goes on
     dirty_bytes: int  # before the step
     cached_pages: int
-    removed_ns: int | None = None  # when the cache was out, after a detach
-    lost: Ints = field(default_factory=lambda: NO_RANGES)  # offset, length of what the SSD had alone
+    dirty_after_bytes: int = 0  # when the load goes on
+    removed_load_ns: int | None = None  # time of the load when the cache was out, after a detach
+    lost: Ints = field(
+        default_factory=lambda: NO_RANGES
+    )  # offset, length of what the SSD had alone
     not_issued: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # see `Run.numbers`
     next_number: int = 0  # requests from here on were not issued yet, nor were `not_issued`
 
@@ -139,8 +143,8 @@ class LivedRun(Run):
         cache = self.machine.cache
         if self._poll_ns == due_ns:
             self._poll_ns = None
+            self.happened[-1].removed_load_ns = due_ns - self.shift_ns
             self._resume(due_ns, self._quiet_ns(held_ns), None)
-            self.happened[-1].removed_ns = self.now_ns
             return
         step = self._steps.popleft()
         is_none = isinstance(cache, PageCache) and cache.pages == 0
@@ -159,6 +163,9 @@ class LivedRun(Run):
             resumed_ns = self._quiet_ns(held_ns) + step.down_ns
             self._resume(due_ns, resumed_ns, RESTARTS[step.change])
         known.resumed_ns = self.now_ns
+        cache = self.machine.cache
+        is_none = isinstance(cache, PageCache) and cache.pages == 0
+        known.dirty_after_bytes = 0 if is_none else cache.dirty_bytes()
 
     def _quiet_ns(self, held_ns: int) -> int:
         """Stop the cache and complete its requests to the tiers; return when they are complete."""
@@ -168,7 +175,7 @@ class LivedRun(Run):
         return self.now_ns
 
     def _resume(self, due_ns: int, resumed_ns: int, how: Restart | None) -> None:
-        """Let the load go on at that time, with the cache restarted; without it if `how` is None."""
+        """Let the load go on, with the cache restarted, or without it if `how` is None."""
         if resumed_ns > self.now_ns:
             self._settle(resumed_ns)
         machine = self.machine
@@ -190,9 +197,10 @@ class LivedRun(Run):
     def _delay(self, by_ns: int) -> None:
         """Delay the rest of the load; `drained` will subtract this from earlier facts too."""
         self.shift_ns += by_ns
-        self.machine.source.delay(by_ns)
-        batch = self.batch
+        batch, source = self.batch, self.machine.source
         assert isinstance(batch, Batch)
+        assert isinstance(source, Source)
+        source.delay(by_ns)
         self.batch = batch._replace(arrival_ns=batch.arrival_ns + by_ns)
         used = int(self.facts.used[0])
         self.facts.issue_ns[:used] += by_ns
@@ -216,7 +224,7 @@ class LivedRun(Run):
             self.machine = self.machine._replace(below=_grown(below, demand))
 
     def _not_issued(self) -> tuple[Ints, int]:
-        """Return the numbers of requests that are loaded and not issued, and of the first not loaded."""
+        """Return the numbers of requests loaded and not issued, and of the first not loaded."""
         requests, batch = self.machine.requests, self.batch
         is_free = np.zeros(len(requests.number), np.bool_)
         slot = int(requests.free[0])
@@ -252,6 +260,3 @@ def _grown(below: Below, demand: Ints) -> Below:
     if heap.room() < wanted:
         events = events.grown(doubled(len(heap.time_ns), int(heap.room()), wanted))
     return Below(slow, fast, events)
-
-
-

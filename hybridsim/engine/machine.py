@@ -25,7 +25,6 @@ from hybridsim.storage.devices import DEVICE_METHODS
 from hybridsim.storage.raid import Tier
 from hybridsim.storage.throttle import WAITING, Throttle
 
-
 FOREVER = (1 << 63) - 1  # later than NEVER: nothing is held
 
 
@@ -178,6 +177,11 @@ class Run:
             raise ValueError("the previous batch is not used up")
         self.machine.expect(batch)
         self.batch = batch
+
+    def cache_totals(self) -> dict[str, int]:
+        """Return the counters of the cache."""
+        totals: dict[str, int] = self.machine.cache.totals()
+        return totals
 
     def drained(self) -> Facts:
         """Return the facts not yet returned."""

@@ -177,7 +177,7 @@ class Machine:
 
     def counters(self) -> dict[str, int]:
         """Return the counters of the cache, of each tier's devices, and of the controller."""
-        result = dict(self.life.removed or {}) | self.cache.counters
+        result: dict[str, int] = dict(self.life.removed or {}) | self.cache.counters
         for name in ("slow", "fast"):
             devices = self.tiers[name].devices if name in self.tiers else []
             is_volume = any(isinstance(device, Volume) for device in devices)

@@ -59,6 +59,7 @@ OPTIONS: dict[str, Path] = {
     "mode": ("replay", "mode"),
     "speed": ("replay", "speed"),
     "depth": ("replay", "depth"),
+    "event": ("event",),
 }
 
 

@@ -78,7 +78,7 @@ class Mapping(NamedTuple):
         else:
             migrations.counts[WRITE_HITS] += 1
             migrations.discards.clear(bios.offset[bio])
-            # After an unclean stop, blocks are dirty in this mode too; the origin may lack their data.
+            # After an unclean stop blocks are dirty in this mode too.
             writes_through = migrations.mode == WRITETHROUGH and smq.is_dirty[slot] == 0
             if not writes_through and smq.is_dirty[slot] == 0:
                 smq.set_dirty(slot)
