@@ -6,6 +6,7 @@ from agreement import check, check_cut, relaxed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios import Scenario
+from scenarios_bcache import bcache_scenarios
 from scenarios_dmcache import dmcache_scenarios
 
 from hybridsim.foundation.codes import Change
@@ -40,6 +41,12 @@ def lives(draw: st.DrawFn, scenario: Scenario) -> Scenario:
 @usual
 @given(dmcache_scenarios().flatmap(lives))
 def test_dmcache_with_events_equals_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@usual
+@given(bcache_scenarios().flatmap(lives))
+def test_bcache_with_events_equals_reference(scenario):
     check(scenario, interpreted=True)
 
 

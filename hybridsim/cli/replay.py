@@ -178,8 +178,9 @@ def replay(
     from hybridsim.traces.trace import Trace
 
     required = parse_all(require)
-    happens = read_all(events) or None
-    site = machine(scenario_file, settings, seed=seed, event=happens, **options)
+    site = machine(scenario_file, settings, has_life=True, seed=seed, **options)
+    if events:
+        site = site.with_events(read_all(events))
     if options["depth"] is not None and site.replay.mode != "closed":
         raise UsageError("--depth requires --mode closed")
     if ssd_kept and not warm_start:

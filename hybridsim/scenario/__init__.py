@@ -88,6 +88,11 @@ class Scenario:
         specified = {option: value for option, value in options.items() if value is not None}
         return self._of(self.origin.over(specified))
 
+    def with_events(self, tables: list[dict[str, Any]]) -> Scenario:
+        """Return the scenario with these events instead of its own; see scenario/event.py."""
+        path: Path = ("event",)
+        return self._of(self.origin.with_values({path: tables}, {path: "--event"}))
+
     def with_values(self, values: Mapping[str, Any]) -> Scenario:
         """Return the scenario with values of any keys set: {"cache.size": "16GiB"}.
 

@@ -6,20 +6,23 @@ On the command line an event is one text: `--event at=10m,reboot=unclean`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.storage.drives import Part, Time
 
+if TYPE_CHECKING:
+    from hybridsim.scenario import Scenario
+
 WHAT = ("reboot", "detach", "ssd")  # the keys that specify what happens; each event has one
 EXAMPLE = "--event at=10m,reboot=unclean"
 # The kinds of cache that each event is simulated for.
 SUPPORTED = {
-    "reboot": ("dm-cache",),
-    "detach": ("dm-cache",),
-    "ssd": ("dm-cache",),
+    "reboot": ("dm-cache", "bcache"),
+    "detach": ("dm-cache", "bcache"),
+    "ssd": ("dm-cache", "bcache"),
 }
 NAMES = {
     "reboot": "a reboot",
@@ -79,6 +82,15 @@ def refused(events: Sequence[Event], kind: str) -> str:
         if event.what in ("detach", "ssd"):
             removed = event
     return ""
+
+
+def check_no_events(scenario: Scenario) -> None:
+    """Raise UsageError for a scenario with events: only `replay` simulates them."""
+    if scenario.events:
+        raise UsageError(
+            f"event {scenario.events[0].text}: only `replay` simulates events; "
+            "remove [[event]] from the scenario"
+        )
 
 
 def read_all(texts: Sequence[str]) -> list[dict[str, Any]]:

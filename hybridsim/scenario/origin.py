@@ -59,7 +59,6 @@ OPTIONS: dict[str, Path] = {
     "mode": ("replay", "mode"),
     "speed": ("replay", "speed"),
     "depth": ("replay", "depth"),
-    "event": ("event",),
 }
 
 

@@ -173,7 +173,7 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     starts = [(pages, first.warm if first else COLD_START), (0, COLD_START)]
     starts += [(pages, COLD_START)] if first else []
     machines: list[Machine | Ran] = [
-        building.machine(scenario, mode, volume_bytes, *one) for one in starts
+        building.machine(scenario, mode, volume_bytes, *one, has_life=True) for one in starts
     ]
     which = disks(scenario, mode, volume_bytes)
     alone = None if scenario.events else task.alone  # a run with events is not shared
