@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scenarios import Scenario
 from scenarios_bcache import bcache_scenarios
 from scenarios_dmcache import dmcache_scenarios
+from scenarios_writecache import writecache_scenarios
 
 from hybridsim.foundation.codes import Change
 from hybridsim.reference import EventParameters
@@ -47,6 +48,12 @@ def test_dmcache_with_events_equals_reference(scenario):
 @usual
 @given(bcache_scenarios().flatmap(lives))
 def test_bcache_with_events_equals_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@usual
+@given(writecache_scenarios().flatmap(lives))
+def test_writecache_with_events_equals_reference(scenario):
     check(scenario, interpreted=True)
 
 

@@ -20,9 +20,9 @@ WHAT = ("reboot", "detach", "ssd")  # the keys that specify what happens; each e
 EXAMPLE = "--event at=10m,reboot=unclean"
 # The kinds of cache that each event is simulated for.
 SUPPORTED = {
-    "reboot": ("dm-cache", "bcache"),
-    "detach": ("dm-cache", "bcache"),
-    "ssd": ("dm-cache", "bcache"),
+    "reboot": ("dm-cache", "bcache", "dm-writecache"),
+    "detach": ("dm-cache", "bcache", "dm-writecache"),
+    "ssd": ("dm-cache", "bcache", "dm-writecache"),
 }
 NAMES = {
     "reboot": "a reboot",
