@@ -10,10 +10,11 @@ from hybridsim.caches.page.preload import WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.budget import Bucket, Budgeted
 from hybridsim.engine import loops
+from hybridsim.engine.life import LivedRun, Step
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.engine.think import Waits
 from hybridsim.foundation.arrays import doubled
-from hybridsim.foundation.codes import Op, Path, Reason, Replay
+from hybridsim.foundation.codes import Change, Op, Path, Reason, Replay
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.jit.limits import OTHERS, READS, WRITES, Limit
 from hybridsim.reference import (
@@ -215,7 +216,7 @@ def simulate(
     scenario, interpreted=False, sizes=(), facts_rows=1 << 16, step_ns=loops.NEVER, built=None
 ):
     """Run a scenario on the engine, or on a machine built elsewhere; return its facts and that."""
-    run = Run(built or machine(scenario), facts_rows, interpreted)
+    run = begun(built or machine(scenario), scenario, facts_rows, interpreted)
     todo = batches(scenario, sizes)
     if not scenario.requests:
         empty = Batch.empty()
@@ -231,7 +232,15 @@ def simulate(
         elif status == loops.REACHED:
             until += step_ns
         else:
-            return facts + facts_of(run.facts.drained()), run.machine
+            return facts + facts_of(run.drained()), run.machine
+
+
+def begun(machine, scenario, facts_rows, interpreted):
+    """Return a run of the machine, with the events of the scenario if it has any."""
+    if not scenario.events:
+        return Run(machine, facts_rows, interpreted)
+    steps = [Step(each.at_ns, Change(each.change), each.down_ns) for each in scenario.events]
+    return LivedRun(machine, steps, facts_rows, interpreted)
 
 
 def counters(finished):

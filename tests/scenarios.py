@@ -4,6 +4,7 @@ Times are drawn from few round numbers, so that many events share an instant, an
 few hot pages, so that pages are used again while being filled, cached, overwritten or evicted.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -26,6 +27,7 @@ from hybridsim.reference import (
     BudgetParameters,
     CacheParameters,
     ControllerParameters,
+    EventParameters,
     FlashParameters,
     HddParameters,
     HostParameters,
@@ -74,6 +76,7 @@ class Scenario:
     host: HostParameters | None = None
     controller: ControllerParameters | None = None
     throttle: ThrottleParameters | None = None
+    events: Sequence[EventParameters] = ()
 
     def run(self) -> Outcome:
         return simulate(
@@ -85,6 +88,7 @@ class Scenario:
             self.host,
             self.controller,
             self.throttle,
+            self.events,
         )
 
 

@@ -35,6 +35,8 @@ COMMANDS = {
     "bcache": "replay small.csv --cache bcache --cache-size 64MiB",
     "dm-cache": "replay small.csv --cache dm-cache --cache-size 8MiB",
     "dm-writecache": "replay small.csv --cache dm-writecache --cache-size 8MiB",
+    "events": "replay small.csv --cache dm-cache --cache-size 8MiB --cache-mode write-back "
+    "--event at=500ms,reboot=unclean,down=1m --event at=1s,ssd=dies --html events.html",
     "open-cas": "replay small.csv --cache open-cas --cache-size 8MiB",
     "size": "size small.csv --require hit>1%",
     "advise": "advise small.csv",

@@ -15,6 +15,7 @@ from hybridsim.answers.dirt import Dirt, dirt, dirty
 from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.judge import Judgement, Side
 from hybridsim.answers.judge import judge as weigh
+from hybridsim.answers.life import EventCost
 from hybridsim.answers.metrics import Collector, Kind
 from hybridsim.answers.model_error import ModelError, model_error
 from hybridsim.answers.outcome import Outcome, Phase, Series
@@ -63,6 +64,7 @@ class Result:
     cost: dict[str, Any] | None = None  # None: the prices of the drives are unknown
     dirty: Dirt | None = None  # None: nothing was dirty
     metadata_ram: dict[str, Any] | None = None  # of a cache that can be installed
+    events: list[EventCost] = field(default_factory=list)  # reboots, removals, failures
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -106,6 +108,7 @@ class Result:
             "cost": self.cost,
             "dirty": self.dirty and self.dirty.to_dict(),
             "metadata_ram": self.metadata_ram,
+            "events": [each.to_dict() for each in self.events],
             "require": [each.to_dict() for each in self.required],
             "miss_ratio_curve": self.curve,
             "warnings": [vars(one) for one in self.warnings],

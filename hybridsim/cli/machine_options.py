@@ -74,11 +74,19 @@ def set_option(function: Command) -> Command:
     )(function)  # fmt: skip
 
 
-def machine(scenario_file: str | None, settings: Sequence[str] = (), **options: Any) -> Scenario:
-    """Return the machine that the options specify; `settings` are the values of `--set`."""
+def machine(
+    scenario_file: str | None, settings: Sequence[str] = (), has_life: bool = False, **options: Any
+) -> Scenario:
+    """Return the machine that the options specify; `settings` are the values of `--set`.
+
+    Raises UsageError for a scenario with events, unless the command simulates them (`has_life`).
+    """
     from hybridsim.scenario import Scenario
+    from hybridsim.scenario.event import check_no_events
     from hybridsim.scenario.overrides import assignments
 
     site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
     site = site.with_options(**options)
+    if not has_life:
+        check_no_events(site)
     return site.with_values(assignments(settings)) if settings else site

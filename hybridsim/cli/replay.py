@@ -30,6 +30,7 @@ Examples:
   hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json --html report.html
   hybridsim replay sda.blktrace.0 --preset digitalocean-volume --cache page
   hybridsim replay sda.blktrace.0 --require 'mean<1s' --require 'warmup<1h'
+  hybridsim replay sda.blktrace.0 --cache dm-cache --event at=10m,reboot=unclean
   hybridsim replay sda.blktrace.0 --save-cache state.npz
   hybridsim replay sda.blktrace.0 --warm-start yesterday.blktrace.0
   blktrace -d /dev/sda -w 600 -o - | hybridsim replay -
@@ -84,6 +85,14 @@ Examples:
 @click.option("--max-bandwidth", metavar="RATE", help="Maximum throughput of the host: 300MB/s.")
 @click.option(
     "--host-overhead", metavar="TIME", help="Time that the host adds to each request: 20us."
+)
+@click.option(
+    "--event",
+    "events",
+    multiple=True,
+    metavar="EVENT",
+    help="What happens to the machine: at=TIME with reboot=clean, reboot=unclean (and down=TIME), "
+    "detach (write back, then remove the cache) or ssd=dies.  Repeatable.",
 )
 @set_option
 @click.option(
@@ -140,6 +149,7 @@ def replay(
     format_: str | None,
     device: str | None,
     use_dispatch: bool,
+    events: tuple[str, ...],
     settings: tuple[str, ...],
     seed: int | None,
     seeds: int | None,
@@ -163,11 +173,14 @@ def replay(
     """
     from hybridsim.answers.requirements import parse_all
     from hybridsim.cli.running import run
+    from hybridsim.scenario.event import read_all
     from hybridsim.studies.warm_start import opened
     from hybridsim.traces.trace import Trace
 
     required = parse_all(require)
-    site = machine(scenario_file, settings, seed=seed, **options)
+    site = machine(scenario_file, settings, has_life=True, seed=seed, **options)
+    if events:
+        site = site.with_events(read_all(events))
     if options["depth"] is not None and site.replay.mode != "closed":
         raise UsageError("--depth requires --mode closed")
     if ssd_kept and not warm_start:

@@ -22,7 +22,10 @@ from hybridsim.jit.events import (
 from hybridsim.requests.source import NEVER, WANTS_BATCH
 
 # Why `run` returned.
-REACHED, NEEDS_BATCH, NEEDS_ROOM, FACTS_FULL, FINISHED = range(5)
+REACHED, NEEDS_BATCH, NEEDS_ROOM, FACTS_FULL, FINISHED, HELD = range(6)
+
+NOW_NS, HOLD_NS = range(2)  # of a machine's clock
+SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)  # of the room for a step
 
 
 @loop
@@ -32,14 +35,16 @@ def run(machine, batch, facts, until_ns):
     Returns REACHED when all events before `until_ns` have run, NEEDS_BATCH when the next request is
     not in the batch, NEEDS_ROOM when the next step could exhaust a pool, FACTS_FULL when `facts` is
     full, FINISHED when no request is to come and source, cache and tiers are idle; background work
-    of the tiers, such as a rebuild, is not finished.  Called again with what was missing, it
-    continues where it stopped.
+    of the tiers, such as a rebuild, is not finished.  HELD when the next request would arrive at
+    HOLD_NS or later, and all others are complete.  Called again with what was missing, it continues
+    where it stopped.
     """
     source, requests, cache = machine.source, machine.requests, machine.cache
     below, events = machine.below, machine.below.events
     slow, fast, heap = below.slow, below.fast, events.heap
     host = machine.host
-    now = machine.clock[0]
+    now = machine.clock[NOW_NS]
+    hold_ns = machine.clock[HOLD_NS]
     while True:
         if facts.used[0] == len(facts.number):
             return FACTS_FULL
@@ -50,12 +55,16 @@ def run(machine, batch, facts, until_ns):
             return NEEDS_BATCH
         if arrival_ns == NEVER and source.is_idle() and slow.is_idle() and fast.is_idle():
             return FINISHED
+        if arrival_ns >= hold_ns:
+            if source.is_idle():
+                return HELD
+            arrival_ns = NEVER
         event_ns = NEVER if heap.is_empty() else heap.time_ns[0]
         if min(event_ns, arrival_ns) >= until_ns:
             return REACHED
         if arrival_ns < event_ns:
             now = arrival_ns
-            machine.clock[0] = now
+            machine.clock[NOW_NS] = now
             slot = source.issue(now, batch, requests)
             if host.is_on:
                 host.submit(now, slot, requests, events)
@@ -63,7 +72,7 @@ def run(machine, batch, facts, until_ns):
                 cache.submit(now, slot, requests, below)
             continue
         now = event_ns
-        machine.clock[0] = now
+        machine.clock[NOW_NS] = now
         what = heap.what[0]
         number = what >> KIND_BITS
         heap.pop()
@@ -91,3 +100,36 @@ def run(machine, batch, facts, until_ns):
             source.completed(now, slot, requests)
             cache.finished(now, slot, requests, below)
             requests.release(slot)
+
+
+@loop
+def settle(below, clock, demand, until_ns):
+    """Run the tiers alone until they are idle, or, if `until_ns` > 0, until that time.
+
+    Completions are dropped: the cache that sent the requests no longer exists.  Returns REACHED, or
+    NEEDS_ROOM if the next step could exhaust a pool.
+    """
+    slow, fast, heap = below.slow, below.fast, below.events.heap
+    while True:
+        if until_ns == 0 and slow.is_idle() and fast.is_idle():
+            return REACHED
+        if heap.is_empty() or (until_ns > 0 and heap.time_ns[0] >= until_ns):
+            return REACHED
+        room = heap.room() >= demand[EVENTS_DEMAND] + slow.reserved() + fast.reserved()
+        if not (room and slow.has_room(demand[SLOW_DEMAND]) and fast.has_room(demand[FAST_DEMAND])):
+            return NEEDS_ROOM
+        now = heap.time_ns[0]
+        clock[NOW_NS] = now
+        kind = heap.what[0] & KIND_MASK
+        number = heap.what[0] >> KIND_BITS
+        heap.pop()
+        if kind == SLOW:
+            slow.complete(now, number, below.events)
+        elif kind == FAST:
+            fast.complete(now, number, below.events)
+        elif kind == SLOW_TIMER:
+            slow.wake(now, number, below.events)
+        elif kind == FAST_TIMER:
+            fast.wake(now, number, below.events)
+        else:
+            slow.own_event(now, number, below.events)

@@ -11,6 +11,7 @@ from hybridsim.caches import CACHE_METHODS, PageCache
 from hybridsim.caches.page.names import FILLS_STARTED, IS_WRONG, WRONG_FOR, WRONG_VICTIM
 from hybridsim.caches.policies import ADMISSION_METHODS, REPLACEMENT_METHODS, reject_victim
 from hybridsim.engine import loops
+from hybridsim.engine.loops import EVENTS_DEMAND, FAST_DEMAND, NOW_NS, PAGES_DEMAND, SLOW_DEMAND
 from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.jit import method, state_machine
@@ -24,7 +25,7 @@ from hybridsim.storage.devices import DEVICE_METHODS
 from hybridsim.storage.raid import Tier
 from hybridsim.storage.throttle import WAITING, Throttle
 
-SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)
+FOREVER = (1 << 63) - 1  # later than NEVER: nothing is held
 
 
 @state_machine
@@ -45,7 +46,7 @@ class Machine(NamedTuple):
     cache: Any
     below: Below
     host: Host
-    clock: Ints  # [now]
+    clock: Ints  # [NOW_NS, HOLD_NS: from then on no request is issued]
     demand: Ints  # the maximum that one step can need: [SLOW_DEMAND ... PAGES_DEMAND]
 
     @classmethod
@@ -69,7 +70,7 @@ class Machine(NamedTuple):
             cache,
             Below(slow, fast, events),
             host or Host.new(),
-            np.zeros(1, np.int64),
+            np.array([0, FOREVER]),
             np.zeros(4, np.int64),
         )
 
@@ -168,7 +169,7 @@ class Run:
     @property
     def now_ns(self) -> int:
         """The simulated time in ns."""
-        return int(self.machine.clock[0])
+        return int(self.machine.clock[NOW_NS])
 
     def feed(self, batch: Batch | JobBatch) -> None:
         """Set the next batch of requests; raise ValueError unless the previous one is used up."""
@@ -176,6 +177,15 @@ class Run:
             raise ValueError("the previous batch is not used up")
         self.machine.expect(batch)
         self.batch = batch
+
+    def cache_totals(self) -> dict[str, int]:
+        """Return the counters of the cache."""
+        totals: dict[str, int] = self.machine.cache.totals()
+        return totals
+
+    def drained(self) -> Facts:
+        """Return the facts not yet returned."""
+        return self.facts.drained()
 
     def _check_victims(self) -> None:
         cache = self.machine.cache
@@ -186,13 +196,14 @@ class Run:
     def advance(self, until_ns: int) -> tuple[int, Facts | None]:
         """Run until `until_ns`, or until the loop needs Python.
 
-        Returns REACHED, NEEDS_BATCH or FINISHED with None, or FACTS_FULL with the facts so far.
+        Returns REACHED, NEEDS_BATCH, FINISHED or HELD with None, or FACTS_FULL with the facts so
+        far.
         """
         while True:
             status = int(self._loop(self.machine, self.batch, self.facts, until_ns))
             self._check_victims()
             if status == loops.FACTS_FULL:
-                return status, self.facts.drained()
+                return status, self.drained()
             if status != loops.NEEDS_ROOM:
                 return status, None
             self.machine = self.machine.grown()

@@ -177,3 +177,22 @@ class Order(IntEnum):
     POSITION = 0  # shortest positioning time first: seek and rotation
     DISTANCE = 1  # shortest seek first, in cylinders
     SWEEP = 2  # the next cylinder inwards, then again from the outer edge: C-LOOK
+
+
+class Restart(IntEnum):
+    """How a cache stops and starts again (DESIGN.md 2.17)."""
+
+    CLEAN = 0  # after an orderly shutdown
+    UNCLEAN = 1  # after a crash or a power failure
+    CLEANER = 2  # to write back all dirty data, before the cache is removed
+
+
+class Change(IntEnum):
+    """What happens to a machine at a moment of its load (DESIGN.md 2.17)."""
+
+    REBOOT = 0
+    CRASH = 1
+    DETACH = 2
+    SSD_DIES = 3
+    DISK_FAILS = 4
+    REBUILD = 5

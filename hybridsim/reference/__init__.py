@@ -26,6 +26,7 @@ it to the nanosecond. One file per section of the text:
     dmcache, smq 2.14  dm-cache with its policy, locks and workers
     writecache   2.15  dm-writecache
     throttle     2.16  writeback throttling
+    life         2.17  events: reboots, the removal of the cache, failures
     models       policies and devices by name: the lines that a new one adds
     machine      the assembly; subclass `Machine` to replace a part
 
@@ -50,6 +51,7 @@ from hybridsim.reference.parameters import (
     CacheParameters,
     ControllerParameters,
     DmCacheParameters,
+    EventParameters,
     FlashParameters,
     HddParameters,
     HostParameters,
@@ -86,6 +88,7 @@ __all__ = [
     "DmCache",
     "DmCacheParameters",
     "Done",
+    "EventParameters",
     "Fact",
     "Flash",
     "FlashParameters",

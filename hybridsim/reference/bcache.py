@@ -1,10 +1,10 @@
 """bcache (2.12): extents in a log of buckets."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, BcacheMode, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, BcacheMode, Op, Path, Reason, Restart
 from hybridsim.reference.bcache_buckets import SECTOR, Bucket, Buckets, Mark
 from hybridsim.reference.bcache_bypass import JIFFY, Bypass
 from hybridsim.reference.bcache_index import Key
@@ -133,6 +133,28 @@ class Bcache:
         for name, number in self.pending_counts.items():
             self.shown[name] += number % 65_536
         self.pending_counts.clear()
+
+    def after(self, old: "Bcache", how: Restart) -> None:
+        """Start now, with the index and the buckets of another one that has stopped (2.17)."""
+        parameters = old.parameters
+        if how == Restart.CLEANER:
+            parameters = replace(
+                parameters, mode=BcacheMode.NONE, writeback_percent=0, writeback_delay_ns=0
+            )
+        self.parameters = parameters
+        self.buckets, self.keys = old.buckets, old.keys
+        self.counts, self.shown = old.counts, old.shown
+        self.bypass = Bypass(parameters, self.buckets.draw)
+        self.write_back = WriteBack(self.clock, parameters, self.buckets, self.slow, self.fast)
+        self.write_back.bytes = old.write_back.bytes
+        self.buckets.restart(self.clock, self.fast)
+        if self.dirty_bytes:
+            self.write_back.dirtied()
+
+    @property
+    def dirty_bytes(self) -> int:
+        """How much is dirty."""
+        return self.keys.dirty_bytes
 
     # Requests.
 

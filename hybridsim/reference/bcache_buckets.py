@@ -135,8 +135,7 @@ class Buckets:
         for bucket in metadata:
             bucket.mark, bucket.prio = Mark.METADATA, 65_535
         self.priorities = metadata[-self.p :]
-        for _ in range(f):
-            self.hold(next(fresh))
+        self.reserve = [self.hold(next(fresh)) for _ in range(f)]
         sizes = {"prio": self.p, "btree": 8, "none": list_size(f), "incoming": list_size(4 * f)}
         self.lists = {name: FreeList(size) for name, size in sizes.items()}
         for each in self.lists.values():
@@ -145,6 +144,7 @@ class Buckets:
         self.incoming = self.lists["incoming"]
         self.incoming_written = True
         self.writing_priorities = False
+        self.new_priorities: list[Bucket] = []  # being written
         self.avail = n - len(metadata)
         self.rescale = self.min_prio = 0
         self.last = 1  # the next bucket that fifo looks at
@@ -231,7 +231,7 @@ class Buckets:
     def write_priorities(self) -> None:
         """Write the priorities into new buckets, one after another."""
         taken = [self.take_for_metadata("prio") for _ in range(self.p)]
-        new = [bucket for bucket in taken if bucket]
+        new = self.new_priorities = [bucket for bucket in taken if bucket]
         todo = iter(new)
 
         def go_on() -> None:
@@ -242,15 +242,40 @@ class Buckets:
                 self.journal.add(0, journalled, allocator=True)
 
         def journalled() -> None:
-            for old in self.priorities:
-                old.mark, old.used = Mark.EMPTY, 0
-                self.avail = min(self.avail + 1, len(self.all))
-            self.priorities = new
-            self.writing_priorities = False
-            self.incoming_written = True
+            self.use_new_priorities()
             self.go_on()
 
         go_on()
+
+    def use_new_priorities(self) -> None:
+        """Free the buckets of the old priorities; the incoming buckets can be used."""
+        for old in self.priorities:
+            old.mark, old.used = Mark.EMPTY, 0
+            self.avail = min(self.avail + 1, len(self.all))
+        self.priorities = self.new_priorities
+        self.writing_priorities = False
+        self.incoming_written = True
+
+    def restart(self, clock: Clock, fast: Tier) -> None:
+        """Start again, with nothing under way (2.17)."""
+        self.clock, self.fast = clock, fast
+        if self.writing_priorities:
+            self.use_new_priorities()
+        self.incoming_written = True
+        self.gc_wanted = self.gc_woken = self.gc_running = self.resuming = False
+        self.waiting.clear()
+        self.keys.all = [key for key in self.keys.all if not key.fill]
+        listed = [bucket for each in self.lists.values() for bucket in each]
+        for bucket in self.all:
+            bucket.pins = 0
+        for bucket in [*listed, *self.reserve]:
+            bucket.pins = 1
+        old = self.journal
+        self.journal = Journal(clock, fast, old.begin, old.size, old.block)
+        self.journal.cursor, self.journal.count = old.cursor, old.count
+        self.recount()
+        self.go_on()
+        self.wake_gc()
 
     def invalidate(self) -> bool:
         """Fill the incoming list with victims; return whether it is full."""
@@ -351,6 +376,14 @@ class Buckets:
 
     def end_gc(self) -> None:
         """End a gc: update the buckets from all keys."""
+        self.recount()
+        self.gc_wanted = self.gc_running = False
+        self.gcs += 1
+        self.go_on()
+        self.wake_gc()
+
+    def recount(self) -> None:
+        """Update the buckets from all keys."""
         live_in, dirty_in = self.keys.bytes_by_bucket()
         for bucket in self.all:
             if bucket.mark == Mark.METADATA:
@@ -364,10 +397,6 @@ class Buckets:
             if dirty_in[bucket.number]:
                 bucket.mark = Mark.DIRTY
         self.avail = sum(bucket.reusable for bucket in self.all)
-        self.gc_wanted = self.gc_running = False
-        self.gcs += 1
-        self.go_on()
-        self.wake_gc()
 
     # Entries.
 

@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 
-from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason, Restart
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.dmcache_locks import Bio, Locks
@@ -26,6 +26,7 @@ class DmCache:
         self.whole = slow.capacity_bytes // self.size
         migrates = parameters.mode != DmMode.PASSTHROUGH
         self.smq = Smq(parameters.blocks, self.size, slow.capacity_bytes, migrates)
+        self.mode = parameters.mode
         self.locks = Locks()
         self.commits = Commits(fast, parameters.blocks * self.size)
         self.migrator = Worker(clock, parameters.worker_ns, self.migrate)
@@ -36,6 +37,7 @@ class DmCache:
         self.idle_since = 0  # jiffies
         self.marked = False  # whether a bio is marked
         self.running = 0
+        self.since = 0  # when the cache was started
         self.wakes = 0  # number of the waker's next period
         self.waker_runs = False
         self.discard_bytes = self.size
@@ -143,7 +145,7 @@ class DmCache:
             return
         self.counts["write_hits"] += 1
         self.discarded.discard(bio.offset // self.discard_bytes)
-        if self.parameters.mode == DmMode.WRITETHROUGH:
+        if self.mode == DmMode.WRITETHROUGH and not slot.dirty:
             both = Parts(ending)
             self.to_slow(bio, both.another())
             last = both.another()
@@ -164,7 +166,7 @@ class DmCache:
     def miss(self, bio: Bio, block: int) -> None:
         """Serve a bio whose block is not in the cache."""
         is_write = bio.op == Op.WRITE
-        fast = self.parameters.mode == DmMode.WRITEBACK and (
+        fast = self.mode == DmMode.WRITEBACK and (
             bio.offset // self.discard_bytes in self.discarded
             or (is_write and bio.length == self.size)
         )
@@ -243,7 +245,7 @@ class DmCache:
 
     def migrate(self) -> bool:
         """Begin one item of work; return False if there is none."""
-        if self.parameters.mode == DmMode.PASSTHROUGH:
+        if self.mode == DmMode.PASSTHROUGH:
             return False
         quiet = self.in_flight == 0 and self.clock.now // JIFFY > self.idle_since + 250
         few = (self.running + 1) * self.size <= self.parameters.threshold_bytes
@@ -326,6 +328,26 @@ class DmCache:
             self.defer(bio)
         self.migrator.wake()
 
+    # Restarts (2.17).
+
+    def after(self, old: "DmCache", how: Restart) -> None:
+        """Start now, with the blocks of another one that has stopped."""
+        self.smq = old.smq
+        self.smq.restart(self.clock.now, how)
+        self.mode = DmMode.WRITETHROUGH if how == Restart.CLEANER else old.mode
+        if how != Restart.UNCLEAN:
+            self.discarded = old.discarded
+        self.counts = old.counts
+        self.commits.count = old.commits.count
+        self.since = self.clock.now
+        self.waker_runs = True
+        self.clock.at(self.since, self.woken)
+
+    @property
+    def dirty_bytes(self) -> int:
+        """How much is dirty."""
+        return self.size * sum(slot.dirty for slot in self.smq.cached.values())
+
     # Workers.
 
     def defer(self, bio: Bio) -> None:
@@ -362,19 +384,19 @@ class DmCache:
         """Start the waker: run the ticks of the periods missed, and set the timer."""
         if self.waker_runs:
             return
-        while self.wakes * WAKE_NS <= self.clock.now:
-            self.smq.tick(self.wakes * WAKE_NS)
+        while self.since + self.wakes * WAKE_NS <= self.clock.now:
+            self.smq.tick(self.since + self.wakes * WAKE_NS)
             self.wakes += 1
         self.waker_runs = True
-        self.clock.at(self.wakes * WAKE_NS, self.woken)
+        self.clock.at(self.since + self.wakes * WAKE_NS, self.woken)
 
     def woken(self) -> None:
         """Tick once a period; stop when there is no work."""
         self.smq.tick(self.clock.now)
         self.wakes += 1
         writes_back = (
-            self.parameters.mode != DmMode.PASSTHROUGH
-            and self.size <= self.parameters.threshold_bytes
+            self.mode != DmMode.PASSTHROUGH
+            and (self.smq.cleans or self.size <= self.parameters.threshold_bytes)
             and any(slot.dirty for slot in self.smq.cached.values())
         )
         if self.bios or self.smq.pending.all or writes_back:

@@ -15,6 +15,7 @@ from hybridsim.reference.facts import Fact, Outcome
 from hybridsim.reference.host import Host
 from hybridsim.reference.jobs import JobsSource
 from hybridsim.reference.learned import Learned
+from hybridsim.reference.life import Life
 from hybridsim.reference.models import ADMISSION, DEVICES, REPLACEMENT
 from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
@@ -23,6 +24,7 @@ from hybridsim.reference.parameters import (
     ControllerParameters,
     DeviceParameters,
     DmCacheParameters,
+    EventParameters,
     HostParameters,
     OpenCasParameters,
     Request,
@@ -90,11 +92,13 @@ class Machine:
         host: HostParameters | None = None,
         controller: ControllerParameters | None = None,
         throttle: ThrottleParameters | None = None,
+        events: Sequence[EventParameters] = (),
     ) -> None:
         if fast is None and not (isinstance(cache, CacheParameters) and cache.pages == 0):
             raise ValueError("a cache with pages needs a fast tier")
         self.requests = requests
         self.facts: list[Fact] = []
+        self.under_way = 0  # requests issued and not complete
         self.clock = Clock()
         self.tiers = {"slow": self.make_tier(slow, "slow")}
         if fast is not None:
@@ -105,6 +109,8 @@ class Machine:
         self.throttle: Throttle | None = None
         if throttle is not None:
             self.throttle = Throttle(self.clock, throttle, self.tiers["slow"])
+        self.parameters = cache
+        self.life = Life(self, events)
         self.cache = self.make_cache(cache)
         if isinstance(self.cache, PageCache):
             self.cache.preloader.start()
@@ -114,33 +120,39 @@ class Machine:
     def run(self) -> Outcome:
         """Run until all requests are complete, including those of the cache to the tiers."""
         self.source.start()
+        self.life.run()
         while not self.is_over():
             self.clock.step()
         return Outcome(self.facts, self.counters())
 
     def is_over(self) -> bool:
         """Whether no request is outstanding; a rebuild may still be under way."""
-        answered = self.source.is_over(len(self.facts))
+        return self.source.is_over(len(self.facts)) and self.tiers_are_idle()
+
+    def tiers_are_idle(self) -> bool:
+        """Whether all requests to the tiers are complete."""
         waiting = [tier.outstanding for tier in self.tiers.values()]
         if self.controller is not None:
             waiting.append(self.controller.outstanding)
         if self.throttle is not None:
             waiting.append(self.throttle.outstanding)
-        return answered and not any(waiting)
+        return not any(waiting)
 
     def issue(self, number: int) -> None:
         """Submit a request to the cache; on completion append its fact and notify the source."""
         request = self.source.request(number)
-        issued = self.clock.now
+        issued = self.clock.now - self.source.shift
+        self.under_way += 1
         flags = request.flags & ~SYNC if request.op == Op.WRITE else 0
         verdict: Verdict
 
         def done() -> None:
+            self.under_way -= 1
             self.facts.append(
                 Fact(
                     number=number,
                     issue_ns=issued,
-                    done_ns=self.clock.now,
+                    done_ns=self.clock.now - self.source.shift,
                     op=request.op,
                     length=request.length,
                     path=verdict.path,
@@ -165,7 +177,7 @@ class Machine:
 
     def counters(self) -> dict[str, int]:
         """Return the counters of the cache, of each tier's devices, and of the controller."""
-        result = dict(self.cache.counters)
+        result: dict[str, int] = dict(self.life.removed or {}) | self.cache.counters
         for name in ("slow", "fast"):
             devices = self.tiers[name].devices if name in self.tiers else []
             is_volume = any(isinstance(device, Volume) for device in devices)
@@ -198,21 +210,21 @@ class Machine:
 
     def make_cache(self, parameters: CacheKind) -> Any:
         """Create the cache with its policies."""
-        slow = self.controller or self.throttle or self.tiers["slow"]
+        slow, fast, clock = self.life.below()
         if not isinstance(parameters, CacheParameters):
-            return CACHES[type(parameters)](self.clock, parameters, slow, self.tiers["fast"])
+            return CACHES[type(parameters)](clock, parameters, slow, fast)
         admission = self.make_admission(parameters)
         replacement = self.make_replacement(parameters, admission)
         if parameters.budget and parameters.pages:
             budget = Budget(parameters.pages, *vars(parameters.budget).values())
             admission = replacement = Budgeted(admission, replacement, budget)
         return PageCache(
-            self.clock,
+            clock,
             parameters,
             admission,
             replacement,
             slow,
-            self.tiers.get("fast"),
+            fast,
         )
 
     def make_admission(self, parameters: CacheParameters) -> Admission:
@@ -263,6 +275,7 @@ def simulate(
     host: HostParameters | None = None,
     controller: ControllerParameters | None = None,
     throttle: ThrottleParameters | None = None,
+    events: Sequence[EventParameters] = (),
 ) -> Outcome:
     """Run a trace through a machine; `fast` may be None if the cache has no pages."""
-    return Machine(requests, source, cache, slow, fast, host, controller, throttle).run()
+    return Machine(requests, source, cache, slow, fast, host, controller, throttle, events).run()

@@ -6,6 +6,7 @@ from typing import Any
 from hybridsim.foundation.codes import (
     BcacheMode,
     CasMode,
+    Change,
     Cleaning,
     Cutoff,
     DmMode,
@@ -37,6 +38,15 @@ class _Plain:
     def __post_init__(self) -> None:
         for each in fields(self):  # type: ignore[arg-type]
             setattr(self, each.name, _plain(getattr(self, each.name)))
+
+
+@dataclass
+class EventParameters(_Plain):
+    """Something that happens at a moment of the load (2.17)."""
+
+    at_ns: int
+    change: Change
+    down_ns: int = 0
 
 
 class DeviceParameters(_Plain):

@@ -4,6 +4,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 
+from hybridsim.foundation.codes import Restart
+
 JIFFY = 4_000_000
 LEVELS = 64
 WORK_MAX = 4096
@@ -265,6 +267,7 @@ class Smq:
     ) -> None:
         self.blocks = blocks
         self.migrates = migrates
+        self.cleans = False  # whether the policy is `cleaner`
         self.shape = (blocks, block_bytes, origin_bytes)
         self.cached: dict[int, Slot] = {}
         self.free = deque(Slot(number=number) for number in range(blocks))
@@ -291,6 +294,20 @@ class Smq:
             slot.hit_in_period = False
             (self.dirty if slot.dirty else self.clean).insert(0, slot)
         self.free = deque(sorted(self.free, key=lambda each: each.number))
+
+    def restart(self, now: int, how: Restart) -> None:
+        """Simulate a stop of the cache with work pending, and a restart at `now` (2.17)."""
+        self.cleans = how == Restart.CLEANER
+        self.free.extend(self.promoting())
+        self.pending = Pending()
+        for slot in [*self.cached.values(), *self.free]:
+            slot.work = None
+        for slot in self.cached.values():
+            if how == Restart.UNCLEAN:
+                slot.dirty = True
+            if how != Restart.CLEAN:
+                slot.level = (slot.number * 0x61C88647 % 2**32 >> 23) % LEVELS
+        self.reload(now)
 
     def tick(self, now: int) -> None:
         """Run the periodic actions that are due."""
@@ -379,8 +396,11 @@ class Smq:
 
     def next_work(self, spare: bool) -> Work | None:
         """Return the work to begin now, or None."""
-        if spare and not self.pending.queued:
-            self.queue_write_back(self.dirty.oldest(range(LEVELS)))
+        if not self.pending.queued:
+            if spare:
+                self.queue_write_back(self.dirty.oldest(range(LEVELS)))
+            elif self.cleans:
+                self.queue_write_back(self.dirty.oldest_of_old())
         return self.pending.queued.pop() if self.pending.queued else None
 
     def ended(self, work: Work) -> None:

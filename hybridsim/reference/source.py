@@ -23,6 +23,9 @@ class Source(ABC):
         self.parameters = parameters
         self.requests = requests
         self.issue = issue
+        self.is_held = False
+        self.shift = 0  # for how long the load was held so far
+        self.scheduled: dict[int, int] = {}  # arrivals to come, by number
 
     @abstractmethod
     def start(self) -> None:
@@ -41,11 +44,29 @@ class Source(ABC):
 
     def arrive(self, number: int, time: int) -> None:
         """Issue a request at `time`, or now if that is past."""
-        self.clock.arrive(max(time, self.clock.now), number, lambda: self.issue(number))
+        time = self.scheduled[number] = max(time, self.clock.now)
+
+        def arrive() -> None:
+            if not self.is_held and self.scheduled.get(number) == time:
+                del self.scheduled[number]
+                self.issue(number)
+
+        self.clock.arrive(time, number, arrive)
+
+    def delay(self, by: int) -> None:
+        """End the hold of the load: what is to come does so later (2.17)."""
+        self.is_held = False
+        self.shift += by
+        for number, time in sorted(self.scheduled.items()):
+            self.arrive(number, time + by)
 
     def scaled(self, time: int) -> int:
         """Return a trace time divided by the replay speed, rounded half to even as in float64."""
         return round(float(time) / self.parameters.speed)
+
+    def arrival(self, number: int) -> int:
+        """Return when a request arrives that waits for no other one."""
+        return self.scaled(self.requests[number].arrival_ns) + self.shift
 
 
 class OpenSource(Source):
@@ -53,8 +74,8 @@ class OpenSource(Source):
 
     def start(self) -> None:
         """Schedule all arrivals."""
-        for number, request in enumerate(self.requests):
-            self.arrive(number, self.scaled(request.arrival_ns))
+        for number in range(len(self.requests)):
+            self.arrive(number, self.arrival(number))
 
 
 class ClosedSource(Source):
@@ -69,6 +90,11 @@ class ClosedSource(Source):
     def completed(self, number: int) -> None:
         """Issue the next request."""
         self.issue_next()
+
+    def delay(self, by: int) -> None:
+        """End the hold of the load: the next requests are issued now."""
+        self.scheduled = dict.fromkeys(self.scheduled, self.clock.now - by)
+        super().delay(by)
 
     def issue_next(self) -> None:
         """Issue the next request now, if there is one."""
@@ -99,7 +125,7 @@ class ThinkSource(Source):
             self.next += 1
             self.outstanding += 1
             if parent < 0:
-                self.arrive(number, self.scaled(self.requests[number].arrival_ns))
+                self.arrive(number, self.arrival(number))
             elif parent in self.completion:
                 self.follow(number)
             else:
@@ -112,6 +138,11 @@ class ThinkSource(Source):
         for child in self.waiting.pop(number, []):
             self.follow(child)
         self.load()
+
+    def delay(self, by: int) -> None:
+        """End the hold of the load: think times do not pass while it is held."""
+        self.completion = {number: time + by for number, time in self.completion.items()}
+        super().delay(by)
 
     def follow(self, number: int) -> None:
         """Schedule a request at its gap after the completion of its parent."""

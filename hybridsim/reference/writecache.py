@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.parameters import WritecacheParameters
@@ -67,6 +67,35 @@ class Writecache:
         self.landed: list[list[Slot]] = []
         self.flushing = False
         self.counts: Counter[str] = Counter()
+        self.high, self.low = parameters.high_blocks, parameters.low_blocks
+        self.cleans = False  # whether it caches no more blocks
+
+    def after(self, old: "Writecache", how: Restart) -> None:
+        """Start now, with the blocks of another one that has stopped (2.17)."""
+        self.counts = old.counts
+        self.commits.count = old.commits.count
+        self.cleans = how == Restart.CLEANER
+        if self.cleans:
+            self.high = self.low = 0
+        newest: dict[int, int] = {}  # slots by block
+        for slot in old.slots:
+            if slot.block < 0 or (how == Restart.UNCLEAN and not slot.committed):
+                continue
+            if slot.block not in newest or not slot.flies:  # the one that flies is older
+                newest[slot.block] = slot.number
+        numbers = {number: block for block, number in newest.items()}
+        for number in sorted(numbers):
+            slot = self.slots[number]
+            slot.block, slot.committed = numbers[number], True
+            self.cached[slot.block] = slot
+            self.order[slot] = None
+        self.free = deque(slot for slot in self.slots if slot.number not in numbers)
+        self.check()
+
+    @property
+    def dirty_bytes(self) -> int:
+        """How much is cached: all of it is dirty."""
+        return (len(self.slots) - len(self.free)) * self.size
 
     @property
     def counters(self) -> dict[str, int]:
@@ -202,7 +231,7 @@ class Writecache:
             slot = self.cached.get(rest[0])
             if slot is not None and not slot.flies:
                 number = self.overwrite(job, rest)
-            elif self.free:
+            elif self.free and not (self.cleans and slot is None):
                 number = self.allocate(job, rest)
             elif slot is None:
                 number = self.write_around(job, rest)
@@ -310,7 +339,7 @@ class Writecache:
 
     def check(self) -> None:
         """Start draining if more than high_blocks are used."""
-        if self.drains is None and len(self.order) > self.parameters.high_blocks:
+        if self.drains is None and len(self.order) > self.high:
             self.drains = "once quiet"
             self.call_writer()
 
@@ -332,7 +361,7 @@ class Writecache:
                 self.call_writer(self.quiet + self.parameters.pause_ns)
                 return
             self.drains = "now"
-        if len(self.order) <= self.parameters.low_blocks:
+        if len(self.order) <= self.low:
             self.drains = None
             return
         oldest = next((slot for slot in self.order if slot.older is None), None)

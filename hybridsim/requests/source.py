@@ -62,6 +62,11 @@ class Source(NamedTuple):
         """Initial number of request slots."""
         return 2 * WINDOW if self.mode == THINK else 256
 
+    def delay(self, by_ns: int) -> None:
+        """Delay everything that is scheduled, or will be scheduled after a completion (2.17)."""
+        self.ready.time_ns[: self.ready.used[0]] += by_ns
+        self.done_ns[:] += by_ns
+
     @method
     def is_idle(self):
         """Return whether every request issued is complete."""

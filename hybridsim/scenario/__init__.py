@@ -9,6 +9,7 @@ each with its line, a caret and the correction.
                           the tables; each validates itself
     fast_tier, caches     what the tables of all kinds of cache share; the list of these kinds
     levels                the kinds of arrays, their capacity and the losses they survive
+    event                 what happens to the machine during the load
     overrides             values of any key set over the file: cache.size=16GiB
     keys                  the keys of each table, for suggestions in error messages
 """
@@ -30,6 +31,7 @@ from hybridsim.scenario import presets
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.caches import CacheTable
+from hybridsim.scenario.event import Event
 from hybridsim.scenario.host import Host
 from hybridsim.scenario.machine import Price, Replay
 from hybridsim.scenario.origin import OPTIONS, Origin
@@ -54,13 +56,14 @@ class Scenario:
     host: Host
     replay: Replay
     price: Price | None
+    events: tuple[Event, ...]
     origin: Origin = field(compare=False, repr=False)
 
     @classmethod
     def _of(cls, origin: Origin) -> Scenario:
         machine = resolved(origin)
         parts = (machine.backing, machine.cache, machine.host, machine.replay, machine.price)
-        return cls(machine.seed, *parts, origin)
+        return cls(machine.seed, *parts, tuple(machine.event), origin)
 
     @classmethod
     def default(cls) -> Scenario:
@@ -85,6 +88,11 @@ class Scenario:
         specified = {option: value for option, value in options.items() if value is not None}
         return self._of(self.origin.over(specified))
 
+    def with_events(self, tables: list[dict[str, Any]]) -> Scenario:
+        """Return the scenario with these events instead of its own; see scenario/event.py."""
+        path: Path = ("event",)
+        return self._of(self.origin.with_values({path: tables}, {path: "--event"}))
+
     def with_values(self, values: Mapping[str, Any]) -> Scenario:
         """Return the scenario with values of any keys set: {"cache.size": "16GiB"}.
 
@@ -101,6 +109,9 @@ class Scenario:
             value: Any = specified
             for key in path:
                 value = value[key]
+            if path == ("event",):
+                words += [f"{name} {event.text}" for event in self.events]
+                continue
             words.append(f"{name}={written(value)}" if name.startswith(SET) else f"{name} {value}")
         return words
 
@@ -130,6 +141,10 @@ def _to_toml(scenario: Scenario) -> str:
     for name, part in sections:
         if part is not None:
             lines += _table(scenario, (name,), part.model_dump(by_alias=True, exclude_none=True))
+    for number, event in enumerate(scenario.events):
+        lines += ["", "[[event]]"]
+        values = event.model_dump(by_alias=True, exclude_defaults=True)
+        lines += [_line(scenario, ("event", number, key), value) for key, value in values.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -158,8 +173,8 @@ def _line(scenario: Scenario, path: Path, value: str | int | float) -> str:
 def _source(scenario: Scenario, path: Path) -> str:
     """Return the source of a value."""
     origin = scenario.origin
-    if path in origin.options:
-        return origin.options[path]
+    if path in origin.options or path[:1] in origin.options:
+        return origin.options.get(path) or origin.options[path[:1]]
     if origin.specifies(path):
         return f"{origin.name}:{origin.places.line_column(path)[0]}"
     preset = origin.specified.get("preset")

@@ -16,4 +16,6 @@ def identity(scenario: Scenario, tables: tuple[str, ...] = TABLES) -> str:
     values: dict[str, Any] = {
         name: getattr(scenario, name).model_dump(mode="json", by_alias=True) for name in tables
     }
+    if scenario.events:
+        values["event"] = [each.text for each in scenario.events]
     return json.dumps({"seed": scenario.seed, **values}, sort_keys=True)

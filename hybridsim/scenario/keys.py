@@ -12,6 +12,7 @@ def known_keys(path: Path) -> list[str]:
     from hybridsim.scenario.backing import Backing
     from hybridsim.scenario.caches import CACHE_TABLES
     from hybridsim.scenario.controller import ControllerDram
+    from hybridsim.scenario.event import Event
     from hybridsim.scenario.host import Host
     from hybridsim.scenario.levels import Rebuild
     from hybridsim.scenario.machine import DEFAULT_KINDS, Machine, Price, Replay
@@ -22,11 +23,14 @@ def known_keys(path: Path) -> list[str]:
         ("backing",): [Backing],
         ("cache",): [*CACHE_TABLES],
         ("host",): [Host],
+        ("event",): [Event],
         ("replay",): [Replay],
         ("price",): [Price],
         ("backing", "rebuild"): [Rebuild],
         ("backing", "controller"): [ControllerDram],
     }
+    if path[:1] == ("event",):
+        path = ("event", path[-1])  # without the number of the event
     for section, usual in DEFAULT_KINDS.items():  # keys of the usual kind are suggested first
         models[section, "drive"] = [DRIVES[usual], *DRIVES.values()]
     known = {

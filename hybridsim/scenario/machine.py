@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
 
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.caches import AnyCache
+from hybridsim.scenario.event import Event, refused
 from hybridsim.scenario.host import Host
 from hybridsim.storage.drives import Part
 
@@ -42,3 +44,10 @@ class Machine(Part):
     host: Host = Field(default_factory=lambda: Host.model_validate({}))
     replay: Replay = Field(default_factory=lambda: Replay.model_validate({}))
     price: Price | None = None
+    event: list[Event] = Field(default_factory=list)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse events that cannot happen to this machine."""
+        wrong = refused(self.event, self.cache.kind)
+        if wrong:
+            yield "event", wrong

@@ -15,6 +15,7 @@ from hybridsim.foundation.wording import span
 
 LABELS = {
     "trace": "trace",
+    "event": "event",
     "site": "machine",
     "verdict": "verdict",
     "gain": "gain",

@@ -24,6 +24,7 @@ from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
+from hybridsim.show.events import sentences
 from hybridsim.show.findings import findings
 from hybridsim.show.first_screen import MET, MISSED, first_screen
 from hybridsim.show.labels import GLUE, LABELS, joined, rows, unbroken
@@ -80,6 +81,9 @@ def _sections(
     result: Result, width: int, ascii_only: bool, details: bool
 ) -> Iterator[RenderableType]:
     yield from _first_screen(result, width)
+    if result.events:
+        yield ""
+        yield _lines(_events(result), width)
     if not details:
         return
     yield ""
@@ -128,6 +132,10 @@ def required(checked: list[Checked]) -> list[tuple[str, str]]:
     marks = [MET if each.met else MISSED for each in checked]
     texts = [f"{mark} {each.requirement.text}: {each.words}" for mark, each in zip(marks, checked)]
     return [(LABELS["required"] if row == 0 else "", text) for row, text in enumerate(texts)]
+
+
+def _events(result: Result) -> list[tuple[str, str]]:
+    return [(LABELS["event"], " ".join(sentences(each.to_dict()))) for each in result.events]
 
 
 def _trace(result: Result) -> list[tuple[str, str]]:

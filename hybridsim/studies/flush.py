@@ -37,7 +37,7 @@ def flush_rate(
     op, offset, length = np.full(number + DEPTH, Op.FLUSH, np.uint8), none.copy(), none.copy()
     op[:number], offset[:number], length[:number] = Op.WRITE, offsets, piece_bytes
     site = scenario.with_options(depth=DEPTH)
-    pump = Pump(building.machine(site, "closed", volume_bytes, 0), SECOND)
+    pump = Pump(building.machine(site, "closed", volume_bytes, 0, has_life=True), SECOND)
     pump.take(
         Batch(none, op, offset, length, none - 1, none.copy(), np.array([0, 1, 0]), none.copy())
     )

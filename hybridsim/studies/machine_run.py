@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from hybridsim.answers.metrics import Collector
 from hybridsim.engine import loops
+from hybridsim.engine.life import LivedRun, Step
 from hybridsim.engine.machine import Machine, Run
-from hybridsim.requests.inflight import Batch
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Change, Op
+from hybridsim.requests.inflight import Batch, Facts
 from hybridsim.storage.controller import Controller
 from hybridsim.studies.counter_sampling import Sampler
 
@@ -15,31 +21,55 @@ from hybridsim.studies.counter_sampling import Sampler
 class Pump:
     """One running machine, with the sums of its facts and samples of its counters."""
 
-    def __init__(self, machine: Machine, step_ns: int) -> None:
-        """Sample the counters every `step_ns` of simulated time, and less often in a long run."""
-        self.run = Run(machine)
+    def __init__(self, machine: Machine, step_ns: int, steps: Sequence[Step] = ()) -> None:
+        """Sample the counters every `step_ns` of the load, and less often in a long run.
+
+        `steps` happen to the machine during the load; times are those of the load, without the time
+        for which a step holds it.
+        """
+        self.run = LivedRun(machine, steps) if steps else Run(machine)
+        self._loses = any(step.change == Change.SSD_DIES for step in steps)
+        self._writes: list[tuple[Ints, Ints]] = []
         self.collector = Collector()
         self.backlogs: list[int] = []  # after each batch
         self._samples = Sampler(step_ns)
-        self._sample(self.run.now_ns)  # the initial levels, which a warm start sets
+        self._sample(0)  # the initial levels, which a warm start sets
 
     def take(self, batch: Batch) -> None:
         """Run until all requests of the batch are issued; after the last batch, to the end."""
         self.collector.ledger.arrive(int(batch.state[2]), batch.arrival_ns)
         self.run.feed(batch)
         while True:
-            until_ns = self._samples.due_ns
-            status, facts = self.run.advance(until_ns)
+            due_ns = self._samples.due_ns
+            shift_ns = self._shift_ns
+            status, facts = self.run.advance(due_ns + shift_ns)
             if facts is not None:
-                self.collector.add(facts)
-            elif status == loops.REACHED:
-                self._sample(until_ns)
-            else:
+                self._collect(facts)
+            elif status == loops.REACHED and shift_ns == self._shift_ns:
+                self._sample(due_ns)
+            elif status != loops.REACHED:
                 break
-        self.collector.add(self.run.facts.drained())
+        self._collect(self.run.drained())
         self.backlogs.append(self.run.machine.source.outstanding)
         if status == loops.FINISHED:
-            self._sample(self.run.now_ns)
+            self._sample(self.run.now_ns - self._shift_ns)
+
+    @property
+    def _shift_ns(self) -> int:
+        """Simulated time less that of the load."""
+        return self.run.shift_ns if isinstance(self.run, LivedRun) else 0
+
+    def writes(self) -> tuple[Ints, Ints]:
+        """Return numbers of writes in order, and when each was issued; only before an SSD dies."""
+        number, issue_ns = (np.concatenate(each) for each in zip(*self._writes, strict=True))
+        order = np.argsort(number)
+        return number[order], issue_ns[order]
+
+    def _collect(self, facts: Facts) -> None:
+        self.collector.add(facts)
+        if self._loses:
+            written = facts.op == Op.WRITE
+            self._writes.append((facts.number[written], facts.issue_ns[written]))
 
     @property
     def backlog(self) -> int:
@@ -51,13 +81,13 @@ class Pump:
         return self._samples.columns()
 
     def _sample(self, time_ns: int) -> None:
-        machine = self.run.machine
+        machine, now_ns = self.run.machine, time_ns + self._shift_ns
         slow, fast = machine.below.slow, machine.below.fast
         row = {"slow_members": slow.members, "fast_members": fast.members}
         for name, tier in (("slow", slow), ("fast", fast)):
-            totals = tier.device.totals(time_ns) | tier.totals(time_ns)
+            totals = tier.device.totals(now_ns) | tier.totals(now_ns)
             row |= {f"{name}_{key}": value for key, value in totals.items()}
         if isinstance(slow, Controller):
             totals = slow.dram_totals()
             row |= {f"controller_{key}": value for key, value in totals.items()}
-        self._samples.take(time_ns, row | machine.cache.totals())
+        self._samples.take(time_ns, row | self.run.cache_totals())

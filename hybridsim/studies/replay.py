@@ -16,6 +16,7 @@ from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import Dirt, marks
 from hybridsim.answers.fitting import answer
 from hybridsim.answers.goals import GOALS
+from hybridsim.answers.life import costs
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.requirements import Requirement, check_answerable
 from hybridsim.answers.result import Result, Warning, conclude, dirt_of, warm_up_of
@@ -39,6 +40,7 @@ from hybridsim.scenario import Scenario, building
 from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.disks_alone import Alone, Ran, disks
 from hybridsim.studies.flush import flush_rate
+from hybridsim.studies.life import check_happened, steps, taken
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.warm_start import Begin, begin, check_kind, saved
 from hybridsim.traces.summary import Summary
@@ -171,19 +173,23 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     starts = [(pages, first.warm if first else COLD_START), (0, COLD_START)]
     starts += [(pages, COLD_START)] if first else []
     machines: list[Machine | Ran] = [
-        building.machine(scenario, mode, volume_bytes, *one) for one in starts
+        building.machine(scenario, mode, volume_bytes, *one, has_life=True) for one in starts
     ]
     which = disks(scenario, mode, volume_bytes)
-    if task.alone and (ran := task.alone.get(which)):
+    alone = None if scenario.events else task.alone  # a run with events is not shared
+    if alone and (ran := alone.get(which)):
         machines[1] = ran
     recorded = RecordedLatencies()
     pumps = pumped(task, mode, machines, recorded, may_give_up)
     if pumps is None:
         return None
     cached, plain = pumps[:2]
-    if task.alone:
-        task.alone.keep(which, plain)
+    if alone:
+        alone.keep(which, plain)
     result = concluded(task, mode, cached, plain, recorded)
+    if scenario.events:
+        assert isinstance(cached, Pump)
+        result = _with_events(task, mode, cached, result)
     if first:
         result = _beside(result, first, pumps[2])
     assert isinstance(cached, Pump)
@@ -203,7 +209,12 @@ def pumped(
     """
     trace, summary, scenario, report = task[:4]
     step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
-    pumps = [each if isinstance(each, Ran) else Pump(each, step_ns) for each in machines]
+    pumps = [
+        each
+        if isinstance(each, Ran)
+        else Pump(each, step_ns, steps(scenario.events, has_cache=number != 1))
+        for number, each in enumerate(machines)
+    ]
     first = pumps[0]
     assert isinstance(first, Pump)
     done = 0
@@ -223,6 +234,16 @@ def pumped(
             if may_give_up and min(pump.backlog for pump in pumps) > HOPELESS_REQUESTS:
                 return None
     return pumps
+
+
+def _with_events(task: Task, mode: str, cached: Pump, result: Result) -> Result:
+    """Add the cost of the events; raise UsageError for one that did not happen."""
+    scenario = task.scenario
+    check_happened(cached, scenario.events)
+    load = batches(task.trace, scenario.replay.speed, mode == "think")
+    happened = taken(cached, scenario.events, scenario.cache.page_bytes, load)
+    kind, page_bytes = scenario.cache.kind, scenario.cache.page_bytes
+    return dataclasses.replace(result, events=costs(result.cached, kind, page_bytes, happened))
 
 
 def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:

@@ -14,7 +14,8 @@ from hybridsim.caches.bcache.buckets import (
     Buckets,
     Layout,
 )
-from hybridsim.caches.bcache.journal import Journal
+from hybridsim.caches.bcache.journal import CURSOR, Journal
+from hybridsim.caches.bcache.journal import ENTRIES as JOURNAL_ENTRIES
 from hybridsim.caches.bcache.tags import GC, GC_END, NODE, PRIORITIES, RESUME
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, Op
@@ -77,6 +78,20 @@ class Allocator(NamedTuple):
             priorities,
             state,
         )
+
+    def restarted(self, room: int) -> Allocator:
+        """Return the allocator of the same buckets, with nothing in progress."""
+        buckets, number = self.buckets.restarted(), len(self.priorities) // 2
+        if self.state[IS_WRITING] == 1:  # the new priorities are taken to be complete
+            for i in range(number):
+                buckets.free_metadata(self.priorities[i])
+            self.priorities[:number] = self.priorities[number:]
+        self.state[[IS_WRITING, GC_WANTED, GC_WOKEN, GC_RUNNING, WAITING, RESUMING]] = 0
+        self.state[IS_WRITTEN] = 1
+        journal = Journal.new(self.journal.begin, self.journal.size, self.block_bytes, room)
+        for which in (CURSOR, JOURNAL_ENTRIES):
+            journal.state[which] = self.journal.state[which]
+        return self._replace(buckets=buckets, journal=journal)
 
     # Buckets.
 

@@ -143,6 +143,18 @@ class Buckets(NamedTuple):
         self.list_count[which] -= 1
         return bucket
 
+    def restarted(self) -> Buckets:
+        """Return the same buckets, with only the listed ones and the reserve pinned."""
+        self.keys.drop_placeholders()
+        layout = Layout.of(self.bucket_bytes, self.buckets)
+        self.pins[:] = 0
+        self.pins[layout.metadata : layout.metadata + layout.unused] = 1
+        for which in range(len(self.list_count)):
+            for i in range(int(self.list_count[which])):
+                at = (self.list_first[which] + i) % self.list_room[which]
+                self.pins[self.listed[self.list_start[which] + at]] = 1
+        return self
+
     @method
     def has_room(self, which):
         """Return whether a list is not full."""

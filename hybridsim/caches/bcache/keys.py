@@ -260,6 +260,15 @@ class Keys(NamedTuple):
                 self.drop(key)
             key = after
 
+    def drop_placeholders(self) -> None:
+        """Remove all placeholders: the cache stops."""
+        key = int(self.state[FIRST])
+        while key != NOTHING:
+            after = int(self.after[key])
+            if self.place[key] < 0:
+                self.drop(key)
+            key = after
+
     @method
     def empty(self, bucket):
         """Drop all keys of a bucket; return whether there were any."""

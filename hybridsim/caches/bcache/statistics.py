@@ -42,6 +42,11 @@ class Statistics(NamedTuple):
         names = [f"sysfs_{name}" for name in COUNTERS]
         return true | dict(zip(names, self.shown.tolist(), strict=True))
 
+    def restart(self) -> None:
+        """Start again; what was not shown yet is never shown."""
+        self.gathered[:] = 0
+        self.is_timed[0] = 0
+
     @method
     def add(self, now, which, number, below):
         """Add a number to a counter."""

@@ -7,7 +7,7 @@ Details: DESIGN.md 2.12.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from hybridsim.caches.bcache.allocator import Allocator
 from hybridsim.caches.bcache.buckets import IN_USE, SECTOR_BYTES
 from hybridsim.caches.bcache.bypass import Bypass
 from hybridsim.caches.bcache.counters import totals_of
-from hybridsim.caches.bcache.inserts import BACK, FILL, NO_DATA, THROUGH, Inserts
+from hybridsim.caches.bcache.inserts import BACK, FILL, NO_DATA, PARTS, THROUGH, Inserts
 from hybridsim.caches.bcache.journal import DURABLE, PRIORITIES_WRITTEN
+from hybridsim.caches.bcache.keys import DIRTY_BYTES, FIRST
 from hybridsim.caches.bcache.space import OPEN_BUCKETS
 from hybridsim.caches.bcache.statistics import (
     BYPASS_HITS,
@@ -27,9 +28,9 @@ from hybridsim.caches.bcache.statistics import (
     MISSES,
     Statistics,
 )
-from hybridsim.caches.bcache.writeback import WriteBack
+from hybridsim.caches.bcache.writeback import WRITTEN_BACK, WriteBack
 from hybridsim.foundation.arrays import Ints
-from hybridsim.foundation.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
@@ -128,6 +129,59 @@ class Bcache(NamedTuple):
             inserts=self.inserts._replace(allocator=allocator, space=space, pieces=pieces),
             write_back=self.write_back._replace(allocator=allocator),
         )
+
+    # Restarts (DESIGN.md 2.17).
+
+    def restarted(self, now_ns: int, how: Restart) -> Bcache:
+        """Return the cache as it starts again: the index and the buckets are kept.
+
+        The journal is replayed, so that a crash loses nothing.  To be detached, the cache bypasses
+        all requests, and its write-back has no rate.
+        """
+        detaches = how == Restart.CLEANER
+        old = self.inserts
+        room = len(old.pieces.owner)
+        allocator = old.allocator.restarted(room)
+        bypass = self.bypass
+        thresholds = (bypass.cutoff_bytes, bypass.read_us, bypass.write_us)
+        open_buckets = len(old.space.bucket)
+        inserts = Inserts.new(allocator, self.statistics, self.block_bytes, open_buckets, room)
+        inserts.state[PARTS] = old.state[PARTS]
+        before = self.write_back
+        percent, delay_ns = (0, 0) if detaches else (before.percent, before.delay_ns)
+        write_back = WriteBack.new(percent, delay_ns, allocator)
+        write_back.state[WRITTEN_BACK] = before.state[WRITTEN_BACK]
+        self.statistics.restart()
+        return self._replace(
+            mode=MODE_NONE if detaches else self.mode,
+            bypass=Bypass.new(*thresholds, allocator.buckets, len(bypass.average)),
+            inserts=inserts,
+            write_back=write_back,
+        )
+
+    def resume(self, now_ns: int, below: Any) -> None:
+        """Start the allocator and, if there is dirty data, the write-back."""
+        allocator = self.inserts.allocator
+        allocator.buckets.mark_again()
+        allocator.go_on(now_ns, below)
+        allocator.wake_gc(now_ns, below)
+        if self.dirty_bytes() > 0:
+            self.write_back.on_dirty(now_ns, below)
+
+    def dirty_bytes(self) -> int:
+        """Return how much is dirty."""
+        return int(self.inserts.allocator.buckets.keys.state[DIRTY_BYTES])
+
+    def dirty_ranges(self) -> Ints:
+        """Return the offset and the length of each dirty key, one row each."""
+        keys = self.inserts.allocator.buckets.keys
+        ranges = []
+        key = int(keys.state[FIRST])
+        while key != NOTHING:
+            if keys.is_dirty[key] == 1:
+                ranges.append((int(keys.begin[key]), int(keys.end[key] - keys.begin[key])))
+            key = int(keys.after[key])
+        return np.array(ranges, np.int64).reshape(-1, 2)
 
     def totals(self) -> dict[str, int]:
         """Return the counters so far, by name."""

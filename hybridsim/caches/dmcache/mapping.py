@@ -78,7 +78,8 @@ class Mapping(NamedTuple):
         else:
             migrations.counts[WRITE_HITS] += 1
             migrations.discards.clear(bios.offset[bio])
-            writes_through = migrations.mode == WRITETHROUGH
+            # After an unclean stop blocks are dirty in this mode too.
+            writes_through = migrations.mode == WRITETHROUGH and smq.is_dirty[slot] == 0
             if not writes_through and smq.is_dirty[slot] == 0:
                 smq.set_dirty(slot)
                 migrations.counts[DIRTY] += 1

@@ -21,7 +21,7 @@ from hybridsim.caches.dmcache.work import (
     WRITES,
 )
 from hybridsim.foundation.arrays import Int32s, Ints
-from hybridsim.foundation.codes import DmMode, Op
+from hybridsim.foundation.codes import DmMode, Op, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
@@ -87,6 +87,36 @@ class Migrations(NamedTuple):
         )
         return cls._make(parts)
 
+    def loaded(self, now_ns: int, how: Restart) -> Migrations:
+        """Return the same cache after its table is loaded at that time."""
+        smq = self.smq.loaded(
+            now_ns // JIFFY_NS,
+            has_hints=how == Restart.CLEAN,
+            all_dirty=how == Restart.UNCLEAN,
+            cleans=how == Restart.CLEANER,
+        )
+        discards = self.discards
+        if how == Restart.UNCLEAN:
+            discards = discards._replace(is_discarded=np.zeros_like(discards.is_discarded))
+        counts = self.counts.copy()
+        counts[DIRTY] = int(smq.is_dirty.sum())
+        room = len(self.bios.request)
+        return self._replace(
+            mode=int(DmMode.WRITETHROUGH) if how == Restart.CLEANER else self.mode,
+            smq=smq,
+            bios=Bios.new(room),
+            cells=Cells.new(len(self.cells.holders)),
+            holders=np.zeros(self.blocks, np.int32),
+            discards=discards,
+            deferred=Fifo.new(),
+            waiting_items=Fifo.new(),
+            waiting_bios=Fifo.new(),
+            committing_items=Fifo.new(),
+            committing_bios=Fifo.new(),
+            counts=counts,
+            state=np.zeros(7, np.int64),
+        )
+
     @method
     def item_of(self, block, slot):
         """Return the pending item of a block, or -1."""
@@ -147,7 +177,7 @@ class Migrations(NamedTuple):
         return (
             self.counts[DIRTY] > 0
             and self.mode != PASSTHROUGH
-            and self.block_bytes <= self.threshold_bytes
+            and (self.smq.cleans or self.block_bytes <= self.threshold_bytes)
         )
 
     @method

@@ -29,6 +29,8 @@ JIFFY_NS = 4_000_000  # CONFIG_HZ=250
 SECOND = 250  # jiffies
 HOTSPOT_PERIOD, CACHE_PERIOD, WRITE_BACK_PERIOD = SECOND, 60 * SECOND, 10 * SECOND
 NEXT_HOTSPOT, NEXT_CACHE, NEXT_WRITE_BACK, EPOCH, MARK, FIRST_FREE, FREE_SLOTS = range(7)
+# The level of a block that is loaded without a hint: a hash of its slot (`random_level`).
+GOLDEN_RATIO, LEVEL_SHIFT = 0x61C88647, 23
 
 # The result of a miss; numbers from 0 on are items: its promotion.
 NOT_HOT, WANTED = -2, -1
@@ -39,6 +41,7 @@ class Smq(NamedTuple):
     """Entries of the cache by slot, and the hotspot queue."""
 
     migrates: bool  # False: passthrough
+    cleans: bool  # True: the policy `cleaner`, which writes back in busy times too
     demotions_max: int
     hotspot: Hotspot
     table: Table  # block of the origin -> slot
@@ -58,6 +61,7 @@ class Smq(NamedTuple):
         put_sentinels(dirty)
         return cls(
             migrates,
+            False,
             blocks * 25 // 100,
             Hotspot.new(blocks, block_bytes, origin_bytes),
             Table.new(blocks),
@@ -77,22 +81,44 @@ class Smq(NamedTuple):
         Blocks keep dirty state and level; each is put before those already at its level, in order
         of slots; the hotspot queue is empty, and all periods restart.
         """
+        return self.loaded(jiffies)
+
+    def loaded(
+        self, jiffies: int, *, has_hints: bool = True, all_dirty: bool = False, cleans: bool = False
+    ) -> Smq:
+        """Return the policy after its table is loaded at that time; pending work had no effect.
+
+        Without hints the level of each block is a hash of its slot.  `all_dirty`: the dirty bits
+        were not written before the cache stopped.  `cleans`: the policy is `cleaner`.
+        """
         blocks = len(self.free)
         free = (self.state[FIRST_FREE] + np.arange(self.state[FREE_SLOTS])) % blocks
         nodes = Links.new(blocks, 2 * LEVELS)
         nodes.level[:blocks] = self.clean.nodes.level[:blocks]
+        if not has_hints:
+            hashed = np.arange(blocks, dtype=np.int64) * GOLDEN_RATIO % (1 << 32)
+            nodes.level[:blocks] = (hashed >> LEVEL_SHIFT) % LEVELS
         clean, dirty = MultiQueue.new(nodes), MultiQueue.new(nodes)
         put_sentinels(dirty)
-        unused = self.free[free]
-        for slot in np.setdiff1d(np.arange(blocks), unused):
-            (dirty if self.is_dirty[slot] else clean).push_first(slot)
+        pending = np.flatnonzero(self.item != NOTHING)
+        filling = pending[self.work.kind[self.item[pending]] == PROMOTE]
+        unused = np.concatenate([self.free[free], filling.astype(np.int32)])
+        used = np.setdiff1d(np.arange(blocks), unused)
+        is_dirty = np.zeros(blocks, np.uint8)
+        is_dirty[used] = 1 if all_dirty else self.is_dirty[used]
+        for slot in used:
+            (dirty if is_dirty[slot] else clean).push_first(slot)
         order = np.zeros(blocks, np.int32)
         order[: len(unused)] = np.sort(unused)
         due = (jiffies - 1, jiffies - 1, jiffies + WRITE_BACK_PERIOD)
         return self._replace(
+            cleans=cleans,
             hotspot=self.hotspot.forgotten(),
             clean=clean,
             dirty=dirty,
+            is_dirty=is_dirty,
+            item=np.full(blocks, NOTHING, np.int32),
+            work=Work.new(),
             hit_epoch=np.zeros(blocks, np.int64),
             free=order,
             state=np.array([*due, 1, 1, 0, len(unused)]),
@@ -199,9 +225,12 @@ class Smq(NamedTuple):
 
     @method
     def next_work(self, is_idle):
-        """Return the next item to start, or -1; write-backs are only queued in idle times."""
-        if is_idle and self.work.state[QUEUED] == NOTHING:
-            self.queue_write_back(True)
+        """Return the next item to start, or -1.
+
+        Write-backs are only queued in idle times; `cleaner` queues old ones in busy times too.
+        """
+        if (is_idle or self.cleans) and self.work.state[QUEUED] == NOTHING:
+            self.queue_write_back(is_idle)
         return self.work.pop()
 
     @method

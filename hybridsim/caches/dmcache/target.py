@@ -8,7 +8,7 @@ again and written to the cache.  Writes go to both (write-through) or to the cac
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from hybridsim.caches.dmcache.migrations import (
     DEFERRER,
     DEFERRER_AWAKE,
     DEMOTIONS,
+    DIRTY,
     MIGRATOR,
     PROMOTIONS,
     WAKER,
@@ -30,7 +31,7 @@ from hybridsim.caches.dmcache.migrations import (
 from hybridsim.caches.dmcache.smq import FREE_SLOTS, JIFFY_NS
 from hybridsim.caches.dmcache.work import USED
 from hybridsim.foundation.arrays import Ints
-from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
@@ -47,7 +48,7 @@ NONE, WRITTEN = int(Reason.NONE), int(Reason.WRITE)
 FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
 NO_CACHE = int(Reason.NO_CACHE)
 
-IS_ARMED, WAKES = range(2)
+IS_ARMED, WAKES, SINCE_NS = range(3)
 
 
 @state_machine
@@ -56,7 +57,7 @@ class DmCache(NamedTuple):
 
     page_bytes: int  # of a block
     mapping: Mapping
-    state: Ints  # [IS_ARMED, WAKES]
+    state: Ints  # [IS_ARMED, WAKES, SINCE_NS: when its table was loaded]
 
     @classmethod
     def new(
@@ -75,7 +76,7 @@ class DmCache(NamedTuple):
         migrations = Migrations.new(numbers, origin_bytes, room)
         whole_blocks = origin_bytes // block_bytes
         mapping = Mapping(block_bytes, whole_blocks, migrations, np.ones(1, np.int64))
-        return cls(block_bytes, mapping, np.zeros(2, np.int64))
+        return cls(block_bytes, mapping, np.zeros(3, np.int64))
 
     def size(self) -> int:
         """Return the number of bios there is room for."""
@@ -118,6 +119,28 @@ class DmCache(NamedTuple):
         old = self.mapping.migrations
         smq = old.smq.reloaded(now_ns // JIFFY_NS)
         return self._replace(mapping=self.mapping._replace(migrations=old._replace(smq=smq)))
+
+    # Restarts (DESIGN.md 2.17).
+
+    def restarted(self, now_ns: int, how: Restart) -> DmCache:
+        """Return the cache after its table is loaded at that time, without bios in flight."""
+        migrations = self.mapping.migrations.loaded(now_ns, how)
+        mapping = self.mapping._replace(migrations=migrations, state=np.ones(1, np.int64))
+        return self._replace(mapping=mapping, state=np.array([1, 0, now_ns]))
+
+    def resume(self, now_ns: int, below: Any) -> None:
+        """Schedule the first wake of a restarted cache, which is at once."""
+        below.events.push(now_ns, CACHE, WAKER)
+
+    def dirty_bytes(self) -> int:
+        """Return how much is dirty."""
+        return int(self.mapping.migrations.counts[DIRTY]) * self.page_bytes
+
+    def dirty_ranges(self) -> Ints:
+        """Return the offset and the length of each dirty block, one row each."""
+        smq = self.mapping.migrations.smq
+        begin = np.sort(smq.table.number[np.flatnonzero(smq.is_dirty)]) * self.page_bytes
+        return np.stack([begin, np.full(len(begin), self.page_bytes)], axis=1)
 
     @method
     def room(self):
@@ -218,11 +241,11 @@ class DmCache(NamedTuple):
         state = self.state
         if state[IS_ARMED] == 1:
             return
-        while state[WAKES] * WAKE_NS <= now:
-            self.mapping.migrations.smq.tick(state[WAKES] * WAKE_NS)
+        while state[SINCE_NS] + state[WAKES] * WAKE_NS <= now:
+            self.mapping.migrations.smq.tick(state[SINCE_NS] + state[WAKES] * WAKE_NS)
             state[WAKES] += 1
         state[IS_ARMED] = 1
-        events.push(state[WAKES] * WAKE_NS, CACHE, WAKER)
+        events.push(state[SINCE_NS] + state[WAKES] * WAKE_NS, CACHE, WAKER)
 
     @method
     def woken(self, now, events):

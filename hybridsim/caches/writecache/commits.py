@@ -43,6 +43,11 @@ class Commits(NamedTuple):
         state = np.array([IDLE, 0, 0, 0, 0, 0, NOTHING, 0])
         return cls(blocks * block_bytes, tag, np.zeros(regions, np.uint8), state)
 
+    def restarted(self) -> Commits:
+        """Return commits with nothing to commit; what is cached is committed."""
+        state = np.array([IDLE, 0, self.state[EPOCH] + 1, 0, 0, 0, NOTHING, self.state[COUNT]])
+        return self._replace(is_dirty=np.zeros_like(self.is_dirty), state=state)
+
     @method
     def note(self, slot):
         """Mark the metadata of a slot as changed."""

@@ -37,6 +37,7 @@ class Service(NamedTuple):
     """Block operations of requests; `last_promoted` of a request counts its blocks written."""
 
     page_bytes: int  # of a block
+    cleans: bool  # True: option `cleaner`, which caches no more blocks
     write_back: WriteBack
     counts: Ints  # COUNTERS
 
@@ -111,7 +112,7 @@ class Service(NamedTuple):
             place = slots.table.find(block)
             if place != NOTHING and slots.what[place] == HOLDS:
                 done += self.overwrite(now, slot, block, place, left, requests, below)
-            elif slots.state[FREE] > 0:
+            elif slots.state[FREE] > 0 and not (self.cleans and place == NOTHING):
                 done += self.allocate(now, slot, block, left, requests, below)
             elif place == NOTHING:
                 done += self.write_around(now, slot, block, left, requests, below)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from hybridsim.caches.dmcache.table import Table
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
@@ -43,6 +44,32 @@ class Slots(NamedTuple):
             np.arange(blocks, dtype=np.int32),
             np.array([NOTHING, NOTHING, 0, blocks, 0]),
         )
+
+    def restarted(self, uncommitted: int, epoch: int) -> Slots:
+        """Return the slots as they are loaded: in order, without those of the epoch `uncommitted`.
+
+        Of two slots of a block the newer one counts.  All get the epoch `epoch`.
+        """
+        used = np.flatnonzero((self.what != IS_FREE) & (self.epoch != uncommitted))
+        # A slot that flies is the older one if it has a twin that is loaded too.
+        is_loaded = np.zeros(len(self.what), np.bool_)
+        is_loaded[used] = True
+        kept = [
+            slot
+            for slot in used.tolist()
+            if self.what[slot] != FLIES or not self._has_newer(slot, is_loaded)
+        ]
+        slots = Slots.new(len(self.what))
+        unused = np.setdiff1d(np.arange(len(self.what)), kept)
+        order = np.concatenate([np.array(kept, np.int64), unused])
+        slots.free[:] = order
+        for slot in kept:
+            slots.take(int(self.table.number[slot]), epoch)
+        return slots
+
+    def _has_newer(self, slot: int, is_loaded: npt.NDArray[np.bool_]) -> bool:
+        twin = int(self.twin[slot])
+        return twin != NOTHING and bool(is_loaded[twin])
 
     @method
     def first_free(self):

@@ -7,12 +7,13 @@ Details: DESIGN.md 2.15.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hybridsim.caches.writecache.commits import (
     COUNT,
+    EPOCH,
     IDLE,
     STAGE,
     UNCOMMITTED,
@@ -30,7 +31,7 @@ from hybridsim.caches.writecache.service import (
     WRITES_BLOCKED,
     Service,
 )
-from hybridsim.caches.writecache.slots import FLYING, FREE, NOTHING, RUN_BLOCKS, Slots
+from hybridsim.caches.writecache.slots import FLYING, FREE, IS_FREE, NOTHING, RUN_BLOCKS, Slots
 from hybridsim.caches.writecache.write_back import (
     AUTOCOMMIT,
     COPY_FLUSH,
@@ -42,7 +43,7 @@ from hybridsim.caches.writecache.write_back import (
     WriteBack,
 )
 from hybridsim.foundation.arrays import Ints
-from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
@@ -84,7 +85,7 @@ class DmWritecache(NamedTuple):
         marks = (high_blocks, low_blocks)
         write_back = WriteBack.new(block_bytes, marks, pause_ns, Slots.new(blocks), commits)
         counts = np.zeros(len(COUNTERS), np.int64)
-        service = Service(block_bytes, write_back, counts)
+        service = Service(block_bytes, False, write_back, counts)
         state = np.array([NOTHING, NOTHING, 0, 0, 0, 0])
         return cls(block_bytes, autocommit_blocks, write_back, service, state)
 
@@ -111,6 +112,36 @@ class DmWritecache(NamedTuple):
             "commits": int(self.write_back.commits.state[COUNT]),
             "pages_present": len(self.write_back.slots.free) - int(slots[FREE]),
         }
+
+    # Restarts (DESIGN.md 2.17).
+
+    def restarted(self, now_ns: int, how: Restart) -> DmWritecache:
+        """Return the cache as it starts again, with the blocks whose metadata is on the SSD."""
+        old = self.write_back
+        epoch = int(old.commits.state[EPOCH])
+        slots = old.slots.restarted(epoch if how == Restart.UNCLEAN else NOTHING, epoch)
+        commits = old.commits.restarted()
+        marks = (0, 0) if how == Restart.CLEANER else (old.high_blocks, old.low_blocks)
+        write_back = WriteBack.new(self.page_bytes, marks, old.pause_ns, slots, commits)
+        service = self.service._replace(cleans=how == Restart.CLEANER, write_back=write_back)
+        state = np.array([NOTHING, NOTHING, 0, 0, 0, self.state[WRITTEN_BACK]])
+        return self._replace(write_back=write_back, service=service, state=state)
+
+    def resume(self, now_ns: int, below: Any) -> None:
+        """Write back, if more than the high watermark is used."""
+        self.write_back.check(now_ns, below.events)
+
+    def dirty_bytes(self) -> int:
+        """Return how much is cached: all of it is dirty."""
+        slots = self.write_back.slots
+        return (len(slots.free) - int(slots.state[FREE])) * self.page_bytes
+
+    def dirty_ranges(self) -> Ints:
+        """Return the offset and the length of each cached block, one row each."""
+        slots = self.write_back.slots
+        begin = np.unique(slots.table.number[np.flatnonzero(slots.what != IS_FREE)])
+        begin *= self.page_bytes
+        return np.stack([begin, np.full(len(begin), self.page_bytes)], axis=1)
 
     @method
     def room(self):

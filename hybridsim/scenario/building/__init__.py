@@ -14,6 +14,7 @@ from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.building import caches
 from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.controller import ControllerDram
+from hybridsim.scenario.event import check_no_events
 from hybridsim.scenario.levels import KINDS, SPREADS, row_chunks
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices.hdd_geometry import ORDERS
@@ -31,11 +32,15 @@ def machine(
     volume_bytes: int,
     pages: int,
     warm: WarmStart = COLD_START,
+    has_life: bool = False,
 ) -> Machine:
     """Build the machine for a volume of `volume_bytes`, with a cache of `pages` pages (0: none).
 
-    `mode` is "open", "closed" or "think"; the caller resolves a scenario's "auto".
+    `mode` is "open", "closed" or "think"; the caller resolves a scenario's "auto".  Raises
+    UsageError for a scenario with events, unless the caller carries them out (`has_life`).
     """
+    if not has_life:
+        check_no_events(scenario)
     array = slow_tier(scenario.backing, volume_bytes, scenario.seed)
     is_cleaned = scenario.cache.kind == "bcache" and pages > 0
     slow = throttle(scenario.backing, array, is_cleaned)

@@ -15,8 +15,8 @@ from hybridsim.show.html.blocks import Section
 # Sections by the schema of the document: modules of this folder, in order.
 SECTIONS = {
     "hybridsim.result": (
-        "verdict", "warm_up", "latency", "disks", "reasons", "size", "wear", "cost", "doctor",
-        "reproduce",
+        "verdict", "events", "warm_up", "latency", "disks", "reasons", "size", "wear", "cost",
+        "doctor", "reproduce",
     ),
     "hybridsim.size": ("sizing", "size", "doctor", "reproduce"),
     "hybridsim.bench": ("bench", "bench_depths", "reproduce"),

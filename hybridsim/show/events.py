@@ -1,0 +1,115 @@
+"""Reports of the events of a replay: what happened, how long it took, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import NONE, latency, percent, span
+
+Document = Mapping[str, Any]
+PERIODS = ("before", "during", "after")
+HEADS = ("", "from", "to", "reads", "hit", "mean", "p99", "writes", "mean", "p99")
+
+
+def sentences(event: Document) -> Iterator[str]:
+    """Yield what happened, as sentences; `event` is one of the document of a result."""
+    yield from WORDS[event["what"]](event)
+    if event["held_ns"]:
+        yield f"No request was issued for {latency(event['held_ns'])} before that."
+    yield from _latencies(event)
+
+
+def _reboot(event: Document) -> Iterator[str]:
+    is_clean = "reboot=clean" in event["how"]
+    down = f", {span(event['down_ns'])} down" if event["down_ns"] else ""
+    name = "Clean reboot" if is_clean else "Unclean reboot"
+    cached, dirty = human_size(event["cached_bytes"]), human_size(event["dirty_bytes"])
+    yield f"{name} at {span(event['at_ns'])}{down}: {cached} were cached, {dirty} of them dirty."
+    after = event["dirty_after_bytes"]
+    if after > event["dirty_bytes"]:
+        yield f"The cache came up with {human_size(after)} dirty."
+        if event["flush_ns"] is None:
+            yield from _unfinished(event)
+        else:
+            yield f"They were written back after {span(event['flush_ns'])} of the load."
+    yield from _warm(event)
+
+
+def _warm(event: Document) -> Iterator[str]:
+    hit = event["before"]["hit"]
+    if hit is None:
+        return
+    if event["warm_again_ns"] is None:
+        yield f"The hit ratio did not return to the {percent(hit)} before it."
+    elif event["warm_again_ns"] == 0:
+        yield f"The cache was warm at once (hit ratio before: {percent(hit)})."
+    else:
+        yield f"Warm again after {span(event['warm_again_ns'])} (hit ratio before: {percent(hit)})."
+
+
+def _unfinished(event: Document) -> Iterator[str]:
+    left = human_size(event["flush_left_bytes"])
+    forecast = event["flush_forecast_ns"]
+    more = f"another {span(forecast)} at this rate" if forecast else "at no measurable rate"
+    yield f"{left} of them were not written back when the load ended: {more}."
+
+
+def _detach(event: Document) -> Iterator[str]:
+    dirty = human_size(event["dirty_bytes"])
+    yield f"Removal of the cache at {span(event['at_ns'])}, with {dirty} dirty."
+    if event["flush_ns"] is None:
+        yield from _unfinished(event)
+    else:
+        yield f"Everything was written back and the cache was out after {span(event['flush_ns'])}."
+
+
+def _ssd(event: Document) -> Iterator[str]:
+    yield f"The SSD died at {span(event['at_ns'])}; the load went on from the disks."
+    lost = event["lost"]
+    if lost is None or not lost["bytes"]:
+        yield "Nothing was lost: no data were dirty."
+        return
+    yield f"{human_size(lost['bytes'])} of dirty data were lost."
+    if lost["age_p50_ns"] is not None:
+        p50, p99 = span(lost["age_p50_ns"]), span(lost["age_p99_ns"])
+        yield f"They were written {p50} before (median; p99 {p99})."
+    reads = lost["reads_after"]
+    yield f"{lost['read_errors']:,} of the {reads:,} reads after that needed lost data: errors."
+
+
+WORDS = {"reboot": _reboot, "detach": _detach, "ssd": _ssd}
+
+
+def _latencies(event: Document) -> Iterator[str]:
+    for what in ("read", "write"):
+        parts = []
+        for name in PERIODS:
+            period = event[name]
+            if period and period[f"{what}s"]:
+                mean, p99 = (latency(period[f"{what}_{each}_ns"]) for each in ("mean", "p99"))
+                length = span(period["end_ns"] - period["start_ns"])
+                parts.append(f"{mean} (p99 {p99}) in the {length} {NAMES[name]}")
+        if parts:
+            yield f"Mean {what} {', '.join(parts)}."
+
+
+NAMES = {"before": "before", "during": "from then on", "after": "after that"}
+
+
+def table(event: Document) -> list[list[str]]:
+    """Return the periods of an event as rows under HEADS."""
+    rows = []
+    for name in PERIODS:
+        period = event[name]
+        if period is None:
+            continue
+        cells = [NAMES[name], span(period["start_ns"]), span(period["end_ns"])]
+        hit = NONE if period["hit"] is None else percent(period["hit"])
+        cells += [f"{period['reads']:,}", hit]
+        cells += [latency(period[f"read_{each}_ns"]) for each in ("mean", "p99")]
+        cells += [f"{period['writes']:,}"]
+        cells += [latency(period[f"write_{each}_ns"]) for each in ("mean", "p99")]
+        rows.append(cells)
+    return rows

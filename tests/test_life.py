@@ -1,0 +1,360 @@
+"""Events in the life of a machine (DESIGN.md 2.17): the engine against the reference."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path as FilePath
+
+import pytest
+from agreement import check, check_cut, relaxed, steady
+from click.testing import CliRunner
+from engine import batches, facts_of, machine
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scenarios import Scenario
+from scenarios_bcache import bcache_scenarios
+from scenarios_dmcache import dmcache_scenarios
+from scenarios_writecache import writecache_scenarios
+
+from hybridsim.cli import cli
+from hybridsim.engine import loops
+from hybridsim.engine.life import LivedRun, Step
+from hybridsim.foundation.codes import BcacheMode, Change, DmMode, Op, Path, Replay, Restart
+from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.reference import (
+    BcacheParameters,
+    DmCacheParameters,
+    EventParameters,
+    Request,
+    SourceParameters,
+    WritecacheParameters,
+)
+from hybridsim.scenario import Scenario as Site
+from hybridsim.scenario.event import read_all
+
+ROOT = FilePath(__file__).parents[1]
+KIB, MIB = 1 << 10, 1 << 20
+MS, SECOND = 10**6, 10**9
+usual = relaxed(4)
+RESTARTS = [Change.REBOOT, Change.CRASH]
+LAST = [Change.DETACH, Change.SSD_DIES]
+
+
+@st.composite
+def lives(draw: st.DrawFn, scenario: Scenario) -> Scenario:
+    """Draw events for a machine: some reboots, then perhaps the removal of the cache."""
+    span = max((request.arrival_ns for request in scenario.requests), default=0)
+    span = round(span / scenario.source.speed)
+    moments = st.integers(0, span) | st.integers(0, span) | st.integers(0, 2 * SECOND)
+    changes = draw(st.lists(st.sampled_from(RESTARTS), max_size=2))
+    changes += draw(st.lists(st.sampled_from(LAST), max_size=1))
+    if not changes:
+        changes = [draw(st.sampled_from([*RESTARTS, *LAST]))]
+    times = sorted(draw(moments) for _ in changes)
+    down = st.sampled_from([0, 0, 1, 3 * MS, 5 * SECOND, 100 * SECOND])
+    events = [
+        EventParameters(at, change, draw(down) if change in RESTARTS else 0)
+        for at, change in zip(times, changes, strict=True)
+    ]
+    return replace(scenario, events=events)
+
+
+@usual
+@given(dmcache_scenarios().flatmap(lives))
+def test_dmcache_with_events_equals_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@usual
+@given(bcache_scenarios().flatmap(lives))
+def test_bcache_with_events_equals_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@usual
+@given(writecache_scenarios().flatmap(lives))
+def test_writecache_with_events_equals_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@settings(usual, max_examples=10)
+@given(dmcache_scenarios().flatmap(lives))
+def test_batch_sizes_and_stops_do_not_change_a_life(scenario):
+    check_cut(scenario)
+
+
+# --- what the events do --------------------------------------------------------------------------
+
+BLOCK = 64 * KIB
+ORIGIN = 64 * MIB
+CRASH, REBOOT, DETACH, DIES = Change.CRASH, Change.REBOOT, Change.DETACH, Change.SSD_DIES
+
+
+def dm_cache(mode=DmMode.WRITEBACK, blocks=16):
+    return DmCacheParameters(BLOCK, blocks, mode, MIB)
+
+
+def lived(requests, cache, *events, replay=Replay.OPEN):
+    """Run a machine with events; return its facts, the run's machine and what happened."""
+    slow, fast = steady(5 * MS, ORIGIN), steady(50_000, 8 * MIB)
+    events = [EventParameters(*event) for event in events]
+    source = SourceParameters(replay, 1)
+    scenario = Scenario(list(requests), source, cache, slow, fast, events=events)
+    check(scenario, interpreted=True)
+    run = LivedRun(machine(scenario), [Step(*vars(each).values()) for each in events], 99, True)
+    todo, facts = batches(scenario, ()), []
+    while True:
+        status, some = run.advance(1 << 62)
+        if some is not None:
+            facts += facts_of(some)
+        elif status == loops.NEEDS_BATCH:
+            run.feed(next(todo))
+        else:
+            return facts + facts_of(run.drained()), run
+
+
+def at(seconds, op, block, length=BLOCK):
+    return Request(round(seconds * SECOND), op, block * BLOCK, length)
+
+
+def whole_writes(blocks):
+    return [at(0.1 * number, Op.WRITE, block) for number, block in enumerate(blocks)]
+
+
+def reads(seconds, blocks):
+    return [at(seconds + 0.1 * number, Op.READ, block) for number, block in enumerate(blocks)]
+
+
+def test_a_clean_reboot_keeps_the_mapping_and_what_is_dirty():
+    load = whole_writes(range(8)) + reads(1.5, range(8))
+    facts, run = lived(load, dm_cache(), (SECOND, REBOOT, 60 * SECOND))
+    (event,) = run.happened
+    assert event.dirty_bytes == event.dirty_after_bytes == 8 * BLOCK
+    assert event.resumed_ns - event.begun_ns == 60 * SECOND
+    assert {fact.path for fact in facts if fact.op == Op.READ} == {Path.HIT}
+
+
+def test_the_down_time_is_no_part_of_the_load():
+    load = whole_writes(range(8)) + reads(1.5, range(8))
+    without, _ = lived(load, dm_cache(), (2 * 10**9 * 10, REBOOT, 0))
+    facts, run = lived(load, dm_cache(), (SECOND, REBOOT, 100 * SECOND))
+    assert [fact.issue_ns for fact in facts] == [fact.issue_ns for fact in without]
+    assert run.shift_ns == 100 * SECOND
+
+
+def test_think_times_count_from_the_completion_before_a_reboot():
+    load = [
+        Request(0, Op.READ, 0, BLOCK, complete_ns=MS),
+        Request(SECOND, Op.READ, 0, BLOCK, complete_ns=SECOND + MS),
+    ]
+    facts, _ = lived(load, dm_cache(), (MS, REBOOT, 50 * SECOND), replay=Replay.THINK)
+    first, second = facts
+    assert second.issue_ns - first.done_ns == SECOND - MS
+
+
+def test_after_a_crash_all_blocks_are_dirty_and_written_back_when_idle():
+    load = whole_writes(range(16)) + reads(400, [0]) + reads(401, range(4))
+    _clean, _ = lived(load, dm_cache(), (399 * SECOND, REBOOT, 0))
+    _, run = lived(load, dm_cache(), (399 * SECOND, CRASH, 0))
+    (event,) = run.happened
+    assert event.dirty_bytes == 0  # written back in the idle minutes before
+    assert event.dirty_after_bytes == 16 * BLOCK
+    longer = load + reads(500, [0])
+    _, run = lived(longer, dm_cache(), (399 * SECOND, CRASH, 0))
+    totals = run.cache_totals()
+    assert (totals["dirty_blocks"], totals["write_backs"]) == (0, 32)
+
+
+def test_blocks_without_a_hint_get_the_level_that_the_kernel_hashes():
+    _, run = lived(whole_writes(range(16)), dm_cache())
+    cache = run.machine.cache.restarted(run.now_ns, Restart.UNCLEAN)
+    levels = cache.mapping.migrations.smq.clean.nodes.level[:16]
+    assert levels.tolist() == [(slot * 0x61C88647 % 2**32 >> 23) & 63 for slot in range(16)]
+
+
+def test_a_write_through_cache_is_dirty_after_a_crash_and_takes_its_writes_alone():
+    """As in the kernel; blocks above the migration threshold are never written back."""
+    hot = [at(0.05 * number, Op.READ, 0, 4 * KIB) for number in range(60)]
+    cache = DmCacheParameters(BLOCK, 16, DmMode.WRITETHROUGH, threshold_bytes=0)
+    before = [*hot, at(3.5, Op.WRITE, 0, 4 * KIB)]
+    load = [*before, at(4.5, Op.WRITE, 0, 4 * KIB)]
+    facts, run = lived(load, cache, (4 * SECOND, CRASH, 0))
+    first, second = [fact for fact in facts if fact.op == Op.WRITE]
+    assert first.done_ns - first.issue_ns >= 5 * MS  # to the disk too
+    assert second.done_ns - second.issue_ns < MS
+    assert run.cache_totals()["dirty_blocks"] == 1
+
+
+def test_detach_writes_all_back_under_load_then_the_disks_serve_everything():
+    load = whole_writes(range(16)) + reads(2, [number % 16 for number in range(400)])
+    facts, run = lived(load, dm_cache(), (3 * SECOND, DETACH))
+    (event,) = run.happened
+    assert event.dirty_bytes > 0
+    assert event.removed_load_ns is not None
+    out_ns = event.removed_load_ns
+    served = {fact.path for fact in facts if fact.op == Op.READ and fact.issue_ns > out_ns + SECOND}
+    assert served == {Path.BYPASS}
+    written = run.machine.below.slow.device.totals(run.now_ns)["bytes_written"]
+    assert written >= event.dirty_bytes
+
+
+def test_a_clean_cache_is_detached_at_the_first_look():
+    cache = dm_cache(DmMode.WRITETHROUGH)
+    _, run = lived(reads(0, range(60)), cache, (2 * SECOND, DETACH))
+    (event,) = run.happened
+    assert event.dirty_bytes == 0
+    assert SECOND <= event.removed_load_ns - 2 * SECOND < SECOND + 50 * MS
+
+
+def test_what_was_dirty_is_lost_with_the_ssd():
+    load = whole_writes([3, 5, 6]) + reads(2, [3, 5, 9])
+    facts, run = lived(load, dm_cache(), (SECOND, DIES))
+    (event,) = run.happened
+    assert event.lost.tolist() == [[block * BLOCK, BLOCK] for block in (3, 5, 6)]
+    assert {fact.path for fact in facts if fact.op == Op.READ} == {Path.BYPASS}
+
+
+def test_bcache_loses_nothing_in_a_crash():
+    cache = BcacheParameters(64 * KIB, 100, 4 * KIB, BcacheMode.WRITEBACK, cutoff_bytes=0)
+    load = whole_writes(range(8)) + reads(1.5, range(8))
+    facts, run = lived(load, cache, (SECOND, CRASH, 0))
+    (event,) = run.happened
+    assert event.dirty_after_bytes == event.dirty_bytes > 0
+    assert {fact.path for fact in facts if fact.op == Op.READ} == {Path.HIT}
+
+
+def test_writecache_loses_in_a_crash_what_was_not_committed():
+    """Committed by a flush at 0.45 s; what is written after it waits for a second."""
+    cache = WritecacheParameters(4 * KIB, 1000, 500, 450)
+    load = [at(0.1 * number, Op.WRITE, number, 4 * KIB) for number in range(8)]
+    load.insert(5, Request(450 * MS, Op.FLUSH, 0, 0))
+    load += [at(1.5 + 0.1 * number, Op.READ, number, 4 * KIB) for number in range(8)]
+    facts, _ = lived(load, cache, (SECOND, CRASH, 0))
+    paths = [fact.path for fact in facts if fact.op == Op.READ]
+    assert paths == [Path.HIT] * 5 + [Path.MISS] * 3
+    facts, _ = lived(load, cache, (SECOND, REBOOT, 0))
+    assert {fact.path for fact in facts if fact.op == Op.READ} == {Path.HIT}
+
+
+# --- a scenario's events -------------------------------------------------------------------------
+
+DM = '[cache]\nkind = "dm-cache"\n'
+WRONG = {
+    "at='1s'": "needs exactly one of",
+    "at='1s'\nreboot='clean'\ndetach=true": "not reboot and detach",
+    "at='1s'\nreboot='unclear'": "did you mean 'unclean'",
+    "at='1s'\ndetach=true\ndown='1s'": "it needs reboot",
+    "reboot='clean'": "missing: at",
+    "at='1s'\nrebot='clean'": "did you mean 'reboot'",
+}
+
+
+@pytest.mark.parametrize(("table", "why"), WRONG.items())
+def test_an_event_without_a_meaning_is_refused_with_its_place(table, why):
+    with pytest.raises(ScenarioError, match=why) as error:
+        Site.loads(f"{DM}[[event]]\n{table}\n", "site.toml")
+    assert "site.toml:" in str(error.value)
+
+
+def test_events_that_cannot_happen_are_refused():
+    site = Site.loads(DM)
+    with pytest.raises(ScenarioError, match="removed before that, by at=1s,detach"):
+        site.with_events(read_all(["at=2s,reboot=clean", "at=1s,detach"]))
+    with pytest.raises(ScenarioError, match="no cache"):
+        Site.default().with_options(cache="none").with_events(read_all(["at=2s,ssd=dies"]))
+    with pytest.raises(ScenarioError, match="not simulated for page"):
+        Site.default().with_events(read_all(["at=2s,reboot=clean"]))
+    for text in ("at=1s,at=2s,detach", "at=,detach", "=1,detach", ""):
+        with pytest.raises(UsageError, match="expected for example"):
+            read_all([text])
+
+
+def test_a_scenario_with_events_reads_back_as_itself():
+    texts = ["at=1m,reboot=unclean,down=30s", "at=10m,detach"]
+    site = Site.loads(DM).with_events(read_all(texts))
+    assert Site.loads(site.to_toml()).events == site.events
+    assert [event.text for event in site.events] == texts
+    assert site.options == [f"--event {text}" for text in texts]
+
+
+def test_only_replay_carries_events_out(tmp_path):
+    file = tmp_path / "site.toml"
+    file.write_text(f"{DM}[[event]]\nat = '1s'\ndetach = true\n")
+    ran = CliRunner().invoke(cli, ["bench", str(file)])
+    assert isinstance(ran.exception, UsageError)
+    assert "only `replay` simulates events" in str(ran.exception)
+
+
+# --- the report ----------------------------------------------------------------------------------
+
+PROGRAM = """
+import json, sys
+from hybridsim import Scenario, Trace, replay
+from hybridsim.answers.result import plain
+from hybridsim.foundation.errors import UsageError
+from hybridsim.scenario.event import read_all
+from hybridsim.show.terminal import render
+load = "gen:zipf,requests=2000,span=64MiB,read=60%,rate=100"
+found = {}
+for name, kind, mode, events in json.loads(sys.argv[1]):
+    site = Scenario.default().with_options(cache=kind, cache_mode=mode, cache_size="16MiB")
+    try:
+        result = replay(Trace.read(load), site.with_events(read_all(events)))
+    except UsageError as error:
+        found[name] = str(error)
+        continue
+    found[name] = plain(result.to_dict()) | {"text": render(result, 100)}
+json.dump(found, sys.stdout)
+"""
+REPLAYS = [
+    ["crash", "dm-cache", "write-back", ["at=8s,reboot=unclean,down=1h"]],
+    ["clean", "bcache", "write-back", ["at=8s,reboot=clean", "at=12s,detach"]],
+    ["dies", "bcache", "write-back", ["at=10s,ssd=dies"]],
+    ["through", "dm-cache", "write-through", ["at=10s,ssd=dies"]],
+    ["late", "dm-cache", "write-back", ["at=10m,detach"]],
+]
+
+
+@pytest.fixture(scope="module")
+def replayed():
+    """Replays, interpreted, as compiling takes longer."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(REPLAYS)], capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_crash_reports_the_flush_and_the_latencies_around_it(replayed):
+    (event,) = replayed["crash"]["events"]
+    assert event["dirty_after_bytes"] == event["cached_bytes"] > event["dirty_bytes"]
+    assert event["down_ns"] == 3600 * SECOND
+    assert event["before"]["reads"] > 0
+    assert event["before"]["end_ns"] <= event["at_ns"] < event["during"]["end_ns"]
+    assert replayed["crash"]["phases"]["whole"]["end_ns"] < 30 * SECOND  # without the hour
+    assert "The cache came up with" in " ".join(replayed["crash"]["text"].split())
+
+
+def test_two_events_of_bcache_are_reported_in_order(replayed):
+    reboot, detach = replayed["clean"]["events"]
+    assert (reboot["what"], detach["what"]) == ("reboot", "detach")
+    assert reboot["dirty_after_bytes"] == reboot["dirty_bytes"] > 0
+    assert detach["warm_again_ns"] is None
+    assert detach["flush_ns"] is None or 0 < detach["flush_ns"] < 10 * SECOND
+
+
+def test_a_lost_ssd_reports_what_was_lost_and_the_errors(replayed):
+    (event,) = replayed["dies"]["events"]
+    lost = event["lost"]
+    assert lost["bytes"] == event["dirty_bytes"] > 0
+    assert 0 < lost["age_p50_ns"] <= lost["age_p99_ns"] <= 10 * SECOND
+    assert 0 < lost["read_errors"] <= lost["reads_after"]
+    (event,) = replayed["through"]["events"]
+    assert event["lost"]["bytes"] == event["lost"]["read_errors"] == 0
+
+
+def test_an_event_after_the_end_of_the_load_is_an_error(replayed):
+    assert "at=10m,detach: the load ends after" in replayed["late"]
