@@ -17,7 +17,7 @@ from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import UsageError
 
 SYSTEMS = ("debian12", "debian13", "ubuntu24.04", "rhel9", "rhel10")
-PARTS = ("check", "build", "install", "verify", "remove")
+PARTS = ("check", "build", "install", "verify", "monitor", "remove")
 
 
 @click.command(

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from hybridsim.answers.check.promise import Promise
 from hybridsim.answers.setup import Plan, Site, placeholders, plan
 from hybridsim.foundation.errors import HybridsimError, ScenarioError, UsageError
 from hybridsim.foundation.printable import printable
@@ -42,6 +43,7 @@ class Saved:
     dirty: Dirty | None
     answer: str  # yes, no, unsure
     trace: str
+    promise: Promise | None  # None: the document has no course of the figures
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Setup:
         """Return all of it for JSON."""
         one = self.plan
         dirty = self.saved and self.saved.dirty
+        promise = self.saved.promise if self.saved else None
         return {
             "schema": SCHEMA,
             "tool": {"version": __version__},
@@ -73,6 +76,7 @@ class Setup:
             "ssd": asdict(one.ssd),
             "ram": asdict(one.ram),
             "dirty": None if dirty is None else asdict(dirty),
+            "promise": promise.to_dict() if promise is not None else None,
             "destroyed": list(one.destroyed),
             "warnings": list(one.warnings),
             "sections": [
@@ -124,7 +128,15 @@ def read(file: str) -> Saved:
         scenario = Scenario.loads(text, f"{file} (its scenario)")
     except ScenarioError as error:
         raise UsageError(f"{error}\nwritten by another version? Repeat the replay") from None
-    return Saved(scenario, pages, dirty, str(answer), name)
+    return Saved(scenario, pages, dirty, str(answer), name, _promise(document, scenario))
+
+
+def _promise(document: dict[str, Any], scenario: Scenario) -> Promise | None:
+    """Return the figures that `hybridsim check` compares with; None if there are none."""
+    try:
+        return Promise.of_result(document, scenario.cache.page_bytes)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return None
 
 
 def _dirty(document: dict[str, Any]) -> Dirty | None:
