@@ -1,8 +1,10 @@
 """`hybridsim check`: counters of running caches against what was simulated."""
 
 import json
+import os
 import re
-import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,17 +22,18 @@ from hybridsim.answers.check.judging import (
     Observed,
     judged,
     observed,
+    tolerances,
     window,
 )
 from hybridsim.answers.check.observed import Io, human_bytes, read, snapshot
 from hybridsim.answers.check.promise import Course, Part, Promise
 from hybridsim.answers.setup import KINDS, Site, plan
 from hybridsim.cli import cli
-from hybridsim.foundation.errors import MeasurementError, UsageError
+from hybridsim.foundation.errors import HybridsimError, MeasurementError, UsageError
 from hybridsim.studies import check as study
-from hybridsim.studies.setup import read as read_setup
 
-DATA = Path(__file__).parent / "data" / "check"
+ROOT = Path(__file__).parent.parent
+DATA = ROOT / "tests" / "data" / "check"
 KIB, MIB = 1 << 10, 1 << 20
 SECOND = 10**9
 PAGES, PAGE = 512, 64 * KIB
@@ -224,19 +227,19 @@ def test_snapshots_of_dm_cache(tmp_path):
     files[0].write_text(saved(FIRST))
     files[1].write_text(saved(LAST, 20.5, (1000, 8000, 3000, 100, 1600, 500, 0, 0), 300))
     first, last = read(tuple(map(str, files)))
-    found = observed("dm-cache", first, last, PAGE, SIZE)
+    found = observed(promise(), "dm-cache", first, last, SIZE)
     assert found == Observed(
         10 * SECOND, 1000, 100, 8000 * 512, 1600 * 512, 0.7, 3e6, 5e6, 300, 7 * PAGE, 300 * PAGE,
         0, 300 * PAGE, 0,
     )  # fmt: skip
-    mirrored = observed("dm-cache", first, last, PAGE, SIZE, copies=2)
+    mirrored = observed(promise(), "dm-cache", first, last, SIZE, copies=2)
     assert mirrored.ssd_bytes == 150 * PAGE
 
 
 def test_one_snapshot_counts_from_the_start_of_the_cache(tmp_path):
     file = tmp_path / "1.txt"
     file.write_text(saved(LAST))
-    found = observed("dm-cache", *read((str(file),)), PAGE, SIZE)
+    found = observed(promise(), "dm-cache", *read((str(file),)), SIZE)
     assert (found.reads, found.hit, found.duration_ns) == (1000, 0.7, None)
     assert found.held_before_bytes == 0
 
@@ -267,7 +270,7 @@ def test_snapshots_of_bcache():
         ])  # fmt: skip
 
     first, last = snapshot(text((0, 0, 0, 0), 99), "a"), snapshot(text((60, 30, 5, 5), 40), "b")
-    found = observed("bcache", first, last, 4096, 100 * MIB)
+    found = observed(promise(), "bcache", first, last, 100 * MIB)
     assert (found.reads, found.hit, found.changed) == (100, 0.65, 30)
     assert (found.dirty_bytes, found.held_before_bytes, found.held_bytes) == (MIB, MIB, 60 * MIB)
     assert (found.writes, found.duration_ns) == (None, None)
@@ -364,6 +367,20 @@ def test_the_exit_code_is_4_where_a_figure_is_worse(tmp_path):
     assert done.output.startswith("CHECK        Kept")
 
 
+def test_an_interval_of_the_user_replaces_the_others():
+    own = tolerances(["ssd-writes=20%,hit_ratio=1%"])
+    assert own == {WRITTEN: 0.2, HIT: 0.01}
+    result = judged(promise(), "dm-cache", seen(hit=0.78), SIZE, tolerance=own)
+    assert verdicts(result)[HIT] == "beyond, worse"
+    assert verdicts(result)[WRITTEN] == "within"
+    twice = seen(ssd_bytes=20 * PAGE)
+    worse = judged(promise(), "dm-cache", twice, SIZE, tolerance=own)
+    assert verdicts(worse)[WRITTEN] == "beyond, worse"
+    for wrong in ("hit=5%", "hit-ratio", "hit-ratio=x", "hit-ratio=-1%"):
+        with pytest.raises(HybridsimError):
+            tolerances([wrong])
+
+
 # The settings of the running cache.
 
 
@@ -413,14 +430,90 @@ def test_the_statistics_of_a_device():
     assert one.since(one) == Io()
 
 
+# Real runs of four kernel caches, and the replays that promised their figures: the loads of these
+# runs as `gen:zoned`, in closed loop, on the machine that they ran on.  Samples are thinned.
+
+RUNS = {
+    "dm-cache-writeback.log": {HIT: 0.739, IOPS: 646, PROMOTIONS: 512, DIRTY: 18.1 * MIB},
+    "bcache-writeback.log": {HIT: 0.4292},
+    "open-cas-writethrough.csv": {HIT: 0.696, IOPS: 503, WRITTEN: 60.4 * MIB},
+    "dm-writecache.log": {HIT: 0.2539, IOPS: 342, DIRTY: 28.8 * MIB},
+}
+
+
+def real(name, own=None):
+    file = DATA / name
+    return study.check(str(file.with_suffix(".json")), (str(own or file),)).judged
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_real_runs_are_within_their_intervals(name):
+    result = real(name)
+    measured = {each.name: each.measured for each in result.figures}
+    assert measured == {key: pytest.approx(value, rel=0.005) for key, value in RUNS[name].items()}
+    assert [each.name for each in result.figures if each.within is False] == []
+    assert result.answer == "kept"
+    assert result.start == "from an empty cache"
+
+
+def test_a_real_run_with_half_its_hits_is_beyond(tmp_path):
+    """The samples of dm-cache, with every second read hit counted as a miss."""
+
+    def halved(match):
+        hits, misses = int(match[2]), int(match[3])
+        return f"{match[1]}{hits // 2} {misses + hits - hits // 2}"
+
+    text = (DATA / "dm-cache-writeback.log").read_text()
+    own = tmp_path / "status.log"
+    own.write_text(re.sub(r"(cache \d+ \d+/\d+ \d+ \d+/\d+ )(\d+) (\d+)", halved, text))
+    result = real("dm-cache-writeback.log", own)
+    assert verdicts(result)[HIT] == "beyond, worse"
+    assert verdicts(result)[PROMOTIONS] == "within"
+    assert "Writeback throttling of the disk (wbt) was off" in " ".join(result.reasons)
+
+
 def test_setup_saves_the_promise(tmp_path):
-    """The JSON of setup has the figures of the replay that it was made of."""
-    file = DATA / "dm-cache-writeback.json"
-    if not file.exists():
-        pytest.skip("no data")
-    shutil.copy(file, tmp_path / "setup.json")
-    one, copies = study.promised(str(file))
-    assert copies == 1
-    assert Promise.of_dict(one.to_dict()) == one
-    with pytest.raises(UsageError, match="is not the JSON of hybridsim replay"):
-        read_setup(str(file))
+    """The JSON of setup has the figures of the replay that it was made of, and check takes them."""
+    replayed = tmp_path / "replay.json"
+    words = ["replay", "gen:zipf,span=64MiB,requests=300", "--cache", "dm-cache",
+             "--cache-size", "8MiB", "--json", str(replayed)]  # fmt: skip
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-m", "hybridsim", *words], env=environment, check=True)
+    built = tmp_path / "setup.json"
+    fast = ["--fast", "/dev/sdc", "--fast", "/dev/sdd"]
+    done = CliRunner().invoke(cli, ["setup", str(replayed), *fast, "--json", str(built)])
+    assert done.exit_code == 0, done.output
+    assert study.promised(str(built)) == (study.promised(str(replayed))[0], 2)  # mirrored
+    one, _ = study.promised(str(built))
+    assert one.whole.reads == one.course.reads[-1]
+    assert one.whole.requests == pytest.approx(one.course.requests[-1], rel=0.02)
+    assert one.course.hits[-1] == pytest.approx(one.whole.hit * one.whole.reads, abs=0.5)
+    assert one.course.ssd_bytes[-1] == pytest.approx(
+        one.whole.counters["fast_bytes_written"], rel=0.01
+    )
+
+
+CASADM = """\
+Cache Id                  1
+Cache Size                55936 [4KiB Blocks] / 0.21 [GiB]
+Write Policy              wt
+Cleaning Policy           alru
+Promotion Policy          always
+Cache line size           4 [KiB]
+Core Device          /dev/vda
+Seq cutoff threshold 1024 [KiB]
+Seq cutoff policy    full
+"""
+
+
+def test_the_settings_of_open_cas_are_read_from_casadm():
+    scenario = Scenario.default().with_options(cache="open-cas", cache_size="64MiB")
+    scenario = scenario.with_values({"cache.line": "4KiB"})
+    header, values, *_ = (DATA / "open-cas-writethrough.csv").read_text().splitlines()
+    found = snapshot(f"{CASADM}{header}\n{values}\n", "x")
+    assert (found.kind, found.counters["read_total"]) == ("open-cas", 1)
+    assert study.settings_differ(scenario, scenario.cache.pages(0), found) == []
+    other = snapshot(f"{CASADM.replace('full', 'never')}{header}\n{values}\n", "x")
+    assert study.settings_differ(scenario, scenario.cache.pages(0), other) == [
+        "Seq cutoff policy is never, not full"
+    ]

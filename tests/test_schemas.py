@@ -42,6 +42,7 @@ COMMANDS = {
     "setup": "setup --cache bcache --cache-size 64MiB",
     "setup of a result": "setup dm-cache.json",
     "check": "check dm-cache.json counters-1.txt counters-2.txt --capture small.csv",
+    "setup of size": "setup size.json --distribution debian13 --from-source",
     "setup of advice": "setup advise.json --from-source",
     "sweep": "sweep small.csv --vary cache.size=5%,20% --workers 1 --seeds 2 --folder kept",
 }

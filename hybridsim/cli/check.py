@@ -40,6 +40,12 @@ BROKEN = 4  # the exit code of an unmet requirement
     metavar="TRACE",
     help="A capture of the cached device: simulated again, to separate the load from the model.",
 )
+@click.option(
+    "--tolerance",
+    multiple=True,
+    metavar="LIST",
+    help="An interval of your own around the promise: hit-ratio=5%,ssd-writes=20%.",
+)
 @format_option("format_", FORMAT_HELP)
 @click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)
 @json_option
@@ -50,6 +56,7 @@ def check(
     fast: tuple[str, ...],
     passes: str,
     capture: str | None,
+    tolerance: tuple[str, ...],
     format_: str | None,
     device: str | None,
     json_file: str | None,
@@ -91,7 +98,7 @@ def check(
     if load:
         note_compiling()
     with progress() as report:
-        answer = ask(promise, counters, load, report, live=taken)
+        answer = ask(promise, counters, load, report, live=taken, tolerance=tolerance)
     write_answer(answer, text, json_file)
     if answer.judged.answer == "broken":
         sys.exit(BROKEN)

@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hybridsim.answers.check.judging import Judged, Observed, figure_dict, judged, observed
+from hybridsim.answers.check.judging import (
+    Judged,
+    Observed,
+    figure_dict,
+    judged,
+    observed,
+    tolerances,
+)
 from hybridsim.answers.check.observed import TOTAL_BLOCKS, Snapshot, read, snapshot
 from hybridsim.answers.check.promise import Promise
 from hybridsim.answers.setup import KINDS, Site, placeholders
@@ -35,6 +42,11 @@ from hybridsim.traces.trace import Trace
 SCHEMA = "hybridsim.check/1"
 REPLAY, SETUP, ADVICE = "hybridsim.result/", "hybridsim.setup/", "hybridsim.advice/"
 SECOND = 10**9
+THROTTLE = (
+    "Writeback throttling of the disk (wbt) was off in the simulation; Linux has it on: see "
+    "wbt_lat_usec in the folder queue of the disk in /sys/block. It delays what the cache writes "
+    "back."
+)
 
 
 @dataclass(frozen=True)
@@ -82,14 +94,17 @@ def check(
     report: Report | None = None,
     *,
     live: tuple[Snapshot, Snapshot] | None = None,
+    tolerance: Sequence[str] = (),
 ) -> Check:
     """Return whether a cache keeps the promise in a file.
 
     `counters` are two snapshots, one file of samples, or one snapshot since the start of the
     cache; `live` are two snapshots that were taken already.  A capture of the cached device is
-    simulated again, with the promised cache.  Raises UsageError for a file without a promise,
-    MeasurementError for counters that cannot be read or are those of another kind of cache.
+    simulated again, with the promised cache.  `tolerance` has the syntax of `--tolerance`.  Raises
+    UsageError for a file without a promise, MeasurementError for counters that cannot be read or
+    are those of another kind of cache.
     """
+    own = tolerances(tolerance)
     promise, copies = promised(promise_file)
     scenario = Scenario.loads(promise.toml, f"{promise_file} (its scenario)")
     kind, page_bytes = scenario.cache.kind, promise.page_bytes
@@ -103,7 +118,7 @@ def check(
                 f"{pair[1].source} has the counters of {pair[1].kind}, {promise_file} promises "
                 f"{kind}: check the promise of the cache that runs"
             )
-        seen = observed(kind, *pair, page_bytes, size_bytes, copies)
+        seen = observed(promise, kind, *pair, size_bytes, copies)
         if not seen.requests and capture is None:
             raise MeasurementError(
                 f"{pair[1].source}: no request was counted since the first snapshot: put a load "
@@ -113,7 +128,13 @@ def check(
     again = None
     if capture is not None:
         again, seen = _captured(capture, scenario, size_bytes, page_bytes, seen, report)
-    answer = judged(promise, kind, seen, size_bytes, again, differences)
+    answer = judged(promise, kind, seen, size_bytes, again, differences, own)
+    if (
+        scenario.backing.is_one_drive
+        and scenario.backing.writeback_throttle == "off"
+        and any(each.within is False for each in answer.figures)
+    ):
+        answer = replace(answer, reasons=[*answer.reasons, THROTTLE])
     name = None if capture is None else capture.name
     files = counters or tuple(each.source for each in live or ())
     return Check(

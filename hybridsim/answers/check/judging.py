@@ -7,7 +7,7 @@ answers/model_error.py); that of a hit ratio is widened by its scatter in the si
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -23,7 +23,9 @@ from hybridsim.answers.model_error import (
     interval,
     real_runs,
 )
-from hybridsim.foundation.units import human_rate, human_size
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.units import human_rate, human_size, parse_percent
 from hybridsim.foundation.wording import counted, percent, span
 
 SECOND = 10**9
@@ -32,6 +34,7 @@ SHARE, COUNT, BYTES, TIME, RATE = "share", "count", "bytes", "ns", "per_s"
 HIT, READ, WRITE, IOPS = "hit ratio", "read latency", "write latency", "IOPS"
 PROMOTIONS, MISSES, DIRTY, WRITTEN = "promotions", "misses", "dirty", "SSD writes"
 BETTER_HIGH = (HIT, IOPS)
+NAMES = (HIT, IOPS, READ, WRITE, PROMOTIONS, MISSES, DIRTY, WRITTEN)
 NEUTRAL = (PROMOTIONS, MISSES)  # more is neither better nor worse
 RATE_DIFFERS, SIZE_DIFFERS, SET_DIFFERS, MIX_DIFFERS = 1.2, 1.25, 1.2, 0.05
 NOT_FULL = 0.9  # of what the simulated cache held
@@ -113,6 +116,26 @@ class Figure:
         return "beyond, worse" if self.is_worse else "beyond, better"
 
 
+def tolerances(texts: Sequence[str]) -> dict[str, float]:
+    """Parse `hit-ratio=5%,ssd-writes=20%`: half of an interval, as a share of the promised value.
+
+    That of the hit ratio is a difference.  Raises UsageError for an unknown name or value.
+    """
+    names = {name.replace(" ", "-").casefold(): name for name in NAMES}
+    result = {}
+    for part in (each.strip() for text in texts for each in text.split(",")):
+        name, equals, text = part.partition("=")
+        key = name.strip().replace("_", "-").replace(" ", "-").casefold()
+        if not equals or key not in names:
+            raise UsageError(f"--tolerance {part}: {hint(key, names)}; write it as hit-ratio=5%")
+        try:
+            share = float(parse_percent(text.strip()))
+        except ValueError as error:
+            raise UsageError(f"--tolerance {part}: {error}") from None
+        result[names[key]] = share
+    return result
+
+
 @dataclass(frozen=True)
 class Judged:
     """The answer: each figure, and what may be the cause."""
@@ -131,12 +154,16 @@ class Judged:
 
 
 def observed(
-    kind: str, first: Snapshot, last: Snapshot, page_bytes: int, size_bytes: int, copies: int = 1
+    promise: Promise, kind: str, first: Snapshot, last: Snapshot, size_bytes: int, copies: int = 1
 ) -> Observed:
     """Return what a cache did between two snapshots.
 
-    `copies` is the number of SSDs that hold each byte: their writes count once.
+    `copies` is the number of SSDs that hold each byte: their writes count once.  Where a kind
+    counts blocks, their number per request is that of the promise.
     """
+    page_bytes, whole = promise.page_bytes, promise.whole
+    per_read = whole.counters.get("reads", 0) / max(whole.reads, 1)
+    per_write = whole.counters.get("writes", 0) / max(whole.writes, 1)
 
     def grown(*names: str) -> int | None:
         before, after = first.count(*names), last.count(*names)
@@ -146,6 +173,7 @@ def observed(
         return None if hits is None or not all_reads else hits / all_reads
 
     reads = writes = hits = changed = dirty = held = before = ssd = None
+    hit = None
     if kind == "dm-cache":
         hits = grown("read_hits")
         reads = grown("read_hits", "read_misses")
@@ -164,13 +192,20 @@ def observed(
             for each in (first, last)
         )  # fmt: skip
     elif kind == "open-cas":
-        hits, reads, writes = grown("read_hits"), grown("read_total"), grown("write_total")
+        hits = grown("read_hits")
+        reads = grown("read_total", "pass_through_reads")
+        writes = grown("write_total", "pass_through_writes")
         dirty = _times(last.count("dirty"), OPEN_CAS_COUNTS)
         before, held = (_times(each.count("occupancy"), OPEN_CAS_COUNTS) for each in (first, last))
-        earlier = first.count("read_total", "write_total")
+        earlier = first.count("read_total", "pass_through_reads", "write_total")
         ssd = _times(grown("writes_to_cache"), OPEN_CAS_COUNTS)
     else:
-        hits, reads, writes = grown("read_hits"), grown("reads"), grown("writes")
+        # dm-writecache counts blocks, not requests.
+        hit = ratio(grown("read_hits"), grown("reads"))
+        reads, writes = (
+            None if blocks is None or not each else round(blocks / each)
+            for blocks, each in ((grown("reads"), per_read), (grown("writes"), per_write))
+        )
         before, held = (
             None if each.count(TOTAL_BLOCKS, "free_blocks") is None
             else (each.counters[TOTAL_BLOCKS] - each.counters["free_blocks"]) * page_bytes
@@ -180,9 +215,10 @@ def observed(
     duration = None
     if first.uptime_ns is not None and last.uptime_ns is not None:
         duration = last.uptime_ns - first.uptime_ns
+    hit = ratio(hits, reads) if hit is None else hit
     result = Observed(
-        duration, reads, writes, hit=ratio(hits, reads), changed=changed, dirty_bytes=dirty,
-        ssd_bytes=ssd, held_before_bytes=before, held_bytes=held, earlier=earlier,
+        duration, reads, writes, hit=hit, changed=changed, dirty_bytes=dirty, ssd_bytes=ssd,
+        held_before_bytes=before, held_bytes=held, earlier=earlier,
     )  # fmt: skip
     if first.cached is not None and last.cached is not None:
         result = _with_io(result, last.cached.since(first.cached))
@@ -229,21 +265,34 @@ def window(promise: Promise, seen: Observed, size_bytes: int) -> tuple[Window, s
 
 def judged(
     promise: Promise, kind: str, seen: Observed, size_bytes: int, again: Promise | None = None,
-    differences: list[str] | None = None,
+    differences: list[str] | None = None, tolerance: Mapping[str, float] | None = None,
 ) -> Judged:  # fmt: skip
     """Judge what was observed; `again` is the simulation of the captured load.
 
-    `differences` are those of the settings; None: not read.
+    `differences` are those of the settings; None: not read.  `tolerance` replaces intervals.
     """
     promised, start = window(promise, seen, size_bytes)
-    figures = list(_figures(promise, promised, kind, seen))
+    own = tolerance or {}
+    figures = [_tolerated(each, own) for each in _figures(promise, promised, kind, seen)]
     if again is not None:
         other, _ = window(again, seen, size_bytes)
-        anew = {each.name: each for each in _figures(again, other, kind, seen)}
+        anew = {each.name: _tolerated(each, own) for each in _figures(again, other, kind, seen)}
         figures = [_beside(each, anew.get(each.name)) for each in figures]
     result = Judged(figures, start, [])
     reasons = [*_settings(differences), *_load(promise, seen), *_warmth(promise, promised, seen)]
     return replace(result, reasons=[*reasons, *_explained(result)])
+
+
+def _tolerated(figure: Figure, tolerance: Mapping[str, float]) -> Figure:
+    """Return a figure with the interval of the user, if there is one for it."""
+    share = tolerance.get(figure.name)
+    if share is None:
+        return figure
+    reach = share if figure.unit == SHARE else share * figure.promised
+    return replace(
+        figure, low=max(figure.promised - reach, 0.0), high=figure.promised + reach,
+        basis="--tolerance",
+    )  # fmt: skip
 
 
 def _beside(figure: Figure, anew: Figure | None) -> Figure:
@@ -303,7 +352,7 @@ def _figures(
     if seen.ssd_bytes is not None and promised.ssd_bytes:
         yield Figure(
             WRITTEN, BYTES, promised.ssd_bytes, seen.ssd_bytes,
-            basis="no real run on file has counted them",
+            basis="no errors of real runs are on file; --tolerance ssd-writes=20% judges them",
         )  # fmt: skip
 
 

@@ -13,6 +13,8 @@ import csv
 import re
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from hybridsim.answers.measurements import dmcache_status, opencas_stats, writecache_status
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.foundation.errors import MeasurementError
@@ -159,7 +161,13 @@ def samples(file: str) -> tuple[Snapshot, Snapshot] | None:
     if not measured.counters or all(len(each.time_ns) < 2 for each in measured.counters.values()):
         return None
     kind = _kind_of(set(measured.counters))
-    end_ns = max(int(each.time_ns[-1]) for each in measured.counters.values())
+    # The load ends when the last count moves: equal samples at the end are idle time.
+    moved = [
+        int(each.time_ns[at[-1] + 1])
+        for name, each in measured.counters.items()
+        if name not in LEVELS and len(at := np.flatnonzero(each.value != each.value[-1]))
+    ]
+    end_ns = max(moved, default=0)
     first = Snapshot(file, kind, 0, {})
     last = Snapshot(file, kind, end_ns, {})
     for name, each in measured.counters.items():
