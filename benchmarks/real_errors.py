@@ -26,10 +26,12 @@ HEAD = """\
 # Written by benchmarks/real_errors.py.  iops, steady_iops: real / simulated - 1, of all requests
 # of the run, and in the steady state of both.  hit_ratio, steady_hit_ratio: real - simulated.
 # promotions (bcache: misses): the largest error at a multiple of 10 s, over the real last value.
-# writes: share of the requests.
+# read_mean, write_mean: of the latency, real / simulated - 1.  writes: share of the requests.
 # Empty: the real run or its twin has no such figure.
 """
-FIGURES = ("iops", "hit_ratio", "steady_iops", "steady_hit_ratio", "promotions")
+FIGURES = (
+    "iops", "hit_ratio", "steady_iops", "steady_hit_ratio", "promotions", "read_mean", "write_mean",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -96,6 +98,8 @@ def _errors(kind: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, float]
     if steady:
         real, modelled = both(steady)
         yield "steady_iops", real / modelled - 1
+    for row in of("lat mean"):
+        yield f"{row['what']}_mean", row["real"] / row["simulated"] - 1
     counted = of(COUNTED[kind])
     if counted and counted[0]["error"] is not None:
         yield "promotions", abs(counted[0]["error"])

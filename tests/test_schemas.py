@@ -43,6 +43,8 @@ COMMANDS = {
     "bench": "bench bare.toml --depths 1 --requests 20",
     "setup": "setup --cache bcache --cache-size 64MiB",
     "setup of a result": "setup dm-cache.json",
+    "check": "check dm-cache.json counters-1.txt counters-2.txt --capture small.csv",
+    "setup of size": "setup size.json --distribution debian13 --from-source",
     "setup of advice": "setup advise.json --from-source",
     "sweep": "sweep small.csv --vary cache.size=5%,20% --workers 1 --seeds 2 --folder kept",
 }
@@ -78,6 +80,11 @@ def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("written")
     (folder / "bare.toml").write_text('[cache]\nkind = "none"\n')
     CliRunner().invoke(cli, ["trace", "convert", LOAD, str(folder / "small.csv")])
+    for number, counts in enumerate(("0/128 0 0 0 0 0 0 0", "9/128 90 90 9 9 0 9 0"), 1):
+        text = (
+            f"uptime {number}0.5 1.0\n0 9 cache 8 9/99 128 {counts} 1 writethrough 0 smq 0 rw -\n"
+        )
+        (folder / f"counters-{number}.txt").write_text(text)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=folder,

@@ -389,6 +389,36 @@ def test_a_saved_replay_gives_size_and_flush(tmp_path):
     assert "3.00 GiB were dirty at the end of the replay, 4.00 GiB at the p99: 53m 41s" in text
 
 
+def sized(answer, needs_no_ssd=False):
+    scenario = Scenario.default().with_options(cache="bcache", cache_mode="write-back")
+    return {
+        "schema": "hybridsim.size/2",
+        "inputs": {"scenario": {"toml": scenario.to_toml()}, "trace": {"name": "a"}},
+        "answer": answer,
+        "needs_no_ssd": needs_no_ssd,
+    }
+
+
+def test_the_answer_of_size_is_built(tmp_path):
+    file = tmp_path / "size.json"
+    file.write_text(json.dumps(sized({"size_bytes": 64 * MIB})))
+    document = json.loads(printed(str(file), "--json", "-"))
+    assert document["settings"]["size_bytes"] == 64 * MIB
+    assert document["settings"]["mode"] == "writeback"
+    assert document["promise"] is None
+
+
+@pytest.mark.parametrize(
+    ("needs_no_ssd", "words"),
+    [(True, "the disks alone meet the requirements"), (False, "no size meets the requirements")],
+)
+def test_size_without_an_answer_builds_nothing(needs_no_ssd, words, tmp_path):
+    file = tmp_path / "size.json"
+    file.write_text(json.dumps(sized(None, needs_no_ssd)))
+    with pytest.raises(UsageError, match=words):
+        CliRunner().invoke(cli, ["setup", str(file)], catch_exceptions=False)
+
+
 @pytest.mark.parametrize(
     ("device", "expected"),
     [

@@ -32,6 +32,7 @@ COMMANDS = {
     ),
     "size": ("hybridsim.cli.size", "How large must the SSD be to meet your requirements?"),
     "setup": ("hybridsim.cli.setup", "Which commands build this cache on a real machine?"),
+    "check": ("hybridsim.cli.check", "Does the running cache keep what was simulated?"),
     "sweep": (
         "hybridsim.cli.sweep",
         "Simulate many variants of a machine, and rank them.",

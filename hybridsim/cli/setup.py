@@ -17,7 +17,7 @@ from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import UsageError
 
 SYSTEMS = ("debian12", "debian13", "ubuntu24.04", "rhel9", "rhel10")
-PARTS = ("check", "build", "install", "verify", "remove")
+PARTS = ("check", "build", "install", "verify", "monitor", "remove")
 
 
 @click.command(
@@ -78,8 +78,9 @@ def setup(
 ) -> None:
     """Print the commands that build the simulated cache on a real machine; run none of them.
 
-    RESULT.json is what `hybridsim advise --json` or `hybridsim replay --json` wrote: its cache is
-    built, with the settings that were simulated.  Without it, the options describe the cache.
+    RESULT.json is what `hybridsim advise`, `hybridsim size` or `hybridsim replay` wrote with
+    --json: its cache is built, with the settings that were simulated.  Without it, the options
+    describe the cache.
 
     Printed are the checks beforehand, the installation, how to read the state back and how to go
     back, with the RAM that the metadata take and how long a flush takes (where RESULT.json has it).

@@ -1,4 +1,4 @@
-"""How a simulated cache is built: of a scenario, or of the JSON that a replay or advise wrote."""
+"""How a simulated cache is built: of a scenario, or of the JSON of replay, advise or size."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from hybridsim.answers.check.promise import Promise
 from hybridsim.answers.setup import Plan, Site, placeholders, plan
 from hybridsim.foundation.errors import HybridsimError, ScenarioError, UsageError
 from hybridsim.foundation.printable import printable
@@ -14,7 +15,8 @@ from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
 
 SCHEMA = "hybridsim.setup/1"
-READ = ("hybridsim.result/", "hybridsim.advice/")
+SIZE = "hybridsim.size/"
+READ = ("hybridsim.result/", "hybridsim.advice/", SIZE)
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Saved:
     dirty: Dirty | None
     answer: str  # yes, no, unsure
     trace: str
+    promise: Promise | None  # None: the document has no course of the figures
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Setup:
         """Return all of it for JSON."""
         one = self.plan
         dirty = self.saved and self.saved.dirty
+        promise = self.saved.promise if self.saved else None
         return {
             "schema": SCHEMA,
             "tool": {"version": __version__},
@@ -73,6 +77,7 @@ class Setup:
             "ssd": asdict(one.ssd),
             "ram": asdict(one.ram),
             "dirty": None if dirty is None else asdict(dirty),
+            "promise": promise.to_dict() if promise is not None else None,
             "destroyed": list(one.destroyed),
             "warnings": list(one.warnings),
             "sections": [
@@ -101,20 +106,24 @@ def setup(scenario: Scenario | None, file: str | None, site: Site) -> Setup:
 
 
 def read(file: str) -> Saved:
-    """Return the cache of a document that `replay --json` or `advise --json` wrote."""
+    """Return the cache of a document that `replay`, `advise` or `size` wrote with --json."""
     shown = printable(file)
     wrong = (
-        f"{shown} is not the JSON of hybridsim replay or hybridsim advise (--json FILE); without "
-        "one, specify --cache, --cache-mode and --cache-size"
+        f"{shown} is not the JSON of hybridsim replay, hybridsim advise or hybridsim size (--json "
+        "FILE); without one, specify --cache, --cache-mode and --cache-size"
     )
     try:
         document = json.loads(whole_text(file, UsageError))
         if not str(document["schema"]).startswith(READ):
             raise UsageError(f"{wrong}: its schema is {printable(document['schema'])}")
         about, trace = document["inputs"]["scenario"], document["inputs"]["trace"]
-        text, pages = str(about["toml"]), int(about["cache_pages"])
-        answer = document["answer"] if "answer" in document else document["verdict"]["answer"]
-        dirty = _dirty(document)
+        text, size_bytes, pages = str(about["toml"]), 0, 0
+        if str(document["schema"]).startswith(SIZE):
+            size_bytes, answer, dirty = _size(document, shown), "yes", None
+        else:
+            pages = int(about["cache_pages"])
+            answer = document["answer"] if "answer" in document else document["verdict"]["answer"]
+            dirty = _dirty(document)
         name = str(trace["name"])
     except HybridsimError:
         raise
@@ -122,9 +131,30 @@ def read(file: str) -> Saved:
         raise UsageError(wrong) from None
     try:
         scenario = Scenario.loads(text, f"{file} (its scenario)")
+        if size_bytes:
+            scenario = scenario.with_values({"cache.size": str(size_bytes)})
+            pages = scenario.cache.pages(0)
     except ScenarioError as error:
         raise UsageError(f"{error}\nwritten by another version? Repeat the replay") from None
-    return Saved(scenario, pages, dirty, str(answer), name)
+    return Saved(scenario, pages, dirty, str(answer), name, _promise(document, scenario))
+
+
+def _size(document: dict[str, Any], shown: str) -> int:
+    """Return the smallest size that meets the requirements, in bytes."""
+    if document["answer"] is None:
+        why = "the disks alone meet the requirements" if document["needs_no_ssd"] else (
+            "no size meets the requirements"
+        )  # fmt: skip
+        raise UsageError(f"{shown}: {why}, so there is no cache to build")
+    return int(document["answer"]["size_bytes"])
+
+
+def _promise(document: dict[str, Any], scenario: Scenario) -> Promise | None:
+    """Return the figures that `hybridsim check` compares with; None if there are none."""
+    try:
+        return Promise.of_result(document, scenario.cache.page_bytes)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return None
 
 
 def _dirty(document: dict[str, Any]) -> Dirty | None:

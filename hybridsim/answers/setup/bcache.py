@@ -22,6 +22,7 @@ from hybridsim.answers.setup.plan import (
     drives_in,
     drives_of,
     empty,
+    monitor,
     needed,
     partition_bytes,
     partition_removed,
@@ -67,6 +68,11 @@ SYSFS = {
     "cache/congested_write_threshold_us": "congested_write_us",
     "cache/cache0/cache_replacement_policy": "replacement",
 }
+# Other files that show the state of the cache, below the same folder.
+SHOWN = (
+    "cache/cache_available_percent", "cache/cache0/priority_stats", "cache/bucket_size",
+    "cache/block_size", "cache/cache0/nbuckets",
+)  # fmt: skip
 NUMBERS = set(SYSFS.values()) - {"mode", "replacement"}
 
 
@@ -183,6 +189,21 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 "Counters: of reads only, every 13.6 s, and wrong above 4,800 reads a second.",
             ),
         )),
+        monitor(
+            f'B={folder}\ngrep -H . "$B/state" "$B/dirty_data" "$B"/stats_total/* '
+            + " ".join(f'"$B/{path}"' for path in (*SYSFS, *SHOWN)),
+            '"$B/dev"', site,
+            (
+                Step(
+                    f'B={folder}\ngrep -H . "$B/dirty_data" "$B/stats_hour/cache_hit_ratio" '
+                    '"$B/stats_hour/bypassed" "$B/cache/cache_available_percent"',
+                    "Watch it, or let a collector of metrics read these files: a falling hit ratio "
+                    "means that the load has outgrown the cache; many bytes bypassed, that its "
+                    "requests count as sequential; below 60 percent available, that writes are "
+                    "no longer put off.",
+                ),
+            ),
+        ),
         Section("remove", "Go back: the data stay on the bcache device, without a cache", (
             Step(
                 f"B={folder}\nS=$(readlink -f \"$B/cache\")\necho 1 > \"$B/detach\"\n"

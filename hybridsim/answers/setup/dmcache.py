@@ -18,6 +18,7 @@ from hybridsim.answers.setup.plan import (
     commands,
     difference,
     drives_of,
+    monitor,
     needed,
     unit,
     unit_removed,
@@ -190,6 +191,20 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 f"{names.group}"
             ),
         )),
+        monitor(
+            f"dmsetup table {name}\ndmsetup status --noflush {name}", f"/dev/mapper/{name}", site,
+            (
+                Step(
+                    "lvs --noheadings --separator , -o lv_full_name,cache_total_blocks,"
+                    "cache_used_blocks,cache_dirty_blocks,cache_read_hits,cache_read_misses,"
+                    f"cache_write_hits,cache_write_misses {main}",
+                    "Watch it, or let a collector of metrics run this: read hits / (hits + misses) "
+                    "falling means that the load has outgrown the cache; dirty blocks near the "
+                    "used ones mean that writes are no longer put off; used blocks grow until it "
+                    "is full.",
+                ),
+            ),
+        ),
         Section("remove", "Go back: the data stay on the volume", (
             Step(
                 f"lvconvert --yes --uncache {main}",
@@ -243,7 +258,7 @@ def differences(one: Settings, shown: str) -> list[str]:
     lines = [line.split() for line in shown.splitlines() if " cache " in line]
     if len(lines) != 2:
         return [f"{len(lines)} lines of dmsetup, not one of table and one of status"]
-    table, status = lines
+    table, status = ([word for word in line if not word.endswith(":")] for line in lines)
     features = int(table[7])
     here = status.index("migration_threshold") + 1 if "migration_threshold" in status else -1
     return [

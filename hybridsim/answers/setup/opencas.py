@@ -17,9 +17,11 @@ from hybridsim.answers.setup.plan import (
     checks,
     commands,
     cut,
+    difference,
     drives_in,
     drives_of,
     empty,
+    monitor,
     needed,
     partition_bytes,
     partition_removed,
@@ -223,6 +225,17 @@ def sections(one: Settings, site: Site) -> list[Section]:
                  "casadm -G -n promotion -i 1"),
             Step("casadm -C -L -i 1", expect="one class, unclassified, allocation 1.00"),
         )),
+        monitor(
+            "casadm -P -i 1 -j 1 -o csv\ncasadm -P -i 1\ncasadm -P -i 1 -j 1", "/dev/cas1-1", site,
+            (
+                Step(
+                    "casadm -P -i 1 -j 1 -f usage,req",
+                    "Watch it, or let a collector of metrics run this with -o csv: a falling share "
+                    "of read hits means that the load has outgrown the cache; many pass-through "
+                    "requests, that they count as sequential or that all lines are dirty.",
+                ),
+            ),
+        ),
         Section("remove", "Go back: the data stay on the slow device", (
             Step(
                 "casadm -F -i 1",
@@ -261,3 +274,26 @@ def parsed(script: str) -> Settings:
         number(tuned, "-s") if cleaning == ALRU else None,
         number(tuned, "-t") if cleaning == ALRU else None, drives_in(script),
     )  # fmt: skip
+
+
+def differences(one: Settings, shown: str) -> list[str]:
+    """Return where the text of `casadm -P`, of cache and core, differs from settings."""
+    found: dict[str, str] = {}
+    for line in shown.splitlines():
+        name, gap, text = line.strip().partition("  ")
+        if gap:
+            found.setdefault(name, text.strip().removesuffix("[KiB]").strip())
+    expected = {
+        "Write Policy": one.mode,
+        "Cache line size": one.line_bytes // KIB,
+        "Cleaning Policy": one.cleaning,
+        "Promotion Policy": one.promotion,
+        "Seq cutoff policy": one.cutoff_policy,
+        "Seq cutoff threshold": one.cutoff_bytes // KIB,
+    }
+    return [
+        message
+        for name, value in expected.items()
+        if name in found
+        for message in difference(name, value, found[name])
+    ]

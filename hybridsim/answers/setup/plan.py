@@ -21,7 +21,7 @@ VOLUME = re.compile(r"[A-Za-z0-9_.+][A-Za-z0-9_.+-]*/[A-Za-z0-9_.+][A-Za-z0-9_.+
 SLOW, FAST = "/dev/SLOW", "/dev/FAST"  # printed where no device is specified
 ARRAY = "/dev/md/cache"  # of several SSDs, where LVM does not combine them
 MD_BYTES = 128 * MIB  # that md keeps before the data of a drive, at most
-SECTIONS = ("check", "build", "install", "verify", "remove")
+SECTIONS = ("check", "build", "install", "verify", "monitor", "remove")
 
 
 @dataclass(frozen=True)
@@ -327,6 +327,28 @@ def partition_removed(site: Site, drives: Drives) -> list[Step]:
         Step(f"wipefs -a {device}", "The partition table of the SSD."),
         *array_removed(site, drives),
     ]
+
+
+def monitor(state: str, cached: str, site: Site, watch: Sequence[Step] = ()) -> Section:
+    """Return the section that saves the counters of a running cache, for `hybridsim check`.
+
+    `state` are the commands that print its settings and counters, `cached` a shell word for the
+    device that is used.
+    """
+    fast = " ".join(shlex.quote(each) for each in site.fast)
+    stat = 'cat "/sys/class/block/$(basename "$(readlink -f {})")/stat"'
+    return Section("monitor", "Is it as good as promised?", (
+        Step(
+            f'{{\necho "uptime $(cat /proc/uptime)"\n{state}\n'
+            f'echo "cached $({stat.format(cached)})"\n'
+            f"for device in {fast}; do\n"
+            f'  echo "ssd $({stat.format(chr(34) + "$device" + chr(34))})"\ndone\n'
+            '} > "counters-$(date +%Y%m%d-%H%M%S).txt"',
+            "Save the counters: once now and once later, after an hour or a day of work. Then: "
+            "hybridsim check PROMISE.json counters-FIRST.txt counters-LAST.txt",
+        ),
+        *watch,
+    ))  # fmt: skip
 
 
 def unit(name: str, about: str, command: str) -> Step:

@@ -21,6 +21,7 @@ from hybridsim.answers.setup.plan import (
     difference,
     drives_in,
     drives_of,
+    monitor,
     needed,
     value,
     whole,
@@ -169,6 +170,18 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 f"{names.group}"
             ),
         )),
+        monitor(
+            f"dmsetup table {name}\ndmsetup status --noflush {name}", f"/dev/mapper/{name}", site,
+            (
+                Step(
+                    "lvs --noheadings --separator , -o lv_full_name,writecache_total_blocks,"
+                    f"writecache_free_blocks,writecache_writeback_blocks,writecache_error {main}",
+                    "Watch it, or let a collector of metrics run this: free blocks that stay near "
+                    f"{100 - one.high_watermark} percent or below mean that writes come faster "
+                    "than the slow device takes them; at 0 they wait for it.",
+                ),
+            ),
+        ),
         Section("remove", "Go back: the data stay on the volume", (
             Step(
                 f"lvchange --yes --cachesettings cleaner=1 {main}",
@@ -219,7 +232,7 @@ def differences(one: Settings, shown: str) -> list[str]:
     lines = [line.split() for line in shown.splitlines() if " writecache " in line]
     if len(lines) != 2:
         return [f"{len(lines)} lines of dmsetup, not one of table and one of status"]
-    table, status = lines
+    table, status = ([word for word in line if not word.endswith(":")] for line in lines)
     options = table[8:]
     named = dict(zip(options[::2], options[1::2]))
     pause = named.get("pause_writeback", PAUSE_MS)

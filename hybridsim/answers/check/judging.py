@@ -1,0 +1,514 @@
+"""Whether a running cache keeps what a simulation promised: each figure against its interval.
+
+The interval of a figure is the promised value with the errors of the model on real runs (see
+answers/model_error.py); that of a hit ratio is widened by its scatter in the simulated load.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from hybridsim.answers.check.observed import TOTAL_BLOCKS, UNUSED, Io, Snapshot
+from hybridsim.answers.check.promise import Part, Promise, Window
+from hybridsim.answers.dirt import OPEN_CAS_COUNTS
+from hybridsim.answers.model_error import (
+    FEW_WRITES,
+    LEVEL,
+    HalfWidth,
+    alike,
+    half_width,
+    interval,
+    real_runs,
+)
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.units import human_rate, human_size, parse_percent
+from hybridsim.foundation.wording import counted, percent, span
+
+SECOND = 10**9
+EMPTY = 0.03  # share of the cache that formatting fills
+SHARE, COUNT, BYTES, TIME, RATE = "share", "count", "bytes", "ns", "per_s"
+HIT, READ, WRITE, IOPS = "hit ratio", "read latency", "write latency", "IOPS"
+PROMOTIONS, MISSES, DIRTY, WRITTEN = "promotions", "misses", "dirty", "SSD writes"
+BETTER_HIGH = (HIT, IOPS)
+NAMES = (HIT, IOPS, READ, WRITE, PROMOTIONS, MISSES, DIRTY, WRITTEN)
+NEUTRAL = (PROMOTIONS, MISSES)  # more is neither better nor worse
+RATE_DIFFERS, SIZE_DIFFERS, SET_DIFFERS, MIX_DIFFERS = 1.2, 1.25, 1.2, 0.05
+NOT_FULL = 0.9  # of what the simulated cache held
+FEWEST_READS = 100
+Half = Callable[[str], tuple[HalfWidth | None, str]]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a running cache did between two moments; None for what was not counted."""
+
+    duration_ns: int | None = None
+    reads: int | None = None
+    writes: int | None = None
+    bytes_read: int | None = None
+    bytes_written: int | None = None
+    hit: float | None = None
+    read_mean_ns: float | None = None
+    write_mean_ns: float | None = None
+    changed: int | None = None  # promotions, or misses of bcache
+    dirty_bytes: int | None = None  # at the end
+    ssd_bytes: int | None = None  # written
+    held_before_bytes: int | None = None
+    held_bytes: int | None = None  # at the end
+    earlier: int | None = None  # requests that the cache had served before
+    footprint_bytes: int | None = None  # of a capture
+
+    @property
+    def requests(self) -> int:
+        """Number of requests that were counted."""
+        return (self.reads or 0) + (self.writes or 0)
+
+    @property
+    def iops(self) -> float | None:
+        """Requests per second; None if their number or the time is unknown."""
+        if not self.duration_ns or self.reads is None or self.writes is None:
+            return None
+        return self.requests * SECOND / self.duration_ns
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: promised, measured, and the interval that decides."""
+
+    name: str
+    unit: str
+    promised: float
+    measured: float
+    low: float | None = None
+    high: float | None = None
+    basis: str = ""  # of the interval; or why there is none
+    simulated: float | None = None  # on the captured load
+    explained: bool | None = None  # measured is within the interval of `simulated`
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the measured value is in the interval; None without an interval."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low <= self.measured <= self.high
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the measured value is beyond the interval, on the bad side."""
+        if self.within is not False or self.low is None:
+            return False
+        is_above = self.measured > self.low
+        return self.name in NEUTRAL or is_above != (self.name in BETTER_HIGH)
+
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        if self.within is None:
+            return "not judged"
+        if self.within:
+            return "within"
+        if self.name in NEUTRAL:
+            return "beyond"
+        return "beyond, worse" if self.is_worse else "beyond, better"
+
+
+def tolerances(texts: Sequence[str]) -> dict[str, float]:
+    """Parse `hit-ratio=5%,ssd-writes=20%`: half of an interval, as a share of the promised value.
+
+    That of the hit ratio is a difference.  Raises UsageError for an unknown name or value.
+    """
+    names = {name.replace(" ", "-").casefold(): name for name in NAMES}
+    result = {}
+    for part in (each.strip() for text in texts for each in text.split(",")):
+        name, equals, text = part.partition("=")
+        key = name.strip().replace("_", "-").replace(" ", "-").casefold()
+        if not equals or key not in names:
+            raise UsageError(f"--tolerance {part}: {hint(key, names)}; write it as hit-ratio=5%")
+        try:
+            share = float(parse_percent(text.strip()))
+        except ValueError as error:
+            raise UsageError(f"--tolerance {part}: {error}") from None
+        result[names[key]] = share
+    return result
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The answer: each figure, and what may be the cause."""
+
+    figures: list[Figure]
+    start: str  # of the comparison, in words
+    reasons: list[str]
+
+    @property
+    def answer(self) -> str:
+        """One of kept, broken and unsure."""
+        judged = [each for each in self.figures if each.within is not None]
+        if any(each.is_worse for each in judged):
+            return "broken"
+        return "kept" if judged else "unsure"
+
+
+def observed(
+    promise: Promise, kind: str, first: Snapshot, last: Snapshot, size_bytes: int, copies: int = 1
+) -> Observed:
+    """Return what a cache did between two snapshots.
+
+    `copies` is the number of SSDs that hold each byte: their writes count once.  Where a kind
+    counts blocks, their number per request is that of the promise.
+    """
+    page_bytes, whole = promise.page_bytes, promise.whole
+    per_read = whole.counters.get("reads", 0) / max(whole.reads, 1)
+    per_write = whole.counters.get("writes", 0) / max(whole.writes, 1)
+
+    def grown(*names: str) -> int | None:
+        before, after = first.count(*names), last.count(*names)
+        return None if before is None or after is None else after - before
+
+    def ratio(hits: int | None, all_reads: int | None) -> float | None:
+        return None if hits is None or not all_reads else hits / all_reads
+
+    reads = writes = hits = changed = dirty = held = before = ssd = None
+    hit = None
+    if kind == "dm-cache":
+        hits = grown("read_hits")
+        reads = grown("read_hits", "read_misses")
+        writes = grown("write_hits", "write_misses")
+        changed, dirty = grown("promotions"), _times(last.count("dirty_blocks"), page_bytes)
+        before, held = (_times(each.count("used_blocks"), page_bytes) for each in (first, last))
+        earlier = first.count("read_hits", "read_misses", "write_hits", "write_misses")
+    elif kind == "bcache":
+        hits = grown("cache_hits", "cache_bypass_hits")
+        names = ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses")
+        reads, changed = grown(*names), grown("cache_misses")
+        earlier, dirty = first.count(*names), last.count("dirty_data")
+        before, held = (
+            None if each.count(UNUSED) is None
+            else (100 - each.counters[UNUSED]) * size_bytes // 100
+            for each in (first, last)
+        )  # fmt: skip
+    elif kind == "open-cas":
+        hits = grown("read_hits")
+        reads = grown("read_total", "pass_through_reads")
+        writes = grown("write_total", "pass_through_writes")
+        dirty = _times(last.count("dirty"), OPEN_CAS_COUNTS)
+        before, held = (_times(each.count("occupancy"), OPEN_CAS_COUNTS) for each in (first, last))
+        earlier = first.count("read_total", "pass_through_reads", "write_total")
+        ssd = _times(grown("writes_to_cache"), OPEN_CAS_COUNTS)
+    else:
+        # dm-writecache counts blocks, not requests.
+        hit = ratio(grown("read_hits"), grown("reads"))
+        reads, writes = (
+            None if blocks is None or not each else round(blocks / each)
+            for blocks, each in ((grown("reads"), per_read), (grown("writes"), per_write))
+        )
+        before, held = (
+            None if each.count(TOTAL_BLOCKS, "free_blocks") is None
+            else (each.counters[TOTAL_BLOCKS] - each.counters["free_blocks"]) * page_bytes
+            for each in (first, last)
+        )  # fmt: skip
+        dirty, earlier = held, first.count("reads", "writes")
+    duration = None
+    if first.uptime_ns is not None and last.uptime_ns is not None:
+        duration = last.uptime_ns - first.uptime_ns
+    hit = ratio(hits, reads) if hit is None else hit
+    result = Observed(
+        duration, reads, writes, hit=hit, changed=changed, dirty_bytes=dirty, ssd_bytes=ssd,
+        held_before_bytes=before, held_bytes=held, earlier=earlier,
+    )  # fmt: skip
+    if first.cached is not None and last.cached is not None:
+        result = _with_io(result, last.cached.since(first.cached))
+    if last.ssds and len(first.ssds) == len(last.ssds):
+        written = sum(mine.since(other).written_bytes for mine, other in zip(last.ssds, first.ssds))
+        result = replace(result, ssd_bytes=written // copies)
+    return result
+
+
+def _times(number: int | None, each: int) -> int | None:
+    return None if number is None else number * each
+
+
+def _with_io(result: Observed, io: Io) -> Observed:
+    """Add the statistics of the cached device; the cache's own counts of requests stay."""
+    return replace(
+        result,
+        reads=io.reads if result.reads is None else result.reads,
+        writes=io.writes if result.writes is None else result.writes,
+        bytes_read=io.read_bytes,
+        bytes_written=io.written_bytes,
+        read_mean_ns=io.read_ns / io.reads if io.reads else None,
+        write_mean_ns=io.write_ns / io.writes if io.writes else None,
+    )
+
+
+def window(promise: Promise, seen: Observed, size_bytes: int) -> tuple[Window, str]:
+    """Return what was promised over as many requests from an equally full cache, and from where."""
+    before = seen.held_before_bytes
+    is_empty = before is not None and before <= EMPTY * size_bytes
+    if before is None and seen.earlier is not None:
+        is_empty = seen.earlier <= EMPTY * promise.cold.requests
+    start = 0 if is_empty else None
+    words = "from an empty cache" if is_empty else "in a warm cache"
+    if before is not None and not is_empty and seen.held_bytes is not None:
+        start = promise.start_of(before)
+        if start is not None:
+            words = f"from a cache that held {human_size(before)}"
+    if start is None and promise.warm is None:
+        start, words = promise.start_of(promise.held_bytes) or 0, "over the simulated run"
+    basis = "reads" if promise.whole.reads and seen.reads else "requests"
+    return promise.over(start, seen.reads or seen.requests, basis), words
+
+
+def judged(
+    promise: Promise, kind: str, seen: Observed, size_bytes: int, again: Promise | None = None,
+    differences: list[str] | None = None, tolerance: Mapping[str, float] | None = None,
+) -> Judged:  # fmt: skip
+    """Judge what was observed; `again` is the simulation of the captured load.
+
+    `differences` are those of the settings; None: not read.  `tolerance` replaces intervals.
+    """
+    promised, start = window(promise, seen, size_bytes)
+    own = tolerance or {}
+    figures = [_tolerated(each, own) for each in _figures(promise, promised, kind, seen)]
+    if again is not None:
+        other, _ = window(again, seen, size_bytes)
+        anew = {each.name: _tolerated(each, own) for each in _figures(again, other, kind, seen)}
+        figures = [_beside(each, anew.get(each.name)) for each in figures]
+    result = Judged(figures, start, [])
+    reasons = [*_settings(differences), *_load(promise, seen), *_warmth(promise, promised, seen)]
+    return replace(result, reasons=[*reasons, *_explained(result)])
+
+
+def _tolerated(figure: Figure, tolerance: Mapping[str, float]) -> Figure:
+    """Return a figure with the interval of the user, if there is one for it."""
+    share = tolerance.get(figure.name)
+    if share is None:
+        return figure
+    reach = share if figure.unit == SHARE else share * figure.promised
+    return replace(
+        figure, low=max(figure.promised - reach, 0.0), high=figure.promised + reach,
+        basis="--tolerance",
+    )  # fmt: skip
+
+
+def _beside(figure: Figure, anew: Figure | None) -> Figure:
+    if anew is None:
+        return figure
+    return replace(figure, simulated=anew.promised, explained=anew.within)
+
+
+def _figures(
+    promise: Promise, promised: Window, kind: str, seen: Observed
+) -> Iterator[Figure]:  # fmt: skip
+    whole = promise.whole
+    has_writes = whole.writes > FEW_WRITES * max(whole.requests, 1)
+    covers = promised.beyond < 0.05 * max(promised.number, 1)
+
+    def half(figure: str) -> tuple[HalfWidth | None, str]:
+        return _half(kind, has_writes, figure)
+
+    few = (seen.reads or 0) < FEWEST_READS
+    if promised.hit is not None and seen.hit is not None:
+        width, basis = half("steady_hit_ratio" if promised.is_steady else "hit_ratio")
+        low = high = None
+        if not covers or few:
+            basis = _uncovered(few)
+        elif width is not None:
+            scatter = promise.scatter(seen.reads or 0)
+            reach = math.hypot(width.value, scatter)
+            low, high = max(promised.hit - reach, 0.0), min(promised.hit + reach, 1.0)
+            basis += f", and {scatter * 100:.1f} points of scatter in the load"
+        yield Figure(HIT, SHARE, promised.hit, seen.hit, low, high, basis)
+    if promise.mode != "open" and seen.iops is not None and whole.span_ns:
+        part = promise.warm if promised.is_steady and promise.warm else whole
+        value = part.requests * SECOND / part.span_ns
+        width, basis = half("iops")
+        reach = width.value if width else 0.0
+        low, high = (value * (1 - reach), value * (1 + reach)) if width else (None, None)
+        yield Figure(IOPS, RATE, value, seen.iops, low, high, basis)
+    yield from _latencies(promise, promised, seen, half, covers)
+    name = "cache_misses" if kind == "bcache" else "promotions"
+    if seen.changed is not None and name in promised.counters:
+        value = promised.counters[name]
+        width, basis = half("promotions")
+        low, high = _divided(value, width)
+        if not value:
+            low = high = None
+            basis = "none were promised"
+        title = MISSES if kind == "bcache" else PROMOTIONS
+        yield Figure(title, COUNT, value, seen.changed, low, high, basis)
+    if seen.dirty_bytes is not None and promise.dirty is not None:
+        most = float(promise.dirty["max_bytes"])
+        yield Figure(
+            DIRTY, BYTES, float(promise.dirty["p50_bytes"]), seen.dirty_bytes,
+            0.0 if covers else None, most if covers else None,
+            "from 0 to the largest that was simulated; promised is the median of the time"
+            if covers else _uncovered(few),
+        )  # fmt: skip
+    if seen.ssd_bytes is not None and promised.ssd_bytes:
+        yield Figure(
+            WRITTEN, BYTES, promised.ssd_bytes, seen.ssd_bytes,
+            basis="no errors of real runs are on file; --tolerance ssd-writes=20% judges them",
+        )  # fmt: skip
+
+
+def _latencies(
+    promise: Promise, promised: Window, seen: Observed, half: Half, covers: bool
+) -> Iterator[Figure]:
+    part: Part | None = promise.warm if promised.is_steady else promise.whole
+    writes_ns = part.write_mean_ns if part else None
+    for name, error, value, measured in (
+        (READ, "read_mean", promised.read_mean_ns, seen.read_mean_ns),
+        (WRITE, "write_mean", writes_ns, seen.write_mean_ns),
+    ):
+        if value is None or measured is None:
+            continue
+        width, basis = half(error)
+        low = high = None
+        if not covers:
+            basis = _uncovered(False)
+        elif width is not None:
+            low, high = interval(error, value, width)
+        yield Figure(name, TIME, value, measured, low, high, basis)
+
+
+def _uncovered(few: bool) -> str:
+    if few:
+        return f"fewer than {FEWEST_READS} reads were counted"
+    return "the simulated run has fewer requests, and did not get steady"
+
+
+def _divided(value: float, width: HalfWidth | None) -> tuple[float | None, float | None]:
+    """Return the interval where the error is a share of the real value."""
+    if width is None or width.value >= 1:
+        return None, None
+    return value / (1 + width.value), value / (1 - width.value)
+
+
+def _half(kind: str, has_writes: bool, figure: str) -> tuple[HalfWidth | None, str]:
+    """Return half the width of the interval of a figure, and which real runs it rests on."""
+    runs = real_runs()
+    load = "reads and writes" if has_writes else "reads"
+    same = [run for run in runs if run.kind == kind]
+    kinds = " and ".join(sorted({run.kind for run in runs}))
+    for chosen, words in (
+        (alike(runs, kind, has_writes), f"{kind} with {load}"),
+        (same, f"{kind} with any load"),
+        (list(runs), f"{kinds}, as too few are of {kind}"),
+    ):
+        found = half_width(chosen, figure)
+        if found is not None:
+            share = f"{min(found.level, LEVEL):.0%} interval from {counted(found.runs, 'real run')}"
+            return found, f"{share} on {words}"
+    return None, "no real runs on file"
+
+
+# Possible causes.
+
+
+def _settings(differences: list[str] | None) -> Iterator[str]:
+    if differences:
+        yield f"The settings are not those that were simulated: {'; '.join(differences)}."
+
+
+def _load(promise: Promise, seen: Observed) -> Iterator[str]:
+    """Yield how the load differs from the simulated one."""
+    whole = promise.whole
+    if seen.iops is not None and promise.mode == "open" and whole.span_ns:
+        promised = whole.requests * SECOND / whole.span_ns
+        if not promised / RATE_DIFFERS <= seen.iops <= promised * RATE_DIFFERS:
+            more = "More" if seen.iops > promised else "Fewer"
+            yield f"{more} requests: {seen.iops:,.0f} instead of {promised:,.0f} a second."
+    if seen.writes is not None and seen.requests and whole.requests:
+        mine, other = (seen.reads or 0) / seen.requests, whole.reads / whole.requests
+        if abs(mine - other) > MIX_DIFFERS:
+            yield f"Another mix: {percent(mine)} of the requests are reads, not {percent(other)}."
+    pairs = [
+        ("reads", seen.bytes_read, seen.reads, whole.bytes_read, whole.reads),
+        ("writes", seen.bytes_written, seen.writes, whole.bytes_written, whole.writes),
+    ]
+    for name, size, number, promised_size, promised_number in pairs:
+        if size and number and promised_size and promised_number:
+            mine, other = size / number, promised_size / promised_number
+            if not other / SIZE_DIFFERS <= mine <= other * SIZE_DIFFERS:
+                larger = "Larger" if mine > other else "Smaller"
+                sizes = f"{human_size(round(mine))} instead of {human_size(round(other))}"
+                yield f"{larger} {name}: {sizes} on average."
+    touched, promised_set = seen.footprint_bytes, promise.footprint_bytes
+    if touched and promised_set:
+        is_shorter, is_larger = seen.requests <= whole.requests, touched > promised_set
+        sizes = f"touches {human_size(touched)}, the simulated one {human_size(promised_set)}"
+        if touched > SET_DIFFERS * promised_set:
+            beside = "" if is_shorter else (
+                f"; it has {seen.requests / whole.requests:.1f} times as many requests"
+            )  # fmt: skip
+            yield f"A larger working set: the capture {sizes}{beside}."
+        elif not is_larger and not is_shorter and touched * SET_DIFFERS < promised_set:
+            yield f"A smaller working set: the capture {sizes}, with fewer requests."
+
+
+def _warmth(promise: Promise, promised: Window, seen: Observed) -> Iterator[str]:
+    held, full = seen.held_bytes, promise.held_bytes
+    if held is not None and full and held < NOT_FULL * full:
+        yield (
+            f"The cache is not yet warm: it holds {human_size(held)}; the simulated one held "
+            f"{human_size(round(full))} at the end."
+        )
+    if promised.beyond > 0.05 * max(promised.number, 1):
+        yield (
+            "The simulated run was not steady at its end, and has fewer requests than were "
+            "counted: replay a longer capture for a promise that goes on."
+        )
+
+
+def _explained(result: Judged) -> Iterator[str]:
+    """Yield whether the captured load explains the figures that are beyond."""
+    beyond = [each for each in result.figures if each.within is False]
+    for is_explained, words in (
+        (True, "The load explains {}: simulated again on the capture, the figure is within."),
+        (False, "The load does not explain {}: simulated again on the capture, it is beyond too; "
+                "the machine, the settings or the model differs."),
+    ):  # fmt: skip
+        names = [each.name for each in beyond if each.explained is is_explained]
+        if names:
+            yield words.format(" and ".join(names))
+
+
+def words_of(value: float | None, unit: str) -> str:
+    """Return a figure as text."""
+    from hybridsim.foundation.wording import NONE, latency
+
+    if value is None:
+        return NONE
+    if unit == SHARE:
+        return percent(value)
+    if unit == BYTES:
+        return human_size(round(value))
+    if unit == TIME:
+        return latency(value)
+    return f"{value:,.0f}" if unit == COUNT else f"{value:,.1f}"
+
+
+def about(seen: Observed) -> str:
+    """Return what was counted, in words."""
+    parts = []
+    if seen.duration_ns:
+        parts.append(span(seen.duration_ns))
+    if seen.reads is not None:
+        parts.append(counted(seen.reads, "read"))
+    if seen.writes is not None:
+        parts.append(counted(seen.writes, "write"))
+    if seen.iops is not None:
+        parts.append(f"{seen.iops:,.0f} a second")
+    if seen.duration_ns and seen.ssd_bytes:
+        parts.append(f"{human_rate(seen.ssd_bytes * SECOND / seen.duration_ns)} to the SSD")
+    return ", ".join(parts)
+
+
+def figure_dict(figure: Figure) -> dict[str, Any]:
+    """Return a figure for JSON."""
+    return {**asdict(figure), "within": figure.within, "verdict": figure.words}

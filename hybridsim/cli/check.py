@@ -1,0 +1,104 @@
+"""`hybridsim check`: does a running cache keep what was simulated?"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from hybridsim.cli.machine_options import json_option
+from hybridsim.cli.trace_arguments import DEVICE_HELP, FORMAT_HELP, examples, format_option
+from hybridsim.foundation.errors import UsageError
+
+BROKEN = 4  # the exit code of an unmet requirement
+
+
+@click.command(
+    epilog=examples(
+        "hybridsim check promise.json counters-1.txt counters-2.txt",
+        "hybridsim check promise.json counters-1.txt counters-2.txt --capture sda.blktrace.0",
+    )
+)
+@click.argument("promise", metavar="PROMISE.json")
+@click.argument("counters", nargs=-1, metavar="[COUNTERS...]")
+@click.option(
+    "--live",
+    metavar="DEVICE",
+    help="Read the counters of this cached device now, and again after --for (as root).",
+)
+@click.option("--fast", multiple=True, metavar="DEVICE", help="With --live: its SSD.  Repeatable.")
+@click.option(
+    "--for",
+    "passes",
+    metavar="TIME",
+    default="10m",
+    show_default=True,
+    help="With --live: time between the two readings.",
+)
+@click.option(
+    "--capture",
+    metavar="TRACE",
+    help="A capture of the cached device: simulated again, to separate the load from the model.",
+)
+@click.option(
+    "--tolerance",
+    multiple=True,
+    metavar="LIST",
+    help="An interval of your own around the promise: hit-ratio=5%,ssd-writes=20%.",
+)
+@format_option("format_", FORMAT_HELP)
+@click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)
+@json_option
+def check(
+    promise: str,
+    counters: tuple[str, ...],
+    live: str | None,
+    fast: tuple[str, ...],
+    passes: str,
+    capture: str | None,
+    tolerance: tuple[str, ...],
+    format_: str | None,
+    device: str | None,
+    json_file: str | None,
+) -> None:
+    """Hold a running cache against the simulation that promised its figures.
+
+    PROMISE.json is what `hybridsim replay --json` wrote, or `hybridsim setup --json` of a saved
+    replay.  COUNTERS are two snapshots of the running cache, the earlier one first, saved by the
+    command that `hybridsim setup` prints in its section monitor; or one file of samples of
+    `dmsetup status`, `casadm -P -o csv` or bcache's stats_total, each with its uptime; or one
+    snapshot, counted from the start of the cache.
+
+    Each figure is compared with its interval, from the errors of the model on real runs.  Exit
+    code 4: a figure is worse than its interval.
+    """
+    from hybridsim.cli.running import check_folder, note_compiling, progress, write_answer
+    from hybridsim.foundation.units import parse_time
+    from hybridsim.scenario import Scenario
+    from hybridsim.show.check import text
+    from hybridsim.studies.check import check as ask
+    from hybridsim.studies.check import promised, watched
+    from hybridsim.traces.trace import Trace
+
+    check_folder(json_file)
+    if bool(counters) == bool(live) and not (capture and not live):
+        raise UsageError(
+            "nothing to check: specify the saved counters of the cache, --live DEVICE, or "
+            "--capture TRACE" if not counters else
+            "saved counters and --live: specify one or the other"
+        )  # fmt: skip
+    if len(counters) > 2:
+        raise UsageError("more than two snapshots: specify the first and the last")
+    wait_ns = parse_time(passes)
+    load = Trace.read((capture,), format_, device) if capture else None
+    taken = None
+    if live:
+        kind = Scenario.loads(promised(promise)[0].toml, promise).cache.kind
+        taken = watched(kind, live, fast, wait_ns / 1e9)
+    if load:
+        note_compiling()
+    with progress() as report:
+        answer = ask(promise, counters, load, report, live=taken, tolerance=tolerance)
+    write_answer(answer, text, json_file)
+    if answer.judged.answer == "broken":
+        sys.exit(BROKEN)
