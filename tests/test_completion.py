@@ -6,11 +6,13 @@ import sys
 
 import click
 import pytest
+from click.exceptions import BadParameter
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 from hybridsim.cli import COMMANDS, cli
 from hybridsim.cli.completion import SHELLS, VALUES, VARIABLE
+from hybridsim.cli.machine_options import CACHE_MODES, CacheMode
 from hybridsim.storage import catalog
 from hybridsim.traces.formats import FORMATS
 
@@ -114,3 +116,22 @@ def test_completion_imports_no_heavy_packages():
         text=True,
     )
     assert done.stdout.split() == ["plain,oracle-general", "[]"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("spelling", "mode"),
+    [
+        ("write-back", "write-back"),
+        ("writeback", "write-back"),
+        ("writethrough", "write-through"),
+        ("writearound", "write-around"),
+        ("read-only", "read-only"),
+    ],
+)
+def test_modes_of_caches_are_also_taken_as_the_kernel_spells_them(spelling, mode):
+    assert CacheMode(CACHE_MODES).convert(spelling, None, None) == mode
+
+
+def test_an_unknown_mode_of_a_cache_is_refused_with_the_list():
+    with pytest.raises(BadParameter, match="'writeboth' is not one of 'read-only'"):
+        CacheMode(CACHE_MODES).convert("writeboth", None, None)

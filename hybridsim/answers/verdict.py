@@ -27,6 +27,7 @@ MOSTLY = 0.5  # of the reads, or of the requests
 MANY = 0.4  # of the requests: share of writes at which write-back is recommended
 NOTICEABLE = 0.1
 FEW = 0.01  # share of the requests: fewer reads or writes are not on the first screen
+NO_CHANGE = "no change"
 APART = 1.15  # ratio of the gains of two phases from which on both are printed
 SHORTEST_NS = 30 * SECOND  # simulated time that is enough to extrapolate wear
 # Limits of the advised capture: ten minutes to a week.
@@ -285,8 +286,11 @@ def _answer_of_backlog(case: Case) -> tuple[str, str]:
 def _sooner(gain: float | None) -> str:
     if gain is None:
         return "not comparable"
+    change = _change(gain)
+    if change == NO_CHANGE:
+        return "requests complete as without it"
     how = "sooner" if gain >= 1 else "later"
-    return f"requests complete {_change(gain).removesuffix('less').removesuffix('more')}{how}"
+    return f"requests complete {change.removesuffix('less').removesuffix('more')}{how}"
 
 
 def _change(gain: float | None) -> str:
@@ -295,7 +299,7 @@ def _change(gain: float | None) -> str:
     if gain >= TIMES:
         return f"{times(gain)} less"
     if abs(1 - 1 / gain) < 0.0005:
-        return "no change"
+        return NO_CHANGE
     share = 1 - 1 / gain if gain >= 1 else 1 / gain - 1
     return f"{percent(share)} {'less' if gain >= 1 else 'more'}"
 

@@ -30,10 +30,21 @@ def cache_option(kinds: Iterable[str]) -> Callable[[Command], Command]:
 CACHE_MODES = ("read-only", "write-around", "write-through", "write-back")
 
 
+class CacheMode(click.Choice[str]):
+    """A mode of caches; also as the kernel spells it: writeback, writethrough, writearound."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the mode; raise BadParameter for any other word."""
+        if value.startswith("write") and "-" not in value:
+            hyphened = value.replace("write", "write-", 1)
+            value = hyphened if hyphened in self.choices else value
+        return super().convert(value, param, ctx)
+
+
 def cache_mode_option(function: Command) -> Command:
     """Add the option for the handling of writes."""
     text = "How the cache treats writes."
-    return click.option("--cache-mode", type=click.Choice(CACHE_MODES), help=text)(function)
+    return click.option("--cache-mode", type=CacheMode(CACHE_MODES), help=text)(function)
 
 
 def details_option(function: Command) -> Command:
