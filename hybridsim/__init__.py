@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hybridsim.studies.replay import replay
     from hybridsim.studies.size import size
     from hybridsim.studies.sweep.sweep import sweep
+    from hybridsim.studies.what_if import what_if
     from hybridsim.traces.trace import Trace
 
 _HOME = {
@@ -46,6 +47,7 @@ _HOME = {
     "replay": "hybridsim.studies.replay",
     "size": "hybridsim.studies.size",
     "sweep": "hybridsim.studies.sweep.sweep",
+    "what_if": "hybridsim.studies.what_if",
 }
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "replay",
     "size",
     "sweep",
+    "what_if",
 ]
 
 

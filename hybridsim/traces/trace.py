@@ -33,6 +33,9 @@ PathLike = str | os.PathLike[str]
 Watch = Callable[[Iterator[Requests]], Iterator[Requests]]
 
 
+Selection = tuple[tuple[str, ...], str | None, str | None, bool]
+
+
 class Trace:
     """The requests to one device in order of arrival, with all that the trace records of them.
 
@@ -43,6 +46,8 @@ class Trace:
         self.name = name
         self.format = format
         self.arguments = [name]  # command-line arguments that select this trace
+        # what opens it again: paths, format, device, use_dispatch
+        self.selection: Selection = ((name,), None, None, False)
         self._reader = reader
         self._warnings: list[TraceWarning] | None = None
         self._sources: list[Source] = []
@@ -75,6 +80,7 @@ class Trace:
             printable(", ".join(names)), *open_reader(sources, format, device, use_dispatch)
         )
         trace.arguments = arguments(names, format, device, use_dispatch)
+        trace.selection = (tuple(names), format, device, use_dispatch)
         trace._sources = sources
         return trace
 
@@ -84,7 +90,7 @@ class Trace:
         if seeded is None:
             return self
         again = Trace(self.name, self.format, seeded(seed))
-        again.arguments = self.arguments
+        again.arguments, again.selection = self.arguments, self.selection
         return again
 
     @property

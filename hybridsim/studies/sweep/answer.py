@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from hybridsim.studies.sweep.plan import Plan
 from hybridsim.studies.sweep.point import Point
 from hybridsim.studies.sweep.quantities import Range, number_of
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 SCHEMA = "hybridsim.sweep/1"
 NAMED_MAX = 8  # traces
 GROUPS = 4  # number of groups for a key with many numeric values
@@ -27,6 +30,37 @@ QUANTILES = (10, 25, 50, 75, 90)
 MEAN, ALONE = "mean.reads.warm", "alone.mean.reads.warm"
 READS = "reads.warm"
 TRACE = "trace"  # treated as a key if there are several traces
+
+
+FRAME = {  # column of a frame: stored figure, and its unit
+    "hit_ratio": ("hit.whole", 1.0),
+    "read_ms": ("mean.reads.whole", 1e6),
+    "read_p99_ms": ("p99.reads.whole", 1e6),
+    "write_ms": ("mean.writes.whole", 1e6),
+    "write_p99_ms": ("p99.writes.whole", 1e6),
+    "read_ms_alone": ("alone.mean.reads.whole", 1e6),
+    "read_p99_ms_alone": ("alone.p99.reads.whole", 1e6),
+    "write_ms_alone": ("alone.mean.writes.whole", 1e6),
+    "warm_after_s": ("warmup", 1e9),
+    "ssd_gib": ("ssd_bytes", 2**30),
+    "drive_writes_per_day": ("dwpd", 1.0),
+}
+
+
+def _row(setting: Setting) -> dict[str, Any]:
+    """Return the columns of a frame for a setting."""
+    row: dict[str, Any] = {"answer": _answer(setting)}
+    for column, (name, unit) in FRAME.items():
+        values = [each.get(name) for each in setting.figures]
+        known = [float(value) for value in values if value is not None]
+        row[column] = sum(known) / len(known) / unit if len(known) == len(values) else math.nan
+    return row
+
+
+def _answer(setting: Setting) -> str:
+    """Return the answer of all seeds; "unsure" if they differ."""
+    answers = {str(each["answer"]) for each in setting.figures}
+    return answers.pop() if len(answers) == 1 else UNSURE
 
 
 @dataclass(frozen=True)
@@ -188,6 +222,18 @@ class SweepResult:
         """The keys that were varied."""
         several = not self.is_fleet and len({setting.trace for setting in self.settings}) > 1
         return [TRACE] * several + [axis.key for axis in self.plan.axes]
+
+    def frame(self) -> DataFrame:
+        """Return a pandas frame: a row per setting, all judged on the same requests.
+
+        Columns: the keys that were varied, and those of FRAME; NaN where a value is unknown, a mean
+        over the seeds where there are several.  Needs pandas (`hybridsim[notebooks]`).
+        """
+        from pandas import DataFrame
+
+        return DataFrame(
+            [{key: each.level(key) for key in self.keys} | _row(each) for each in self.settings]
+        )
 
     @property
     def front(self) -> list[Setting]:
