@@ -11,17 +11,18 @@ import pytest
 from agreement import check, check_cut, relaxed, steady
 from click.testing import CliRunner
 from engine import batches, facts_of, machine
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scenarios import Scenario
+from scenarios import Scenario, scenarios
 from scenarios_bcache import bcache_scenarios
 from scenarios_dmcache import dmcache_scenarios
+from scenarios_opencas import opencas_scenarios
 from scenarios_writecache import writecache_scenarios
 
 from hybridsim.cli import cli
 from hybridsim.engine import loops
 from hybridsim.engine.life import LivedRun, Step
-from hybridsim.foundation.codes import BcacheMode, Change, DmMode, Op, Path, Replay, Restart
+from hybridsim.foundation.codes import BcacheMode, Change, DmMode, Level, Op, Path, Replay, Restart
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.reference import (
     BcacheParameters,
@@ -59,6 +60,49 @@ def lives(draw: st.DrawFn, scenario: Scenario) -> Scenario:
         for at, change in zip(times, changes, strict=True)
     ]
     return replace(scenario, events=events)
+
+
+@st.composite
+def dying(draw: st.DrawFn, scenario: Scenario) -> Scenario:
+    """Let the SSD of a cache die."""
+    assume(getattr(scenario.cache, "pages", 1) > 0)
+    span = max((request.arrival_ns for request in scenario.requests), default=0)
+    at_ns = draw(st.integers(0, round(span / scenario.source.speed)))
+    return replace(scenario, events=[EventParameters(at_ns, Change.SSD_DIES)])
+
+
+@usual
+@given(st.one_of(scenarios(), opencas_scenarios()).flatmap(dying))
+def test_other_caches_whose_ssd_dies_equal_the_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+REDUNDANT = (Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10)
+
+
+@st.composite
+def failing(draw: st.DrawFn, scenario: Scenario) -> Scenario:
+    """Let a member of a redundant array fail, and perhaps be rebuilt."""
+    slow = scenario.slow
+    assume(slow.level in REDUNDANT and slow.members > 1)
+    scenario = replace(scenario, slow=replace(slow, failed=[], rebuild=None))
+    span = max((request.arrival_ns for request in scenario.requests), default=0)
+    span = round(span / scenario.source.speed)
+    member = draw(st.integers(0, slow.members - 1))
+    first = draw(st.integers(0, span) | st.just(0))
+    second = first + draw(st.sampled_from([0, 1, MS]) | st.integers(0, span))
+    rates = draw(st.sampled_from([(1, 10**9), (10**6, 10**8), (10**8, 10**8), (1000, 10**6)]))
+    events = [EventParameters(first, Change.DISK_FAILS, member=member)]
+    if draw(st.booleans() | st.just(True)):
+        events.append(EventParameters(second, Change.REBUILD, 0, member, *rates))
+    more = draw(lives(scenario)).events if draw(st.booleans()) else []
+    return replace(scenario, events=[*events, *more])
+
+
+@usual
+@given(dmcache_scenarios(slow_kind="hdd").flatmap(failing))
+def test_arrays_whose_members_fail_equal_the_reference(scenario):
+    check(scenario, interpreted=True)
 
 
 @usual

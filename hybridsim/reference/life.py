@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hybridsim.foundation.codes import Change, Mode, Restart
 from hybridsim.reference.cache import PageCache
 from hybridsim.reference.clock import Clock, Done
-from hybridsim.reference.parameters import CacheParameters, EventParameters
+from hybridsim.reference.parameters import CacheParameters, EventParameters, RebuildParameters
 
 if TYPE_CHECKING:
     from hybridsim.reference.machine import Machine
@@ -102,6 +102,8 @@ class Life:
                 return
             if self.poll == min(due):
                 self.look(min(due))
+            elif todo[0].change in (Change.DISK_FAILS, Change.REBUILD):
+                self.change_array(todo.pop(0))
             else:
                 self.happen(todo.pop(0), min(due))
 
@@ -154,6 +156,15 @@ class Life:
         machine.source.delay(self.clock.now - due)
         if event.change == Change.DETACH:
             self.poll = self.clock.now + POLL
+
+    def change_array(self, event: EventParameters) -> None:
+        """Let a member fail, or begin its rebuild; the load is not held."""
+        array = self.machine.tiers["slow"]
+        if event.change == Change.DISK_FAILS:
+            array.fail(event.member)
+            return
+        rates = event.min_bytes_per_s, event.max_bytes_per_s
+        array.replace(RebuildParameters(event.member, *rates))
 
     def remove(self, due: int) -> None:
         """Take the cache out: all requests go to the slow tier from now on."""

@@ -47,6 +47,9 @@ class EventParameters(_Plain):
     at_ns: int
     change: Change
     down_ns: int = 0
+    member: int = 0  # of DISK_FAILS and REBUILD
+    min_bytes_per_s: int = 1  # of REBUILD
+    max_bytes_per_s: int = 1
 
 
 class DeviceParameters(_Plain):

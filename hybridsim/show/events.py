@@ -53,7 +53,7 @@ def _unfinished(event: Document) -> Iterator[str]:
     left = human_size(event["flush_left_bytes"])
     forecast = event["flush_forecast_ns"]
     more = f"another {span(forecast)} at this rate" if forecast else "at no measurable rate"
-    yield f"{left} of them were not written back when the load ended: {more}."
+    yield f"{left} were still to be written at the end of that: {more}."
 
 
 def _detach(event: Document) -> Iterator[str]:
@@ -79,7 +79,25 @@ def _ssd(event: Document) -> Iterator[str]:
     yield f"{lost['read_errors']:,} of the {reads:,} reads after that needed lost data: errors."
 
 
-WORDS = {"reboot": _reboot, "detach": _detach, "ssd": _ssd}
+def _disk(event: Document) -> Iterator[str]:
+    yield f"A disk failed at {span(event['at_ns'])}; the array went on without it."
+
+
+def _rebuild(event: Document) -> Iterator[str]:
+    yield f"The rebuild of a disk began at {span(event['at_ns'])}."
+    if event["flush_ns"] is None:
+        yield from _unfinished(event)
+    else:
+        yield f"It was complete after {span(event['flush_ns'])}."
+
+
+WORDS = {
+    "reboot": _reboot,
+    "detach": _detach,
+    "ssd": _ssd,
+    "disk": _disk,
+    "rebuild": _rebuild,
+}
 
 
 def _latencies(event: Document) -> Iterator[str]:
