@@ -129,6 +129,15 @@ def test_batch_sizes_and_stops_do_not_change_a_life(scenario):
     check_cut(scenario)
 
 
+def test_compiled_code_gives_the_same_life():
+    load = whole_writes(range(16)) + reads(2, [number % 20 for number in range(400)])
+    events = [(SECOND, CRASH, 0), (5 * SECOND, Change.REBOOT, SECOND), (9 * SECOND, DETACH, 0)]
+    slow, fast = steady(5 * MS, ORIGIN), steady(50_000, 8 * MIB)
+    parameters = [EventParameters(*event) for event in events]
+    source = SourceParameters(Replay.OPEN, 1)
+    check(Scenario(load, source, dm_cache(), slow, fast, events=parameters))
+
+
 # --- what the events do --------------------------------------------------------------------------
 
 BLOCK = 64 * KIB
