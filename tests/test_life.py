@@ -105,6 +105,24 @@ def test_arrays_whose_members_fail_equal_the_reference(scenario):
     check(scenario, interpreted=True)
 
 
+@st.composite
+def passing(draw: st.DrawFn, scenario: Scenario) -> Scenario:
+    """Let a sequential pass of reads begin, perhaps with other events."""
+    span = max((request.arrival_ns for request in scenario.requests), default=0)
+    first = draw(st.integers(0, round(span / scenario.source.speed)) | st.just(0))
+    every = draw(st.sampled_from([1, 1000, 100_000, 10 * MS, 10 * MS, SECOND]))
+    end = min(scenario.slow.capacity_bytes, 20 << 20)
+    begins = EventParameters(first, Change.PASS, every_ns=every, end_bytes=end)
+    more = draw(lives(scenario)).events if draw(st.booleans()) else []
+    return replace(scenario, events=[begins, *more])
+
+
+@usual
+@given(st.one_of(dmcache_scenarios(), bcache_scenarios()).flatmap(passing))
+def test_a_pass_of_reads_beside_the_load_equals_the_reference(scenario):
+    check(scenario, interpreted=True)
+
+
 @usual
 @given(dmcache_scenarios().flatmap(lives))
 def test_dmcache_with_events_equals_reference(scenario):

@@ -18,19 +18,19 @@ from hybridsim import jit
 from hybridsim.caches import PageCache
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.engine import loops
-from hybridsim.engine.loops import HOLD_NS, NOW_NS
+from hybridsim.engine.loops import HOLD_NS, NOW_NS, PASS_AT, PASS_END, PASS_EVERY_NS, PASS_NS
 from hybridsim.engine.machine import FOREVER, Below, Machine, Run, with_room
 from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.foundation.codes import Change, Mode, Restart
 from hybridsim.jit.events import CACHE, KIND_MASK, Events
 from hybridsim.requests.inflight import Batch, Facts
 from hybridsim.requests.jobs import JobBatch
-from hybridsim.requests.source import Source
+from hybridsim.requests.source import NEVER, PASS_BYTES, Source
 from hybridsim.storage.raid import Tier
 
 POLL_NS = 10**9  # between two looks at whether a cache that is detached has become clean
 IDS = 16
-OF_ARRAY = (Change.DISK_FAILS, Change.REBUILD)
+AT_ONCE = (Change.DISK_FAILS, Change.REBUILD, Change.PASS)  # without holding the load
 RESTARTS = {Change.REBOOT: Restart.CLEAN, Change.CRASH: Restart.UNCLEAN}
 NO_RANGES = np.zeros((0, 2), np.int64)
 
@@ -44,6 +44,8 @@ class Step(NamedTuple):
     member: int = 0  # of the array: which fails or is rebuilt
     min_bytes_per_s: int = 1  # of a rebuild
     max_bytes_per_s: int = 1
+    every_ns: int = 1  # of a pass: time between two reads
+    end_bytes: int = 0  # of a pass: where it ends
 
 
 @dataclass
@@ -125,8 +127,8 @@ class LivedRun(Run):
                 if self._poll_ns == due_ns and self.machine.cache.dirty_bytes() > 0:
                     self._poll_ns += POLL_NS
                     continue
-                if self._poll_ns != due_ns and self._steps[0].change in OF_ARRAY:
-                    self._change_array(due_ns)
+                if self._poll_ns != due_ns and self._steps[0].change in AT_ONCE:
+                    self._change_at_once(due_ns)
                     continue
                 self._is_holding = True
                 self.machine.clock[HOLD_NS] = due_ns
@@ -145,13 +147,18 @@ class LivedRun(Run):
             due_ns.append(self._poll_ns)
         return min(due_ns, default=None)
 
-    def _change_array(self, due_ns: int) -> None:
-        """Let a member fail, or begin its rebuild; the load is not held."""
+    def _change_at_once(self, due_ns: int) -> None:
+        """Let a member fail, begin its rebuild, or begin a pass; the load is not held."""
         step = self._steps.popleft()
         dirty, present = self._contents()
         self.happened.append(Happened(step, due_ns, due_ns, due_ns, dirty, present, dirty))
         machine = self.machine
         below = machine.below
+        if step.change == Change.PASS:
+            machine.clock[PASS_NS], machine.clock[PASS_EVERY_NS] = due_ns, step.every_ns
+            machine.clock[PASS_AT], machine.clock[PASS_END] = 0, step.end_bytes
+            machine.expect_length(PASS_BYTES)
+            return
         if step.change == Change.DISK_FAILS:
             array_of(below.slow).fail(step.member)
             return
@@ -227,6 +234,8 @@ class LivedRun(Run):
     def _delay(self, by_ns: int) -> None:
         """Delay the rest of the load; `drained` will subtract this from earlier facts too."""
         self.shift_ns += by_ns
+        if self.machine.clock[PASS_NS] < NEVER:
+            self.machine.clock[PASS_NS] += by_ns
         batch, source = self.batch, self.machine.source
         assert isinstance(batch, Batch)
         assert isinstance(source, Source)
