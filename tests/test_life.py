@@ -337,6 +337,22 @@ def test_events_that_cannot_happen_are_refused():
         Site.default().with_options(cache="none").with_events(read_all(["at=2s,ssd=dies"]))
     with pytest.raises(ScenarioError, match="not simulated for page"):
         Site.default().with_events(read_all(["at=2s,reboot=clean"]))
+    site = Site.default()  # RAID-5 of four disks
+    wrong = {
+        "at=1s,rebuild": "member 0 has not failed",
+        "at=1s,disk=fails,member=4": "members are 0 to 3",
+        "at=1s,disk=fails;at=2s,disk=fails,member=1": "loses data",
+        "at=1s,disk=fails;at=2s,disk=fails": "has failed already",
+        "at=1s,disk=fails;at=2s,rebuild;at=3s,disk=fails,member=2": "none fails from then on",
+        "at=1s,backup=1MB/s;at=2s,backup=1MB/s": "only one backup",
+        "at=1s,detach,member=1": "needs disk or rebuild",
+        "at=1s,disk=fails,max=1MB/s": "needs rebuild",
+        "at=1s,disk=fails;at=2s,rebuild,min=2MB/s,max=1MB/s": "min cannot exceed max",
+        "at=1s,backup=0MB/s": "backup must be above 0",
+    }
+    for texts, why in wrong.items():
+        with pytest.raises(ScenarioError, match=why):
+            site.with_events(read_all(texts.split(";")))
     for text in ("at=1s,at=2s,detach", "at=,detach", "=1,detach", ""):
         with pytest.raises(UsageError, match="expected for example"):
             read_all([text])
@@ -384,6 +400,8 @@ REPLAYS = [
     ["clean", "bcache", "write-back", ["at=8s,reboot=clean", "at=12s,detach"]],
     ["dies", "bcache", "write-back", ["at=10s,ssd=dies"]],
     ["through", "dm-cache", "write-through", ["at=10s,ssd=dies"]],
+    ["backup", "dm-cache", "write-through", ["at=8s,backup=10MB/s"]],
+    ["disk", "page", "write-through", ["at=5s,disk=fails,member=1", "at=8s,rebuild,max=20MB/s"]],
     ["late", "dm-cache", "write-back", ["at=10m,detach"]],
 ]
 
@@ -425,6 +443,24 @@ def test_a_lost_ssd_reports_what_was_lost_and_the_errors(replayed):
     assert 0 < lost["read_errors"] <= lost["reads_after"]
     (event,) = replayed["through"]["events"]
     assert event["lost"]["bytes"] == event["lost"]["read_errors"] == 0
+
+
+def test_a_backup_is_read_beside_the_load_and_is_no_part_of_its_figures(replayed):
+    (event,) = replayed["backup"]["events"]
+    backup = event["backup"]
+    assert backup["read_bytes"] == backup["of_bytes"] > 60 * MIB
+    assert event["flush_ns"] >= backup["of_bytes"] * SECOND // 10_000_000 - SECOND
+    assert 0 < backup["mean_ns"] <= backup["p99_ns"]
+    whole = replayed["backup"]["phases"]["whole"]
+    assert whole["read"]["n"] + whole["write"]["n"] == 2000
+
+
+def test_a_disk_that_fails_and_its_rebuild_are_reported(replayed):
+    disk, rebuild = replayed["disk"]["events"]
+    assert (disk["what"], rebuild["what"]) == ("disk", "rebuild")
+    assert rebuild["flush_ns"] >= 20 * MIB * SECOND // 20_000_000  # a member has a third of 64 MiB
+    assert replayed["disk"]["rebuild"]["cached"]["share"] == 1
+    assert replayed["disk"]["rebuild"]["none"] is not None
 
 
 def test_an_event_after_the_end_of_the_load_is_an_error(replayed):

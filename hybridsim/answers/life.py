@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from hybridsim.answers.dirt import dirty
 from hybridsim.answers.metrics import READS, Collector, Figures, Kind
 from hybridsim.answers.outcome import Outcome
+from hybridsim.foundation.histogram import Distribution
 
 WARM_SHARE = 0.95  # of the hit ratio before an event: from there on the cache counts as warm again
 WARM_READS = 200  # a hit ratio is that of at least this number of reads
@@ -45,6 +46,25 @@ class Lost:
 
 
 @dataclass(frozen=True)
+class Backup:
+    """The reads of a pass through the volume beside the load."""
+
+    read_bytes: int
+    of_bytes: int
+    last_done_ns: int  # time of the load
+    latency: Distribution
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "read_bytes": self.read_bytes,
+            "of_bytes": self.of_bytes,
+            "mean_ns": self.latency.mean_ns,
+            "p99_ns": self.latency.percentile(99),
+        }
+
+
+@dataclass(frozen=True)
 class EventCost:
     """One event: what happened, how long it took, and what it cost.  Times are of the load."""
 
@@ -66,10 +86,12 @@ class EventCost:
     during: Period
     after: Period | None  # from the end of the flush on
     lost: Lost | None = None
+    backup: Backup | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return asdict(self)
+        own = asdict(replace(self, backup=None))
+        return own | {"backup": self.backup and self.backup.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -86,6 +108,7 @@ class Taken:
     dirty_after_bytes: int
     removed_ns: int | None = None  # time of the load at which a detached cache was out
     lost: Lost | None = None
+    backup: Backup | None = None
 
 
 def costs(outcome: Outcome, kind: str, page_bytes: int, events: Sequence[Taken]) -> list[EventCost]:
@@ -114,6 +137,13 @@ def _cost(
     left, forecast = 0, None
     if event.what == "detach":
         flush_ns = None if event.removed_ns is None else event.removed_ns - event.at_ns
+    elif event.backup is not None:
+        reads = event.backup
+        end_ns = outcome.end_ns
+        is_complete = reads.read_bytes == reads.of_bytes
+        flush_ns = reads.last_done_ns - event.at_ns if is_complete else None
+        left, passed_ns = reads.of_bytes - reads.read_bytes, end_ns - event.at_ns
+        forecast = round(left * passed_ns / reads.read_bytes) if reads.read_bytes else None
     elif event.what == "reboot" and dirty_after <= wanted:
         flush_ns = 0
     elif event.what in ("reboot", "rebuild"):
@@ -121,7 +151,7 @@ def _cost(
         flush_ns = int(times[done[0]]) - event.at_ns if len(done) else None
     else:
         flush_ns = 0
-    if flush_ns is None:
+    if flush_ns is None and event.backup is None:
         last = int(levels[later][-1]) if later.any() else dirty_after
         left = max(last - wanted, 0)
         written, passed = dirty_after - last, end_ns - event.at_ns
@@ -138,7 +168,7 @@ def _cost(
     return EventCost(
         event.what, event.how, event.at_ns, event.held_ns, event.down_ns, event.cached_bytes,
         event.dirty_bytes, event.dirty_after_bytes, flush_ns, left, forecast, warm, before,
-        _period(collector, first, stop), after, event.lost,
+        _period(collector, first, stop), after, event.lost, event.backup,
     )  # fmt: skip
 
 

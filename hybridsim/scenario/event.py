@@ -18,13 +18,8 @@ if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
     from hybridsim.scenario.backing import Backing
 
-WHAT = (
-    "reboot",
-    "detach",
-    "ssd",
-    "disk",
-    "rebuild",
-)  # the keys that specify what happens; each event has one
+# The keys that specify what happens; each event has one.
+WHAT = ("reboot", "detach", "ssd", "disk", "rebuild", "backup")
 RATE_MIN, RATE_MAX = 10**6, 2 * 10**8  # bytes a second, of a rebuild: md's defaults
 EXAMPLE = "--event at=10m,reboot=unclean"
 # The kinds of cache that each event is simulated for.
@@ -49,6 +44,7 @@ class Event(Part):
     detach: bool = False  # write back all dirty data while the load goes on, then remove the cache
     ssd: Literal["dies"] | None = None
     disk: Literal["fails"] | None = None  # a member of the array
+    backup: Rate | None = None  # read the whole volume once, in order, through the cache
     rebuild: bool = False  # replace a failed member and rebuild it
     member: int | None = Field(None, ge=0)  # of the array, from 0; default: 0, or the failed one
     min_bytes_per_s: Rate | None = Field(None, alias="min")  # of a rebuild, as in backing.rebuild
@@ -100,6 +96,9 @@ def ordered(events: Iterable[Event]) -> list[Event]:
 
 def refused(events: Sequence[Event], kind: str, backing: Backing) -> str:
     """Return why these events cannot happen to a machine with that kind of cache, or ""."""
+    backups = [event for event in ordered(events) if event.backup]
+    if len(backups) > 1:
+        return f"{backups[1].text}: only one backup is simulated in a replay"
     return _refused_by_cache(events, kind) or _refused_by_array(events, backing)
 
 
@@ -139,7 +138,7 @@ def _refused_by_array(events: Sequence[Event], backing: Backing) -> str:
 def _refused_by_cache(events: Sequence[Event], kind: str) -> str:
     removed = None
     for event in ordered(events):
-        if event.what in ("disk", "rebuild"):
+        if event.what in ("disk", "rebuild", "backup"):
             continue
         if event.what in ("detach", "ssd") and kind == "none":
             return f"{event.text}: the machine has no cache; choose one with --cache"

@@ -106,12 +106,27 @@ REAL = {
         "fail until it is started by hand without its cache."
     ],
 }
+
+
+def _backup(event: Document, kind: str) -> Iterator[str]:
+    reads = event["backup"]
+    read, whole = human_size(reads["read_bytes"]), human_size(reads["of_bytes"])
+    yield f"A backup began at {span(event['at_ns'])}: reads of 1 MiB in order, through the cache."
+    if event["flush_ns"] is None:
+        forecast = event["flush_forecast_ns"]
+        more = f"; the rest takes another {span(forecast)} at this rate" if forecast else ""
+        yield f"It had read {read} of {whole} when the load ended{more}."
+    else:
+        yield f"It had read all {whole} after {span(event['flush_ns'])}."
+
+
 WORDS = {
     "reboot": _reboot,
     "detach": _detach,
     "ssd": _ssd,
     "disk": _disk,
     "rebuild": _rebuild,
+    "backup": _backup,
 }
 
 
