@@ -34,6 +34,8 @@ from hybridsim.reference import (
 )
 from hybridsim.scenario import Scenario as Site
 from hybridsim.scenario.event import read_all
+from hybridsim.studies.replay import replay
+from hybridsim.traces.trace import Trace
 
 ROOT = FilePath(__file__).parents[1]
 KIB, MIB = 1 << 10, 1 << 20
@@ -364,6 +366,12 @@ def test_a_scenario_with_events_reads_back_as_itself():
     assert Site.loads(site.to_toml()).events == site.events
     assert [event.text for event in site.events] == texts
     assert site.options == [f"--event {text}" for text in texts]
+
+
+def test_a_cache_that_is_gone_is_not_saved():
+    site = Site.default().with_events(read_all(["at=1s,ssd=dies"]))
+    with pytest.raises(UsageError, match="no cache to save"):
+        replay(Trace.read("gen:zipf,requests=9,span=1MiB"), site, save_cache="x.npz")
 
 
 def test_only_replay_carries_events_out(tmp_path):

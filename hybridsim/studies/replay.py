@@ -97,6 +97,9 @@ def replay(
     scenario = scenario or Scenario.default()
     if save_cache:
         check_kind(scenario, "--save-cache")
+        for event in scenario.events:
+            if event.ssd:
+                raise UsageError(f"--save-cache: after {event.text} there is no cache to save")
     summary = read_once(trace, report)
     check(trace, summary, scenario)
     check_answerable(require, summary.reads, summary.writes)
