@@ -239,7 +239,7 @@ def begun(machine, scenario, facts_rows, interpreted):
     """Return a run of the machine, with the events of the scenario if it has any."""
     if not scenario.events:
         return Run(machine, facts_rows, interpreted)
-    steps = [Step(each.at_ns, Change(each.change), each.down_ns) for each in scenario.events]
+    steps = [Step(**vars(each) | {"change": Change(each.change)}) for each in scenario.events]
     return LivedRun(machine, steps, facts_rows, interpreted)
 
 

@@ -11,17 +11,18 @@ import pytest
 from agreement import check, check_cut, relaxed, steady
 from click.testing import CliRunner
 from engine import batches, facts_of, machine
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scenarios import Scenario
+from scenarios import Scenario, scenarios
 from scenarios_bcache import bcache_scenarios
 from scenarios_dmcache import dmcache_scenarios
+from scenarios_opencas import opencas_scenarios
 from scenarios_writecache import writecache_scenarios
 
 from hybridsim.cli import cli
 from hybridsim.engine import loops
 from hybridsim.engine.life import LivedRun, Step
-from hybridsim.foundation.codes import BcacheMode, Change, DmMode, Op, Path, Replay, Restart
+from hybridsim.foundation.codes import BcacheMode, Change, DmMode, Level, Op, Path, Replay, Restart
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.reference import (
     BcacheParameters,
@@ -33,6 +34,8 @@ from hybridsim.reference import (
 )
 from hybridsim.scenario import Scenario as Site
 from hybridsim.scenario.event import read_all
+from hybridsim.studies.replay import replay
+from hybridsim.traces.trace import Trace
 
 ROOT = FilePath(__file__).parents[1]
 KIB, MIB = 1 << 10, 1 << 20
@@ -61,6 +64,67 @@ def lives(draw: st.DrawFn, scenario: Scenario) -> Scenario:
     return replace(scenario, events=events)
 
 
+@st.composite
+def dying(draw: st.DrawFn, scenario: Scenario) -> Scenario:
+    """Let the SSD of a cache die."""
+    assume(getattr(scenario.cache, "pages", 1) > 0)
+    span = max((request.arrival_ns for request in scenario.requests), default=0)
+    at_ns = draw(st.integers(0, round(span / scenario.source.speed)))
+    return replace(scenario, events=[EventParameters(at_ns, Change.SSD_DIES)])
+
+
+@usual
+@given(st.one_of(scenarios(), opencas_scenarios()).flatmap(dying))
+def test_other_caches_whose_ssd_dies_equal_the_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+REDUNDANT = (Level.RAID1, Level.RAID5, Level.RAID6, Level.RAID10)
+
+
+@st.composite
+def failing(draw: st.DrawFn, scenario: Scenario) -> Scenario:
+    """Let a member of a redundant array fail, and perhaps be rebuilt."""
+    slow = scenario.slow
+    assume(slow.level in REDUNDANT and slow.members > 1)
+    scenario = replace(scenario, slow=replace(slow, failed=[], rebuild=None))
+    span = max((request.arrival_ns for request in scenario.requests), default=0)
+    span = round(span / scenario.source.speed)
+    member = draw(st.integers(0, slow.members - 1))
+    first = draw(st.integers(0, span) | st.just(0))
+    second = first + draw(st.sampled_from([0, 1, MS]) | st.integers(0, span))
+    rates = draw(st.sampled_from([(1, 10**9), (10**6, 10**8), (10**8, 10**8), (1000, 10**6)]))
+    events = [EventParameters(first, Change.DISK_FAILS, member=member)]
+    if draw(st.booleans() | st.just(True)):
+        events.append(EventParameters(second, Change.REBUILD, 0, member, *rates))
+    more = draw(lives(scenario)).events if draw(st.booleans()) else []
+    return replace(scenario, events=[*events, *more])
+
+
+@usual
+@given(dmcache_scenarios(slow_kind="hdd").flatmap(failing))
+def test_arrays_whose_members_fail_equal_the_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@st.composite
+def passing(draw: st.DrawFn, scenario: Scenario) -> Scenario:
+    """Let a sequential pass of reads begin, perhaps with other events."""
+    span = max((request.arrival_ns for request in scenario.requests), default=0)
+    first = draw(st.integers(0, round(span / scenario.source.speed)) | st.just(0))
+    every = draw(st.sampled_from([1, 1000, 100_000, 10 * MS, 10 * MS, SECOND]))
+    end = min(scenario.slow.capacity_bytes, 20 << 20)
+    begins = EventParameters(first, Change.PASS, every_ns=every, end_bytes=end)
+    more = draw(lives(scenario)).events if draw(st.booleans()) else []
+    return replace(scenario, events=[begins, *more])
+
+
+@usual
+@given(st.one_of(dmcache_scenarios(), bcache_scenarios()).flatmap(passing))
+def test_a_pass_of_reads_beside_the_load_equals_the_reference(scenario):
+    check(scenario, interpreted=True)
+
+
 @usual
 @given(dmcache_scenarios().flatmap(lives))
 def test_dmcache_with_events_equals_reference(scenario):
@@ -83,6 +147,15 @@ def test_writecache_with_events_equals_reference(scenario):
 @given(dmcache_scenarios().flatmap(lives))
 def test_batch_sizes_and_stops_do_not_change_a_life(scenario):
     check_cut(scenario)
+
+
+def test_compiled_code_gives_the_same_life():
+    load = whole_writes(range(16)) + reads(2, [number % 20 for number in range(400)])
+    events = [(SECOND, CRASH, 0), (5 * SECOND, Change.REBOOT, SECOND), (9 * SECOND, DETACH, 0)]
+    slow, fast = steady(5 * MS, ORIGIN), steady(50_000, 8 * MIB)
+    parameters = [EventParameters(*event) for event in events]
+    source = SourceParameters(Replay.OPEN, 1)
+    check(Scenario(load, source, dm_cache(), slow, fast, events=parameters))
 
 
 # --- what the events do --------------------------------------------------------------------------
@@ -266,6 +339,22 @@ def test_events_that_cannot_happen_are_refused():
         Site.default().with_options(cache="none").with_events(read_all(["at=2s,ssd=dies"]))
     with pytest.raises(ScenarioError, match="not simulated for page"):
         Site.default().with_events(read_all(["at=2s,reboot=clean"]))
+    site = Site.default()  # RAID-5 of four disks
+    wrong = {
+        "at=1s,rebuild": "member 0 has not failed",
+        "at=1s,disk=fails,member=4": "members are 0 to 3",
+        "at=1s,disk=fails;at=2s,disk=fails,member=1": "loses data",
+        "at=1s,disk=fails;at=2s,disk=fails": "has failed already",
+        "at=1s,disk=fails;at=2s,rebuild;at=3s,disk=fails,member=2": "none fails from then on",
+        "at=1s,backup=1MB/s;at=2s,backup=1MB/s": "only one backup",
+        "at=1s,detach,member=1": "needs disk or rebuild",
+        "at=1s,disk=fails,max=1MB/s": "needs rebuild",
+        "at=1s,disk=fails;at=2s,rebuild,min=2MB/s,max=1MB/s": "min cannot exceed max",
+        "at=1s,backup=0MB/s": "backup must be above 0",
+    }
+    for texts, why in wrong.items():
+        with pytest.raises(ScenarioError, match=why):
+            site.with_events(read_all(texts.split(";")))
     for text in ("at=1s,at=2s,detach", "at=,detach", "=1,detach", ""):
         with pytest.raises(UsageError, match="expected for example"):
             read_all([text])
@@ -277,6 +366,12 @@ def test_a_scenario_with_events_reads_back_as_itself():
     assert Site.loads(site.to_toml()).events == site.events
     assert [event.text for event in site.events] == texts
     assert site.options == [f"--event {text}" for text in texts]
+
+
+def test_a_cache_that_is_gone_is_not_saved():
+    site = Site.default().with_events(read_all(["at=1s,ssd=dies"]))
+    with pytest.raises(UsageError, match="no cache to save"):
+        replay(Trace.read("gen:zipf,requests=9,span=1MiB"), site, save_cache="x.npz")
 
 
 def test_only_replay_carries_events_out(tmp_path):
@@ -313,6 +408,8 @@ REPLAYS = [
     ["clean", "bcache", "write-back", ["at=8s,reboot=clean", "at=12s,detach"]],
     ["dies", "bcache", "write-back", ["at=10s,ssd=dies"]],
     ["through", "dm-cache", "write-through", ["at=10s,ssd=dies"]],
+    ["backup", "dm-cache", "write-through", ["at=8s,backup=10MB/s"]],
+    ["disk", "page", "write-through", ["at=5s,disk=fails,member=1", "at=8s,rebuild,max=20MB/s"]],
     ["late", "dm-cache", "write-back", ["at=10m,detach"]],
 ]
 
@@ -354,6 +451,24 @@ def test_a_lost_ssd_reports_what_was_lost_and_the_errors(replayed):
     assert 0 < lost["read_errors"] <= lost["reads_after"]
     (event,) = replayed["through"]["events"]
     assert event["lost"]["bytes"] == event["lost"]["read_errors"] == 0
+
+
+def test_a_backup_is_read_beside_the_load_and_is_no_part_of_its_figures(replayed):
+    (event,) = replayed["backup"]["events"]
+    backup = event["backup"]
+    assert backup["read_bytes"] == backup["of_bytes"] > 60 * MIB
+    assert event["flush_ns"] >= backup["of_bytes"] * SECOND // 10_000_000 - SECOND
+    assert 0 < backup["mean_ns"] <= backup["p99_ns"]
+    whole = replayed["backup"]["phases"]["whole"]
+    assert whole["read"]["n"] + whole["write"]["n"] == 2000
+
+
+def test_a_disk_that_fails_and_its_rebuild_are_reported(replayed):
+    disk, rebuild = replayed["disk"]["events"]
+    assert (disk["what"], rebuild["what"]) == ("disk", "rebuild")
+    assert rebuild["flush_ns"] >= 20 * MIB * SECOND // 20_000_000  # a member has a third of 64 MiB
+    assert replayed["disk"]["rebuild"]["cached"]["share"] == 1
+    assert replayed["disk"]["rebuild"]["none"] is not None
 
 
 def test_an_event_after_the_end_of_the_load_is_an_error(replayed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from hybridsim.answers.dirt import dirty
 from hybridsim.answers.metrics import READS, Collector, Figures, Kind
 from hybridsim.answers.outcome import Outcome
+from hybridsim.foundation.histogram import Distribution
 
 WARM_SHARE = 0.95  # of the hit ratio before an event: from there on the cache counts as warm again
 WARM_READS = 200  # a hit ratio is that of at least this number of reads
@@ -45,10 +46,29 @@ class Lost:
 
 
 @dataclass(frozen=True)
+class Backup:
+    """The reads of a pass through the volume beside the load."""
+
+    read_bytes: int
+    of_bytes: int
+    last_done_ns: int  # time of the load
+    latency: Distribution
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "read_bytes": self.read_bytes,
+            "of_bytes": self.of_bytes,
+            "mean_ns": self.latency.mean_ns,
+            "p99_ns": self.latency.percentile(99),
+        }
+
+
+@dataclass(frozen=True)
 class EventCost:
     """One event: what happened, how long it took, and what it cost.  Times are of the load."""
 
-    what: str  # reboot, detach, ssd
+    what: str  # reboot, detach, ssd, disk, rebuild
     how: str  # the event as `--event` specifies it
     at_ns: int
     held_ns: int  # until the requests under way were complete; no request was issued
@@ -56,19 +76,22 @@ class EventCost:
     cached_bytes: int  # before
     dirty_bytes: int  # before
     dirty_after_bytes: int
-    # until no more was dirty than before (reboot) or nothing (detach); None: not within the load
+    # until no more was dirty than before (reboot), the cache was out (detach) or the member was
+    # rebuilt; None: not before the next event or the end of the load
     flush_ns: int | None
-    flush_left_bytes: int  # still to be written at the end of the load
+    flush_left_bytes: int  # still to be written then
     flush_forecast_ns: int | None  # for these at the rate so far; None: at no measurable rate
     warm_again_ns: int | None  # None: not within the load, or there is no cache any more
     before: Period
     during: Period
     after: Period | None  # from the end of the flush on
     lost: Lost | None = None
+    backup: Backup | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return asdict(self)
+        own = asdict(replace(self, backup=None))
+        return own | {"backup": self.backup and self.backup.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -85,6 +108,7 @@ class Taken:
     dirty_after_bytes: int
     removed_ns: int | None = None  # time of the load at which a detached cache was out
     lost: Lost | None = None
+    backup: Backup | None = None
 
 
 def costs(outcome: Outcome, kind: str, page_bytes: int, events: Sequence[Taken]) -> list[EventCost]:
@@ -103,23 +127,34 @@ def _cost(
     collector = outcome.collector
     columns = {name: outcome.counters.column(name) for name in outcome.counters}
     times, levels = columns["time_ns"], dirty(kind, page_bytes, columns)
+    dirty_after = event.dirty_after_bytes
+    if event.what == "rebuild":
+        end_ns, total = outcome.end_ns, int(columns["slow_rebuild_bytes"][-1])
+        levels, dirty_after = total - columns["slow_rebuilt_bytes"], total
     later = (times > event.at_ns) & (times <= end_ns)
-    wanted = 0 if event.what == "detach" else event.dirty_bytes
+    wanted = 0 if event.what in ("detach", "rebuild") else event.dirty_bytes
     flush_ns: int | None = None
     left, forecast = 0, None
     if event.what == "detach":
         flush_ns = None if event.removed_ns is None else event.removed_ns - event.at_ns
-    elif event.what == "reboot" and event.dirty_after_bytes <= wanted:
+    elif event.backup is not None:
+        reads = event.backup
+        end_ns = outcome.end_ns
+        is_complete = reads.read_bytes == reads.of_bytes
+        flush_ns = reads.last_done_ns - event.at_ns if is_complete else None
+        left, passed_ns = reads.of_bytes - reads.read_bytes, end_ns - event.at_ns
+        forecast = round(left * passed_ns / reads.read_bytes) if reads.read_bytes else None
+    elif event.what == "reboot" and dirty_after <= wanted:
         flush_ns = 0
-    elif event.what == "reboot":
+    elif event.what in ("reboot", "rebuild"):
         done = np.flatnonzero(later & (levels <= wanted))
         flush_ns = int(times[done[0]]) - event.at_ns if len(done) else None
     else:
         flush_ns = 0
-    if flush_ns is None:
-        last = int(levels[later][-1]) if later.any() else event.dirty_after_bytes
+    if flush_ns is None and event.backup is None:
+        last = int(levels[later][-1]) if later.any() else dirty_after
         left = max(last - wanted, 0)
-        written, passed = event.dirty_after_bytes - last, end_ns - event.at_ns
+        written, passed = dirty_after - last, end_ns - event.at_ns
         forecast = round(left * passed / written) if written > 0 else None
     until = end_ns if flush_ns is None else min(event.at_ns + flush_ns, end_ns)
     width = collector.width_ns
@@ -129,13 +164,11 @@ def _cost(
     stop = until if flush_ns is None or until > first + width else min(first + length, end_ns)
     after = _period(collector, stop, min(stop + length, end_ns)) if stop < end_ns else None
     before = _period(collector, max(first - length, begin_ns), first)
-    warm = (
-        None if event.what in ("detach", "ssd") else _warm_again(collector, event, before, end_ns)
-    )
+    warm = None if event.what != "reboot" else _warm_again(collector, event, before, end_ns)
     return EventCost(
         event.what, event.how, event.at_ns, event.held_ns, event.down_ns, event.cached_bytes,
         event.dirty_bytes, event.dirty_after_bytes, flush_ns, left, forecast, warm, before,
-        _period(collector, first, stop), after, event.lost,
+        _period(collector, first, stop), after, event.lost, event.backup,
     )  # fmt: skip
 
 

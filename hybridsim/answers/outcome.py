@@ -131,7 +131,10 @@ class Outcome:
         rebuilt = self.counters.column("slow_rebuilt_bytes")
         when = int(np.searchsorted(rebuilt, rebuilt[-1]))  # the first sample with this progress
         share = int(rebuilt[-1]) / total
-        return RebuildProgress(share, round(int(times_ns[when]) / share) if share else None)
+        # One that began with an event has no counters before.
+        has_begun = self.counters.column("slow_rebuild_bytes") > 0
+        passed_ns = int(times_ns[when]) - int(times_ns[max(int(has_begun.argmax()) - 1, 0)])
+        return RebuildProgress(share, round(passed_ns / share) if share else None)
 
     def phase(self, start_ns: int, end_ns: int) -> Phase:
         """Return the figures between these times, which are rounded up to whole bins."""

@@ -92,7 +92,8 @@ Examples:
     multiple=True,
     metavar="EVENT",
     help="What happens to the machine: at=TIME with reboot=clean, reboot=unclean (and down=TIME), "
-    "detach (write back, then remove the cache) or ssd=dies.  Repeatable.",
+    "detach (write back, then remove the cache), ssd=dies, disk=fails or rebuild (and member=N), "
+    "backup=RATE.  Repeatable.",
 )
 @set_option
 @click.option(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,17 +18,19 @@ from hybridsim import jit
 from hybridsim.caches import PageCache
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.engine import loops
-from hybridsim.engine.loops import HOLD_NS, NOW_NS
+from hybridsim.engine.loops import HOLD_NS, NOW_NS, PASS_AT, PASS_END, PASS_EVERY_NS, PASS_NS
 from hybridsim.engine.machine import FOREVER, Below, Machine, Run, with_room
 from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.foundation.codes import Change, Mode, Restart
 from hybridsim.jit.events import CACHE, KIND_MASK, Events
 from hybridsim.requests.inflight import Batch, Facts
 from hybridsim.requests.jobs import JobBatch
-from hybridsim.requests.source import Source
+from hybridsim.requests.source import NEVER, PASS_BYTES, Source
+from hybridsim.storage.raid import Tier
 
 POLL_NS = 10**9  # between two looks at whether a cache that is detached has become clean
 IDS = 16
+AT_ONCE = (Change.DISK_FAILS, Change.REBUILD, Change.PASS)  # without holding the load
 RESTARTS = {Change.REBOOT: Restart.CLEAN, Change.CRASH: Restart.UNCLEAN}
 NO_RANGES = np.zeros((0, 2), np.int64)
 
@@ -39,6 +41,11 @@ class Step(NamedTuple):
     at_ns: int  # of the load: time without that for which the load was held
     change: Change
     down_ns: int = 0  # of a reboot or a crash: until the load goes on
+    member: int = 0  # of the array: which fails or is rebuilt
+    min_bytes_per_s: int = 1  # of a rebuild
+    max_bytes_per_s: int = 1
+    every_ns: int = 1  # of a pass: time between two reads
+    end_bytes: int = 0  # of a pass: where it ends
 
 
 @dataclass
@@ -120,6 +127,9 @@ class LivedRun(Run):
                 if self._poll_ns == due_ns and self.machine.cache.dirty_bytes() > 0:
                     self._poll_ns += POLL_NS
                     continue
+                if self._poll_ns != due_ns and self._steps[0].change in AT_ONCE:
+                    self._change_at_once(due_ns)
+                    continue
                 self._is_holding = True
                 self.machine.clock[HOLD_NS] = due_ns
             assert due_ns is not None
@@ -137,19 +147,48 @@ class LivedRun(Run):
             due_ns.append(self._poll_ns)
         return min(due_ns, default=None)
 
+    def _change_at_once(self, due_ns: int) -> None:
+        """Let a member fail, begin its rebuild, or begin a pass; the load is not held."""
+        step = self._steps.popleft()
+        dirty, present = self._contents()
+        self.happened.append(Happened(step, due_ns, due_ns, due_ns, dirty, present, dirty))
+        machine = self.machine
+        below = machine.below
+        if step.change == Change.PASS:
+            machine.clock[PASS_NS], machine.clock[PASS_EVERY_NS] = due_ns, step.every_ns
+            machine.clock[PASS_AT], machine.clock[PASS_END] = 0, step.end_bytes
+            machine.expect_length(PASS_BYTES)
+            return
+        if step.change == Change.DISK_FAILS:
+            array_of(below.slow).fail(step.member)
+            return
+        rates = step.min_bytes_per_s, step.max_bytes_per_s
+        array = array_of(below.slow).replaced(due_ns, (step.member, *rates), below.events)
+        slow = with_array(below.slow, array)
+        more = slow.demand(0) - below.slow.demand(0)
+        machine.demand[loops.SLOW_DEMAND] += more
+        machine.demand[loops.EVENTS_DEMAND] += 2 * more
+        self.machine = machine._replace(below=below._replace(slow=slow))
+
+    def _contents(self) -> tuple[int, int]:
+        """Return the dirty bytes and the pages in the cache."""
+        cache = self.machine.cache
+        is_none = isinstance(cache, PageCache) and cache.pages == 0
+        dirty = 0 if is_none else int(cache.dirty_bytes())
+        return dirty, int(self.cache_totals().get("pages_present", 0))
+
     def _happen(self, due_ns: int) -> None:
         """Carry out what is due; the load is held and its requests are complete."""
         held_ns = max(due_ns, self.now_ns)
         cache = self.machine.cache
         if self._poll_ns == due_ns:
             self._poll_ns = None
-            self.happened[-1].removed_load_ns = due_ns - self.shift_ns
+            detach = next(one for one in self.happened if one.step.change == Change.DETACH)
+            detach.removed_load_ns = due_ns - self.shift_ns
             self._resume(due_ns, self._quiet_ns(held_ns), None)
             return
         step = self._steps.popleft()
-        is_none = isinstance(cache, PageCache) and cache.pages == 0
-        dirty = 0 if is_none else cache.dirty_bytes()
-        present = int(self.cache_totals().get("pages_present", 0))
+        dirty, present = self._contents()
         known = Happened(step, due_ns, held_ns, held_ns, dirty, present)
         self.happened.append(known)
         if step.change == Change.SSD_DIES:
@@ -163,9 +202,7 @@ class LivedRun(Run):
             resumed_ns = self._quiet_ns(held_ns) + step.down_ns
             self._resume(due_ns, resumed_ns, RESTARTS[step.change])
         known.resumed_ns = self.now_ns
-        cache = self.machine.cache
-        is_none = isinstance(cache, PageCache) and cache.pages == 0
-        known.dirty_after_bytes = 0 if is_none else cache.dirty_bytes()
+        known.dirty_after_bytes = self._contents()[0]
 
     def _quiet_ns(self, held_ns: int) -> int:
         """Stop the cache and complete its requests to the tiers; return when they are complete."""
@@ -197,6 +234,8 @@ class LivedRun(Run):
     def _delay(self, by_ns: int) -> None:
         """Delay the rest of the load; `drained` will subtract this from earlier facts too."""
         self.shift_ns += by_ns
+        if self.machine.clock[PASS_NS] < NEVER:
+            self.machine.clock[PASS_NS] += by_ns
         batch, source = self.batch, self.machine.source
         assert isinstance(batch, Batch)
         assert isinstance(source, Source)
@@ -250,6 +289,19 @@ LEVELS = (
 def frozen(totals: dict[str, int]) -> dict[str, int]:
     """Return the counters of a cache that is out: what it contained is gone."""
     return totals | {name: 0 for name in LEVELS if name in totals}
+
+
+def array_of(slow: Any) -> Tier:
+    """Return the array of a slow tier, which may be a controller's."""
+    inner = getattr(slow, "array", None)
+    return slow if inner is None else array_of(inner)
+
+
+def with_array(slow: Any, array: Tier) -> Any:
+    """Return the slow tier with another state of its array."""
+    if isinstance(slow, Tier):
+        return array
+    return slow._replace(array=with_array(slow.array, array))
 
 
 def _grown(below: Below, demand: Ints) -> Below:

@@ -19,12 +19,14 @@ from hybridsim.jit.events import (
     SLOW,
     SLOW_TIMER,
 )
-from hybridsim.requests.source import NEVER, WANTS_BATCH
+from hybridsim.requests.source import NEVER, PASS_BYTES, PASS_STREAM, WANTS_BATCH
 
 # Why `run` returned.
 REACHED, NEEDS_BATCH, NEEDS_ROOM, FACTS_FULL, FINISHED, HELD = range(6)
 
-NOW_NS, HOLD_NS = range(2)  # of a machine's clock
+# Of a machine's clock; a pass of reads beside the load: the time of the next, the time between two,
+# its offset, the end of the pass, its number.
+NOW_NS, HOLD_NS, PASS_NS, PASS_EVERY_NS, PASS_AT, PASS_END, PASS_NUMBER = range(7)
 SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)  # of the room for a step
 
 
@@ -43,8 +45,9 @@ def run(machine, batch, facts, until_ns):
     below, events = machine.below, machine.below.events
     slow, fast, heap = below.slow, below.fast, events.heap
     host = machine.host
-    now = machine.clock[NOW_NS]
-    hold_ns = machine.clock[HOLD_NS]
+    clock = machine.clock
+    now = clock[NOW_NS]
+    hold_ns = clock[HOLD_NS]
     while True:
         if facts.used[0] == len(facts.number):
             return FACTS_FULL
@@ -60,11 +63,29 @@ def run(machine, batch, facts, until_ns):
                 return HELD
             arrival_ns = NEVER
         event_ns = NEVER if heap.is_empty() else heap.time_ns[0]
-        if min(event_ns, arrival_ns) >= until_ns:
+        pass_ns = clock[PASS_NS] if clock[PASS_NS] < hold_ns else NEVER
+        if min(event_ns, arrival_ns, pass_ns) >= until_ns:
             return REACHED
+        if pass_ns <= min(event_ns, arrival_ns) and pass_ns < NEVER:
+            now = pass_ns
+            clock[NOW_NS] = now
+            clock[PASS_NS] += clock[PASS_EVERY_NS]
+            if source.takes_other(arrival_ns):
+                length = min(PASS_BYTES, clock[PASS_END] - clock[PASS_AT])
+                slot = requests.take_read(clock[PASS_NUMBER], clock[PASS_AT], length, PASS_STREAM)
+                clock[PASS_NUMBER] += 1
+                clock[PASS_AT] += length
+                if clock[PASS_AT] == clock[PASS_END]:
+                    clock[PASS_NS] = NEVER
+                source.begin_other(now, slot, requests)
+                if host.is_on:
+                    host.submit(now, slot, requests, events)
+                else:
+                    cache.submit(now, slot, requests, below)
+            continue
         if arrival_ns < event_ns:
             now = arrival_ns
-            machine.clock[NOW_NS] = now
+            clock[NOW_NS] = now
             slot = source.issue(now, batch, requests)
             if host.is_on:
                 host.submit(now, slot, requests, events)
@@ -72,7 +93,7 @@ def run(machine, batch, facts, until_ns):
                 cache.submit(now, slot, requests, below)
             continue
         now = event_ns
-        machine.clock[NOW_NS] = now
+        clock[NOW_NS] = now
         what = heap.what[0]
         number = what >> KIND_BITS
         heap.pop()

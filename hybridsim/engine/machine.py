@@ -19,7 +19,7 @@ from hybridsim.jit.events import Events
 from hybridsim.requests.host import Host
 from hybridsim.requests.inflight import Batch, Facts, InFlight
 from hybridsim.requests.jobs import JobBatch, Jobs
-from hybridsim.requests.source import Source
+from hybridsim.requests.source import NEVER, PASS_FROM, Source
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices import DEVICE_METHODS
 from hybridsim.storage.raid import Tier
@@ -46,7 +46,7 @@ class Machine(NamedTuple):
     cache: Any
     below: Below
     host: Host
-    clock: Ints  # [NOW_NS, HOLD_NS: from then on no request is issued]
+    clock: Ints  # [NOW_NS, HOLD_NS: from then on no request is issued, PASS_NS ... PASS_NUMBER]
     demand: Ints  # the maximum that one step can need: [SLOW_DEMAND ... PAGES_DEMAND]
 
     @classmethod
@@ -70,7 +70,7 @@ class Machine(NamedTuple):
             cache,
             Below(slow, fast, events),
             host or Host.new(),
-            np.array([0, FOREVER]),
+            np.array([0, FOREVER, NEVER, 0, 0, 0, PASS_FROM]),
             np.zeros(4, np.int64),
         )
 
@@ -90,7 +90,10 @@ class Machine(NamedTuple):
 
     def expect(self, batch: Batch | JobBatch) -> None:
         """Raise the demand to the maximum that the largest request of a batch can need."""
-        longest = int(batch.length[batch.op & OP_MASK <= Op.WRITE].max(initial=0))
+        self.expect_length(int(batch.length[batch.op & OP_MASK <= Op.WRITE].max(initial=0)))
+
+    def expect_length(self, longest: int) -> None:
+        """Raise the demand to the maximum that a request of that length (bytes) can need."""
         page_bytes = self.cache.page_bytes
         pages = self.cache.demand(longest)
         slow, fast = self.below.slow, self.below.fast

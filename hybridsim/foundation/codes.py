@@ -196,3 +196,4 @@ class Change(IntEnum):
     SSD_DIES = 3
     DISK_FAILS = 4
     REBUILD = 5
+    PASS = 6

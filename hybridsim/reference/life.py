@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.foundation.codes import Change, Mode, Restart
+from hybridsim.foundation.codes import Change, Mode, Op, Restart
 from hybridsim.reference.cache import PageCache
 from hybridsim.reference.clock import Clock, Done
-from hybridsim.reference.parameters import CacheParameters, EventParameters
+from hybridsim.reference.parameters import (
+    CacheParameters,
+    EventParameters,
+    RebuildParameters,
+    Request,
+)
 
 if TYPE_CHECKING:
     from hybridsim.reference.machine import Machine
@@ -71,6 +77,22 @@ class CacheTier:
         self.tier.submit_background(op, offset, length, self.gate.through(done))
 
 
+PASS_FROM, PASS_STREAM = 1 << 60, 1 << 40
+PASS_DEPTH, PASS_BYTES = 16, 1 << 20
+
+
+@dataclass
+class Pass:
+    """A sequential pass of reads beside the load."""
+
+    next: int  # load time
+    every: int
+    end: int
+    at: int = 0
+    under_way: int = 0
+    number: int = 0
+
+
 class Life:
     """Carries out the events of a machine."""
 
@@ -81,6 +103,7 @@ class Life:
         self.gate = Gate()
         self.poll: int | None = None  # when to look whether the cache is clean
         self.removed: dict[str, int] | None = None  # counters of a cache that is out
+        self.reads: Pass | None = None
 
     def below(self) -> tuple[Any, Any, Any]:
         """Return the tiers and the clock for a cache."""
@@ -95,15 +118,46 @@ class Life:
     def run(self) -> None:
         """Run until all events have happened, or the load is over."""
         todo = list(self.events)
-        while todo or self.poll is not None:
-            due = [event.at_ns + self.machine.source.shift for event in todo[:1]]
-            due += [] if self.poll is None else [self.poll]
-            if not self.run_until(min(due)):
+        while todo or self.poll is not None or self.reads is not None:
+            shift = self.machine.source.shift
+            events = [event.at_ns + shift for event in todo[:1]]
+            reads = [self.reads.next + shift] if self.reads else []
+            polls = [] if self.poll is None else [self.poll]
+            due = min(events + reads + polls)
+            if not self.run_until(due):
                 return
-            if self.poll == min(due):
-                self.look(min(due))
+            if self.poll == due:
+                self.look(due)
+            elif due not in events:
+                self.read_on()
+            elif todo[0].change == Change.PASS:
+                event = todo.pop(0)
+                self.reads = Pass(event.at_ns, event.every_ns, event.end_bytes)
+            elif todo[0].change in (Change.DISK_FAILS, Change.REBUILD):
+                self.change_array(todo.pop(0))
             else:
-                self.happen(todo.pop(0), min(due))
+                self.happen(todo.pop(0), due)
+
+    def read_on(self) -> None:
+        """Issue the next read of the pass, unless too many are under way or the load is over."""
+        reads = self.reads
+        assert reads is not None
+        reads.next += reads.every
+        machine = self.machine
+        if machine.is_answered() or reads.under_way == PASS_DEPTH:
+            return
+        length = min(PASS_BYTES, reads.end - reads.at)
+        request = Request(0, Op.READ, reads.at, length, stream=PASS_STREAM)
+        reads.at += length
+        reads.under_way += 1
+
+        def done() -> None:
+            reads.under_way -= 1
+
+        machine.submit(PASS_FROM + reads.number, request, done)
+        reads.number += 1
+        if reads.at == reads.end:
+            self.reads = None
 
     def run_until(self, time: int) -> bool:
         """Take all events before a time; return False if the load is over before it."""
@@ -154,6 +208,15 @@ class Life:
         machine.source.delay(self.clock.now - due)
         if event.change == Change.DETACH:
             self.poll = self.clock.now + POLL
+
+    def change_array(self, event: EventParameters) -> None:
+        """Let a member fail, or begin its rebuild; the load is not held."""
+        array = self.machine.tiers["slow"]
+        if event.change == Change.DISK_FAILS:
+            array.fail(event.member)
+            return
+        rates = event.min_bytes_per_s, event.max_bytes_per_s
+        array.replace(RebuildParameters(event.member, *rates))
 
     def remove(self, due: int) -> None:
         """Take the cache out: all requests go to the slow tier from now on."""

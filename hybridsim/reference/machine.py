@@ -7,7 +7,7 @@ from hybridsim.foundation.codes import SYNC, Op, Replay
 from hybridsim.reference.bcache import Bcache
 from hybridsim.reference.budget import Budget, Budgeted
 from hybridsim.reference.cache import PageCache, Verdict
-from hybridsim.reference.clock import Clock
+from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device
 from hybridsim.reference.dmcache import DmCache
@@ -15,7 +15,7 @@ from hybridsim.reference.facts import Fact, Outcome
 from hybridsim.reference.host import Host
 from hybridsim.reference.jobs import JobsSource
 from hybridsim.reference.learned import Learned
-from hybridsim.reference.life import Life
+from hybridsim.reference.life import PASS_FROM, Life
 from hybridsim.reference.models import ADMISSION, DEVICES, REPLACEMENT
 from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
@@ -99,6 +99,7 @@ class Machine:
         self.requests = requests
         self.facts: list[Fact] = []
         self.under_way = 0  # requests issued and not complete
+        self.answered = 0  # requests of the load that are complete
         self.clock = Clock()
         self.tiers = {"slow": self.make_tier(slow, "slow")}
         if fast is not None:
@@ -127,7 +128,11 @@ class Machine:
 
     def is_over(self) -> bool:
         """Whether no request is outstanding; a rebuild may still be under way."""
-        return self.source.is_over(len(self.facts)) and self.tiers_are_idle()
+        return self.is_answered() and not self.under_way and self.tiers_are_idle()
+
+    def is_answered(self) -> bool:
+        """Whether all requests of the load are complete."""
+        return self.source.is_over(self.answered)
 
     def tiers_are_idle(self) -> bool:
         """Whether all requests to the tiers are complete."""
@@ -140,7 +145,10 @@ class Machine:
 
     def issue(self, number: int) -> None:
         """Submit a request to the cache; on completion append its fact and notify the source."""
-        request = self.source.request(number)
+        self.submit(number, self.source.request(number), lambda: self.source.completed(number))
+
+    def submit(self, number: int, request: Request, then: Done) -> None:
+        """Submit a request to the cache; on completion append its fact, and call `then`."""
         issued = self.clock.now - self.source.shift
         self.under_way += 1
         flags = request.flags & ~SYNC if request.op == Op.WRITE else 0
@@ -148,6 +156,7 @@ class Machine:
 
         def done() -> None:
             self.under_way -= 1
+            self.answered += number < PASS_FROM
             self.facts.append(
                 Fact(
                     number=number,
@@ -161,7 +170,7 @@ class Machine:
                     pages_hit=verdict.pages_hit,
                 )
             )
-            self.source.completed(number)
+            then()
 
         def submit() -> None:
             nonlocal verdict

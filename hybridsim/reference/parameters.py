@@ -47,6 +47,11 @@ class EventParameters(_Plain):
     at_ns: int
     change: Change
     down_ns: int = 0
+    member: int = 0  # of DISK_FAILS and REBUILD
+    min_bytes_per_s: int = 1  # of REBUILD
+    max_bytes_per_s: int = 1
+    every_ns: int = 1  # of PASS: between two reads
+    end_bytes: int = 0  # of PASS
 
 
 class DeviceParameters(_Plain):

@@ -54,6 +54,15 @@ class Tier:
         """Whether every request is complete."""
         return self.outstanding == 0
 
+    def fail(self, number: int) -> None:
+        """Lose a member (2.17)."""
+        self.members[number].health = Health.FAILED
+
+    def replace(self, parameters: RebuildParameters) -> None:
+        """Begin to rebuild a failed member now."""
+        self.members[parameters.member].health = Health.REBUILDING
+        self.rebuild = Rebuild(self, parameters)
+
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
         """Begin a request (its op with flags), or queue it at the queue depth limit."""
         self.outstanding += 1
@@ -439,7 +448,7 @@ class ParityWrites:
         start, end = self.tier.bytes_of(write.segment)
         parts = Parts(lambda: self.complete(write))
         for member in sorted(self.written_members(write.segment)):
-            if member not in self.tier.parameters.failed:
+            if self.tier.members[member].health != Health.FAILED:
                 self.to_member(write.op, member, start, end, parts)
 
     def to_member(self, op: int, member: int, start: int, end: int, parts: Parts) -> None:
@@ -483,9 +492,9 @@ class Rebuild:
         self.oldest = 0  # the first piece that is not written
         self.written: set[int] = set()  # pieces written beyond it
         self.free = self.due = 0  # next start by the maximum rate, and by the minimum rate
-        self.quiet_since = 0
+        self.quiet_since = self.clock.now
         self.timer: int | None = None
-        self.set_timer(0)
+        self.set_timer(self.clock.now)
 
     @property
     def line(self) -> int:

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
-from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, SYNC
+from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, SYNC, Op
 from hybridsim.jit import method, state_machine
 
+READ = int(Op.READ)
 NO_STREAMS = np.zeros(0, np.int64)
 
 
@@ -118,6 +119,25 @@ class InFlight(NamedTuple):
         row = batch.state[0]
         batch.state[0] += 1
         return self.take_row(batch, row, batch.state[2] + row)
+
+    @method
+    def take_read(self, number, offset, length, stream):
+        """Put a read that is not from a batch into a free slot; return the slot."""
+        slot = self.free[0]
+        self.free[0] = self.next_free[slot]
+        self.free[1] -= 1
+        self.number[slot] = number
+        self.op[slot] = READ
+        self.flags[slot] = 0
+        self.offset[slot] = offset
+        self.length[slot] = length
+        self.pending[slot] = 0
+        self.pages[slot] = 0
+        self.pages_hit[slot] = 0
+        self.promoted[slot] = -1
+        self.stream[slot] = stream
+        self.is_sync[slot] = 0
+        return slot
 
     @method
     def take_row(self, batch, row, number):

@@ -94,6 +94,15 @@ class Jobs(NamedTuple):
         return self.counts[OUTSTANDING] == 0
 
     @method
+    def takes_other(self, arrival_ns):
+        """Return False: there is no pass beside jobs."""
+        return False
+
+    @method
+    def begin_other(self, now, slot, requests):
+        """Do nothing."""
+
+    @method
     def next_ns(self, now, batch, requests):
         """Return when the next request is issued, NEVER, or WANTS_BATCH if that is unknown."""
         if self.counts[HAS_BEGUN] == 0:

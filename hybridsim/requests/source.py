@@ -17,7 +17,13 @@ NEVER = 1 << 62
 WANTS_BATCH = -1
 WINDOW = 4096  # think: requests loaded and not complete
 LOOKBACK = 1 << 16  # think: maximum distance of a parent, in requests
-OUTSTANDING, LOADED = range(2)
+OUTSTANDING, LOADED, OTHERS = range(3)
+# A sequential pass of reads beside the load (DESIGN.md 2.17): numbers from here on, its process,
+# and its limits.
+PASS_FROM = 1 << 60
+PASS_STREAM = 1 << 40
+PASS_DEPTH = 16
+PASS_BYTES = 1 << 20
 
 
 @state_machine
@@ -26,7 +32,7 @@ class Source(NamedTuple):
 
     mode: int
     depth: int
-    counts: Ints  # [OUTSTANDING, LOADED]
+    counts: Ints  # [OUTSTANDING, LOADED, OTHERS: reads of a pass that are under way]
     ready: Heap  # think: slots of requests that only wait for their time, by time and number
     slot_of: Int32s  # think: ring by number: slot of a request not complete, or NOTHING
     done_ns: Ints  # think: ring by number: when it completed
@@ -38,12 +44,12 @@ class Source(NamedTuple):
     def new(cls, mode: int, depth: int) -> Source:
         """Return a source that has issued nothing."""
         think = mode == THINK
-        window = WINDOW if think else 1
+        window = WINDOW + PASS_DEPTH if think else 1
         lookback = LOOKBACK if think else 1
         return cls(
             mode,
             depth,
-            np.zeros(2, np.int64),
+            np.zeros(3, np.int64),
             Heap.new(window),
             np.full(lookback, NOTHING, np.int32),
             np.zeros(lookback, np.int64),
@@ -70,7 +76,20 @@ class Source(NamedTuple):
     @method
     def is_idle(self):
         """Return whether every request issued is complete."""
-        return self.counts[OUTSTANDING] == 0
+        return self.counts[OUTSTANDING] + self.counts[OTHERS] == 0
+
+    @method
+    def takes_other(self, arrival_ns):
+        """Return whether a read of a pass may be issued: the load is not over, nor are too many."""
+        if arrival_ns >= NEVER and self.counts[OUTSTANDING] == 0:
+            return False
+        return self.counts[OTHERS] < PASS_DEPTH
+
+    @method
+    def begin_other(self, now, slot, requests):
+        """Count a read of a pass."""
+        self.counts[OTHERS] += 1
+        requests.issue_ns[slot] = now
 
     @method
     def next_ns(self, now, batch, requests):
@@ -98,6 +117,9 @@ class Source(NamedTuple):
     @method
     def completed(self, now, slot, requests):
         """Record the completion of a request; its children become ready."""
+        if requests.number[slot] >= PASS_FROM:
+            self.counts[OTHERS] -= 1
+            return
         self.counts[OUTSTANDING] -= 1
         if self.mode != THINK:
             return

@@ -5,24 +5,28 @@ On the command line an event is one text: `--event at=10m,reboot=unclean`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from hybridsim.foundation.errors import UsageError
-from hybridsim.storage.drives import Part, Time
+from hybridsim.scenario.levels import wrong_losses
+from hybridsim.storage.drives import Part, Rate, Time
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
+    from hybridsim.scenario.backing import Backing
 
-WHAT = ("reboot", "detach", "ssd")  # the keys that specify what happens; each event has one
+# The keys that specify what happens; each event has one.
+WHAT = ("reboot", "detach", "ssd", "disk", "rebuild", "backup")
+RATE_MIN, RATE_MAX = 10**6, 2 * 10**8  # bytes a second, of a rebuild: md's defaults
 EXAMPLE = "--event at=10m,reboot=unclean"
 # The kinds of cache that each event is simulated for.
 SUPPORTED = {
     "reboot": ("dm-cache", "bcache", "dm-writecache"),
     "detach": ("dm-cache", "bcache", "dm-writecache"),
-    "ssd": ("dm-cache", "bcache", "dm-writecache"),
+    "ssd": ("page", "dm-cache", "bcache", "dm-writecache", "open-cas"),
 }
 NAMES = {
     "reboot": "a reboot",
@@ -39,6 +43,12 @@ class Event(Part):
     down_ns: Time = Field(0, alias="down")  # of a reboot; no part of the load
     detach: bool = False  # write back all dirty data while the load goes on, then remove the cache
     ssd: Literal["dies"] | None = None
+    disk: Literal["fails"] | None = None  # a member of the array
+    backup: Rate | None = None  # read the whole volume once, in order, through the cache
+    rebuild: bool = False  # replace a failed member and rebuild it
+    member: int | None = Field(None, ge=0)  # of the array, from 0; default: 0, or the failed one
+    min_bytes_per_s: Rate | None = Field(None, alias="min")  # of a rebuild, as in backing.rebuild
+    max_bytes_per_s: Rate | None = Field(None, alias="max")
 
     @property
     def what(self) -> str:
@@ -63,12 +73,73 @@ class Event(Part):
             )
         if self.down_ns and not self.reboot:
             yield "down", "down is the time that a reboot takes: it needs reboot"
+        if self.member is not None and not (self.disk or self.rebuild):
+            yield "member", "member is a disk of the array: it needs disk or rebuild"
+        for key, value in (("min", self.min_bytes_per_s), ("max", self.max_bytes_per_s)):
+            if value and not self.rebuild:
+                yield key, f"{key} is a rate of a rebuild: it needs rebuild"
+        if self.rebuild and self.rates[0] > self.rates[1]:
+            yield "min", "min cannot exceed max"
+
+    @property
+    def rates(self) -> tuple[int, int]:
+        """The minimum and the maximum rate of a rebuild, in bytes a second."""
+        usual = (RATE_MIN, RATE_MAX)
+        own = (self.min_bytes_per_s, self.max_bytes_per_s)
+        return own[0] or usual[0], own[1] or usual[1]
 
 
-def refused(events: Sequence[Event], kind: str) -> str:
+def ordered(events: Iterable[Event]) -> list[Event]:
+    """Return events in the order in which they happen."""
+    return sorted(events, key=lambda event: event.at_ns)
+
+
+def refused(events: Sequence[Event], kind: str, backing: Backing) -> str:
     """Return why these events cannot happen to a machine with that kind of cache, or ""."""
+    backups = [event for event in ordered(events) if event.backup]
+    if len(backups) > 1:
+        return f"{backups[1].text}: only one backup is simulated in a replay"
+    return _refused_by_cache(events, kind) or _refused_by_array(events, backing)
+
+
+def members(events: Sequence[Event]) -> dict[Event, int]:
+    """Return the member of each event that concerns one."""
+    failed = 0
+    result = {}
+    for event in ordered(events):
+        if event.disk:
+            failed = event.member or 0
+        if event.disk or event.rebuild:
+            result[event] = failed if event.member is None else event.member
+    return result
+
+
+def _refused_by_array(events: Sequence[Event], backing: Backing) -> str:
+    lost = set(backing.failed)
+    rebuilds = backing.rebuild is not None
+    for event, member in members(events).items():
+        if rebuilds:
+            return f"{event.text}: only one member is rebuilt, and none fails from then on"
+        if event.rebuild:
+            if member not in lost:
+                return f"{event.text}: member {member} has not failed before that"
+            rebuilds = True
+            continue
+        if member in lost:
+            return f"{event.text}: member {member} has failed already"
+        lost.add(member)
+        failed = tuple(sorted(lost))
+        wrong = wrong_losses(backing.kind, backing.members, backing.layout, failed, None)
+        if wrong:
+            return f"{event.text}: {wrong}"
+    return ""
+
+
+def _refused_by_cache(events: Sequence[Event], kind: str) -> str:
     removed = None
-    for event in sorted(events, key=lambda event: event.at_ns):
+    for event in ordered(events):
+        if event.what in ("disk", "rebuild", "backup"):
+            continue
         if event.what in ("detach", "ssd") and kind == "none":
             return f"{event.text}: the machine has no cache; choose one with --cache"
         supported = SUPPORTED[event.what]
@@ -105,7 +176,9 @@ def read(text: str) -> dict[str, Any]:
         key, equals, value = (each.strip() for each in part.partition("="))
         if not key or (equals and not value) or key in table:
             raise UsageError(f"--event {text}: expected for example {EXAMPLE}")
-        table[key] = value if equals else True
+        table[key] = int(value) if key == "member" and value.isdecimal() else value
+        if not equals:
+            table[key] = True
     return table
 
 

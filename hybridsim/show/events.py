@@ -9,19 +9,23 @@ from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import NONE, latency, percent, span
 
 Document = Mapping[str, Any]
+BY_HAND = "The real dm-cache returns errors until an administrator removes the cache."
 PERIODS = ("before", "during", "after")
 HEADS = ("", "from", "to", "reads", "hit", "mean", "p99", "writes", "mean", "p99")
 
 
-def sentences(event: Document) -> Iterator[str]:
-    """Yield what happened, as sentences; `event` is one of the document of a result."""
-    yield from WORDS[event["what"]](event)
+def sentences(event: Document, kind: str = "page") -> Iterator[str]:
+    """Yield what happened, as sentences; `event` is one of the document of a result.
+
+    `kind` is the kind of cache.
+    """
+    yield from WORDS[event["what"]](event, kind)
     if event["held_ns"]:
         yield f"No request was issued for {latency(event['held_ns'])} before that."
     yield from _latencies(event)
 
 
-def _reboot(event: Document) -> Iterator[str]:
+def _reboot(event: Document, kind: str) -> Iterator[str]:
     is_clean = "reboot=clean" in event["how"]
     down = f", {span(event['down_ns'])} down" if event["down_ns"] else ""
     name = "Clean reboot" if is_clean else "Unclean reboot"
@@ -53,10 +57,10 @@ def _unfinished(event: Document) -> Iterator[str]:
     left = human_size(event["flush_left_bytes"])
     forecast = event["flush_forecast_ns"]
     more = f"another {span(forecast)} at this rate" if forecast else "at no measurable rate"
-    yield f"{left} of them were not written back when the load ended: {more}."
+    yield f"{left} were still to be written at the end of that: {more}."
 
 
-def _detach(event: Document) -> Iterator[str]:
+def _detach(event: Document, kind: str) -> Iterator[str]:
     dirty = human_size(event["dirty_bytes"])
     yield f"Removal of the cache at {span(event['at_ns'])}, with {dirty} dirty."
     if event["flush_ns"] is None:
@@ -65,12 +69,14 @@ def _detach(event: Document) -> Iterator[str]:
         yield f"Everything was written back and the cache was out after {span(event['flush_ns'])}."
 
 
-def _ssd(event: Document) -> Iterator[str]:
+def _ssd(event: Document, kind: str) -> Iterator[str]:
     yield f"The SSD died at {span(event['at_ns'])}; the load went on from the disks."
     lost = event["lost"]
     if lost is None or not lost["bytes"]:
         yield "Nothing was lost: no data were dirty."
+        yield from REAL.get((kind, False), ())
         return
+    yield from REAL.get((kind, True), ())
     yield f"{human_size(lost['bytes'])} of dirty data were lost."
     if lost["age_p50_ns"] is not None:
         p50, p99 = span(lost["age_p50_ns"]), span(lost["age_p99_ns"])
@@ -79,7 +85,49 @@ def _ssd(event: Document) -> Iterator[str]:
     yield f"{lost['read_errors']:,} of the {reads:,} reads after that needed lost data: errors."
 
 
-WORDS = {"reboot": _reboot, "detach": _detach, "ssd": _ssd}
+def _disk(event: Document, kind: str) -> Iterator[str]:
+    yield f"A disk failed at {span(event['at_ns'])}; the array went on without it."
+
+
+def _rebuild(event: Document, kind: str) -> Iterator[str]:
+    yield f"The rebuild of a disk began at {span(event['at_ns'])}."
+    if event["flush_ns"] is None:
+        yield from _unfinished(event)
+    else:
+        yield f"It was complete after {span(event['flush_ns'])}."
+
+
+# What the real cache does when its SSD dies: by kind, and whether data were dirty.
+REAL = {
+    ("dm-cache", False): [BY_HAND],
+    ("dm-cache", True): [BY_HAND],
+    ("bcache", True): [
+        "The real bcache stops its device then (stop_when_cache_set_failed = auto): all requests "
+        "fail until it is started by hand without its cache."
+    ],
+}
+
+
+def _backup(event: Document, kind: str) -> Iterator[str]:
+    reads = event["backup"]
+    read, whole = human_size(reads["read_bytes"]), human_size(reads["of_bytes"])
+    yield f"A backup began at {span(event['at_ns'])}: reads of 1 MiB in order, through the cache."
+    if event["flush_ns"] is None:
+        forecast = event["flush_forecast_ns"]
+        more = f"; the rest takes another {span(forecast)} at this rate" if forecast else ""
+        yield f"It had read {read} of {whole} when the load ended{more}."
+    else:
+        yield f"It had read all {whole} after {span(event['flush_ns'])}."
+
+
+WORDS = {
+    "reboot": _reboot,
+    "detach": _detach,
+    "ssd": _ssd,
+    "disk": _disk,
+    "rebuild": _rebuild,
+    "backup": _backup,
+}
 
 
 def _latencies(event: Document) -> Iterator[str]:

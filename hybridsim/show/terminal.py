@@ -135,7 +135,8 @@ def required(checked: list[Checked]) -> list[tuple[str, str]]:
 
 
 def _events(result: Result) -> list[tuple[str, str]]:
-    return [(LABELS["event"], " ".join(sentences(each.to_dict()))) for each in result.events]
+    kind = str(result.scenario.get("cache_kind", "none"))
+    return [(LABELS["event"], " ".join(sentences(each.to_dict(), kind))) for each in result.events]
 
 
 def _trace(result: Result) -> list[tuple[str, str]]:

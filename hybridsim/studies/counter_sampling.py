@@ -31,5 +31,8 @@ class Sampler:
 
     def columns(self) -> dict[str, Ints]:
         """Return the counters over time, by name."""
-        names = self._rows[0] if self._rows else ()
-        return {name: np.array([row[name] for row in self._rows], np.int64) for name in names}
+        # A rebuild that begins during the run has counters from then on.
+        names = dict.fromkeys(name for row in (self._rows[:1] + self._rows[-1:]) for name in row)
+        return {
+            name: np.array([row.get(name, 0) for row in self._rows], np.int64) for name in names
+        }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,35 +15,54 @@ from hybridsim.foundation.codes import OP_MASK, Change, Op
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.wording import span
 from hybridsim.requests.inflight import Batch
-from hybridsim.scenario.event import Event
+from hybridsim.requests.source import PASS_BYTES
+from hybridsim.scenario.event import Event, members
 
 if TYPE_CHECKING:
     from hybridsim.studies.machine_run import Pump
 
 PERCENTS = (50, 99)
+SECOND = 10**9
 
 
-def step_of(event: Event) -> Step:
-    """Return what an event of a scenario does to a machine."""
-    changes = {"detach": Change.DETACH, "ssd": Change.SSD_DIES}
-    change = changes.get(event.what)
-    if change is None:
+CHANGES = {
+    "detach": Change.DETACH,
+    "ssd": Change.SSD_DIES,
+    "disk": Change.DISK_FAILS,
+    "rebuild": Change.REBUILD,
+    "backup": Change.PASS,
+}
+
+
+def steps_of(events: Sequence[Event], volume_bytes: int) -> dict[Event, Step]:
+    """Return what each event of a scenario does to a machine with a volume of that size."""
+    of_array = members(events)
+    result = {}
+    for event in events:
         change = Change.REBOOT if event.reboot == "clean" else Change.CRASH
-    return Step(event.at_ns, change, event.down_ns)
+        change = CHANGES.get(event.what, change)
+        member = of_array.get(event, 0)
+        every_ns = max(PASS_BYTES * SECOND // event.backup, 1) if event.backup else 1
+        end_bytes = volume_bytes if event.backup else 0
+        numbers = (event.down_ns, member, *event.rates, every_ns, end_bytes)
+        result[event] = Step(event.at_ns, change, *numbers)
+    return result
 
 
-def steps(events: Iterable[Event], has_cache: bool) -> list[Step]:
+def steps(events: Sequence[Event], volume_bytes: int, has_cache: bool) -> list[Step]:
     """Return the steps of a machine; without a cache only those of the machine itself."""
-    return [step_of(each) for each in events if has_cache or each.what == "reboot"]
+    of_cache = ("detach", "ssd")
+    found = steps_of(events, volume_bytes)
+    return [found[each] for each in events if has_cache or each.what not in of_cache]
 
 
-def check_happened(pump: Pump, events: Iterable[Event]) -> None:
+def check_happened(pump: Pump, events: Sequence[Event]) -> None:
     """Raise UsageError if the load ended before an event."""
     run = pump.run
     if not isinstance(run, LivedRun) or not run.to_come:
         return
     missed = run.to_come[0]
-    text = next(each.text for each in events if step_of(each) == missed)
+    text = next(each.text for each in events if each.at_ns == missed.at_ns)
     end_ns = run.now_ns - run.shift_ns
     raise UsageError(
         f"--event {text}: the load ends after {span(end_ns)}, before this event; "
@@ -52,13 +71,18 @@ def check_happened(pump: Pump, events: Iterable[Event]) -> None:
 
 
 def taken(
-    pump: Pump, events: Iterable[Event], page_bytes: int, load: Iterable[Batch]
+    pump: Pump,
+    events: Sequence[Event],
+    page_bytes: int,
+    volume_bytes: int,
+    load: Iterable[Batch],
 ) -> list[Taken]:
     """Return what happened to the machine; `load` are its requests, as they were fed."""
     run = pump.run
     if not isinstance(run, LivedRun):
         return []
-    texts = {step_of(each): (each.what, each.text) for each in events}
+    found = steps_of(events, volume_bytes)
+    texts = {step: (each.what, each.text) for each, step in found.items()}
     result = []
     for each in run.happened:
         what, how = texts[each.step]
@@ -79,6 +103,7 @@ def taken(
                 each.dirty_after_bytes,
                 removed,
                 lost,
+                pump.backup if what == "backup" else None,
             )
         )
     return result

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from hybridsim.answers.life import Backup
 from hybridsim.answers.metrics import Collector
 from hybridsim.engine import loops
 from hybridsim.engine.life import LivedRun, Step
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Change, Op
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.inflight import Batch, Facts
+from hybridsim.requests.source import PASS_FROM
 from hybridsim.storage.controller import Controller
 from hybridsim.studies.counter_sampling import Sampler
 
@@ -30,6 +33,9 @@ class Pump:
         self.run = LivedRun(machine, steps) if steps else Run(machine)
         self._loses = any(step.change == Change.SSD_DIES for step in steps)
         self._writes: list[tuple[Ints, Ints]] = []
+        self._backup = Distribution()
+        self._backup_bytes = self._backup_ns = 0
+        self._end_bytes = max((step.end_bytes for step in steps), default=0)
         self.collector = Collector()
         self.backlogs: list[int] = []  # after each batch
         self._samples = Sampler(step_ns)
@@ -65,7 +71,20 @@ class Pump:
         order = np.argsort(number)
         return number[order], issue_ns[order]
 
+    @property
+    def backup(self) -> Backup:
+        """The reads of a backup beside the load."""
+        return Backup(self._backup_bytes, self._end_bytes, self._backup_ns, self._backup)
+
     def _collect(self, facts: Facts) -> None:
+        is_backup = facts.number >= PASS_FROM
+        if is_backup.any():
+            latency = (facts.done_ns - facts.issue_ns)[is_backup]
+            self._backup += Distribution.of(latency)
+            self._backup_bytes += int(facts.length[is_backup].sum())
+            self._backup_ns = int(facts.done_ns[is_backup].max())
+            columns = (column[~is_backup] for column in facts[:-1])
+            facts = Facts._make([*columns, np.array([int((~is_backup).sum())])])
         self.collector.add(facts)
         if self._loses:
             written = facts.op == Op.WRITE

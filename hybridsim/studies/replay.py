@@ -97,6 +97,9 @@ def replay(
     scenario = scenario or Scenario.default()
     if save_cache:
         check_kind(scenario, "--save-cache")
+        for event in scenario.events:
+            if event.ssd:
+                raise UsageError(f"--save-cache: after {event.text} there is no cache to save")
     summary = read_once(trace, report)
     check(trace, summary, scenario)
     check_answerable(require, summary.reads, summary.writes)
@@ -212,7 +215,9 @@ def pumped(
     pumps = [
         each
         if isinstance(each, Ran)
-        else Pump(each, step_ns, steps(scenario.events, has_cache=number != 1))
+        else Pump(
+            each, step_ns, steps(scenario.events, summary.max_end_bytes, has_cache=number != 1)
+        )
         for number, each in enumerate(machines)
     ]
     first = pumps[0]
@@ -241,7 +246,9 @@ def _with_events(task: Task, mode: str, cached: Pump, result: Result) -> Result:
     scenario = task.scenario
     check_happened(cached, scenario.events)
     load = batches(task.trace, scenario.replay.speed, mode == "think")
-    happened = taken(cached, scenario.events, scenario.cache.page_bytes, load)
+    happened = taken(
+        cached, scenario.events, scenario.cache.page_bytes, task.summary.max_end_bytes, load
+    )
     kind, page_bytes = scenario.cache.kind, scenario.cache.page_bytes
     return dataclasses.replace(result, events=costs(result.cached, kind, page_bytes, happened))
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
+from hybridsim.caches.opencas.bits import WORD_BITS
 from hybridsim.caches.opencas.cleaner import LAST_IO_NS, ROOM_LINES, Cleaner
 from hybridsim.caches.opencas.dirt import DIRTY, Dirt
 from hybridsim.caches.opencas.entry import Backfills, Entry
@@ -35,6 +38,7 @@ from hybridsim.caches.opencas.ways import (
     OVERLAYS,
     ROUTES,
 )
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import (
     FUA,
     PREFLUSH,
@@ -161,6 +165,21 @@ class OpenCas(NamedTuple):
             "pages_present": held,
             "evictions": evictions,
         }
+
+    def dirty_bytes(self) -> int:
+        """Return how much is dirty, in sectors."""
+        return int(self.dirty_ranges()[:, 1].sum())
+
+    def dirty_ranges(self) -> Ints:
+        """Return the offset and the length of each dirty sector, one row each."""
+        lines, each = self.lines, self.lines.dirty.words_per_line
+        words = np.flatnonzero(lines.dirty.words)
+        bits = lines.dirty.words[words, None] >> np.arange(WORD_BITS) & 1
+        which, sector = np.nonzero(bits)
+        word = words[which]
+        first = lines.table.number[word // each] * self.page_bytes
+        begin = np.sort(first + (word % each * WORD_BITS + sector) * SECTOR_BYTES)
+        return np.stack([begin, np.full(len(begin), SECTOR_BYTES)], axis=1)
 
     @method
     def room(self):

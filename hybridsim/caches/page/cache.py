@@ -187,6 +187,24 @@ class PageCache(NamedTuple):
         back = zip(dirt.COUNTERS, self.dirty.counts.tolist(), strict=True)
         return dict(done) | (dict(back) if self.writes_back else {}) | self.preload.totals()
 
+    def dirty_bytes(self) -> int:
+        """Return how much is dirty."""
+        return int(self.dirty_ranges()[:, 1].sum())
+
+    def dirty_ranges(self) -> Ints:
+        """Return the offset and the length of each dirty granule, one row each."""
+        slots = np.flatnonzero(self.dirty.granules)
+        words = self.dirty.granules[slots].view(np.uint64)
+        pages = self.table.ids.number[self.dirty.page[slots]] * self.page_bytes
+        size, ranges = self.table.granule_bytes, [np.zeros((0, 2), np.int64)]
+        for granule in range(self.table.granules):
+            is_dirty = (words >> np.uint64(granule)) & np.uint64(1) == 1
+            begin = pages[is_dirty] + granule * size
+            length = np.full(len(begin), min(size, self.page_bytes - granule * size))
+            ranges.append(np.stack([begin, length], axis=1))
+        result: Ints = np.concatenate(ranges)
+        return result[np.argsort(result[:, 0])]
+
     @method
     def room(self):
         """Return how many more pages can be added to the table."""

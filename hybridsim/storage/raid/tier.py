@@ -136,6 +136,23 @@ class Tier(NamedTuple):
             self.rebuild.state[WAKE_NS] = 0
             events.push(0, self.timer, REBUILD_TIMER)
 
+    def fail(self, member: int) -> None:
+        """Lose a member; requests under way at it still complete (DESIGN.md 2.17)."""
+        self.state[member] = FAILED
+        self.counts[LOST] += 1
+
+    def replaced(self, now: int, rebuild: tuple[int, int, int], events: Events) -> Tier:
+        """Return the same array, which begins to rebuild a failed member now.
+
+        `rebuild` as in `new`.
+        """
+        self.state[rebuild[0]] = REBUILDING
+        tier = self._replace(rebuild=Rebuild.new(self.layout, *rebuild))
+        tier.rebuild.rest(now)
+        tier.rebuild.state[WAKE_NS] = now
+        events.push(now, tier.timer, REBUILD_TIMER)
+        return tier
+
     def demand(self, request_bytes: int) -> int:
         """Return the maximum number of groups or device requests for a request of that length."""
         chunks = request_bytes // self.layout.chunk_bytes + 2

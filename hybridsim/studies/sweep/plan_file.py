@@ -30,6 +30,7 @@ from hybridsim.foundation.toml.parsing import cleaned, parsed
 from hybridsim.foundation.toml.places import Path, Places
 from hybridsim.foundation.toml.problems import Problem, explain, report
 from hybridsim.scenario import Scenario
+from hybridsim.scenario.event import check_no_events
 from hybridsim.scenario.overrides import path_of
 from hybridsim.storage.drives import Part
 from hybridsim.studies.sweep.named_trace import NamedTrace
@@ -138,7 +139,9 @@ def _scenario(table: SweepTable, folder: FilePath, origin: _Origin) -> Scenario:
         text = "specify a scenario or a preset, not both: a scenario can name its preset"
         raise ScenarioError(str(origin.problem(("sweep", "preset"), text)))
     if table.scenario:
-        return Scenario.load(folder / table.scenario)
+        scenario = Scenario.load(folder / table.scenario)
+        check_no_events(scenario)
+        return scenario
     return Scenario.default().with_options(preset=table.preset)
 
 

@@ -13,7 +13,8 @@ def section(document: Document) -> Section | None:
     if not events:
         return None
     blocks: list[Block] = []
+    kind = document["inputs"]["scenario"].get("cache_kind", "none")
     for event in events:
-        blocks.append(Prose(list(sentences(event))))
+        blocks.append(Prose(list(sentences(event, kind))))
         blocks.append(Table(event["how"], HEADS, table(event)))
     return Section("events", "Events", blocks)
