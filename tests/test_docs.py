@@ -80,12 +80,11 @@ def desk(tmp_path_factory):
     for name in ("real", "simulated"):
         results = {"fio version": "fio-3.33", "jobs": [done]}
         (folder / f"{name}.json").write_text(json.dumps(results), encoding="utf-8")
-    for number, counts in enumerate(("0/128 0 0 0 0 0 0 0", "9/128 40 20 9 9 0 9 0"), 1):
-        line = f"0 9 cache 8 9/99 128 {counts} 1 writethrough 0 smq 0 rw -\n"
-        text = f"uptime {number}0.5 1.0\n{line}"
-        (folder / f"counters-{number}.txt").write_text(text, encoding="utf-8")
-    promise = ["replay", str(folder / "sda.blktrace.0"), "--cache", "dm-cache"]
-    CliRunner().invoke(cli, [*promise, "--json", str(folder / "promise.json")])
+    checked = ROOT / "tests" / "data" / "check"
+    shutil.copy(checked / "dm-cache-writeback.json", folder / "promise.json")
+    samples = (checked / "dm-cache-writeback.log").read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate((samples[0], samples[-1]), 1):
+        (folder / f"counters-{number}.txt").write_text(f"{line}\n", encoding="utf-8")
     csv = str(folder / "sda.csv.zst")
     CliRunner().invoke(cli, ["trace", "convert", str(folder / "sda.blktrace.0"), csv])
     # The tools of the examples, by their commands here.

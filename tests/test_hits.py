@@ -25,6 +25,7 @@ from hybridsim.jit import method, state_machine
 from hybridsim.reference import CacheParameters, Machine
 from hybridsim.requests.pages import accesses
 from hybridsim.requests.rows import no_requests
+from hybridsim.studies.hits import more_ram
 from hybridsim.traces.trace import Trace
 
 CAPTURE = TRACES / "blktrace" / "loop_ext4_buffered_meta"
@@ -411,3 +412,44 @@ def test_the_learned_policy_reports_its_lessons():
     assert once.is_touched_again < 0.1 < 0.8 < often.is_touched_again
     assert once.worth_reads < known.price_reads < often.worth_reads
     assert hits(numbers, 150 * 4096)[0].learning is None
+
+
+def lru_misses(numbers, pages):
+    """Return the page numbers that an LRU cache misses, in order."""
+    held, missed = {}, []
+    for page in numbers:
+        if page in held:
+            del held[page]
+        else:
+            missed.append(page)
+            if len(held) == pages:
+                del held[next(iter(held))]
+        held[page] = None
+    return missed
+
+
+@given(
+    st.lists(st.integers(0, 30), min_size=1, max_size=300),
+    st.integers(1, 12),
+    st.integers(1, 12),
+)
+@settings(max_examples=60, deadline=None)
+def test_more_ram_serves_at_least_what_is_stated(numbers, ram, more):
+    """Below an LRU page cache, the hits of another LRU are a lower bound of a larger page cache."""
+    trace = lru_misses(numbers, ram)
+    (stated,) = more_ram(np.array(trace), [f"{more} pages"])
+    still_missed = lru_misses(numbers, ram + more)
+    assert stated.read_requests == len(trace)
+    assert stated.read_request_hits <= len(trace) - len(still_missed)
+
+
+def test_the_command_prints_what_more_ram_serves():
+    load = "gen:zipf,read=100%,span=16MiB,requests=2k"
+    shown = CliRunner().invoke(command, [load, "--ram", "1MiB,16MiB"], catch_exceptions=False)
+    (large,) = more_ram(Trace.read(load), ["16MiB"])
+    share = large.read_request_hits / large.read_requests
+    assert f"larger by 16.0 MiB serves at least {share:.1%} of these reads" in shown.output
+    document = CliRunner().invoke(command, [load, "--ram", "16MiB", "--json"]).output
+    assert json.loads(document)["ram"] == [
+        {"size_bytes": 16 << 20, "reads": 2000, "served_at_least": large.read_request_hits}
+    ]

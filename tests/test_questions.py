@@ -83,3 +83,20 @@ def test_setup_prints_what_the_page_shows(line, shown):
     for each in shown:
         if each != "...":
             assert each in printed, each
+
+
+HITS = [(line, shown) for line, shown in runs()
+        if line.startswith("hybridsim hits traces/") and shown]  # fmt: skip
+CHECKS = [(line, shown) for line, shown in runs()
+          if line.startswith("hybridsim check tests/") and shown]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "shown"), [*HITS, *CHECKS])
+def test_hits_and_check_print_what_the_page_shows(line, shown, monkeypatch):
+    monkeypatch.chdir(PAGE.parents[2])
+    done = CliRunner().invoke(cli, shlex.split(line)[1:], catch_exceptions=False)
+    printed = done.output.splitlines()
+    assert shown
+    for each in shown:
+        if each != "...":
+            assert each in printed, each

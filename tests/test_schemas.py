@@ -49,7 +49,7 @@ COMMANDS = {
     "sweep": "sweep small.csv --vary cache.size=5%,20% --workers 1 --seeds 2 --folder kept",
 }
 PRINTED = {
-    "hits": "hits small.csv --cache-size 5%,50% --replacement lru --admission learned",
+    "hits": "hits small.csv --ram 64KiB,8MiB --cache-size 5%,50% --admission learned",
     "within a budget": "hits small.csv --write-budget 5%",
     "mrc": "mrc small.csv",
     "why": "why small.csv",

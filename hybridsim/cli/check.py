@@ -16,7 +16,7 @@ BROKEN = 4  # the exit code of an unmet requirement
 @click.command(
     epilog=examples(
         "hybridsim check promise.json counters-1.txt counters-2.txt",
-        "hybridsim check promise.json counters-1.txt counters-2.txt --capture sda.blktrace.0",
+        "hybridsim check promise.json counters-1.txt counters-2.txt --tolerance ssd-writes=20%",
     )
 )
 @click.argument("promise", metavar="PROMISE.json")

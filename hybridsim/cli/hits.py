@@ -114,6 +114,7 @@ def parameters(
         "hybridsim hits sda.blktrace.0 --cache-size 5%,10%,1MiB --replacement lru,arc,s3-fifo",
         "hybridsim hits sda.blktrace.0 --admission always,larc --replacement lru,belady --json",
         "hybridsim hits sda.blktrace.0 --cache-size 1000pages,5% --skip 20% --csv",
+        "hybridsim hits sda.blktrace.0 --ram 8GiB,16GiB",
         "hybridsim hits sda.blktrace.0 --admission learned --replacement learned --write-budget 5%",
     )
 )
@@ -156,6 +157,11 @@ def parameters(
     metavar="N|SHARE",
     help="Do not count the first requests, which fill the caches: 100000, or 20%.",
 )
+@click.option(
+    "--ram",
+    metavar="SIZES",
+    help="Also print how many of these reads a larger page cache would have served: by 8GiB,16GiB.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per cache.")
 def hits(
@@ -170,6 +176,7 @@ def hits(
     sequential_cutoff: str,
     write_budget: str | None,
     skip: str,
+    ram: str | None,
     as_json: bool,
     as_csv: bool,
     **policy: Any,
@@ -182,6 +189,7 @@ def hits(
     comparable with read_request_hits and read_page_hits of --json and --csv.
     """
     from hybridsim.studies.hits import hits as count
+    from hybridsim.studies.hits import more_ram
     from hybridsim.traces.trace import Trace
 
     if as_json and as_csv:
@@ -198,13 +206,16 @@ def hits(
         skip,
         **parameters(**policy),
     )
+    larger = more_ram(trace, ram.split(",")) if ram else []
     if as_csv:
         click.echo(comma_separated(results), nl=False)
     elif as_json:
         rows = [each.to_dict() for each in results]
-        echo_document(SCHEMA, {"trace": trace.name, "caches": rows})
+        echo_document(SCHEMA, {"trace": trace.name, "caches": rows, "ram": list(map(_ram, larger))})
     else:
         click.echo(table(results))
+        if larger:
+            click.echo(in_ram(larger))
         for each in results:
             if each.learning:
                 click.echo(lessons(each))
@@ -246,6 +257,29 @@ def table(results: list[Hits]) -> str:
             f"{human_size(each.pages * each.page_bytes):>9}{human_count(each.pages):>8}"
             f"{each.page_hit_ratio:>11.2%}{each.request_hit_ratio:>14.2%}"
             f"{human_count(each.admitted):>10}"
+        )
+    return "\n".join(lines)
+
+
+def _ram(each: Hits) -> dict[str, Any]:
+    """Return the lower bound of a larger page cache for JSON."""
+    return {
+        "size_bytes": each.pages * each.page_bytes,
+        "reads": each.read_requests,
+        "served_at_least": each.read_request_hits,
+    }
+
+
+def in_ram(larger: list[Hits]) -> str:
+    """Return the lower bounds of larger page caches as text."""
+    from hybridsim.foundation.units import human_size
+
+    lines = ["", "More RAM instead of an SSD, a lower bound:"]
+    for each in larger:
+        share = each.read_request_hits / each.read_requests if each.read_requests else 0.0
+        lines.append(
+            f"a page cache larger by {human_size(each.pages * each.page_bytes)} serves at least "
+            f"{share:.1%} of these reads"
         )
     return "\n".join(lines)
 

@@ -75,6 +75,9 @@ PARAMETERS = (  # of all policies in the registry
 Policy = str | Any  # a name in the registry, or a class with the interface of those there
 
 
+RAM_PAGE = "4KiB"  # of the page cache
+
+
 @dataclass(frozen=True)
 class Hits:
     """The counts of one cache.  A request is a hit if all its pages are."""
@@ -177,6 +180,17 @@ def hits(
         replace(cache.result(page_bytes), write_budget=write_budget, skipped_requests=skipped)
         for cache in caches
     ]
+
+
+def more_ram(trace: Chunked | Iterable[Any], sizes: Sequence[str | int]) -> list[Hits]:
+    """Return what page caches that are larger by these sizes would have served at least.
+
+    A trace of a disk has what a page cache of R bytes did not hold.  Between two uses of a page, at
+    most the pages of the trace and those R bytes are used: if the trace touches less than X bytes
+    in between, a page cache of R + X bytes in LRU order still holds the page.  So the read hits of
+    an LRU cache of X bytes on the trace are a lower bound.
+    """
+    return hits(trace, list(sizes), "lru", "always", RAM_PAGE)
 
 
 def _skipped(trace: Any, specified: str | int, page_bytes: int) -> int:
