@@ -12,8 +12,8 @@ runs: an interrupted benchmark goes on where it was, and the judge alone takes s
     right, wrong   "yes" is wrong where the truth is below 1.05, "no" where it is 1.25 or more
     unsure         "not yet", whatever the truth is
     regret         how many times more the best candidate gains than the chosen one, less 1; chosen
-                   is what advise chooses: the largest cautious forecast, or no cache where that
-                   is below 1
+                   is what advise chooses: the largest cautious forecast (the largest gain where
+                   the capture is too short for one), or no cache where that is below 1
     bought         the same where nothing is bought unless the answer for the chosen one is yes
     tau            Kendall's, of the predicted and realised gains of a trace's candidates
     flips          answers that change from yes to no or back (of the same machine, by the seed of
@@ -43,7 +43,7 @@ from decision_traces import is_tuned
 from scipy.stats import kendalltau
 
 from hybridsim.answers.forecast import NO, UNSURE, YES
-from hybridsim.answers.judge import judge
+from hybridsim.answers.judge import Judgement, judge
 from hybridsim.answers.ledger import JOINED
 
 LENGTHS = (0.15, 0.225)  # of captures whose answers are held against those of SHOWN
@@ -111,11 +111,16 @@ def decided(runs: Runs) -> list[Decided]:
                 runs.case.name, runs.case.family, runs.case.same, machine.kind,
                 sizes.index(machine.size_bytes), machine.size_bytes, judged.answer,
                 judged.gain or 1.0, judged.expected or 1.0, judged.low or 0.0,
-                judged.high or math.inf, judged.cautious or 0.0, before_ns / after_ns,
+                judged.high or math.inf, chosen_by(judged), before_ns / after_ns,
                 tuple(one.answer for one in sooner),
             )
         )  # fmt: skip
     return result
+
+
+def chosen_by(judged: Judgement) -> float:
+    """Return what advise chooses machines by; of a capture that is too short, its gain."""
+    return (judged.gain if judged.cautious is None else judged.cautious) or 0.0
 
 
 def regret(of: Sequence[Decided], only_yes: bool = False) -> float:

@@ -28,6 +28,8 @@ def made_up(point):
     mean = 1e7 / site.backing.members + 1e15 / size + site.seed / 3
     figures = {name_of(each): mean for each in measures()}
     figures |= {alone_name(each): 3e7 / 7 for each in measures() if each.measure not in OF_RUNS}
+    figures |= {"gain": 2e7 / mean, "gain.whole": 1e7 / mean, "forecast": 3e7 / mean}
+    figures |= {"work.requests": 50, "work.ns": 50 * mean, "alone.work.ns": 50 * 3e7 / 7}
     about = {"answer": "yes", "headline": "Yes.", "mode": "open", "ssd_bytes": size}
     return figures | about | {"dwpd": site.backing.members / 3}
 

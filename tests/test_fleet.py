@@ -10,7 +10,7 @@ from hybridsim import Trace
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.show.html import of
 from hybridsim.show.sweep import text
-from hybridsim.studies.sweep.answer import ALONE, MEAN, READS
+from hybridsim.studies.sweep.figures import ALONE, GAIN, WORK, WORK_NS
 from hybridsim.studies.sweep.fleet import volumes_of
 from hybridsim.studies.sweep.sweep import sweep
 
@@ -60,8 +60,9 @@ def test_the_volumes_with_the_most_bytes_are_split_once(trace, tmp_path):
 def volume(point):
     """Return a result whose gain is the number of the volume."""
     number = int(point.trace.device)
-    row = made_up(point) | {"requests": 100 * number, READS: 10 * number, ALONE: 8e6}
-    return row | {MEAN: 8e6 / number, "answer": "yes" if number > 5 else "no"}
+    row = made_up(point) | {"requests": 100 * number, WORK: 10 * number, GAIN: number}
+    row |= {ALONE + WORK_NS: 10 * number * 8e6, WORK_NS: 10 * 8e6}
+    return row | {"answer": "yes" if number > 5 else "no"}
 
 
 def test_the_summary_adds_up_all_volumes(trace, tmp_path):
@@ -72,8 +73,8 @@ def test_the_summary_adds_up_all_volumes(trace, tmp_path):
     assert first.requests == 2200
     assert first.gains == pytest.approx([3, 7, 12])
     assert first.quantiles[50] == pytest.approx(7)
-    reads = 10 * (7 + 3 + 12)
-    assert first.mean_ns == pytest.approx(3 * 10 * 8e6 / reads)  # per volume: its gain
+    requests = 10 * (7 + 3 + 12)
+    assert first.mean_ns == pytest.approx(3 * 10 * 8e6 / requests)  # per volume: its gain
     assert first.alone_ns == 8e6
     assert {first.ssd_bytes, second.ssd_bytes} == {3 << 30, 6 << 30}
     assert json.loads(json.dumps(row.to_dict()["fleet"], allow_nan=False))[0]["volumes"] == 3

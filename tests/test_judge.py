@@ -200,9 +200,17 @@ class TestSure:
         assert result.more_ns >= 40 * SECOND
 
     def test_a_few_requests_are_too_few(self):
-        result = judged(9 * MS, MS, count=320)
+        result = judged(9 * MS, MS, count=30)
         assert result.answer == UNSURE
-        assert result.too_short == "160 reads and writes in its second half"
+        assert result.too_short == "14 reads and writes in its second half"
+
+    def test_a_short_capture_is_judged_by_its_interval(self):
+        """64 requests: equal ones decide, those of which half lose and half gain do not."""
+        assert judged(9 * MS, MS, count=64).answer == YES
+        uneven = np.where(np.arange(64) // 4 % 2 == 0, 16 * MS, MS)
+        result = judged(10 * MS, uneven, count=64)
+        assert result.answer == UNSURE
+        assert result.low < 1 < result.high
 
     def test_requests_that_come_at_once_are_one_moment(self):
         arrival = np.zeros(4000, np.int64)
@@ -269,6 +277,22 @@ class TestDirty:
     def test_a_level_that_is_reached_already_is_part_of_the_gain(self):
         result = self.found([1 << 20, 4 << 20], marks=[1 << 20])
         assert result.course.settled
+        assert result.changes_ns is None
+        assert result.forecast.change == 1
+
+    @pytest.mark.parametrize("power", [1.0, 0.5])
+    def test_a_level_grows_by_a_power_of_the_requests(self, power):
+        """New pages become rarer: with the root of the requests, a third of the level needs 9 x."""
+        times = np.arange(0, 41) * SECOND
+        level = 0.6 * self.HALF * (times / times[-1]) ** power
+        result = self.found(level.astype(int), marks=[self.HALF], time_ns=times)
+        assert result.changes_ns == pytest.approx(
+            ((1 / 0.6) ** (1 / power) - 1) * 40 * SECOND, rel=0.05
+        )
+
+    @pytest.mark.parametrize("kind", ["page", "dm-cache"])
+    def test_kinds_that_clean_early_keep_their_cheap_writes(self, kind):
+        result = self.found([0, self.HALF // 4], marks=[self.HALF], kind=kind)
         assert result.changes_ns is None
         assert result.forecast.change == 1
 

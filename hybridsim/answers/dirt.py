@@ -16,6 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 SECOND = 10**9
 BCACHE_CUTOFF = 0.4  # share of the cache: above it bcache defers only writes that request it
+REGULATED = ("page", "dm-cache")  # kinds that write dirty data back before they need its room
 PIECE = 4096
 OPEN_CAS_COUNTS = 4096  # bytes: the unit of its statistics, whatever the size of its lines
 
@@ -47,12 +48,13 @@ def dirty(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> 
 def filled(kind: str, marks: Sequence[int], counters: Mapping[str, npt.ArrayLike]) -> Floats | None:
     """Return how near a cache in write-back is to where its writes cease to be cheap; 1: there.
 
-    One figure for each row of counters, from 0; None for a cache that puts no writes off.  It is
-    the dirty level over the first of the marks.  For bcache it is the share of buckets in use over
+    One figure for each row of counters, from 0; None for a cache that defers no writes, and for the
+    kinds REGULATED, which clean early enough that their writes stay cheap.  It is the dirty level
+    over the first of the marks.  For bcache it is the share of buckets in use over
     BCACHE_CUTOFF: a bucket holds clean and dirty data alike, and beyond that writes bypass it.
     """
     level = np.asarray(counters.get("dirty_bytes", [0]), np.float64)
-    if not level.any():
+    if not level.any() or kind in REGULATED:
         return None
     if kind == "bcache":
         available = counters.get("cache_available_percent")

@@ -61,7 +61,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 BLOCKS = 20
-FEWEST = 200  # requests of the judged half: fewer say nothing
+FEWEST = 20  # requests of the judged half: one for each block
 FULL_BLOCKS = 5  # that hold requests
 STEADY_GROWTH = 0.05  # of what is written in the judged half: a dirty level that grows by less
 QUEUED = 0.5  # of the latencies: waits for arms, from where on luck is not looked for
@@ -481,7 +481,7 @@ class Both:
         """The group at which writes ceased to be cheap, and how far ahead that is.
 
         The first is None if they are cheap to the end.  The second, in lengths of the capture, is
-        None if they have ceased to be, or will not within the HORIZON at the pace since `start`.
+        None if they have ceased to be, or will not within the HORIZON.
         """
         names = ("dirty_bytes", "cache_available_percent")
         rows = {name: self._level(name) for name in names if name in set(self.cached.counters)}
@@ -490,9 +490,7 @@ class Both:
             return None, None
         if level[start:].max() >= REACHED:
             return int(np.argmax(level >= REACHED)), None
-        middle = (start + self.groups) // 2
-        earlier, later = float(level[middle] - level[start]), float(level[-1] - level[middle])
-        ahead = _until(1 - float(level[-1]), earlier, later) * (1 - middle / self.groups)
+        ahead = _until(float(level[start]), float(level[-1]), self.groups / start)
         return None, ahead if ahead < HORIZON else None
 
     def filling(self, start: int) -> float:
@@ -644,18 +642,20 @@ def _figures(of: Distribution) -> dict[str, Any]:
     }
 
 
-def _until(room: float, earlier: float, later: float) -> float:
-    """In how many steps a level grows by `room` that grew by `earlier` and `later` in the last two.
+def _until(earlier: float, now: float, times: float) -> float:
+    """Return in how many lengths of the capture a level reaches 1.
 
-    A growth that slows down goes on to do so.
+    It was `earlier` when the capture was 1 / `times` as long.  A level of dirty data grows with a
+    power of the number of requests, as the number of different pages that they write does; that
+    power is at most 1.  A level that grew faster began late, and grows on as it did since.
     """
-    if later <= 0:
+    if now <= earlier or times <= 1:
         return math.inf
-    slower = min(later / earlier, 1.0) if earlier > 0 else 1.0
-    if slower > 0.999:
-        return room / later
-    left = 1 - room / later * (1 - slower) / slower
-    return math.log(left) / math.log(slower) if left > 0 else math.inf
+    if now >= earlier * times:
+        return (1 - now) / (now - earlier) * (1 - 1 / times)
+    power = math.log(now / earlier) / math.log(times)
+    exponent = -math.log(now) / power
+    return math.exp(exponent) - 1 if exponent < LONGEST else math.inf
 
 
 def _log(gain: float) -> float:

@@ -264,7 +264,7 @@ def on_first_half(result: Result) -> Judgement:
     plain, cached = result.sides
     half = Both(plain, cached).half
     judgement = result.judgement
-    cut = [Side(_until(side, half), side.counters) for side in (plain, cached)]
+    cut = [side._replace(ledger=_until(side, half)) for side in (plain, cached)]
     return judge(cut[0], cut[1], judgement.adapts, judgement.goal)
 
 

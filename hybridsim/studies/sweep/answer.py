@@ -14,6 +14,7 @@ from hybridsim.answers.requirements import OF_RUNS
 from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import counted, latency
 from hybridsim.studies.sweep.confidence import Estimate, estimate
+from hybridsim.studies.sweep.figures import ALONE, GAIN, WORK, WORK_NS
 from hybridsim.studies.sweep.objectives import Objective
 from hybridsim.studies.sweep.plan import Plan
 from hybridsim.studies.sweep.point import Point
@@ -27,8 +28,6 @@ NAMED_MAX = 8  # traces
 GROUPS = 4  # number of groups for a key with many numeric values
 APART = 1.1  # largest ratio of the disks' own latencies at which settings are comparable
 QUANTILES = (10, 25, 50, 75, 90)
-MEAN, ALONE = "mean.reads.warm", "alone.mean.reads.warm"
-READS = "reads.warm"
 TRACE = "trace"  # treated as a key if there are several traces
 
 
@@ -118,13 +117,13 @@ class FleetRow:
     answers: dict[str, int]  # volumes by answer
     requests: int
     ssd_bytes: int
-    mean_ns: float | None  # over all warm reads of the volumes with known latencies
-    alone_ns: float | None  # over the same reads without the caches
+    mean_ns: float | None  # over the second half of the requests of each volume, reads and writes
+    alone_ns: float | None  # over the same requests without the caches
     gains: list[float]  # of the volumes, ascending
 
     @property
     def gain(self) -> float | None:
-        """Ratio of the mean read latency without and with the caches."""
+        """Ratio of the mean latency without and with the caches."""
         return self.alone_ns / self.mean_ns if self.mean_ns and self.alone_ns else None
 
     @property
@@ -439,19 +438,15 @@ def fleet_rows(settings: Sequence[Setting]) -> list[FleetRow]:
 
 
 def gain_of(setting: Setting) -> float | None:
-    """Return the ratio of a volume's mean warm read latency without and with the cache."""
-    of_seeds = [(one[ALONE], one[MEAN]) for one in setting.figures if one[ALONE] and one[MEAN]]
-    if not of_seeds:
-        return None
-    before, after = map(sum, zip(*of_seeds))
-    return float(before / after)
+    """Return the judge's gain of a volume; with several seeds their mean."""
+    gains = [one[GAIN] for one in setting.figures if one[GAIN]]
+    return sum(gains) / len(gains) if gains else None
 
 
 def _fleet_row(settings: list[Setting]) -> FleetRow:
     firsts = [each.figures[0] for each in settings]
     answers = [str(one["answer"]) for one in firsts]
-    measured = [one for one in firsts if one[MEAN] and one[ALONE]]
-    weights = [one[READS] for one in measured]
+    requests = sum(one[WORK] for one in firsts)
     gains = [gain for each in settings if (gain := gain_of(each)) is not None]
     return FleetRow(
         settings[0].values,
@@ -459,12 +454,7 @@ def _fleet_row(settings: list[Setting]) -> FleetRow:
         {answer: answers.count(answer) for answer in (YES, NO, UNSURE)},
         sum(one["requests"] for one in firsts),
         sum(one["ssd_bytes"] for one in firsts),
-        _mean([one[MEAN] for one in measured], weights),
-        _mean([one[ALONE] for one in measured], weights),
+        sum(one[WORK_NS] for one in firsts) / requests if requests else None,
+        sum(one[ALONE + WORK_NS] for one in firsts) / requests if requests else None,
         sorted(gains),
     )
-
-
-def _mean(values: Sequence[float], weights: Sequence[int]) -> float | None:
-    whole = sum(weights)
-    return sum(value * weight for value, weight in zip(values, weights)) / whole if whole else None

@@ -16,8 +16,11 @@ from hybridsim.answers.requirements import (
 )
 from hybridsim.answers.result import PERCENTILES, Result, plain
 
-__all__ = ["PERCENTILES", "alone_name", "figures", "name_of"]
+__all__ = ["ALONE", "FORECAST", "GAIN", "PERCENTILES", "WHOLE_GAIN", "WORK", "WORK_NS",
+           "alone_name", "figures", "name_of"]  # fmt: skip
 
+GAIN, WHOLE_GAIN, FORECAST = "gain", "gain.whole", "forecast"
+WORK, WORK_NS = "work.requests", "work.ns"  # of the second half: number, sum of the latencies
 ALONE = "alone."  # prefix of figures of the disks without the cache
 OF_PHASES = ("hit", "busy", "iops")
 
@@ -37,6 +40,7 @@ def figures(result: Result) -> dict[str, Any]:
         "alone.ran_ns": result.plain.last_done_ns,
         "reads.warm": result.phases["warm"].figures.reads.count,
         "alone.reads.warm": result.phases["none"].figures.reads.count,
+        **judged(result),
     }
     for measure in measures():
         row[name_of(measure)] = measure.value(cached)[0]
@@ -44,6 +48,22 @@ def figures(result: Result) -> dict[str, Any]:
             row[alone_name(measure)] = measure.value(alone)[0]
     kept: dict[str, Any] = plain(row)
     return kept
+
+
+def judged(result: Result) -> dict[str, Any]:
+    """Return the figures of the judge: the same requests for all machines of one trace."""
+    judgement = result.judgement
+    pair, whole = judgement.judged, judgement.pairs["whole"]
+    return {
+        GAIN: judgement.gain,
+        WHOLE_GAIN: whole.gain(judgement.goal, judgement.adapts),
+        FORECAST: judgement.expected,
+        "forecast.low": judgement.low,
+        "forecast.high": judgement.high,
+        WORK: pair.cached.both.count,
+        WORK_NS: pair.cached.both.total_ns,
+        ALONE + WORK_NS: pair.plain.both.total_ns,
+    }
 
 
 def measures() -> Iterator[Measure]:

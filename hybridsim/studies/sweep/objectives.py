@@ -11,12 +11,15 @@ from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import NONE, times
 from hybridsim.scenario import Scenario
-from hybridsim.studies.sweep.figures import PERCENTILES, alone_name, name_of
+from hybridsim.studies.sweep.figures import FORECAST, GAIN, PERCENTILES, WHOLE_GAIN, name_of
 
 MORE = ("hit", "iops", "years")  # larger is better
-GAIN, COST, SSD = "gain", "cost", "ssd"
+COST, SSD = "cost", "ssd"
+GAINS = (GAIN, WHOLE_GAIN, FORECAST)
 OWN = {
-    GAIN: "ratio of the mean warm read latency without and with the cache",
+    GAIN: "the judge's gain: what the second half of the requests costs without and with the cache",
+    WHOLE_GAIN: "the same for all requests",
+    FORECAST: "the gain that is forecast for the time after the trace",
     COST: "price of the drives, with the used part of the SSD",
     SSD: "size of the cache on the SSD",
 }
@@ -45,7 +48,7 @@ class Objective(NamedTuple):
     @property
     def wants_less(self) -> bool:
         """Whether it is minimised."""
-        return self.text != GAIN if self.measure is None else self.measure.measure not in MORE
+        return self.text not in GAINS if self.measure is None else self.measure.measure not in MORE
 
     @property
     def is_time(self) -> bool:
@@ -62,10 +65,9 @@ class Objective(NamedTuple):
         if self.measure is not None:
             value = figures[name_of(self.measure)]
             return None if value is None else float(value)
-        if self.text == GAIN:
-            mean = parse_measure("mean")
-            before, after = figures[alone_name(mean)], figures[name_of(mean)]
-            return before / after if before and after else None
+        if self.text in GAINS:
+            gain = figures[self.text]
+            return None if gain is None else float(gain)
         if self.text == SSD:
             return float(figures["ssd_bytes"])
         price = pricing(scenario).price
@@ -78,6 +80,6 @@ class Objective(NamedTuple):
             return NONE
         if self.measure is not None:
             return self.measure.worded(value)
-        if self.text == GAIN:
+        if self.text in GAINS:
             return times(value)
         return human_size(value) if self.text == SSD else f"{value:,.2f}"
