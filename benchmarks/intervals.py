@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", ROOT.parent / "shared" / "data"))
 RATES = ("1%", "5%", "10%", "25%")
-POLICIES = ("lru", "s3-fifo", "arc", "sieve", "lfu")
+POLICIES = ("lru", "s3-fifo", "arc", "sieve")
 ACCESSES = 160_000  # of each trace
 SIZES = 15
 REAL_TRACES = {
