@@ -59,18 +59,22 @@ def known(name: str, seed: int, requests: int = 1500) -> Known:
     offset = (rng.random(requests) * pages).astype(np.int64) * 4096
     write = rng.random(requests) < rng.choice([0.0, 0.0, 0.3])
     mean_ns = (drive.seek_points_ns[1] + drive.rev_ns / 2) * rng.choice([0.0, 0.5, 2.0, -1.6])
-    begun, done = _served(clock, disk, rng, mean_ns, write, offset, length)
     late = rng.exponential(rng.choice([5e3, 20e3, 60e3]), requests).astype(np.int64)
+    begun, done = _served(clock, disk, rng, mean_ns, write, offset, length, late)
     rank = np.argsort(begun, kind="stable")
     observed = Observed(
-        begun[rank], (done + late)[rank], offset[rank], length[rank].astype(np.int64), write[rank],
+        begun[rank], done[rank], offset[rank], length[rank].astype(np.int64), write[rank],
         np.zeros(requests, np.int64), drive.capacity_bytes,
     )  # fmt: skip
-    return Known(f"{name} {seed}", observed, _truth(drive, shape))
+    idle = observed.outstanding() == 1
+    return Known(f"{name} {seed}", observed, _truth(drive, shape, float(idle.mean())))
 
 
-def _served(clock, disk, rng, mean_ns, write, offset, length):
-    """Return dispatch and completion; a mean below 0 is that of the time between arrivals."""
+def _served(clock, disk, rng, mean_ns, write, offset, length, late):
+    """Return dispatch and completion, which the host notices `late`.
+
+    A mean below 0 is that of the time between arrivals, else of the pause after a completion.
+    """
     requests = len(offset)
     begun, done = np.zeros(requests, np.int64), np.zeros(requests, np.int64)
     pause = rng.exponential(abs(mean_ns), requests).astype(np.int64) if mean_ns else begun.copy()
@@ -79,9 +83,9 @@ def _served(clock, disk, rng, mean_ns, write, offset, length):
         begun[row] = clock.now
 
         def finished():
-            done[row] = clock.now
+            done[row] = clock.now + late[row]
             if mean_ns >= 0 and row + 1 < requests:
-                clock.at(clock.now + int(pause[row]), lambda: send(row + 1))
+                clock.at(done[row] + int(pause[row]), lambda: send(row + 1))
 
         op = Op.WRITE if write[row] else Op.READ
         disk.submit(int(op), int(offset[row]), int(length[row]), finished)
@@ -95,8 +99,12 @@ def _served(clock, disk, rng, mean_ns, write, offset, length):
     return begun, done
 
 
-def _truth(drive, shape: Geometry) -> dict[str, float]:
-    """Return what a fit estimates, as the catalog has it; the rate is the mean over all bytes."""
+def _truth(drive, shape: Geometry, idle_share: float) -> dict[str, float]:
+    """Return what a fit estimates, as the catalog has it; the rate is the mean over all bytes.
+
+    What a write takes more than a read is its settling, and its longer overhead where the disk is
+    idle.  No settling is below 0, as a key or as an estimate.
+    """
     cylinders = shape.cylinders
     share = (np.arange(TRACK_PAIRS) + 0.5) / TRACK_PAIRS
     index = np.maximum(share * (cylinders - 1), 1).astype(np.int64) + (1 << shape.seek_shift) - 1
@@ -105,13 +113,14 @@ def _truth(drive, shape: Geometry) -> dict[str, float]:
     sizes = np.diff(shape.zone_byte)
     sustained = shape.zone_track_bytes / (drive.rev_ns + shape.zone_skew_ns) * 1e9
     settle = shape.write_move_ns[1:].astype(float) - shape.move_ns[1:]
+    more = 0 if drive.write_overhead_ns is None else drive.write_overhead_ns - drive.overhead_ns
     return {
         "rpm": drive.rpm,
         "seek_track_to_track": float(shape.move_ns[1]),
         "seek_average": float((seek * weight).sum() / weight.sum()),
         "seek_full": float(shape.move_ns[-1]),
         "rate_mean": float(sizes.sum() / (sizes / sustained).sum()),
-        "write_settle": float(settle.mean()),
+        "write_settle": max(float(settle.mean()) + idle_share * more, 0.0),
         "overhead": float(drive.overhead_ns),
     }
 

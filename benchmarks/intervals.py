@@ -26,9 +26,10 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", ROOT.parent / "shared" / "data"))
 RATES = ("1%", "5%", "10%", "25%")
-POLICIES = ("lru", "s3-fifo", "arc", "sieve", "lfu")
+POLICIES = ("lru", "s3-fifo", "arc", "sieve")
 ACCESSES = 160_000  # of each trace
 SIZES = 15
+FIGURES = ("iops", "hit_ratio", "steady_iops", "steady_hit_ratio", "promotions")
 REAL_TRACES = {
     "oltp": (DATA / "traces" / "OLTP.lis.zst", 512),
     "p2": (DATA / "traces" / "P2.lis.zst", 4096),
@@ -131,26 +132,25 @@ def curves(samples: int = 2) -> Iterator[Row]:
 
 
 def real() -> Iterator[Row]:
-    """Hold each experiment against the quantile of all others of its kind and load."""
-    from hybridsim.answers.model_error import LEVEL, alike, half_width, real_runs
+    """Compare each real run with the interval from all other experiments."""
+    from hybridsim.answers.model_error import LEVEL, WITH_WRITES, half_width, real_runs
 
-    for kind in ("bcache", "dm-cache"):
-        for has_writes, load in ((False, "reads"), (True, "reads and writes")):
-            runs = alike(real_runs(), kind, has_writes)
-            for figure in runs[0].errors if runs else ():
-                inside = cases = 0
-                widths = []
-                for run in runs:
-                    others = [one for one in runs if one.experiment != run.experiment]
-                    half = half_width(others, figure)
-                    if half is None or figure not in run.errors:
-                        continue
-                    cases += 1
-                    inside += abs(run.errors[figure]) <= half.value
-                    widths.append(half.value)
-                if cases:
-                    what = f"model error, {figure}, {kind}, {load}"
-                    yield Row(what, LEVEL, inside, cases, float(np.median(widths)))
+    runs = real_runs()
+    for figure in FIGURES:
+        cells: dict[str, list[tuple[bool, float]]] = {}
+        for run in runs:
+            others = [one for one in runs if one.experiment != run.experiment]
+            half = half_width(others, run.group, figure)
+            if half is None or figure not in run.errors:
+                continue
+            inside = abs(run.errors[figure]) <= half
+            load = "with writes" if run.group == WITH_WRITES else "reads"
+            for what in ("all runs", f"{run.kind}, {load}"):
+                cells.setdefault(what, []).append((inside, half))
+        for what, some in sorted(cells.items()):
+            inside, width = np.array(some, float).T
+            name = f"model error, {figure}: {what}"
+            yield Row(name, LEVEL, float(inside.sum()), len(some), float(np.median(width)))
 
 
 def fitted(disks: int) -> Iterator[Row]:

@@ -10,6 +10,7 @@ from benchmarks.generated_disks import estimates, known
 from hybridsim import Scenario, fit
 from hybridsim.answers.fitting import disks, flash, order
 from hybridsim.answers.fitting.arrangement import arrangement
+from hybridsim.answers.fitting.likeliest import Number, likeliest, with_intervals
 from hybridsim.answers.fitting.observed import STRETCH, STRETCHES_MAX, Observed, observe
 from hybridsim.answers.fitting.pieces import Layout, pieces
 from hybridsim.foundation.errors import FitError
@@ -283,6 +284,39 @@ def test_an_assumed_overhead_makes_the_seeks_as_unsure_as_itself():
     for key, truth in (("seek_average", 6.77 * MS), ("seek_full", 12 * MS)):
         assert found[key].low <= truth <= found[key].high
         assert found[key].value > truth  # the difference of the overheads is in it
+
+
+def test_an_overhead_that_no_request_is_without_is_assumed():
+    """Each request finds the disk idle: only the sum of overhead and seek is in the times."""
+    found = estimates(one_disk(800, 2, overhead_ms=0.6, idle_ms=2.0))
+    assert not found["overhead"].determined
+    assert "waited for another" in found["overhead"].how
+    for key, truth in (("seek_track_to_track", 0.8 * MS), ("seek_full", 12 * MS)):
+        assert found[key].low <= truth <= found[key].high
+
+
+def test_a_direction_in_which_the_likelihood_is_flat_has_no_interval():
+    """Only the sum of a and b is in the observations; c is by itself."""
+    random = np.random.default_rng(3)
+    sums, alone = random.normal(5.0, 1.0, 400), random.normal(1.0, 0.1, 400)
+    numbers = {name: Number(1.0, 0.0, 50.0, is_log=False) for name in "abc"}
+
+    def density(values):
+        off = sums - values["a"] - values["b"]
+        return -(off**2) / 2 - (alone - values["c"]) ** 2 / 0.02
+
+    found = with_intervals(likeliest(numbers, density), numbers, density)
+    for name in "ab":
+        assert (found.low[name], found.high[name]) == (0.0, 50.0)
+    assert found.high["c"] - found.low["c"] == pytest.approx(2 * 1.96 * 0.1 / 20, rel=0.2)
+
+
+def test_a_disk_without_settling_has_an_interval_that_begins_at_0():
+    case = known("seagate-barracuda-st2000dm006", 5068)
+    settle = estimates(case.observed)["write_settle"]
+    assert settle.determined
+    assert settle.low == case.truth["write_settle"] == 0.0
+    assert settle.high > 0.01 * MS
 
 
 def test_the_rate_includes_the_skew_once():

@@ -170,6 +170,8 @@ def model_error(result: Result) -> list[tuple[str, str]]:
         "hit_ratio": (LABELS["hit_ratio"], percent),
         "steady_iops": (f"steady {LABELS['iops']}", lambda value: f"{value:,.0f}"),
         "steady_hit_ratio": (f"steady {LABELS['hit_ratio']}", percent),
+        "promotions": ("promotions", human_count),
+        "cache_misses": ("cache_misses", human_count),
     }
     shown = []
     for name, ends in found.figures.items():

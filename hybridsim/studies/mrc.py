@@ -33,15 +33,19 @@ POINTS = 64  # default number of sizes of a curve
 POINTS_OF_REPLAY = 200  # of the curve in the result of a replay
 FEWEST_PAGES = GROUPS * SMALL  # of a sample of fixed size
 SPAN = 1 << 40  # of the spatial hash
-# Standard errors: 2.365 by Student's t of GROUPS - 1 degrees of freedom (95 %), and 1.3 times as
-# many, as a few hot pages make errors larger than groups without them show
-# (benchmarks/intervals.py curves).
-CONFIDENCE = 1.3 * 2.365
-BY_REQUEST = ("learned", "request-size")  # policies that look at requests and at neighbours
-NOT_SAMPLED = (
-    "policy {} looks at whole requests and at neighbouring pages, which a sample of the pages does "
-    "not have, and the errors of samples of whole regions cannot be stated: leave out the sample"
+CONFIDENCE = 2.365  # Student's t of GROUPS - 1 degrees of freedom, 95 %
+NEIGHBOURS = (
+    "looks at whole requests and at neighbouring pages, which a sample of the pages does not have, "
+    "and the errors of samples of whole regions cannot be stated"
 )
+NOT_SAMPLED = {  # policies whose sampled caches are not small copies of the whole one
+    "learned": NEIGHBOURS,
+    "request-size": NEIGHBOURS,
+    "lfu": (
+        "has one page at a time on probation, the newest of one use, and of a cache scaled down "
+        "that is a larger share, so the errors of a sample cannot be stated"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,8 @@ def miss_ratio_curve(
     using miniature simulations", USENIX ATC 2017.  The error is that of eight independent samples,
     an eighth of the size each, that together are the sample (95 %).
 
-    Raises UsageError for what makes no sense: so does a sample of a policy that looks at requests
-    and at neighbouring pages, and a size that the sample shrinks to fewer than eight pages.
+    Raises UsageError for invalid options, for a sample of a policy whose small caches are not like
+    large ones (NOT_SAMPLED), and for a size that the sample shrinks to fewer than eight pages.
     """
     page_bytes = size_bytes(page)
     check(parameters, admission, policy)
@@ -134,8 +138,9 @@ def miss_ratio_curve(
     wanted = None if sizes is None else np.unique(np.array(list(sizes), np.int64))
     if wanted is not None and (len(wanted) == 0 or wanted[0] < 1):
         raise UsageError("sizes must be numbers of pages, at least 1")
-    if not chosen.keeps_all and (refused := [p for p in (policy, admission) if p in BY_REQUEST]):
-        raise UsageError(NOT_SAMPLED.format(refused[0]))
+    for each in () if chosen.keeps_all else (policy, admission):
+        if why_not := NOT_SAMPLED.get(each if isinstance(each, str) else ""):
+            raise UsageError(f"policy {each} {why_not}: leave out the sample")
     if policy == "lru" and admission == "always":
         exact_or_sampled = _exact_lru if chosen.keeps_all else _sampled_lru
         return exact_or_sampled(accesses(trace, page_bytes), wanted, page_bytes, chosen)
@@ -230,12 +235,12 @@ def spread_sizes(distinct: int, points: int = POINTS, smallest: float = 1) -> In
 
 
 def _smallest(sample: Sample) -> float:
-    """Return the smallest size of which a sample tells something, in pages."""
+    """Return the smallest size that a sample can represent, in pages."""
     return 1 if sample.rate == 1 else SMALL / sample.rate
 
 
 def _check_sizes(sizes: Ints | None, distinct: int, rate: float) -> None:
-    """Raise UsageError for sizes, by default of all pages, that a sample tells nothing of."""
+    """Raise UsageError for sizes, by default of all pages, that a sample cannot represent."""
     least = math.ceil(SMALL / rate)
     smallest = distinct if sizes is None else int(sizes[0])
     if rate == 1 or smallest >= least:
@@ -348,7 +353,7 @@ class Thinned:
         depths = self.hits[0].copy()
         depths[0] = 0  # first uses
         missed = self.hits[0].sum() - np.cumsum(depths)[bins]
-        return np.asarray(np.clip(missed / max(self.seen, 1), 0, 1))
+        return np.asarray(missed / max(self.seen, 1))
 
 
 def _sampled_lru(
@@ -364,22 +369,31 @@ def _sampled_lru(
     _check_sizes(sizes, distinct, sample.rate)
     if sizes is None:
         sizes = spread_sizes(distinct, smallest=_smallest(sample))
-    error = spread_of([each.miss_ratio(sizes) for each in groups], sample.rate)
+    ratio = whole.miss_ratio(sizes)
+    error = error_of(ratio, [each.miss_ratio(sizes) for each in groups], sample.rate)
     return Curve(
-        "lru", "always", page_bytes, sizes, whole.miss_ratio(sizes), error, whole.seen,
-        whole.sampled, distinct, sample.rate,
+        "lru", "always", page_bytes, sizes, ratio.clip(0, 1), error, whole.seen, whole.sampled,
+        distinct, sample.rate,
     )  # fmt: skip
 
 
-def spread_of(ratios: list[Floats], rate: float) -> Floats:
-    """Return the error (95 %) of a sample, from the miss ratios of its groups.
+def error_of(ratio: Floats, of_groups: list[Floats], rate: float) -> Floats:
+    """Return the error (95 %) of a sample's miss ratios, from those of its groups.
+
+    All ratios are estimates that may lie outside 0 to 1: limited to it, groups would seem to agree
+    where nearly all accesses miss.
 
     Each group has caches, stack and first uses of its own, so that what varies between samples
     varies between groups: which pages they have, and how many others lie between two uses of a
     page.  A sample that is a large share of all pages varies less (drawn without replacement).
+    To this the difference between the sample and the mean of its groups is added: a cache that is
+    scaled down further differs in the mean where a policy depends on the scale.
     """
-    spread = np.std(ratios, axis=0, ddof=1) / math.sqrt(len(ratios))
-    return np.asarray(CONFIDENCE * math.sqrt(1 - rate) * spread)
+    if rate == 1:
+        return np.zeros(len(ratio))
+    spread = np.std(of_groups, axis=0, ddof=1) / math.sqrt(len(of_groups))
+    scale = np.abs(np.mean(of_groups, axis=0) - ratio)
+    return np.asarray(CONFIDENCE * math.sqrt(1 - rate) * spread + scale)
 
 
 def _simulated(
@@ -393,7 +407,7 @@ def _simulated(
 ) -> Curve:
     """Simulate a cache for each size, scaled down by the rate of the sample.
 
-    The error is estimated from the spread of the sample's groups, each simulated by itself.
+    The error is estimated from the sample's groups, each simulated by itself.
     """
     samples = [sample] if sample.keeps_all else [sample, *sample.groups()]
     caches = [
@@ -418,15 +432,15 @@ def _simulated(
     distinct, *_ = [feed.finish() for feed in feeds]
     _check_any(sampled)
     ratios = [_ratios(each, page_bytes, seen * s.rate) for each, s in zip(caches, samples)]
-    error = spread_of(ratios[1:], sample.rate) if len(ratios) > 1 else np.zeros(len(sizes))
+    error = error_of(ratios[0], ratios[1:], sample.rate)
     first = caches[0][0]
     return Curve(
-        first.replacement, first.admission, page_bytes, sizes, ratios[0], error, seen, sampled,
-        round(distinct / sample.rate), sample.rate,
+        first.replacement, first.admission, page_bytes, sizes, ratios[0].clip(0, 1), error, seen,
+        sampled, round(distinct / sample.rate), sample.rate,
     )  # fmt: skip
 
 
 def _ratios(caches: list[Cache], page_bytes: int, expected: float) -> Floats:
     misses = [served - hits for served, hits in (each.served() for each in caches)]
-    ratio: Floats = np.clip(np.array(misses) / expected, 0, 1)
+    ratio: Floats = np.array(misses) / expected
     return ratio

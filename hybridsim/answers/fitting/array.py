@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from hybridsim.answers.fitting import disks
 from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
 from hybridsim.answers.fitting.arrangement import CLEARLY, Arrangement, Progress, arrangement
@@ -21,8 +23,11 @@ MS = 1e6
 # chosen on 24 simulated disks of the catalog, judged on others (benchmarks/intervals.py fit).
 WIDER = {
     "rpm": 1.0, "seek_track_to_track": 2.0, "seek_average": 1.3, "seek_full": 1.3,
-    "write_settle": 1.0, "rate": 1.5, "overhead": 2.0,
+    "write_settle": 1.0, "overhead": 1.5,
 }  # fmt: skip
+# Errors of the rate that more requests do not reduce: time by which the model's seeks and ends of
+# tracks differ between short and long requests, and a share.  Chosen on half of the catalog.
+RATE_OFF_MS, RATE_OFF = 0.15, 0.03
 OVERHEADS_MS = (0.0, 0.7)  # of the disks of the catalog, but for one of 1.5 ms
 # what an entry of the catalog must say to lend its values
 DATASHEET = {"seek_track_to_track", "write_settle", "overhead", "rate_outer", "rate_inner"}
@@ -159,10 +164,13 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
     linear = f"seek curve: {1 - one.linear:.2f} sqrt(x) + {one.linear:.2f} x of the stroke x"
     span = "the part of the disk that the volume touches"
 
-    # An overhead that is assumed is taken from the seeks: they are unsure by its error too.
+    # An overhead that is assumed is taken from the seeks, where it is part of the service times:
+    # they are as uncertain as it is.
     least, most = (0.0, 0.0)
     if "overhead_ms" in fitted.undetermined:
-        least, most = one.overhead_ms - OVERHEADS_MS[1], one.overhead_ms - OVERHEADS_MS[0]
+        least, most = (
+            (one.overhead_ms - end) * fitted.idle_share for end in reversed(OVERHEADS_MS)
+        )
 
     def arm(share: float, figure: str) -> tuple[float, float]:
         """Interval of a seek: that of the reach; the shortest seek is uncertain against it."""
@@ -189,8 +197,8 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
         Estimate(
             drive, "seek_full", one.full_ms * MS, "ns", *arm(1.0, "seek_full"), how="over that part"
         ),
-        _time(fitted, "write_settle", "settle_ms"),
-        *_rates(fitted),
+        _time(fitted, "write_settle", "settle_ms", "what a write takes more than a read"),
+        *_rates(fitted, observed),
         _time(fitted, "overhead", "overhead_ms", "of a request that finds its disk idle"),
     ]
 
@@ -225,7 +233,7 @@ def _time(
     return Estimate("backing.drive", key, value, "ns", low, high, how=how)
 
 
-def _rates(fitted: DiskFit) -> list[Estimate]:
+def _rates(fitted: DiskFit, observed: Observed) -> list[Estimate]:
     """Return the sustained rate.
 
     Random requests cross the borders of tracks as often as long ones do, a byte: what a byte more
@@ -242,8 +250,13 @@ def _rates(fitted: DiskFit) -> list[Estimate]:
 
     if "per_mib_ms" in fitted.undetermined:
         return both(False, fitted.undetermined["per_mib_ms"], None, None)
-    low, high = (second_mib / each for each in _widened(fitted, "per_mib_ms", "rate"))
-    return both(True, "the mean over its zones", min(low, high), max(low, high))
+    value, likely = fitted.service.per_mib_ms, fitted.likeliest
+    short, long = np.percentile(observed.length_bytes, disks.SIZES_BETWEEN) / 2**20
+    own = math.hypot(RATE_OFF_MS / (long - short), RATE_OFF * value)
+    least = value - math.hypot(value - likely.low["per_mib_ms"], own)
+    most = value + math.hypot(likely.high["per_mib_ms"] - value, own)
+    fastest = second_mib / max(least, disks.NUMBERS["per_mib_ms"].low)
+    return both(True, "the mean over its zones", second_mib / most, fastest)
 
 
 def _widened(fitted: DiskFit, name: str, figure: str) -> tuple[float, float]:
@@ -255,5 +268,7 @@ def _widened(fitted: DiskFit, name: str, figure: str) -> tuple[float, float]:
 
 
 def widened(value: float, low: float, high: float, factor: float) -> tuple[float, float]:
-    """Return an interval with the logarithms of its ratios to the value multiplied."""
+    """Return an interval with its ratios to the value raised to a power; if one is 0, linearly."""
+    if low <= 0 or value <= 0:
+        return max(value - (value - low) * factor, 0.0), value + (high - value) * factor
     return value * (low / value) ** factor, value * (high / value) ** factor

@@ -17,30 +17,34 @@ from hybridsim.answers.fitting.likeliest import (
 from hybridsim.answers.fitting.observed import Marks
 from hybridsim.answers.fitting.order import CHOOSES, choice_share
 from hybridsim.answers.fitting.pieces import Pieces
-from hybridsim.answers.fitting.service import Service, log_likelihood
+from hybridsim.answers.fitting.service import MS, Service, log_likelihood
 
 FEWEST = 300  # minimum services for a fit of seek and rotation
 FEWEST_OF_A_KIND = 100  # minimum writes, reads, and requests to an idle disk
 SIZES_APART = 8 * 1024  # minimum spread of the sizes in bytes for a transfer rate
+SIZES_BETWEEN = (2, 98)  # percentiles that are this spread
 USUAL_RPM = (4200, 5400, 5900, 7200, 10_000, 15_000)
 MINUTE_MS = 60e3
 VAGUE = 6.0  # ratio of the ends of an interval from which on a value counts as undetermined
+VAGUE_MS = 1.0  # the same of values that may be 0: the width of the interval
+JITTER_MS = 0.05  # a request that is dispatched this much before a completion meets an idle disk
+WAITED_MS = 2.0  # no overhead of a disk is longer: who waits this long does not show it
 
 NUMBERS = {
-    "overhead_ms": Number(0.2, 0.005, 50.0),
+    "overhead_ms": Number(0.2, 0.0, 50.0, is_log=False),
     "track_ms": Number(0.8, 0.005, 8.0),
     "reach_ms": Number(8.0, 0.02, 60.0),  # from the shortest seek to the longest
     "linear": Number(0.1, -0.95, 0.95, is_log=False),
     "bend": Number(0.0, -0.6, 0.6, is_log=False),
     "rotation_ms": Number(MINUTE_MS / 7200, MINUTE_MS / 20_000, MINUTE_MS / 3500),
     "per_mib_ms": Number(6.0, 0.2, 200.0),
-    "inner": Number(0.5, 0.0, 1.2, is_log=False),
-    "settle_ms": Number(0.5, 0.005, 10.0),
+    "inner": Number(0.6, 0.0, 1.2, is_log=False),
+    "settle_ms": Number(0.5, 0.0, 10.0, is_log=False),
     "noise_ms": Number(0.4, 0.08, 8.0),  # with less noise the likelihood is rugged
     "stray": Number(0.05, 0.001, 0.5),
 }
 # Provisional values; if the requests do not determine these, they have little effect on the fit.
-PROVISIONAL = {"overhead_ms": 0.2, "per_mib_ms": 6.0, "inner": 0.5, "bend": 0.0,
+PROVISIONAL = {"overhead_ms": 0.2, "per_mib_ms": 6.0, "inner": 0.6, "bend": 0.0,
                "settle_ms": 0.0}  # fmt: skip
 FINE = ("bend", "inner")  # effects too small to distinguish layouts
 # Typical disks of three classes, for the first comparison of layouts.
@@ -56,7 +60,7 @@ GUESSES = tuple(
     | {
         "rotation_ms": MINUTE_MS / rpm,
         "per_mib_ms": 7.0,
-        "inner": 0.5,
+        "inner": 0.6,
         "settle_ms": 0.3,
         "stray": 0.1,
     }
@@ -73,6 +77,7 @@ class DiskFit:
     chooses: float | None  # share of services for which an older waiting request was passed over
     used: int  # requests that the fit is based on
     free_rotation: tuple[float, float, float]  # estimate and interval in ms before a usual speed
+    idle_share: float = 1.0  # share of the services whose time includes the overhead
 
     @property
     def service(self) -> Service:
@@ -132,21 +137,32 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     if usual:
         fixed["rotation_ms"] = usual
     result = _again(numbers, seen, fixed, only, result)
-    for name in ("track_ms", "overhead_ms", "per_mib_ms", "settle_ms"):
-        if name not in fixed and result.high[name] > VAGUE * result.low[name]:
+    for name in ("overhead_ms", "track_ms", "per_mib_ms", "settle_ms"):  # the first explains others
+        if name not in fixed and _is_vague(numbers[name], result.low[name], result.high[name]):
             low, high = result.low[name], result.high[name]
             missing[name] = f"all values from {low:.3g} to {high:.3g} ms fit equally well"
             fixed[name] = assumed[name]
-    if missing.keys() & numbers.keys():
-        result = _again(numbers, seen, fixed, only, result)
-        if "rotation_ms" not in fixed:
-            raw = _rotation(result)
-            usual = _usual(raw[1], raw[2])
-            if usual:
-                fixed["rotation_ms"] = usual
-                result = _again(numbers, seen, fixed, only, result)
+            result = _again(numbers, seen, fixed, only, result)
+    if missing.keys() & numbers.keys() and "rotation_ms" not in fixed:
+        raw = _rotation(result)
+        usual = _usual(raw[1], raw[2])
+        if usual:
+            fixed["rotation_ms"] = usual
+            result = _again(numbers, seen, fixed, only, result)
     values = {**result.values, **fixed}
-    return DiskFit(replace(result, values=values), missing, share, used, raw)
+    idle_share = float(_is_idle(seen)[only].mean()) if only.any() else 1.0
+    return DiskFit(replace(result, values=values), missing, share, used, raw, idle_share)
+
+
+def _is_vague(number: Number, low: float, high: float) -> bool:
+    """Return whether an interval is too wide for its value to count as determined."""
+    return high > VAGUE * low if number.is_log else high - low > VAGUE_MS
+
+
+def _is_idle(seen: Pieces) -> Marks:
+    """Return for each request whether its first piece met an idle disk."""
+    idle = seen.entered_ns + JITTER_MS * MS >= seen.before_ns
+    return np.asarray(idle[seen.first])
 
 
 def _best(
@@ -194,10 +210,16 @@ def _undetermined(seen: Pieces, chosen: Marks) -> dict[str, str]:
     result = {}
     if not chosen.any():
         chosen = np.ones_like(chosen)
-    idle = int((seen.entered_ns > seen.before_ns)[chosen].sum())
+    idle = int((seen.entered_ns + JITTER_MS * MS >= seen.before_ns)[chosen].sum())
+    waited = int((seen.entered_ns + WAITED_MS * MS < seen.before_ns)[chosen].sum())
     if idle < FEWEST_OF_A_KIND:
         result["overhead_ms"] = f"only {idle} requests found their disk idle"
-    low, high = np.percentile(seen.length_bytes[chosen], (2, 98)) / 1024
+    elif waited < FEWEST_OF_A_KIND:
+        result["overhead_ms"] = (
+            f"only {waited} requests waited for another at their disk; the others show only the "
+            "sum of overhead and seek"
+        )
+    low, high = np.percentile(seen.length_bytes[chosen], SIZES_BETWEEN) / 1024
     if (high - low) * 1024 < SIZES_APART:
         sizes = f"{low:.0f} KiB" if low == high else f"{low:.0f} to {high:.0f} KiB"
         result["per_mib_ms"] = f"nearly all requests are of {sizes}"

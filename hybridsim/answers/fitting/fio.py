@@ -34,8 +34,9 @@ POOR = 0.1  # relative error of a percentile that is noted
 OTHER = 0.5  # relative error of a percentile from which on the device is not a disk
 FASTEST_MS = 0.5  # a random read of any disk: the shortest seek without rotation
 # Bounds of base, reach and rotation in ms for all disks.
-_ENDS = [NUMBERS[name] for name in ("overhead_ms", "reach_ms", "rotation_ms")]
-LOWEST, HIGHEST = [one.low for one in _ENDS], [one.high for one in _ENDS]
+_ENDS = [NUMBERS[name] for name in ("track_ms", "reach_ms", "rotation_ms")]
+LOWEST = [one.low for one in _ENDS]
+HIGHEST = [NUMBERS["overhead_ms"].high, *(one.high for one in _ENDS[1:])]
 PLACES = 200  # positions of the arm in the distribution of seeks
 HOW = (
     "Measure with fio --direct=1 --rw=randread --bs=4k --iodepth=1 (and 2, 4, ... 32) "

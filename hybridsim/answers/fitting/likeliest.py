@@ -12,6 +12,8 @@ from hybridsim.answers.fitting.observed import Floats
 
 STEP = 1e-4  # of a free number, for the first gradients
 Z95 = 1.96
+FLAT = 0.1  # curvature of a direction in which the observations determine nothing
+FLAT_SHARE = 1e-4  # squared component of a number in such directions
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,9 @@ def with_intervals(best: Likeliest, numbers: dict[str, Number], density: Density
     """Return the same estimates with intervals that allow for an imprecise model.
 
     The sandwich estimator: H^-1 G H^-1, H the curvature of the likelihood and G the outer product
-    of the observations' own gradients (White 1982, Econometrica 50: 1-25).
+    of the observations' own gradients (White 1982, Econometrica 50: 1-25).  Where H is flat in some
+    direction, as that of an overhead against a seek that is never without it, each number with a
+    part in this direction has no interval: its ends are those of its range.
     """
     names = list(numbers)
     free = np.array([numbers[name].free(best.values[name]) for name in names])
@@ -79,17 +83,24 @@ def with_intervals(best: Likeliest, numbers: dict[str, Number], density: Density
         return density({name: numbers[name].value(one) for name, one in zip(names, point)})
 
     scores, curvature = _derivatives(at, free)
-    inverse = np.linalg.pinv(curvature, rcond=1e-10, hermitian=True)
-    spread = inverse @ (scores.T @ scores) @ inverse
-    error = Z95 * np.sqrt(np.maximum(np.diag(spread), 0.0))
-    known = np.diag(curvature) > 0
+    error = Z95 * _standard_errors(scores, curvature)
     low, high = {}, {}
-    for name, centre, off, is_known in zip(names, free, error, known):
+    for name, centre, reach in zip(names, free, error):
         one = numbers[name]
-        reach = off if is_known else np.inf
         low[name] = one.value(max(centre - reach, one.free(one.low)))
         high[name] = one.value(min(centre + reach, one.free(one.high)))
     return Likeliest(best.values, low, high, best.log_likelihood)
+
+
+def _standard_errors(scores: Floats, curvature: Floats) -> Floats:
+    """Return the sandwich estimator's standard errors; infinite where the curvature is flat."""
+    values, axes = np.linalg.eigh(curvature)
+    is_flat = np.abs(values) < FLAT
+    steep = axes[:, ~is_flat]
+    inverse = steep / values[~is_flat] @ steep.T
+    variance = np.diag(inverse @ (scores.T @ scores) @ inverse).clip(0.0)
+    flat_share = (axes[:, is_flat] ** 2).sum(axis=1)
+    return np.where(flat_share > FLAT_SHARE, np.inf, np.sqrt(variance))
 
 
 def _derivatives(at: Callable[[Floats], Floats], free: Floats) -> tuple[Floats, Floats]:
