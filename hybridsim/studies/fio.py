@@ -14,7 +14,7 @@ from hybridsim.foundation.codes import Op, Path
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.requests.inflight import Facts
-from hybridsim.requests.jobs import Jobs
+from hybridsim.requests.jobs import NO_DEPENDENCIES, Jobs
 from hybridsim.requests.source import NEVER
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.counter_sampling import Sampler
@@ -182,7 +182,7 @@ def _parameters(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.
         row = (job.depth, job.low, job.reap_min, job.reap_max, job.group, job.delay_ns, run_ns)
         goal = job.goal
         searched = (goal.target_ns, goal.window_ns, goal.share, int(goal.keeps_on))
-        rows.append((*row, job.ramp_ns, *goal.limit_ns, *searched))
+        rows.append((*row, job.ramp_ns, *goal.limit_ns, *searched, *NO_DEPENDENCIES))
     return np.array(rows, np.int64)
 
 
