@@ -120,7 +120,8 @@ def test_global_options_numjobs_and_stonewall_are_applied(tmp_path):
         ("8192M", 8 << 30),
         ("1g", 1 << 30),
         ("1.5k", 1536),
-        ("4ki", 4000),
+        ("4ki", 4096),
+        ("4kib", 4000),
         ("512", 512),
     ],
 )
@@ -167,8 +168,8 @@ def test_a_synchronous_engine_has_a_depth_of_one():
         ("--name=a --latency_window=1s", "latency_window has no effect without latency_target"),
         ("--name=a --latency_target=1ms --latency_percentile=101", "must be 0 to 100"),
         (
-            "--name=a --rw=write --size=1m --verify=md5 --loops=2",
-            "verify with loops=2 is not supported: use do_verify=0",
+            "--name=a --rw=write --size=1m --verify=md5 --experimental_verify=1",
+            "experimental_verify is not supported",
         ),
         ("--name=a --filename=/dev/sda:/dev/sdb", "filename: 2 files need a size="),
         ("--name=a --size=1m --nrfiles=2 --filename=a:b:c", "nrfiles=2, but filename names 3"),

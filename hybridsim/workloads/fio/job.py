@@ -13,6 +13,7 @@ from hybridsim.workloads.fio.distribution import distributed, served
 from hybridsim.workloads.fio.goal import NO_GOAL, Goal, goal_of
 from hybridsim.workloads.fio.jobfile import Written
 from hybridsim.workloads.fio.pattern import (
+    ENDLESS,
     READ,
     TRIM,
     WRITE,
@@ -24,7 +25,6 @@ from hybridsim.workloads.fio.replay import Replay, replay_of
 from hybridsim.workloads.fio.shares import WHOLE, Shares, amount, shares_of
 from hybridsim.workloads.fio.sizes import sizes_of
 
-ENDLESS = 1 << 60
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 DIRECTIONS = {
     "read": (READ,), "write": (WRITE,), "trim": (TRIM,), "rw": (READ, WRITE),
@@ -62,7 +62,6 @@ class Job:
     think_ns: int = 0
     think_blocks: int = 1
     is_direct: bool = False
-    reads_back: bool = False  # verify: what was written is read at the end
     is_durable: bool = False  # writes complete when they are on the medium
     is_unified: bool = False  # reads, writes and trims are reported together
     goal: Goal = NO_GOAL
@@ -249,9 +248,13 @@ def _job(reader: Reader, name: str) -> Job:
             )
     is_verified = reader.read("verify", str, "0") not in ("0", "none", "null")
     reads_back = is_verified and WRITE in pattern.directions and reader.flag("do_verify", True)
-    if reads_back:
-        _check_verify(reader, pattern)
-    pattern = replace(pattern, is_verified=is_verified)
+    pattern = replace(
+        pattern,
+        is_verified=is_verified,
+        reads_back=reads_back,
+        backlog=reader.number("verify_backlog", 0) if reads_back else 0,
+        backlog_batch=reader.number("verify_backlog_batch", 0) if reads_back else 0,
+    )
     minimum = max(reader.number("iodepth_batch_complete_min", 1), 1)
     logs = {
         kind: f"{_prefix(reader, kind, name)}"
@@ -281,7 +284,6 @@ def _job(reader: Reader, name: str) -> Job:
         think_ns=reader.time("thinktime", MICROSECOND),
         think_blocks=reader.number("thinktime_blocks", 1, 1),
         is_direct=reader.flag("direct"),
-        reads_back=reads_back,
         is_durable=reader.read("sync", str, "0") not in ("0", "none"),
         is_unified=reader.read("unified_rw_reporting", str, "none") in ("1", "mixed"),
         goal=goal_of(reader),
@@ -297,32 +299,6 @@ def _job(reader: Reader, name: str) -> Job:
         rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
         iops_window_ns=reader.time("iopsavgtime", MILLISECOND) or SECOND // 2,
     )
-
-
-def _check_verify(reader: Reader, pattern: Pattern) -> None:
-    """Refuse what would make another order of the reads of verify."""
-    several = [name for name in ("loops", "io_size") if name in reader.specified]
-    sorts = not pattern.uses_map
-    if sorts and any(each.unit % each.minimum for each in pattern.sizes):
-        several.append("ba")
-    if sorts and reader.number("nrfiles", 1) > 1:
-        several.append("nrfiles")
-    if (
-        sorts
-        and len({each.minimum for each in pattern.sizes} | {s.maximum for s in pattern.sizes}) > 1
-    ):
-        several += [name for name in ("bs", "bsrange", "bssplit") if name in reader.specified]
-    none: tuple[str, ...] = ()
-    if sorts and len(reader.read("filename", _names, none)) > 1:
-        several.append("filename")
-    if pattern.writes_what_it_trims:
-        several.append("rw")
-    for name in several:
-        reader.refuse(
-            "verify",
-            f"verify with {name}={reader.specified[name].value} is not supported: use do_verify=0 "
-            "to simulate the writes without reading them back",
-        )
 
 
 def _prefix(reader: Reader, kind: str, name: str) -> str:
@@ -351,6 +327,7 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
     is_endless = reader.flag("time_based")
     if is_endless and "runtime" not in reader.specified:
         reader.refuse("time_based", "time_based needs a runtime: for example runtime=60")
+    zones = _zones(reader)
     pattern = Pattern(
         directions=DIRECTIONS[plain],
         writes_what_it_trims=plain == "trimwrite",
@@ -368,6 +345,9 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         stays=reader.read("rw_sequencer", str, "sequential") == "identical",
         generator=reader.read("random_generator", _generator, Generator.TAUSWORTHE),
         has_map=not reader.flag("norandommap"),
+        zone_bytes=zones[0],
+        zone_range=zones[1],
+        zone_skip=zones[2],
         repeats_files=is_endless or loops > 1 or reader.flag("do_verify", True),
         is_repeated=reader.flag("randrepeat", True),
         repeats_all=reader.flag("allrandrepeat"),
@@ -395,6 +375,18 @@ def _read_percent(reader: Reader) -> int:
         if name == "rwmixwrite":
             return 100 - reader.number(name, 50)
     return 50
+
+
+def _zones(reader: Reader) -> tuple[int, int, int]:
+    """Return zonesize, zonerange and zoneskip of zonemode=strided; zeros without zones."""
+    zones = [reader.read(name, options.size, 0) for name in ("zonesize", "zonerange", "zoneskip")]
+    mode = reader.read("zonemode", str, "none")
+    if mode == "strided" and not zones[0]:
+        reader.refuse("zonemode", "zonemode=strided needs a zonesize: for example zonesize=256m")
+    if mode == "none" and zones[0]:
+        reader.refuse("zonesize", "zonesize needs zonemode=strided")
+    is_on = mode == "strided" and reader.number("openfiles", 0) <= 1
+    return (zones[0], zones[1], zones[2]) if is_on else (0, 0, 0)
 
 
 def _one_size(text: str) -> int:

@@ -23,7 +23,7 @@ MODELLED = frozenset({
     "replay_align", "replay_no_stall", "replay_redirect", "replay_scale", "replay_skip",
     "replay_time_scale", "runtime", "rw", "rw_sequencer", "rwmixread", "rwmixwrite",
     "size", "startdelay", "stonewall", "sync", "thinktime", "thinktime_blocks", "time_based",
-    "verify",
+    "verify", "verify_backlog", "verify_backlog_batch", "zonerange", "zonesize", "zoneskip",
     "write_bw_log", "write_hist_log", "write_iolog", "write_iops_log", "write_lat_log",
 })  # fmt: skip
 # Ignored: they concern the host that runs fio, the files' names and contents, or the output.
@@ -73,7 +73,7 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
     "kb_base": ("1024",),
     "log_alternate_epoch": ("0",),
     "log_unix_epoch": ("0",),
-    "zonemode": ("none",),
+    "zonemode": ("none", "strided"),
     "unified_rw_reporting": ("0", "none", "1", "mixed"),
     "serialize_overlap": ("0",),
     "file_append": ("0",),
@@ -93,9 +93,9 @@ REFUSED = frozenset({
     "rate_iops_min", "rate_min",
     "steadystate", "steadystate_duration", "steadystate_ramp_time", "sync_file_range",
     "thinktime_iotime", "trim_backlog", "trim_backlog_batch", "trim_percentage",
-    "trim_verify_zero", "unique_filename", "verify_backlog", "verify_backlog_batch",
+    "trim_verify_zero", "unique_filename",
     "verify_state_load", "wait_for", "write_barrier",
-    "zonecapacity", "zonerange", "zonesize", "zoneskip",
+    "zonecapacity",
 })  # fmt: skip
 ALIASES = {
     "blockalign": "ba",
@@ -188,13 +188,13 @@ _TIMES_NS = {
 
 
 def size(text: str) -> int:
-    """Return bytes; as in fio, 4k, 8192M and 10G are multiples of 1024, 4Ki of 1000."""
+    """Return bytes; as in fio, 4k, 4Ki, 8192M and 10G are multiples of 1024, 4KiB of 1000."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a size; expected for example 4k or 10G")
-    unit = match[2].lower().removesuffix("b")
-    base = 1000 if unit.endswith("i") else 1024
-    power = _POWERS.get(unit.removesuffix("i")) if unit else 0
+    unit = match[2].lower()
+    base = 1000 if unit.endswith("ib") else 1024
+    power = _POWERS.get(unit.removesuffix("b").removesuffix("i")) if unit else 0
     if power is None:
         raise ValueError(f"{text!r}: unknown unit {match[2]!r}; use k, m, g, t or p")
     digits, _, part = match[1].partition(".")
