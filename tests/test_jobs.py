@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from engine import facts_of
@@ -121,7 +122,8 @@ def depend(draw, parameters):
     for number, each in enumerate(parameters if is_used else []):
         each.set = draw(st.just(number) | st.integers(0, number))
         each.after = draw(st.just(-1) | st.integers(-1, number - 1))
-        each.ends = draw(st.sampled_from([0, 0, 0, 1, 2]))
+        each.ends = draw(st.sampled_from([0, 0, 0, 1, 2, 3]))
+        each.kin = draw(st.integers(0, 1))
         each.weight = draw(st.sampled_from([0, 1, 1, 3, 10]))
         each.flow = draw(st.integers(0, 1))
         each.flow_sleep_ns = draw(st.sampled_from([0, 0, 10**6, 777]))
@@ -291,10 +293,12 @@ def test_a_job_begins_when_the_jobs_that_it_waits_for_are_complete():
 
 def test_the_end_of_a_job_may_end_its_group_or_all_jobs():
     load = reads(2) + reads(9, job=1) + reads(4, job=2)
-    of_group = JobParameters(ends=1), JobParameters(), JobParameters(group=1)
-    assert issued_ms(load, *of_group) == [[0, 1], [0, 1, 2], [3, 4, 5, 6]]
-    of_all = JobParameters(ends=2), JobParameters(), JobParameters(group=1)
-    assert issued_ms(load, *of_all) == [[0, 1], [0, 1, 2], []]
+    of_group = JobParameters(ends=2), JobParameters(), JobParameters(group=1)
+    assert issued_ms(load, *of_group) == [[0, 1], [0, 2], [3, 4, 5, 6]]
+    of_kin = JobParameters(ends=1, kin=1), JobParameters(), JobParameters(group=1, kin=1)
+    assert issued_ms(load, *of_kin) == [[0, 1], [0, 2, 3, 4, 5, 6, 7, 8, 9], []]
+    of_all = JobParameters(ends=3), JobParameters(), JobParameters(group=1)
+    assert issued_ms(load, *of_all) == [[0, 1], [0, 2], []]
 
 
 def test_jobs_of_a_flow_issue_requests_in_proportion_to_their_weights():
@@ -306,10 +310,9 @@ def test_jobs_of_a_flow_issue_requests_in_proportion_to_their_weights():
 
 
 def test_a_job_that_its_flow_holds_up_tries_again_after_its_flow_sleep():
-    load = reads(4) + reads(30, job=1)
-    slow, _ = issued_ms(
-        load, JobParameters(weight=1, flow_sleep_ns=7 * MS), JobParameters(weight=1)
-    )
-    assert slow[0] == 0
-    assert all((each - slow[1]) % 1 == 0 for each in slow[1:])
-    assert slow[2] - slow[1] >= 7
+    load = reads(4) + reads(60, job=1)
+    light = JobParameters(weight=1, flow_sleep_ns=7 * MS)
+    slow, _ = issued_ms(load, light, JobParameters(weight=3))
+    quick, _ = issued_ms(load, replace(light, flow_sleep_ns=0), JobParameters(weight=3))
+    assert quick[-1] < slow[-1]
+    assert max(later - each for each, later in pairwise(slow)) >= 7

@@ -11,7 +11,7 @@ from hybridsim.reference.depths import Depth
 from hybridsim.reference.parameters import JobParameters, Request, SourceParameters
 from hybridsim.reference.source import Source
 
-ENDS_GROUP, ENDS_ALL = 1, 2
+ENDS_KIN, ENDS_GROUP, ENDS_ALL = 1, 2, 3
 
 
 class Job:
@@ -228,7 +228,9 @@ class JobsSource(Source):
             self.release(job)
         ends, group = job.parameters.ends, job.parameters.group
         for each in self.jobs:
-            if ends == ENDS_ALL or (ends == ENDS_GROUP and each.parameters.group == group):
+            is_near = ends == ENDS_GROUP and each.parameters.group == group
+            is_kin = ends == ENDS_KIN and each.parameters.kin == job.parameters.kin
+            if ends == ENDS_ALL or is_near or is_kin:
                 each.depth.is_done = True
                 self.retry(each)
         waiting = [each for each in self.group if each.start is None]

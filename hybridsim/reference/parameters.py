@@ -364,6 +364,7 @@ class JobParameters(_Plain):
     set: int = 0
     after: int = -1
     ends: int = 0
+    kin: int = 0
     weight: int = 0
     flow: int = 0
     flow_sleep_ns: int = 0

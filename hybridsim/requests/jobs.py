@@ -17,11 +17,10 @@ FLUSH = int(Op.FLUSH)
 # The options of a job, by column.
 DEPTH, LOW, REAP_MIN, REAP_MAX, GROUP, DELAY_NS, RUN_NS, RAMP_NS = range(8)
 OF_DEPTHS = (DEPTH, *range(RAMP_NS, RAMP_NS + 8))  # the columns that `depths` needs
-# A job's set, the set that it waits for (-1: none), whose jobs end with it, its weight in a flow
-# (0: none), the flow, and the time between two attempts of a job that its flow holds up.
-SET, AFTER, ENDS, WEIGHT, FLOW, FLOW_SLEEP_NS = range(RAMP_NS + 8, RAMP_NS + 14)
-NO_DEPENDENCIES = (0, -1, 0, 0, 0, 0)
-ENDS_GROUP, ENDS_ALL = 1, 2
+# A job's set, the set that it waits for (-1: none), which jobs end with it, its kin, its weight
+# in a flow (0: none), the flow, and the time between two attempts of a job that its flow holds up.
+SET, AFTER, ENDS, KIN, WEIGHT, FLOW, FLOW_SLEEP_NS = range(RAMP_NS + 8, RAMP_NS + 15)
+ENDS_KIN, ENDS_GROUP, ENDS_ALL = 1, 2, 3
 # The state of a job, by column.  ISSUED: not reaped.  UNREAPED: complete, but not yet reaped.
 (
     ISSUED, UNREAPED, IS_FULL, AWAITS_FLUSH, IS_AWAKE, IS_OVER, RANK, START_NS, IDLE_SINCE_NS,
@@ -202,7 +201,10 @@ class Jobs(NamedTuple):
         group = options[job, GROUP]
         if options[job, ENDS] > 0:
             for other in range(len(options)):
-                if options[job, ENDS] == ENDS_ALL or options[other, GROUP] == group:
+                ends = options[job, ENDS]
+                is_near = ends == ENDS_GROUP and options[other, GROUP] == group
+                is_kin = ends == ENDS_KIN and options[other, KIN] == options[job, KIN]
+                if ends == ENDS_ALL or is_near or is_kin:
                     self.depths.state[other, IS_DONE] = 1
                     self.retry(other)
         for other in range(len(options)):

@@ -43,6 +43,14 @@ class Generated:
         return Columns(kind, at, length, np.zeros(filled, np.int64), file, is_last)
 
 
+class Idle:
+    """Source of no requests: an engine that does not access storage."""
+
+    def take(self, count: int) -> Columns:
+        """Return no requests."""
+        return Columns.of([])
+
+
 class Replayed:
     """Source of requests: a log."""
 
@@ -68,7 +76,9 @@ class Feed:
     """Requests of one job that are not yet issued, and their source."""
 
     def __init__(self, job: Job, begin_bytes: Sequence[int], stream: int) -> None:
-        self._source = Replayed(job) if job.replay else Generated(job)
+        self._source: Replayed | Generated | Idle = Idle() if job.is_idle else Generated(job)
+        if job.replay:
+            self._source = Replayed(job)
         seeds = job.pattern.seeds()
         self._poisson = [Poisson(seeds[each], rate_of(job, at)) for at, each in enumerate(STREAMS)]
         self._job = job
@@ -101,7 +111,8 @@ class Feed:
         rows = _columns(len(kind))
         flags = np.where(kind == WRITE, self._flags, 0)
         rows[0][:] = OPS[kind] | flags
-        rows[1][:] = np.where(kind == SYNC, 0, offset + self._begin_bytes[taken.file])
+        if len(kind):
+            rows[1][:] = np.where(kind == SYNC, 0, offset + self._begin_bytes[taken.file])
         rows[2][:] = length
         rows[3][:] = self._stream
         rows[4][:] = np.maximum(self._due_ns(kind, length), taken.due_ns)
@@ -161,7 +172,7 @@ class Feeds:
 
     def __init__(self, laid: Laid) -> None:
         self._feeds = [
-            Feed(job, [laid.begin_bytes[file] for file in job.files], number)
+            Feed(job, [laid.begin_bytes.get(file, 0) for file in job.files], number)
             for number, job in enumerate(laid.jobs)
         ]
         self._numbers = np.zeros(len(self._feeds), np.int64)
