@@ -14,6 +14,7 @@ import random
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,20 +28,124 @@ from hybridsim.workloads.fio.places import lay_out
 from hybridsim.workloads.fio.requests import Feeds
 
 Section = dict[str, str]
+GLOBAL = "[global]"  # the key of a section that is the global one
 Request = tuple[str, str, int, int]  # file ("" if unknown), kind, offset, length
 Run = list[list[Request]]  # by process
 
 KINDS = ("read", "write", "trim", "sync")
+SIMPLER_VALUES = {"size": ("64k", "256k"), "numjobs": ("2", "3"), "iodepth": ("1", "2"),
+                  "bs": ("4k", "8k")}  # fmt: skip
+SIMPLER = {name: values[0] for name, values in SIMPLER_VALUES.items()}
 REORDERED = ("io_uring", "posixaio")
 LIMIT = 3000  # requests of a process that are compared
 CAPACITY = 1 << 40
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 
 
 def drawn(seed: int) -> list[Section]:
-    """Return a random job; options are as frequent as in public job files, more or less."""
+    """Return a random job: for even seeds with the options of public job files, else rare ones."""
     dice = random.Random(seed)
-    return [_section(dice) for _ in range(dice.choice([1, 1, 1, 1, 2, 3]))]
+    draw = _public if seed % 2 == 0 else _section
+    job = [draw(dice) for _ in range(dice.choice([1, 1, 1, 1, 2, 3]))]
+    for section in job:
+        _prune(section)
+    if len(job) > 1 and _maybe(dice, 0.3):
+        common = [name for name in job[0] if _maybe(dice, 0.5)]
+        if job[0].get("ioengine") == "null":
+            common = [name for name in common if name not in ("ioengine", "rw")]
+        job.insert(0, {GLOBAL: "1"} | {name: job[0].pop(name) for name in common})
+    return job
+
+
+def _prune(section: Section) -> None:
+    """Remove options that make the log incomparable: fio's random seed, failing verification."""
+    kind = section["rw"].partition(":")[0]
+    if "verify" in section and "write" not in kind and kind not in ("rw", "randrw"):
+        del section["verify"]  # fio reads what was never written, and fails
+    if "verify" in section and kind in ("rw", "randrw", "readwrite"):
+        section["verify_fatal"] = "0"  # a mix reads what it did not write
+    if "read" in kind or kind in ("rw", "randrw"):  # fio would read empty files
+        section.pop("create_on_open", None)
+    if kind in ("rw", "randrw", "readwrite"):  # the order depends on the time
+        section.pop("rate_iops", None)
+    if "verify_backlog" in section and "verify" not in section:
+        del section["verify_backlog"]
+    if "verify_backlog" in section:  # which writes are complete depends on the time
+        section.pop("iodepth", None)
+    if section.get("iodepth", "1") != "1" and section.get("fsync", section.get("fdatasync")):
+        section.pop("time_based", None)
+
+
+def _public(dice: random.Random) -> Section:
+    """Return a section whose options are as frequent as in 248 public job files."""
+    pick = dice.choice
+    kinds = ["randwrite"] * 28 + ["randread"] * 24 + ["write"] * 22 + ["read"] * 14
+    kinds += ["randrw"] * 9 + ["rw"] * 3 + ["trim", "randtrim", "trimwrite", "readwrite"]
+    kind = pick(kinds)
+    kib = pick([64, 1024, 1024, 1024, 4096, 4096, 10240, 100, 1000])
+    section = {"rw": kind, "size": f"{kib}k"}
+    shares: list[tuple[float, str, list[str]]] = [
+        (0.87, "bs", ["4k"] * 12 + ["8k"] * 6 + ["64k", "64k", "128k", "512", "1m", "16k", "4096"]),
+        (0.87, "ioengine", ["libaio"] * 20 + ["sync", "sync", "psync", "io_uring", "posixaio"]),
+        (0.66, "iodepth", ["1", "1", "1", "8", "8", "32", "32", "128", "16", "4", "64", "2"]),
+        (0.62, "direct", ["1"] * 12 + ["0"]),
+        (0.5, "numjobs", ["1"] * 10 + ["8", "8", "4", "4", "2", "3", "10"]),
+        (0.38, "norandommap", ["1", ""]),
+        (0.34, "thread", ["", "1"]),
+        (0.32, "group_reporting", ["", "1"]),
+        (0.28, "randrepeat", ["0"]),
+        (0.26, "refill_buffers", [""]),
+        (0.3, "stonewall", ["", "1"]),
+        (0.16, "gtod_reduce", ["0"]),
+        (0.15, "buffered", ["0"]),
+        (0.12, "verify", ["md5", "md5", "crc32c", "sha256", "meta", "crc32c-intel"]),
+        (0.05, "do_verify", ["1", "0"]),
+        (0.06, "loops", ["2", "1", "4", "3"]),
+        (0.05, "io_size", [f"{kib // 2}k", f"{kib * 2}k", "64k", "256k"]),
+        (0.05, "ramp_time", ["0"]),
+        (0.05, "verify_backlog", ["8", "1", "32", "1024"]),
+        (0.05, "offset", ["0", "64k", "120k", "1m"]),
+        (0.04, "nrfiles", ["4", "5", "2", "8"]),
+        (0.04, "number_ios", ["20", "1000", "19", "5"]),
+        (0.02, "startdelay", ["50ms", "0", "20ms"]),
+        (0.02, "iodepth_batch", ["16", "2", "4"]),
+        (0.02, "rate_iops", ["100000"]),
+        (0.02, "fsync", ["1", "32"]),
+        (0.02, "end_fsync", ["1"]),
+        (0.02, "filename_format", ["t.$jobnum", "r.$jobnum.$filenum", "f.$clientuid.$jobnum"]),
+        (0.02, "create_on_open", ["1"]),
+        (0.03, "filename", ["shared", "/dev/shm/hybridsim_shared"]),
+    ]  # fmt: skip
+    for share, name, values in shares:
+        if _maybe(dice, share):
+            section[name] = pick(values)
+    if "trim" in kind:
+        section |= {"ioengine": "null", "iodepth": "1"}
+    if kind in ("rw", "randrw", "readwrite") and _maybe(dice, 0.6):
+        section[pick(["rwmixread", "rwmixread", "rwmixwrite"])] = pick(["70", "60", "50", "80"])
+    if _maybe(dice, 0.25):
+        section |= {"time_based": pick(["", "1"]), "runtime": pick(["50ms", "100ms"])}
+    elif _maybe(dice, 0.3):
+        section["runtime"] = pick(["30", "60s", "10"])
+    sized = dice.random()
+    if sized < 0.07:
+        section["bssplit"] = pick(
+            ["64k/40:1024k/60,1024k/100", "4k/10:64k/50:32k/40", "512/25:1k/:2k/:4k/",
+             "512/10:1k/5:2k/5:4k/60:8k/2:16k/4:32k/4:64k/10", "8k/50:64k/50"]
+        )  # fmt: skip
+    elif sized < 0.1:
+        section["bsrange"] = pick(["512-4k", "16k-1M", "1k-4k", "4k-4k", "4k:512k"])
+    if kind.startswith("rand") and _maybe(dice, 0.05):
+        section["random_distribution"] = pick(
+            ["zoned:50/5:30/15:20/80", "zoned:50/5:30/15:20/", "zipf:0.5", "zipf:1.2", "normal:10",
+             "zoned:60/10:30/20:8/30:2/40", "pareto:0.3", "random"]
+        )  # fmt: skip
+    if _maybe(dice, 0.02):
+        section |= {"zonemode": "strided", "zonesize": "64k", "zoneskip": pick(["64k", "128k"])}
+    if _maybe(dice, 0.1):
+        section["size"] = section["size"].replace("k", pick(["K", "ki", "kb", "KiB"]))
+        section["kb_base"] = "1024"
+    return section
 
 
 def _maybe(dice: random.Random, share: float) -> bool:
@@ -67,7 +172,7 @@ def _section(dice: random.Random) -> Section:
         if "trim" in kind:  # the null engine logs a request again that it was too busy for
             section["iodepth"] = "1"
     if _maybe(dice, 0.3):
-        section["numjobs"] = pick(["1", "1", "2", "2", "3", "4"])
+        section["numjobs"] = pick(["1", "1", "2", "2", "3", "4", "5", "8"])
     if is_mixed and _maybe(dice, 0.6):
         section[pick(["rwmixread", "rwmixread", "rwmixwrite"])] = pick(["70", "50", "30", "90"])
     if _maybe(dice, 0.1):
@@ -150,13 +255,34 @@ def _section(dice: random.Random) -> Section:
         section["iodepth_batch"] = pick(["2", "4"])
     if _maybe(dice, 0.03):
         section["time_based"] = "1"
-        section["runtime"] = "1"
+        section["runtime"] = pick(["100ms", "200ms"])
     elif _maybe(dice, 0.15):
         section["runtime"] = pick(["30", "60s"])
     if _maybe(dice, 0.05):
         section["verify"] = pick(["crc32c", "md5"])
-        if _maybe(dice, 0.5):
+        if _maybe(dice, 0.3):
             section["do_verify"] = "0"
+        elif _maybe(dice, 0.3):
+            section["verify_backlog"] = pick(["1", "8", "64", "5"])
+            if _maybe(dice, 0.4):
+                section["verify_backlog_batch"] = pick(["1", "4", "100"])
+    if _maybe(dice, 0.04):
+        section["startdelay"] = pick(["20ms", "100ms"])
+    if _maybe(dice, 0.06):
+        section["zonemode"] = "strided"
+        section["zonesize"] = pick(["64k", "128k", "256k", "20k"])
+        if _maybe(dice, 0.6):
+            section["zonerange"] = pick(["64k", "32k", "256k", "128k"])
+        if _maybe(dice, 0.6):
+            section["zoneskip"] = pick(["64k", "128k", "1m", "0"])
+    if _maybe(dice, 0.04):
+        section["thinktime"] = "10"
+    if _maybe(dice, 0.03):
+        section["rate_iops"] = "200000"
+    if _maybe(dice, 0.03):
+        section["create_on_open"] = "1"
+    if _maybe(dice, 0.03):
+        section["unlink"] = pick(["1", "0"])
     return section
 
 
@@ -164,10 +290,23 @@ def text(job: list[Section], more: Callable[[int, Section], list[str]] | None = 
     """Return a job file."""
     lines = []
     for number, section in enumerate(job):
-        lines.append(f"[j{number}]")
-        lines += [f"{name}={value}" if value else name for name, value in section.items()]
+        lines.append(GLOBAL if GLOBAL in section else f"[j{number}]")
+        options = [(name, value) for name, value in section.items() if name != GLOBAL]
+        lines += [f"{name}={value}" if value else name for name, value in options]
         lines += more(number, section) if more else []
     return "\n".join([*lines, ""])
+
+
+def sections_of(job: list[Section]) -> list[tuple[int, Section]]:
+    """Return the jobs with their numbers and all their options."""
+    common: Section = {}
+    sections = []
+    for number, section in enumerate(job):
+        if GLOBAL in section:
+            common = common | section
+        else:
+            sections.append((number, common | section))
+    return sections
 
 
 def _clones(section: Section) -> int:
@@ -179,9 +318,12 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     logs = Path(tempfile.mkdtemp())
     try:
+        whole = dict(sections_of(job))
 
         def more(number: int, section: Section) -> list[str]:
-            if _clones(section) == 1:
+            if GLOBAL in section:
+                return []
+            if _clones(whole[number]) == 1:
                 return [f"write_iolog={logs}/{number}.log"]
             return [f"write_lat_log={logs}/{number}", "log_offset=1"]
 
@@ -193,7 +335,7 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
         if done.returncode:
             return f"exit {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}"
         run: Run = []
-        for number, section in enumerate(job):
+        for number, section in whole.items():
             clones = _clones(section)
             if clones == 1:
                 run.append(_of_iolog(logs / f"{number}.log"))
@@ -272,7 +414,7 @@ def summary(requests: list[Request]) -> dict[str, object]:
 
 @dataclass
 class Verdict:
-    """What became of a job: equal, refused, wrong, or failed in fio itself."""
+    """What became of a job: equal, refused, wrong, failed in fio alone, or invalid for both."""
 
     what: str
     why: str = ""
@@ -283,20 +425,40 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
     try:
         run = ours(job)
     except HybridsimError as error:
-        return Verdict("refused", str(error))
+        return Verdict("invalid" if isinstance(logged, str) else "refused", str(error))
     if isinstance(logged, str):
         return Verdict("failed", logged)
     if len(run) != len(logged):
         return Verdict("wrong", f"{len(run)} processes instead of {len(logged)}")
-    sections = [section for section in job for _ in range(_clones(section))]
+    sections = [section for _, section in sections_of(job) for _ in range(_clones(section))]
     for number, (mine, theirs, section) in enumerate(zip(run, logged, sections)):
+        is_reordered = False
         if _clones(section) > 1:
             mine = as_in_latencies(mine)
-            if section.get("ioengine") in REORDERED and section.get("iodepth", "1") != "1":
-                mine, theirs = sorted(mine), sorted(theirs)  # logged in order of completion
-        if len(theirs) > LIMIT or "time_based" in section:
-            mine, theirs = mine[: min(LIMIT, len(theirs))], theirs[: min(LIMIT, len(theirs))]
-            mine = mine[: len(theirs)]
+            # logged in order of completion
+            is_reordered = (
+                section.get("ioengine") in REORDERED and section.get("iodepth", "1") != "1"
+            )
+        is_cut = len(theirs) > LIMIT or "time_based" in section
+        is_cut = is_cut or section.get("runtime", "").endswith("ms")  # may end earlier
+        if section.get("randrepeat") == "0" and "randseed" not in section:
+            if is_reordered and not is_cut:
+                mine, theirs = sorted(mine), sorted(theirs)
+            why = "" if is_reordered and is_cut else _differs_in_law(mine, theirs, section, is_cut)
+            if why:
+                return Verdict("wrong", f"process {number + 1}: {why}")
+            continue
+        if is_cut:
+            while theirs and theirs[-1][1] == "sync":  # when the time is over
+                theirs = theirs[:-1]
+            count = min(LIMIT, len(theirs), len(mine))
+            if is_reordered:
+                early = Counter(mine[: max(count - 2 * int(section["iodepth"]), 0)])
+                if not early - Counter(theirs[: count + 2 * int(section["iodepth"])]):
+                    continue
+            mine, theirs = mine[:count], theirs[:count]
+        elif is_reordered:
+            mine, theirs = sorted(mine), sorted(theirs)
         if mine != theirs:
             at = next(
                 (i for i, pair in enumerate(zip(mine, theirs)) if pair[0] != pair[1]),
@@ -308,6 +470,28 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
                 f"{mine[at : at + 3]} instead of {theirs[at : at + 3]}",
             )
     return Verdict("equal")
+
+
+def _differs_in_law(mine: list[Request], theirs: list[Request], section: Section,
+                    is_cut: bool) -> str:  # fmt: skip
+    """Return how requests differ whose random seeds are fio's own: "" if in nothing comparable."""
+    is_fixed = not any(name in section for name in ("bssplit", "bsrange"))
+    kind = section.get("rw", "read").partition(":")[0]
+    is_mixed = kind in ("rw", "randrw", "readwrite")
+    is_fixed = is_fixed and "," not in section.get("bs", "") and not is_mixed
+    if not kind.startswith("rand"):
+        count = min(len(mine), len(theirs), LIMIT) if is_cut else None
+        is_same = mine[:count] == theirs[:count] or not is_fixed
+        return "" if is_same else f"{mine[:3]} instead of {theirs[:3]}"
+    if is_cut or not is_fixed:
+        return ""
+    if len(mine) != len(theirs):
+        return f"{len(mine)} instead of {len(theirs)} requests"
+    is_mapped = not any(name in section for name in ("norandommap", "ba", "random_distribution"))
+    if is_mapped and not {"io_size", "number_ios", "loops"} & section.keys():
+        if sorted(mine) != sorted(theirs):
+            return "other requests"
+    return ""
 
 
 def shrunk(job: list[Section], is_wrong: Callable[[list[Section]], bool]) -> list[Section]:
@@ -328,4 +512,10 @@ def shrunk(job: list[Section], is_wrong: Callable[[list[Section]], bool]) -> lis
                 if is_wrong(smaller):
                     job, again = smaller, True
                     break
+                value = SIMPLER.get(name)
+                if value and section[name] not in SIMPLER_VALUES[name]:
+                    smaller[at] = section | {name: value}
+                    if is_wrong(smaller):
+                        job, again = smaller, True
+                        break
     return job

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from hybridsim.workloads.fio.pattern import (
     END_SYNC,
+    ENDLESS,
+    FIRST_OF_VERIFY,
     READ,
     SYNC,
     TRIM,
@@ -92,9 +94,10 @@ class File:
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern
+        self.origin = pattern.offset_bytes  # of the region, or of the current zone
         self.register = None
         if pattern.uses_register:
-            blocks = pattern.file_bytes // pattern.block_bytes
+            blocks = pattern.map_bytes // pattern.block_bytes
             self.register = Register(blocks, pattern.seeds()[Stream.BLOCK])
         self.restart()
         if self.register:
@@ -102,7 +105,7 @@ class File:
 
     def restart(self) -> None:
         self.is_done = False
-        self.at = [self.pattern.offset_bytes] * 3
+        self.at = [self.origin] * 3
         self.began: list[int | None] = [None] * 3
         self.used: set[int] = set()
         if self.register:
@@ -120,6 +123,14 @@ class Job:
         self.next_file = 0
         self.begin, self.size = pattern.offset_bytes, pattern.file_bytes
         self.end = max(self.begin + self.size, pattern.end_bytes)
+        self.zone_bytes, self.zone_range, self.zone_skip = pattern.zones_of_files
+        self.in_zone = 0  # bytes in the current zone
+        self.drawn_bytes = self.zone_range or self.size  # of random blocks
+        self.history: list[tuple[int, int]] = []  # writes that verify has not read
+        self.batch = 0
+        self.was_read = True
+        self.is_unmarked = False
+        self.made = 0  # requests, those of verify included
         self.turn = 1  # requests until a random one
         self.was_sync = False
         self.issued = [0, 0, 0]
@@ -152,7 +163,7 @@ class Job:
             if left or pattern.is_endless:
                 left -= 1
             elif (
-                (number and sum(self.issued) >= number * pattern.passes)
+                (number and self.made >= number * pattern.passes)
                 or pattern.pass_bytes - self.moved < max(largest, 1)
                 or (not pattern.has_io_size and self.done == len(self.files))
             ):
@@ -168,6 +179,11 @@ class Job:
                     yield END_SYNC, file << FILE_SHIFT, 0
             if self.moved == before:
                 return
+            if pattern.reads_back:
+                self.begin_again()
+                for order in range(len(self.history)):
+                    _, offset, length = self.read_back()
+                    yield FIRST_OF_VERIFY if order == 0 else READ, offset, length
 
     def one_pass(self, number: int) -> Iterator[tuple[int, int, int]]:
         pattern = self.pattern
@@ -176,24 +192,64 @@ class Job:
             most = max(most, pattern.pass_bytes if pattern.has_io_size else 0)
         if pattern.writes_what_it_trims:
             most += pattern.pass_bytes * pattern.passes
+        if pattern.reads_back and pattern.backlog:
+            most += pattern.region_bytes
         while True:
-            if not pattern.is_endless:
+            if pattern.is_endless:
+                if pattern.is_verified and pattern.is_queued and queued >= most:
+                    return
+            else:
                 if self.counted() >= pattern.pass_bytes * pattern.passes:
                     return
-                if number and sum(self.issued) >= number * pattern.passes:
+                if number and self.made >= number * pattern.passes:
                     return
                 if pattern.is_queued and queued >= most:
                     return
-            request = self.next()
+            request = self.read_back() if self.is_read_due() else self.next()
             if request is None:
                 return
             kind, _, size = request
+            if kind == SYNC:
+                self.is_unmarked = False
             self.was_sync = kind == SYNC
             queued += size if kind != TRIM else 0
             yield request
 
     def counted(self) -> int:
-        return self.written if self.pattern.writes_what_it_trims else self.moved
+        return self.written if self.pattern.writes_what_it_trims else self.counted_bytes
+
+    def is_read_due(self) -> bool:
+        """Does verify_backlog read next?"""
+        if not self.pattern.reads_back or not self.pattern.backlog or not self.history:
+            return False
+        if not self.batch:
+            if len(self.history) % self.pattern.backlog or self.was_read:
+                return False
+            self.batch = self.pattern.backlog_batch or self.pattern.backlog
+        self.batch -= 1
+        return True
+
+    def read_back(self) -> tuple[int, int, int]:
+        """The next read of verify: by offset if blocks may be written twice."""
+        offset, length = self.history[0] if self.pattern.uses_map else min(self.history)
+        self.history.remove((offset, length))
+        self.made += 1
+        self.moved += length
+        self.was_read = True
+        self.was_sync = False
+        return READ, offset, length
+
+    def remember(self, offset: int, length: int) -> None:
+        """A write; one that overlaps an earlier one replaces it, unless there is a random map."""
+        if not self.pattern.uses_map:
+            self.history = [
+                (at, size)
+                for at, size in self.history
+                if at + size <= offset or at >= offset + length
+            ]
+        self.history.append((offset, length))
+
+    counted_bytes = 0
 
     written = 0
     done = 0  # files without a further request
@@ -209,11 +265,13 @@ class Job:
         """Before each pass but the first."""
         self.done = 0 if self.pattern.repeats_files else self.done
         for file in self.files:
+            file.origin = self.begin
             file.restart()
         if self.pattern.is_reseeded:
             self.seed_all()
         self.was_sync = False
         self.until = 0
+        self.in_zone = 0
 
     def next(self) -> tuple[int, int, int] | None:
         """The next request, of the next file that has one."""
@@ -234,7 +292,14 @@ class Job:
                 continue
             file.began[direction], file.at[direction] = offset, offset + length
             self.issued[direction] += 1
+            self.made += 1
             self.moved += length
+            self.counted_bytes += length
+            self.in_zone += length
+            self.is_unmarked = False
+            self.was_read = direction == READ
+            if self.pattern.reads_back and direction == WRITE:
+                self.remember(offset + (self.file << FILE_SHIFT), length)
             self.written += length if direction == WRITE else 0
             return direction, offset + (self.file << FILE_SHIFT), length
         return None
@@ -246,26 +311,31 @@ class Job:
             direction = TRIM if file.began[WRITE] == file.began[TRIM] else WRITE
         elif len(pattern.directions) > 1:
             direction = self.mixed()
+        if self.zone_bytes:
+            self.move_zone(file, direction)
         self.turn -= 1
         is_turn = self.turn == 0
         if is_turn:
             self.turn = pattern.every
         if pattern.writes_what_it_trims and pattern.is_random and direction == WRITE:
             begin = file.began[TRIM]
-            assert begin is not None
-            if begin >= self.size:
+            self.is_unmarked = True
+            if begin is None or begin >= self.size or file.origin + begin >= self.end:
                 raise End  # fio adds the offset of the region twice
-            return WRITE, self.begin + begin, file.at[TRIM] - begin
-        distance, is_marked, is_drawn = self.distance(file, direction, is_turn)
+            offset, length = file.origin + begin, file.at[TRIM] - begin
+            if offset + length > self.end:
+                raise End
+            return WRITE, offset, length
+        distance, is_drawn = self.distance(file, direction, is_turn)
         if not 0 <= distance < self.size:
             raise End
-        offset = self.begin + distance
+        offset = file.origin + distance
         if pattern.writes_what_it_trims and pattern.is_random and file.began[TRIM] == offset:
             file.began[WRITE] = (file.began[WRITE] or 0) - 1
         length = self.length(direction, offset, is_drawn)
         if offset + length > self.end:
             raise End
-        if pattern.uses_map and is_marked:
+        if pattern.uses_map and not self.is_unmarked:
             length = self.mark(file, direction, offset, length)
         return direction, offset, length
 
@@ -280,38 +350,52 @@ class Job:
             self.now = drawn
         return self.now
 
-    def distance(self, file: File, direction: int, is_turn: bool) -> tuple[int, bool, bool]:
-        """The distance from the begin of the region; is it to be marked, is it drawn."""
+    def move_zone(self, file: File, direction: int) -> None:
+        """zonemode=strided: the next zone, when the current one has its bytes."""
+        if self.in_zone >= self.zone_bytes:
+            self.in_zone = 0
+            file.origin += self.zone_range + self.zone_skip
+            if file.origin >= self.end:
+                file.origin = self.begin
+            file.at[direction] = file.origin
+        if file.at[direction] >= file.origin + self.zone_range:
+            file.at[direction] = file.origin
+        if self.in_zone % self.zone_range == 0:
+            file.restart()
+
+    def distance(self, file: File, direction: int, is_turn: bool) -> tuple[int, bool]:
+        """The distance from the begin of the region or zone; is it drawn."""
         pattern = self.pattern
         if is_turn and not pattern.is_random:
-            return self.sequential(file, direction), True, False
+            return self.sequential(file, direction), False
         if is_turn:
             percent = pattern.random_percent[direction]
             if percent == 100 or self.coins[direction].percent() <= percent:
-                return self.random(file, direction), True, True
-        elif pattern.stays:
+                return self.random(file, direction), True
+        self.is_unmarked = True  # until a request succeeds
+        if not is_turn and pattern.stays:
             began = file.began[direction]
-            return 0 if began is None else began - self.begin, False, False
+            return 0 if began is None else began - file.origin, False
         try:
-            return self.sequential(file, direction), False, False
+            return self.sequential(file, direction), False
         except End:
-            return self.random(file, direction), False, False
+            return self.random(file, direction), False
 
     def sequential(self, file: File, direction: int) -> int:
         hole = self.pattern.hole_bytes
         if self.pattern.is_endless and self.pattern.files == 1:
             if file.at[direction] >= self.begin + self.size:
-                file.at[direction] = self.begin
+                file.at[direction] = file.origin
         if file.at[direction] >= self.end:
             raise End
         last = min(self.size, self.end)
-        if hole < 0 and self.begin and file.at[direction] == self.begin:
+        if hole < 0 and file.origin and file.at[direction] == file.origin:
             file.at[direction] = last
-        at = file.at[direction] - self.begin
+        at = file.at[direction] - file.origin
         if at and hole:
             at += hole
-            if not 0 <= at < self.end:
-                at = self.begin if hole > 0 else last + hole
+            if at >= self.end or (at < 0 and self.end < ENDLESS):
+                at = file.origin if hole > 0 else last + hole
         return at if at >= 0 else self.size
 
     def random(self, file: File, direction: int) -> int:
@@ -327,7 +411,7 @@ class Job:
     def block(self, file: File, direction: int) -> int:
         pattern = self.pattern
         sizes = pattern.sizes[direction]
-        last = (self.size - max(sizes.minimum - sizes.unit, 0)) // sizes.unit
+        last = (self.drawn_bytes - max(sizes.minimum - sizes.unit, 0)) // sizes.unit
         match pattern.distribution:
             case Distribution.RANDOM:
                 return self.even(file, last)
@@ -343,7 +427,7 @@ class Job:
         block = int(last * (self.blocks.bits() / self.whole))
         if not self.pattern.uses_map:
             return block
-        size = self.size // self.pattern.block_bytes
+        size = self.drawn_bytes // self.pattern.block_bytes
         if len(file.used) == size:
             raise End
         while block in file.used:
@@ -353,8 +437,8 @@ class Job:
     def mark(self, file: File, direction: int, offset: int, length: int) -> int:
         """Remember blocks up to one that was used; return how much of the length is left."""
         least = self.pattern.sizes[direction].minimum
-        first = (offset - self.begin) // least
-        size = self.size // self.pattern.block_bytes
+        first = (offset - file.origin) // least
+        size = self.drawn_bytes // self.pattern.block_bytes
         count = 0
         while count * least < length and first + count not in file.used:
             if first + count < size:  # behind the last whole block nothing is remembered

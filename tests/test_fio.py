@@ -120,7 +120,8 @@ def test_global_options_numjobs_and_stonewall_are_applied(tmp_path):
         ("8192M", 8 << 30),
         ("1g", 1 << 30),
         ("1.5k", 1536),
-        ("4ki", 4000),
+        ("4ki", 4096),
+        ("4kib", 4000),
         ("512", 512),
     ],
 )
@@ -167,8 +168,8 @@ def test_a_synchronous_engine_has_a_depth_of_one():
         ("--name=a --latency_window=1s", "latency_window has no effect without latency_target"),
         ("--name=a --latency_target=1ms --latency_percentile=101", "must be 0 to 100"),
         (
-            "--name=a --rw=write --size=1m --verify=md5 --loops=2",
-            "verify with loops=2 is not supported: use do_verify=0",
+            "--name=a --rw=write --size=1m --verify=md5 --experimental_verify=1",
+            "experimental_verify is not supported",
         ),
         ("--name=a --filename=/dev/sda:/dev/sdb", "filename: 2 files need a size="),
         ("--name=a --size=1m --nrfiles=2 --filename=a:b:c", "nrfiles=2, but filename names 3"),
@@ -180,13 +181,12 @@ def test_a_synchronous_engine_has_a_depth_of_one():
             "--name=a --size=1m --nrfiles=2 --openfiles=1 --ioengine=libaio --iodepth=2",
             "openfiles is supported only with iodepth=1",
         ),
-        ("--name=a --steadystate=x", "steadystate is not supported, and ignoring it would change"),
+        ("--name=a --steadystate=x", "steadystate: x: expected iops:, bw:"),
         ("--name=a --rate_process=burst", "rate_process: burst: must be linear or poisson"),
         ("--name=a --log_hist_coarseness=7", "log_hist_coarseness: '7': must be 0 to 6"),
         ("--name=a --read_iolog=x --replay_skip=reads", "replay_skip: 'reads': must be a list"),
-        ("--name=a --time_based", "time_based needs a runtime"),
         ("--name=a --direct=yes", "direct: 'yes': must be 1 (on) or 0 (off)"),
-        ("--name=a --ioengine=netsplice", "ioengine=netsplice is not supported"),
+        ("--name=a --ioengine=netsplice", "ioengine=netsplice moves data over a network"),
         (
             "--name=a --io_submit_mode=offload --iodepth=4",
             "io_submit_mode=offload with ioengine=psync and an iodepth is not supported",
@@ -701,3 +701,80 @@ def test_partly_random_requests_to_several_files_with_a_queue_depth_are_refused(
     text = "--name=a --rw=randread --size=1m --nrfiles=3 --percentage_random=50 --ioengine=libaio"
     assert "percentage_random with 3 files and iodepth=8" in wrong(f"{text} --iodepth=8")
     assert job(text).pattern.files == 3
+
+
+def run(text, site):
+    return fio(read(text.split()), site, interpreted=True)
+
+
+def test_a_start_delay_is_no_part_of_the_runtime(site):
+    options = "--size=64k --rw=read --name=a --name=b --startdelay=10"
+    for grouped in ("", " --group_reporting"):
+        result = run(f"--bs=4k{grouped} {options}", site)
+        assert all(each.span_ns < 10**9 for each in result.reported)
+        (line,) = (line for line in fio_text.text(result).splitlines() if "READ:" in line)
+        slow = max(each.span_ns for each in result.of_jobs)
+        total = 2 * 64 * 1024 * 10**9 / slow
+        assert f"bw={fio_text.short(total, 1024)}B/s" in line
+
+
+def test_a_job_waits_for_the_job_that_it_names(site):
+    result = run("--size=64k --name=a --rw=write --name=b --rw=read --wait_for=a", site)
+    first, second = result.of_jobs
+    assert second.begin_ns == first.end_ns
+
+
+def test_a_job_that_waits_for_an_unknown_one_is_refused():
+    with pytest.raises(UsageError, match="wait_for=b: no earlier job has this name"):
+        jobs("--name=a --wait_for=b --name=b")
+
+
+def test_exitall_ends_the_other_jobs_of_a_reporting_group(site):
+    options = "--size=1m --name=a --io_size=64k --name=b --name=c --new_group"
+    counts = [each.directions[0].count for each in run(f"--exitall {options}", site).of_jobs]
+    assert counts[0] == 16
+    assert counts[1] < 20
+    assert counts[2] == 256
+    counts = [each.directions[0].count
+              for each in run(f"--exitall --exit_what=all {options}", site).of_jobs]  # fmt: skip
+    assert max(counts[1:]) < 20
+
+
+def test_flow_shares_the_requests_of_jobs_by_weight(site):
+    options = "--size=1m --exitall --name=a --flow=1 --name=b --flow=3"
+    light, heavy = (each.directions[0].count for each in run(options, site).of_jobs)
+    assert heavy == 256
+    assert abs(heavy - 3 * light) <= 6
+
+
+def test_a_job_below_its_minimum_rate_ends_with_an_error(site):
+    result = run("--name=a --size=1g --rate_iops=10 --rate_iops_min=9 --runtime=6", site)
+    assert not result.of_jobs[0].error
+    slow = "--name=a --size=1g --rw=randread --rate_min=10g --runtime=9"
+    result = run(slow, site)
+    assert result.of_jobs[0].error == 5
+    assert any("rate_min=10737418240B/s not met" in note for note in result.notes)
+    assert 3 * 10**9 <= result.of_jobs[0].end_ns < 4 * 10**9
+
+
+def test_a_steady_state_ends_a_job(site):
+    options = "--name=a --size=1g --rate_iops=20 --runtime=60 --time_based"
+    result = run(f"{options} --steadystate=iops:5% --ss_dur=5 --ss_ramp=2", site)
+    (progress,) = result.of_jobs[0].checked
+    assert progress.is_attained
+    assert progress.criterion < 5
+    assert 6 * 10**9 < result.end_ns < 9 * 10**9
+
+
+def test_engines_without_requests_to_storage_issue_none(site):
+    result = run("--name=a --ioengine=cpuio --cpuload=50 --name=b --size=64k", site)
+    assert [each.directions[0].count for each in result.of_jobs] == [0, 16]
+    assert any("cpuio: its jobs make no requests" in note for note in result.notes)
+    with pytest.raises(UsageError, match="ioengine=net moves data over a network"):
+        jobs("--name=a --ioengine=net --size=1m")
+
+
+def test_time_based_without_a_runtime_has_no_effect(site):
+    result = run("--name=a --size=64k --time_based", site)
+    assert result.of_jobs[0].directions[0].count == 16
+    assert any("time_based without runtime" in note for note in result.notes)

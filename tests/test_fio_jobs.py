@@ -8,7 +8,17 @@ from pathlib import Path
 
 import fio_differential
 import pytest
-from fio_differential import _clones, as_in_latencies, compared, drawn, ours, real, shrunk, summary
+from fio_differential import (
+    _clones,
+    as_in_latencies,
+    compared,
+    drawn,
+    ours,
+    real,
+    sections_of,
+    shrunk,
+    summary,
+)
 
 LOGGED = json.loads((Path(__file__).parent / "data" / "fio_jobs.json").read_text())
 FIRST_SEED = int(os.environ.get("HYBRIDSIM_FIO_SEED", "1000000"))
@@ -18,7 +28,9 @@ SLICES = 20
 
 @pytest.mark.parametrize("logged", LOGGED, ids=[str(each) for each in range(len(LOGGED))])
 def test_requests_are_those_that_fio_logged(logged):
-    sections = [section for section in logged["job"] for _ in range(_clones(section))]
+    sections = [
+        section for _, section in sections_of(logged["job"]) for _ in range(_clones(section))
+    ]
     result = []
     for section, requests in zip(sections, ours(logged["job"]), strict=True):
         requests = as_in_latencies(requests) if _clones(section) > 1 else requests

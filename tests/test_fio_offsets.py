@@ -141,6 +141,7 @@ def patterns(draw):
     others = draw(st.just(sized) | sizes())
     files = draw(st.sampled_from([1, 1, 2, 3])) if is_plain else 1
     kinds = [Kind.TAUSWORTHE, Kind.TAUSWORTHE, Kind.LFSR, Kind.TAUSWORTHE64]
+    reads_back = draw(st.sampled_from([False, False, True])) and WRITE in directions
     io_size = draw(st.sampled_from([0, 0, size // 2, 2 * size]))
     offset = draw(st.sampled_from([0, 65536]))
     return pattern(
@@ -175,7 +176,14 @@ def patterns(draw):
         has_io_size=io_size > 0,
         is_queued=draw(st.booleans()),
         syncs_at_end=draw(st.booleans()),
-        repeats_files=draw(st.sampled_from([True, True, False])),
+        repeats_files=draw(st.sampled_from([True, True, False])) or reads_back,
+        is_verified=reads_back or draw(st.sampled_from([False, False, True])),
+        reads_back=reads_back,
+        backlog=draw(st.sampled_from([0, 0, 1, 4, 9])),
+        backlog_batch=draw(st.sampled_from([0, 0, 1, 3, 20])),
+        zone_bytes=draw(st.sampled_from([0, 0, 0, 65536, 20480])),
+        zone_range=draw(st.sampled_from([0, 0, 32768, 65536])),
+        zone_skip=draw(st.sampled_from([0, 65536, 4096])),
         passes=draw(st.sampled_from([1, 1, 3])),
         is_endless=draw(st.booleans()),
         requests=draw(st.sampled_from([0, 0, 20])),

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from engine import facts_of
@@ -115,6 +116,28 @@ def searches(draw):
     }
 
 
+def depend(draw, parameters):
+    """Let jobs wait for earlier ones, end others, and share flows."""
+    is_used = draw(st.sampled_from([False, True]))
+    for number, each in enumerate(parameters if is_used else []):
+        each.set = draw(st.just(number) | st.integers(0, number))
+        each.after = draw(st.just(-1) | st.integers(-1, number - 1))
+        each.ends = draw(st.sampled_from([0, 0, 0, 1, 2, 3]))
+        each.kin = draw(st.integers(0, 1))
+        each.weight = draw(st.sampled_from([0, 1, 1, 3, 10]))
+        each.flow = draw(st.integers(0, 1))
+        each.flow_sleep_ns = draw(st.sampled_from([0, 0, 10**6, 777]))
+    for number, each in enumerate(parameters):
+        if each.after == each.set or (each.after >= 0 and not set_before(parameters, number)):
+            each.after = -1  # no job waits for itself, nor for a later one
+
+
+def set_before(parameters, number):
+    """Return whether all jobs of the set that a job waits for are before it."""
+    after = parameters[number].after
+    return all(at < number for at, each in enumerate(parameters) if each.set == after)
+
+
 @st.composite
 def loads(draw):
     """Draw a machine, and its requests distributed to jobs in groups."""
@@ -124,6 +147,7 @@ def loads(draw):
     for each in parameters[1:]:
         group += draw(st.sampled_from([0, 0, 1]))
         each.group = group
+    depend(draw, parameters)
     due = [0] * len(parameters)
     interval_ns = draw(st.sampled_from([0, 0, 10**4, 10**7]))
     think_ns = draw(st.sampled_from([0, 0, 5, 10**6]))
@@ -254,3 +278,41 @@ def test_a_job_waits_for_its_flush():
     issued = issued_ms(load, JobParameters(depth=8, low=8))
     assert issued[0][:2] == [0, 0]
     assert issued[0][2] >= 5
+
+
+def test_a_job_begins_when_the_jobs_that_it_waits_for_are_complete():
+    load = reads(3) + reads(5, job=1) + reads(1, job=2) + reads(1, job=3)
+    parameters = [
+        JobParameters(set=0),
+        JobParameters(set=0),
+        JobParameters(set=1, after=0, delay_ns=10 * MS),
+        JobParameters(set=2, group=1),
+    ]
+    assert issued_ms(load, *parameters) == [[0, 1, 2], [0, 2, 3, 4, 5], [16], [17]]
+
+
+def test_the_end_of_a_job_may_end_its_group_or_all_jobs():
+    load = reads(2) + reads(9, job=1) + reads(4, job=2)
+    of_group = JobParameters(ends=2), JobParameters(), JobParameters(group=1)
+    assert issued_ms(load, *of_group) == [[0, 1], [0, 2], [3, 4, 5, 6]]
+    of_kin = JobParameters(ends=1, kin=1), JobParameters(), JobParameters(group=1, kin=1)
+    assert issued_ms(load, *of_kin) == [[0, 1], [0, 2, 3, 4, 5, 6, 7, 8, 9], []]
+    of_all = JobParameters(ends=3), JobParameters(), JobParameters(group=1)
+    assert issued_ms(load, *of_all) == [[0, 1], [0, 2], []]
+
+
+def test_jobs_of_a_flow_issue_requests_in_proportion_to_their_weights():
+    load = reads(60) + reads(60, job=1)
+    light, heavy = issued_ms(load, JobParameters(weight=1), JobParameters(weight=3))
+    first_ms = 16
+    assert abs(sum(each < first_ms for each in heavy) - 3 * sum(e < first_ms for e in light)) <= 3
+    assert len(light) == len(heavy) == 60  # alone, the remaining job is not held up
+
+
+def test_a_job_that_its_flow_holds_up_tries_again_after_its_flow_sleep():
+    load = reads(4) + reads(60, job=1)
+    light = JobParameters(weight=1, flow_sleep_ns=7 * MS)
+    slow, _ = issued_ms(load, light, JobParameters(weight=3))
+    quick, _ = issued_ms(load, replace(light, flow_sleep_ns=0), JobParameters(weight=3))
+    assert quick[-1] < slow[-1]
+    assert max(later - each for each, later in pairwise(slow)) >= 7

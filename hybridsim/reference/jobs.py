@@ -11,6 +11,8 @@ from hybridsim.reference.depths import Depth
 from hybridsim.reference.parameters import JobParameters, Request, SourceParameters
 from hybridsim.reference.source import Source
 
+ENDS_KIN, ENDS_GROUP, ENDS_ALL = 1, 2, 3
+
 
 class Job:
     """One closed loop: its requests, and its state."""
@@ -26,7 +28,10 @@ class Job:
         self.flush: int | None = None  # the FLUSH that the job waits for
         self.next_scheduled = False
         self.is_over = False
-        self.start = 0
+        self.start: int | None = None  # not begun
+        self.has_left = False
+        self.flowed = 0  # requests counted in its flow
+        self.held_since: int | None = None  # when its flow held it up
         self.idle_since = 0
         self.depth = Depth(parameters)
         self.issued_at: dict[int, int] = {}  # by request number, of requests under way
@@ -64,6 +69,8 @@ class JobsSource(Source):
             own = [request for request in requests if request.stream == number]
             self.jobs.append(Job(number, job, own))
         self.ranks = count()
+        self.awake: list[tuple[Job, int]] = []  # jobs that go on, with their ranks
+        self.is_settling = False
 
     def request(self, number: int) -> Request:
         """Return a request by its number: index within its job * number of jobs + job."""
@@ -81,16 +88,58 @@ class JobsSource(Source):
     def begin(self, group: int) -> None:
         """Begin the jobs of a group now."""
         self.group = [job for job in self.jobs if job.parameters.group == group]
-        for job in self.group:
+        self.begin_each([job for job in self.group if self.may_begin(job)])
+
+    def may_begin(self, job: Job) -> bool:
+        """Whether the set that a job waits for, if any, has left."""
+        return all(each.has_left or each.parameters.set != job.parameters.after
+                   for each in self.jobs)  # fmt: skip
+
+    def begin_each(self, jobs: list[Job]) -> None:
+        """Begin jobs, each after its delay."""
+        for job in jobs:
             job.start = job.idle_since = self.clock.now + job.parameters.delay_ns
             job.depth.window(job.start + job.parameters.ramp_ns)
-        ranked = [(job, next(self.ranks)) for job in self.group]
-        for job, rank in ranked:
-            self.go_on(job, rank)
+        self.awake += [(job, next(self.ranks)) for job in jobs]
+        self.settle()
+
+    def settle(self) -> None:
+        """Let the jobs that are awake go on, in the order in which they woke."""
+        if self.is_settling:
+            return
+        self.is_settling = True
+        while self.awake:
+            self.go_on(*self.awake.pop(0))
+        self.is_settling = False
+
+    def flow(self, job: Job) -> list[Job]:
+        """The jobs of a job's flow that have begun and not left."""
+        begun = [each for each in self.jobs if each.start is not None and not each.has_left]
+        return [each for each in begun if each.parameters.flow == job.parameters.flow]
+
+    def is_ahead(self, job: Job) -> bool:
+        """Whether a job has issued more than its share of its flow."""
+        flow = self.flow(job)
+        total = 1 + sum(each.flowed for each in flow)
+        weights = sum(each.parameters.weight for each in flow)
+        return job.flowed * weights > job.parameters.weight * total
+
+    def release(self, job: Job) -> None:
+        """Let the jobs that a flow holds up try again."""
+        for each in self.jobs:
+            if each.parameters.flow == job.parameters.flow:
+                self.retry(each)
+        self.settle()
+
+    def retry(self, job: Job) -> None:
+        """Let a job go on if its flow holds it up."""
+        if job.held_since is not None and not any(each is job for each, _ in self.awake):
+            self.awake.append((job, next(self.ranks)))
 
     def go_on(self, job: Job, rank: int) -> None:
         """Schedule the next request of a job, or end the job."""
         now = self.clock.now
+        assert job.start is not None
         if job.next == len(job.requests) or job.depth.is_done:
             self.end(job)
             return
@@ -105,6 +154,18 @@ class JobsSource(Source):
         if run_ns > 0 and time >= begun + run_ns:
             self.end(job)
             return
+        if job.parameters.weight:
+            if self.is_ahead(job):
+                if job.held_since is None:
+                    job.held_since = now
+                return
+            pause = job.parameters.flow_sleep_ns
+            if job.held_since is not None and pause:
+                tries = -(-(now - job.held_since) // pause)
+                time = max(time, job.held_since + tries * pause)
+            job.held_since = None
+            job.flowed += 1
+            self.release(job)
         job.next_scheduled = True
         self.clock.arrive(time, rank, lambda: self.issue_next(job))
 
@@ -146,17 +207,36 @@ class JobsSource(Source):
     def go_on_unless_waiting(self, job: Job) -> None:
         """Go on, unless the job is full, drains, waits for a FLUSH, is scheduled, or is over."""
         waits = job.is_full or job.flush is not None or job.next_scheduled or job.depth.drains
+        waits = waits or job.held_since is not None
         if not (waits or job.is_over):
-            self.go_on(job, next(self.ranks))
+            self.awake.append((job, next(self.ranks)))
+            self.settle()
 
     def end(self, job: Job) -> None:
         """End a job: it issues no more requests."""
         job.is_over = True
+        job.held_since = None
         if job.under_way == 0:
             self.leave(job)
 
     def leave(self, job: Job) -> None:
         """Remove a job from its group; after the last job the next group begins."""
+        is_nested, self.is_settling = self.is_settling, True  # they go on when all is done here
         self.group.remove(job)
+        job.has_left = True
+        if any(each.parameters.weight for each in self.jobs):
+            self.release(job)
+        ends, group = job.parameters.ends, job.parameters.group
+        for each in self.jobs:
+            is_near = ends == ENDS_GROUP and each.parameters.group == group
+            is_kin = ends == ENDS_KIN and each.parameters.kin == job.parameters.kin
+            if ends == ENDS_ALL or is_near or is_kin:
+                each.depth.is_done = True
+                self.retry(each)
+        waiting = [each for each in self.group if each.start is None]
+        waiting = [each for each in waiting if each.parameters.after == job.parameters.set]
+        self.begin_each([each for each in waiting if self.may_begin(each)])
         if not self.group and any(not each.is_over for each in self.jobs):
             self.begin(job.parameters.group + 1)
+        self.is_settling = is_nested
+        self.settle()

@@ -361,7 +361,7 @@ class BcacheParameters(_Plain):
 class JobParameters(_Plain):
     """One of several closed loops (2.2.1); its requests are those whose stream is its number.
 
-    The fields from ramp_ns on belong to the depth search (2.2.2).
+    The fields from ramp_ns to keeps_on belong to the depth search (2.2.2).
     """
 
     depth: int = 1
@@ -379,6 +379,13 @@ class JobParameters(_Plain):
     window_ns: int = 0
     share: int = 10**6
     keeps_on: int = 0
+    set: int = 0
+    after: int = -1
+    ends: int = 0
+    kin: int = 0
+    weight: int = 0
+    flow: int = 0
+    flow_sleep_ns: int = 0
 
 
 @dataclass

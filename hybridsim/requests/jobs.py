@@ -17,15 +17,20 @@ FLUSH = int(Op.FLUSH)
 # The options of a job, by column.
 DEPTH, LOW, REAP_MIN, REAP_MAX, GROUP, DELAY_NS, RUN_NS, RAMP_NS = range(8)
 OF_DEPTHS = (DEPTH, *range(RAMP_NS, RAMP_NS + 8))  # the columns that `depths` needs
+# A job's set, the set that it waits for (-1: none), which jobs end with it, its kin, its weight
+# in a flow (0: none), the flow, and the time between two attempts of a job that its flow holds up.
+SET, AFTER, ENDS, KIN, WEIGHT, FLOW, FLOW_SLEEP_NS = range(RAMP_NS + 8, RAMP_NS + 15)
+ENDS_KIN, ENDS_GROUP, ENDS_ALL = 1, 2, 3
 # The state of a job, by column.  ISSUED: not reaped.  UNREAPED: complete, but not yet reaped.
 (
     ISSUED, UNREAPED, IS_FULL, AWAITS_FLUSH, IS_AWAKE, IS_OVER, RANK, START_NS, IDLE_SINCE_NS,
-    OVER_NS, FLUSH_SLOT,
-) = range(11)  # fmt: skip
-COLUMNS = 11
+    OVER_NS, FLUSH_SLOT, FLOWED, HELD_SINCE_NS,
+) = range(13)  # fmt: skip
+COLUMNS = 13
 LEVELS = 7  # powers of two up to 64 and more
 # The state of all jobs together.
 OUTSTANDING, NEXT_RANK, ASKING_FIRST, ASKING, THIS_GROUP, LEFT_IN_GROUP, HAS_BEGUN = range(7)
+HAS_FLOWS = 7
 NOT_YET = -1
 
 
@@ -54,10 +59,10 @@ class JobBatch(NamedTuple):
 class Jobs(NamedTuple):
     """Issues the requests of jobs (DESIGN.md 2.2.1)."""
 
-    options: Ints  # [job, DEPTH ... RAMP_NS, then the options of `depths`]
-    standing: Ints  # [job, ISSUED ... FLUSH_SLOT]
+    options: Ints  # [job, DEPTH ... RAMP_NS, then the options of `depths`, SET ... FLOW_SLEEP_NS]
+    standing: Ints  # [job, ISSUED ... HELD_SINCE_NS]
     levels: Ints  # [job, level]: requests by the queue depth at their issue, as a power of two
-    counts: Ints  # [OUTSTANDING ... HAS_BEGUN]
+    counts: Ints  # [OUTSTANDING ... HAS_FLOWS]
     asking: Ints  # ring: jobs whose next issue time is not yet computed
     ready: Heap  # jobs whose next issue time is computed, by time and rank
     depths: Depths
@@ -67,12 +72,14 @@ class Jobs(NamedTuple):
         """Return jobs that have not started; groups are numbered from 0 without gaps."""
         jobs = len(options)
         standing = np.zeros((jobs, COLUMNS), np.int64)
-        standing[:, [START_NS, OVER_NS, FLUSH_SLOT]] = NOT_YET
+        standing[:, [START_NS, OVER_NS, FLUSH_SLOT, HELD_SINCE_NS]] = NOT_YET
+        counts = np.zeros(8, np.int64)
+        counts[HAS_FLOWS] = options[:, WEIGHT].any()
         return cls(
             np.ascontiguousarray(options, np.int64),
             standing,
             np.zeros((jobs, LEVELS), np.int64),
-            np.zeros(7, np.int64),
+            counts,
             np.zeros(jobs, np.int64),
             Heap.new(jobs),
             Depths.new(options[:, OF_DEPTHS]),
@@ -125,10 +132,24 @@ class Jobs(NamedTuple):
         for job in range(len(self.options)):
             if self.options[job, GROUP] == group:
                 self.counts[LEFT_IN_GROUP] += 1
-                self.standing[job, START_NS] = now + self.options[job, DELAY_NS]
-                self.standing[job, IDLE_SINCE_NS] = self.standing[job, START_NS]
-                self.depths.begin(self.standing[job, START_NS], job)
-                self.wake(job)
+                if self.has_left(self.options[job, AFTER]):
+                    self.begin(now, job)
+
+    @method
+    def begin(self, now, job):
+        """Start a job after its delay."""
+        self.standing[job, START_NS] = now + self.options[job, DELAY_NS]
+        self.standing[job, IDLE_SINCE_NS] = self.standing[job, START_NS]
+        self.depths.begin(self.standing[job, START_NS], job)
+        self.wake(job)
+
+    @method
+    def has_left(self, jobs):
+        """Return whether all jobs of a set have left."""
+        for job in range(len(self.options)):
+            if self.options[job, SET] == jobs and self.standing[job, OVER_NS] == NOT_YET:
+                return False
+        return True
 
     @method
     def wake(self, job):
@@ -160,21 +181,84 @@ class Jobs(NamedTuple):
             run_ns = self.options[job, RUN_NS]
             begun_ns = max(start_ns, of_depth[job, MEASURED_NS] - self.options[job, RAMP_NS])
             is_over = run_ns > 0 and time_ns >= begun_ns + run_ns
+        if not is_over and self.counts[HAS_FLOWS] == 1 and self.options[job, WEIGHT] > 0:
+            if self.is_ahead(job):
+                if standing[job, HELD_SINCE_NS] == NOT_YET:
+                    standing[job, HELD_SINCE_NS] = now
+                standing[job, IS_AWAKE] = 0
+                return
+            time_ns = max(time_ns, self.released_ns(now, job))
+            standing[job, FLOWED] += 1
+            self.release(job)
         if not is_over:
             self.ready.push(time_ns, standing[job, RANK], job)
             return
         standing[job, IS_AWAKE] = 0
         standing[job, IS_OVER] = 1
+        standing[job, HELD_SINCE_NS] = NOT_YET
         if under_way == 0:
             self.leave(now, job)
 
     @method
     def leave(self, now, job):
         """Record that a job is over; after the last job of a group the next group starts."""
+        options = self.options
         self.standing[job, OVER_NS] = now
         self.counts[LEFT_IN_GROUP] -= 1
+        if self.counts[HAS_FLOWS] == 1:
+            self.release(job)
+        group = options[job, GROUP]
+        if options[job, ENDS] > 0:
+            for other in range(len(options)):
+                ends = options[job, ENDS]
+                is_near = ends == ENDS_GROUP and options[other, GROUP] == group
+                is_kin = ends == ENDS_KIN and options[other, KIN] == options[job, KIN]
+                if ends == ENDS_ALL or is_near or is_kin:
+                    self.depths.state[other, IS_DONE] = 1
+                    self.retry(other)
+        for other in range(len(options)):
+            is_waiting = self.standing[other, START_NS] == NOT_YET
+            is_waiting = is_waiting and options[other, GROUP] == group
+            if is_waiting and options[other, AFTER] == options[job, SET]:
+                if self.has_left(options[job, SET]):
+                    self.begin(now, other)
         if self.counts[LEFT_IN_GROUP] == 0:
             self.begin_group(now, self.counts[THIS_GROUP] + 1)
+
+    @method
+    def is_ahead(self, job):
+        """Return whether a job has issued more than its share of its flow, as in fio 3.33."""
+        options, standing = self.options, self.standing
+        weights, total = 0, 1
+        for other in range(len(options)):
+            is_there = standing[other, START_NS] != NOT_YET and standing[other, OVER_NS] == NOT_YET
+            if is_there and options[other, FLOW] == options[job, FLOW]:
+                weights += options[other, WEIGHT]
+                total += standing[other, FLOWED]
+        return standing[job, FLOWED] * weights > options[job, WEIGHT] * total
+
+    @method
+    def released_ns(self, now, job):
+        """Return when a job that its flow held up tries again, or now if it was not held up."""
+        since_ns = self.standing[job, HELD_SINCE_NS]
+        pause_ns = self.options[job, FLOW_SLEEP_NS]
+        self.standing[job, HELD_SINCE_NS] = NOT_YET
+        if since_ns == NOT_YET or pause_ns == 0:
+            return now
+        return since_ns + -(-(now - since_ns) // pause_ns) * pause_ns
+
+    @method
+    def release(self, job):
+        """Wake the jobs that the flow of a job holds up, to try again."""
+        for other in range(len(self.options)):
+            if self.options[other, FLOW] == self.options[job, FLOW]:
+                self.retry(other)
+
+    @method
+    def retry(self, job):
+        """Wake a job if its flow holds it up."""
+        if self.standing[job, HELD_SINCE_NS] != NOT_YET and self.standing[job, IS_AWAKE] == 0:
+            self.wake(job)
 
     @method
     def issue(self, now, batch, requests):
@@ -220,7 +304,7 @@ class Jobs(NamedTuple):
         """Wake a job unless it waits for something."""
         standing = self.standing
         waits = standing[job, IS_FULL] + standing[job, AWAITS_FLUSH] + standing[job, IS_AWAKE]
-        waits += self.depths.state[job, DRAINS]
+        waits += self.depths.state[job, DRAINS] + (standing[job, HELD_SINCE_NS] != NOT_YET)
         if waits == 0 and standing[job, IS_OVER] == 0:
             self.wake(job)
 

@@ -163,8 +163,7 @@ def _groups(result: FioResult) -> Iterator[str]:
             if not pairs:
                 continue
             moved = sum(part for _, part in pairs)
-            begin = min(each.begin_ns for each, _ in pairs)
-            span = max(max(each.end_ns for each, _ in pairs) - begin, 1)
+            span = max(each.span_ns for each, _ in pairs)  # as in fio, without their delays
             rates = [part * SECOND / each.span_ns for each, part in pairs]
             spans = [each.span_ms for each, _ in pairs]
             low, high = min(rates), max(rates)

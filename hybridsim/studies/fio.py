@@ -22,6 +22,7 @@ from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio.endings import endings
 from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
+from hybridsim.workloads.fio.monitor import Monitor
 from hybridsim.workloads.fio.options import CONNECTION, ELSEWHERE, MEANINGLESS, SYNC_ENGINES
 from hybridsim.workloads.fio.pattern import Seeding
 from hybridsim.workloads.fio.places import Laid, lay_out
@@ -78,7 +79,10 @@ def fio(
     watch = Watch(pages > 0, real.lead_ns)
     feeds = Feeds(laid)
     reload_ns = min(real.reload_ns, NEVER - real.lead_ns) + real.lead_ns
-    end_ns = _run(run, feeds, results, watch, progress, reload_ns) - real.lead_ns
+    monitor = Monitor(jobs, loops_of_jobs, real.lead_ns)
+    end_ns = _run(run, feeds, results, watch, monitor, progress, reload_ns) - real.lead_ns
+    for of_job, checked in zip(results.of_jobs, monitor.of_jobs):
+        of_job.checked = [checked]
     for of_job, generated in zip(results.of_jobs, feeds.generated):
         of_job.generated = generated
     backing = scenario.backing
@@ -124,26 +128,30 @@ class Watch:
 
 
 def _run(
-    run: Run, feeds: Feeds, results: Results, watch: Watch, progress: Progress, reload_ns: int
-) -> int:
+    run: Run, feeds: Feeds, results: Results, watch: Watch, monitor: Monitor, progress: Progress,
+    reload_ns: int,
+) -> int:  # fmt: skip
     """Run to the end; return the time of the last completion in ns."""
     done, end_ns = 0, run.now_ns
     progress(done, end_ns)
     watch.sample(run.now_ns, run)
     run.feed(feeds.batch())
     while True:
-        until_ns = min(watch.due_ns, reload_ns)
+        until_ns = min(watch.due_ns, reload_ns, monitor.due_ns)
         status, facts = run.advance(until_ns)
         if facts is None:
             facts = run.facts.drained()
         if facts.used[0]:
             results.add(facts)
             watch.add(facts)
+            monitor.add(facts)
             done += int(facts.used[0])
             end_ns = int(facts.done_ns[-1])
             progress(done, end_ns)
         if status == loops.REACHED and until_ns == reload_ns:
             reload_ns = NEVER if _reload(run) else until_ns + RETRY_NS
+        elif status == loops.REACHED and until_ns == monitor.due_ns:
+            monitor.check(until_ns)
         elif status == loops.REACHED:
             watch.sample(until_ns, run)
         elif status == loops.NEEDS_BATCH:
@@ -179,10 +187,13 @@ def _parameters(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.
         if job.depth > TOO_DEEP:
             raise UsageError(f"job {job.name}: iodepth={job.depth} exceeds the maximum {TOO_DEEP}")
         run_ns = job.run_ns + job.ramp_ns if job.run_ns else 0
+        row: tuple[int, ...]
         row = (job.depth, job.low, job.reap_min, job.reap_max, job.group, job.delay_ns, run_ns)
         goal = job.goal
         searched = (goal.target_ns, goal.window_ns, goal.share, int(goal.keeps_on))
-        rows.append((*row, job.ramp_ns, *goal.limit_ns, *searched))
+        related = (job.section, job.waits_for, job.ends, job.kin, job.weight, job.flow)
+        row += (job.ramp_ns, *goal.limit_ns, *searched, *related, job.flow_sleep_ns)
+        rows.append(row)
     return np.array(rows, np.int64)
 
 
@@ -198,6 +209,15 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
     engines = {job.specified.get("ioengine", "psync") for job in jobs}
     if elsewhere := sorted(engines & ELSEWHERE):
         notes.append(f"ioengine={', '.join(elsewhere)}: its storage is the simulated volume here")
+    idle = sorted({job.specified["ioengine"] for job in jobs if job.is_idle})
+    if idle:
+        notes.append(
+            f"ioengine={', '.join(idle)}: its jobs make no requests to storage and take no time"
+        )
+    if any("time_based" in job.specified and not job.run_ns for job in jobs):
+        notes.append("time_based without runtime has no effect, as in fio")
+    if any("sg_write_mode" in job.specified for job in jobs):
+        notes.append("sg_write_mode: verifying commands are simulated as writes")
     waiting = [job for job in jobs if "iodepth" in job.specified and job.depth == 1]
     slow = {
         job.specified.get("ioengine", "psync") for job in waiting if job.specified["iodepth"] != "1"

@@ -25,6 +25,8 @@ WORDS = {Op.READ: "read", Op.WRITE: "write", Op.DISCARD: "trim"}
 def endings(result: JobResult) -> Iterator[str]:
     """Yield at most one message about one process of a job: none if no limit ended it."""
     (job,), (state,) = result.jobs, result.depths
+    if result.checked and result.checked[0].broken:
+        yield f"job {job.name} ended: {result.checked[0].broken}"
     goal, depth = job.goal, int(state[NOW])
     if state[BROKE_NS]:
         took, limit = human_time(int(state[BROKE_NS])), format_time(int(state[BROKEN_NS]))

@@ -13,8 +13,11 @@ import numpy as np
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.workloads.fio.blockmap import BlockMap
+from hybridsim.workloads.fio.history import History
 from hybridsim.workloads.fio.pattern import (
     END_SYNC,
+    ENDLESS,
+    FIRST_OF_VERIFY,
     MASK32,
     READ,
     SYNC,
@@ -49,8 +52,11 @@ SIZES, COINS = 0, 6
 TURN, WAS_SYNC, NOW, UNTIL, PHASE, SYNCED = range(6)
 LEFT, STARTED, CREATED, LIMIT = range(6, 10)  # passes left and started, requests and their limit
 COUNTED, MOVED, QUEUED, PASSED = range(10, 14)  # bytes: to the limit, in all, and of this pass
-IS_DRAWN, IS_UNMARKED, ISSUED = range(14, 17)
-BETWEEN, ISSUING, SYNCING, OVER = range(4)  # phases
+# Bytes in the current zone of zonemode=strided; verify: reads left in a batch, and whether the
+# last request was a read.
+ZONE_BYTES, BATCH, WAS_READ, WAS_VERIFIED = range(14, 18)
+IS_DRAWN, IS_UNMARKED, ISSUED = range(18, 21)
+BETWEEN, ISSUING, SYNCING, VERIFYING, OVER = range(5)  # phases
 FILE_SHIFT = 50  # the bits of an offset from here on are the file's index
 HUNDREDTH = MASK32 // 100
 TRIES = 1 << 20  # files that a skewed order may offer before it is given up
@@ -92,6 +98,13 @@ class Generator(NamedTuple):
     writes_between_data_syncs: int
     syncs_at_end: int
     is_queued: int
+    is_verified: int  # verify is on, whether or not it is simulated
+    reads_back: int  # verify: what was written is read
+    backlog: int  # verify_backlog: writes before some of them are read; 0: at the end of a pass
+    backlog_batch: int
+    zone_bytes: int  # zonemode=strided: bytes to a zone before the next one; 0: no zones
+    zone_range: int
+    zone_skip: int
     by_direction: Ints  # [direction, MINIMUM ... ZONES]
     splits: Ints  # [direction, split, (SHARE, BEGIN)]
     zones: Ints  # [direction, zone, (SHARE, BEGIN, SIZE)]
@@ -101,7 +114,9 @@ class Generator(NamedTuple):
     register: Register
     spread: Spread
     turns: Turns
+    history: History
     state: Ints
+    origin: Ints  # by file: begin of the region, or of the current zone
     at: Ints  # [file, direction]: end of the last request
     began: Ints  # [file, direction]: begin of the last request
     is_done: Bytes  # by file: whether its pass is complete
@@ -109,7 +124,7 @@ class Generator(NamedTuple):
     @classmethod
     def new(cls, pattern: Pattern) -> Generator:
         """Create the generator of a pattern."""
-        blocks = pattern.file_bytes // pattern.block_bytes if pattern.uses_map else 0
+        blocks = pattern.map_bytes // pattern.block_bytes if pattern.uses_map else 0
         end = pattern.offset_bytes + pattern.file_bytes
         most = pattern.region_bytes
         writes = WRITE in pattern.directions
@@ -117,6 +132,8 @@ class Generator(NamedTuple):
             most = max(most, pattern.pass_bytes)
         if pattern.writes_what_it_trims:
             most += pattern.pass_bytes * pattern.passes
+        if pattern.reads_back and pattern.backlog:
+            most += pattern.region_bytes
         streams = streams_of(pattern)
         state = np.zeros(ISSUED + 3, np.int64)
         state[TURN], state[LEFT] = 1, pattern.passes
@@ -152,6 +169,11 @@ class Generator(NamedTuple):
             pattern.writes_between_data_syncs,
             int(pattern.syncs_at_end and writes),
             int(pattern.is_queued),
+            int(pattern.is_verified),
+            int(pattern.reads_back),
+            pattern.backlog,
+            pattern.backlog_batch or pattern.backlog,
+            *pattern.zones_of_files,
             *tables_of(pattern),
             streams,
             streams.copy(),
@@ -159,7 +181,9 @@ class Generator(NamedTuple):
             Register.of(pattern),
             Spread.new(pattern),
             Turns.new(pattern),
+            History.of(pattern),
             state,
+            np.full(pattern.files, pattern.offset_bytes, np.int64),
             np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
             np.full((pattern.files, 3), NEVER, np.int64),
             np.zeros(pattern.files, np.uint8),
@@ -178,13 +202,53 @@ class Generator(NamedTuple):
                 state[PHASE] = SYNCING
                 syncs = self.syncs_at_end == 1 and state[WAS_SYNC] == 0
                 state[SYNCED] = 0 if syncs else self.files
-            elif state[SYNCED] < self.files:
+            elif state[PHASE] == SYNCING and state[SYNCED] < self.files:
                 direction[row], offset[row], length[row] = END_SYNC, state[SYNCED] << FILE_SHIFT, 0
                 state[SYNCED] += 1
                 return True
-            else:
+            elif state[PHASE] == SYNCING:
                 state[PHASE] = BETWEEN if state[PASSED] > 0 else OVER
+                if self.reads_back == 1 and state[PASSED] > 0:
+                    state[PHASE] = VERIFYING
+                    state[WAS_VERIFIED] = 0
+                    self.begin_again()  # as in fio: files are closed, and are no longer done
+                    self.history.sort()
+            elif self.history.is_empty():
+                state[PHASE] = BETWEEN
+            else:
+                self.read_back(direction, offset, length, row)
+                if state[WAS_VERIFIED] == 0:
+                    state[WAS_VERIFIED] = 1
+                    direction[row] = FIRST_OF_VERIFY
+                return True
         return False
+
+    @method
+    def read_back(self, direction, offset, length, row):
+        """Read the next request of the history, as verify does."""
+        at, size = self.history.take()
+        direction[row], offset[row], length[row] = READ, at, size
+        state = self.state
+        state[CREATED] += 1  # but as in fio neither reads of a mix, nor bytes of the pass
+        state[MOVED] += size
+        if state[PHASE] == ISSUING:
+            state[QUEUED] += size
+        state[WAS_SYNC] = 0
+        state[WAS_READ] = 1
+
+    @method
+    def is_read_due(self):
+        """Return whether verify_backlog reads before the next request."""
+        state = self.state
+        if self.backlog == 0 or self.history.is_empty():
+            return False
+        if state[BATCH] == 0:
+            if self.history.length_left() % self.backlog != 0 or state[WAS_READ] == 1:
+                return False
+            state[BATCH] = self.backlog_batch
+            self.history.sort()
+        state[BATCH] -= 1
+        return True
 
     @method
     def begin_pass(self):
@@ -216,8 +280,9 @@ class Generator(NamedTuple):
     @method
     def is_pass_over(self):
         """Return whether the pass has issued all its requests."""
-        if self.is_endless == 1:
-            return False
+        if self.is_endless == 1:  # with verify a pass of time_based ends, too
+            is_full = self.state[QUEUED] >= self.most_bytes
+            return self.is_verified == 1 and self.is_queued == 1 and is_full
         if self.state[COUNTED] >= self.pass_bytes * self.passes or self.has_all_requests():
             return True
         return self.is_queued == 1 and self.state[QUEUED] >= self.most_bytes
@@ -226,17 +291,18 @@ class Generator(NamedTuple):
     def begin_again(self):
         """Restart all files and, unless randrepeat is off, the random streams."""
         self.turns.begin_again(self.is_done, self.is_reseeded)
+        self.origin[:] = self.begin
         for file in range(self.files):
             self.restart(file)
         self.map.clear()
         if self.is_reseeded == 1:
             restart(self.streams, self.first_streams)
-        self.state[WAS_SYNC] = self.state[UNTIL] = 0
+        self.state[WAS_SYNC] = self.state[UNTIL] = self.state[ZONE_BYTES] = 0
 
     @method
     def restart(self, file):
         """Forget the last requests of a file."""
-        self.at[file, :] = self.begin
+        self.at[file, :] = self.origin[file]
         self.began[file, :] = NEVER
         if self.uses_register == 1:
             self.register.restart(file)
@@ -265,15 +331,21 @@ class Generator(NamedTuple):
     @method
     def place(self, direction, offset, length, row):
         """Issue a request to the next file that has one; return whether there is one."""
+        if self.is_read_due():
+            self.read_back(direction, offset, length, row)
+            return True
         tries = 0
         while self.turns.has_any() and tries < TRIES:
             tries += 1
             file = self.turns.next(self.is_done)
             if self.is_sync_due():
                 self.state[WAS_SYNC] = 1
+                self.state[IS_UNMARKED] = 0
                 direction[row], offset[row], length[row] = SYNC, file << FILE_SHIFT, 0
                 return True
             kind = self.next_direction(file)
+            if self.zone_bytes > 0:
+                self.move_zone(file, kind)
             at = self.next_offset(file, kind)
             if at != END:
                 size = self.next_length(file, kind, at)
@@ -282,6 +354,8 @@ class Generator(NamedTuple):
                         size = self.touch(file, kind, at, size)
                     if size > 0:
                         self.issue(file, kind, at, size)
+                        if self.reads_back == 1 and kind == WRITE:
+                            self.history.add(at + (file << FILE_SHIFT), size)
                         direction[row], length[row] = kind, size
                         offset[row] = at + (file << FILE_SHIFT)
                         return True
@@ -295,7 +369,9 @@ class Generator(NamedTuple):
         state = self.state
         self.began[file, kind] = at
         self.at[file, kind] = at + size
-        state[WAS_SYNC] = 0
+        state[WAS_SYNC] = state[IS_UNMARKED] = 0
+        state[WAS_READ] = kind == READ
+        state[ZONE_BYTES] += size
         state[ISSUED + kind] += 1
         state[CREATED] += 1
         state[MOVED] += size
@@ -304,6 +380,21 @@ class Generator(NamedTuple):
             state[COUNTED] += size
         if kind != TRIM:  # trims complete at once in all engines
             state[QUEUED] += size
+
+    @method
+    def move_zone(self, file, kind):
+        """Move to the next zone of zonemode=strided when the current one has its bytes."""
+        state = self.state
+        if state[ZONE_BYTES] >= self.zone_bytes:
+            state[ZONE_BYTES] = 0
+            self.origin[file] += self.zone_range + self.zone_skip
+            if self.origin[file] >= self.file_end:
+                self.origin[file] = self.begin
+            self.at[file, kind] = self.origin[file]
+        if self.at[file, kind] >= self.origin[file] + self.zone_range:
+            self.at[file, kind] = self.origin[file]
+        if state[ZONE_BYTES] % self.zone_range == 0:
+            self.clear(file)
 
     @method
     def next_direction(self, file):
@@ -325,15 +416,17 @@ class Generator(NamedTuple):
     def next_offset(self, file, kind):
         """Return the next offset; END if there is none."""
         state = self.state
-        state[IS_DRAWN] = state[IS_UNMARKED] = 0
+        # IS_UNMARKED stays set until a request is issued: an attempt that fails leaves it, as in
+        # fio, to the next request.
+        state[IS_DRAWN] = 0
         state[TURN] -= 1
         is_turn = state[TURN] == 0
         if is_turn:
             state[TURN] = self.every
         at = self.distance(file, kind, is_turn)
-        if at < 0 or at >= self.size or self.begin + at >= self.file_end:
+        if at < 0 or at >= self.size or self.origin[file] + at >= self.file_end:
             return END
-        at += self.begin
+        at += self.origin[file]
         if self.is_paired == 1 and self.is_random == 1 and kind == TRIM:
             if self.began[file, TRIM] == at:
                 self.began[file, WRITE] -= 1  # else the write of this trim would be left out
@@ -349,7 +442,8 @@ class Generator(NamedTuple):
         if not is_turn:
             state[IS_UNMARKED] = 1
             if self.stays == 1:
-                return max(self.began[file, kind] - self.begin, 0)
+                began = self.began[file, kind]
+                return 0 if began == NEVER else began - self.origin[file]
             at = self.sequential(file, kind)
             return self.random(file, kind) if at == END else at
         if self.is_random == 0:
@@ -365,19 +459,21 @@ class Generator(NamedTuple):
     @method
     def sequential(self, file, kind):
         """Return the distance after the last request, or the first; END at the end of the file."""
+        origin = self.origin[file]
         if self.is_endless == 1 and self.files == 1:
             if self.at[file, kind] >= self.begin + self.size:
-                self.at[file, kind] = self.begin
+                self.at[file, kind] = origin
         if self.at[file, kind] >= self.file_end:
             return END
         last = self.size if self.file_end > self.size else self.file_end
-        if self.at[file, kind] == self.begin and self.begin > 0 and self.hole_bytes < 0:
+        if self.at[file, kind] == origin and origin > 0 and self.hole_bytes < 0:
             self.at[file, kind] = last
-        at = self.at[file, kind] - self.begin
+        at = self.at[file, kind] - origin
         if at != 0 and self.hole_bytes != 0:
             at += self.hole_bytes
-            if at < 0 or at >= self.file_end:
-                at = self.begin if self.hole_bytes > 0 else last + self.hole_bytes
+            is_before = at < 0 and self.file_end < ENDLESS  # else as in fio: no end to wrap to
+            if is_before or at >= self.file_end:
+                at = origin if self.hole_bytes > 0 else last + self.hole_bytes
         return at if at >= 0 else self.size  # before the region is outside of it
 
     @method
@@ -396,7 +492,8 @@ class Generator(NamedTuple):
         if kinds != EVEN and kinds != ZONED and kinds != ZONED_ABS:
             return self.spread.next(file)
         minimum, unit = self.by_direction[kind, MINIMUM], self.by_direction[kind, UNIT]
-        last = (self.size - max(minimum - unit, 0)) // unit
+        size = self.zone_range if self.zone_bytes > 0 else self.size
+        last = (size - max(minimum - unit, 0)) // unit
         if last <= 0:
             return END
         return (
@@ -437,7 +534,7 @@ class Generator(NamedTuple):
         """Mark free blocks of a request accessed; return the bytes before the first other one."""
         minimum = self.by_direction[kind, MINIMUM]
         blocks = self.map.blocks // self.files
-        first = (at - self.begin) // minimum
+        first = (at - self.origin[file]) // minimum
         count = 0
         while count * minimum < size:
             block = file * blocks + first + count

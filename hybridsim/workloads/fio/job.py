@@ -7,12 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hybridsim.foundation.errors import UsageError
+from hybridsim.requests.jobs import ENDS_ALL, ENDS_GROUP, ENDS_KIN
 from hybridsim.workloads.fio import options
 from hybridsim.workloads.fio.arrivals import Pace
+from hybridsim.workloads.fio.conditions import (
+    NO_FLOOR,
+    NOT_STEADY,
+    Floor,
+    Steady,
+    floor_of,
+    steady_of,
+)
 from hybridsim.workloads.fio.distribution import distributed, served
 from hybridsim.workloads.fio.goal import NO_GOAL, Goal, goal_of
 from hybridsim.workloads.fio.jobfile import Written
 from hybridsim.workloads.fio.pattern import (
+    ENDLESS,
     READ,
     TRIM,
     WRITE,
@@ -24,7 +34,6 @@ from hybridsim.workloads.fio.replay import Replay, replay_of
 from hybridsim.workloads.fio.shares import WHOLE, Shares, amount, shares_of
 from hybridsim.workloads.fio.sizes import sizes_of
 
-ENDLESS = 1 << 60
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 DIRECTIONS = {
     "read": (READ,), "write": (WRITE,), "trim": (TRIM,), "rw": (READ, WRITE),
@@ -62,7 +71,6 @@ class Job:
     think_ns: int = 0
     think_blocks: int = 1
     is_direct: bool = False
-    reads_back: bool = False  # verify: what was written is read at the end
     is_durable: bool = False  # writes complete when they are on the medium
     is_unified: bool = False  # reads, writes and trims are reported together
     goal: Goal = NO_GOAL
@@ -76,11 +84,21 @@ class Job:
     replay: Replay | None = None  # read_iolog: source of the requests
     is_poisson: bool = False  # arrivals at the rates are a Poisson process
     pace: Pace | None = None  # of a real run: no request is issued earlier than there
+    section: int = 0  # index of its section: its set of processes
+    waits_for: int = -1  # the section whose processes it waits for; -1: none
+    ends: int = 0  # exitall: the jobs that end with it (requests.jobs.ENDS_KIN ... ENDS_ALL)
+    kin: int = 0  # its reporting group
+    weight: int = 0  # flow
+    flow: int = 0
+    flow_sleep_ns: int = 0
+    floor: Floor = NO_FLOOR
+    steady: Steady = NOT_STEADY
+    is_idle: bool = False  # its engine makes no requests to storage
 
     @property
     def lacks_size(self) -> bool:
         """Whether no option and no log determines the size of its files."""
-        return not (self.has_size or self.shares.size or self.replay)
+        return not (self.has_size or self.shares.size or self.replay or self.is_idle)
 
     @property
     def keeps_offsets(self) -> bool:
@@ -98,14 +116,18 @@ def jobs_of(written: Written) -> list[Job]:
         wrong.append("no job: specify a job file, or --name=... with the options of a job")
     jobs: list[Job] = []
     group, reported = -1, -1
-    for section, common in written.jobs:
+    names: dict[str, int] = {}
+    exits = False
+    for number, (section, common) in enumerate(written.jobs):
         specified = {key: common[key] for key in common if key not in section.options}
         reader = Reader({**specified, **section.options}, wrong)  # in the order of their places
         begins = reader.flag("stonewall") or not jobs
         group += begins
         reported += begins or reader.flag("new_group")
         name = reader.read("name", str, section.name)
-        one = _job(reader, name)
+        one = _depending(reader, _job(reader, name), number, names)
+        exits = exits or reader.flag("exitall")
+        names[name] = number
         count = reader.number("numjobs", 1, 1)
         together = reader.flag("group_reporting")
         own = {key: option.value for key, option in section.options.items()}
@@ -119,6 +141,7 @@ def jobs_of(written: Written) -> list[Job]:
                     thread=thread,
                     group=group,
                     reported_with=reported if together else -thread,
+                    kin=reported,
                     own=own,
                     files=files,
                     shares=one.shares.further(clone * share),
@@ -127,7 +150,32 @@ def jobs_of(written: Written) -> list[Job]:
             )
     if wrong:
         raise UsageError("\n".join(dict.fromkeys(wrong)))
+    if not exits:  # as in fio, exitall of one job is that of all
+        jobs = [replace(job, ends=0) for job in jobs]
     return jobs
+
+
+def _depending(reader: Reader, job: Job, number: int, names: Mapping[str, int]) -> Job:
+    """Return a job with its relations to others: wait_for, flow, exitall."""
+    waitee = reader.read("wait_for", str, "")
+    if waitee and waitee not in names:
+        known = f"earlier jobs are {', '.join(names)}" if names else "it is the first job"
+        reader.refuse("wait_for", f"wait_for={waitee}: no earlier job has this name; {known}")
+    return replace(
+        job,
+        section=number,
+        waits_for=names.get(waitee, -1),
+        ends=reader.read("exit_what", _exit_what, ENDS_KIN),
+        weight=reader.number("flow", 0),
+        flow=reader.number("flow_id", 0),
+        flow_sleep_ns=reader.time("flow_sleep", MICROSECOND),
+    )
+
+
+def _exit_what(text: str) -> int:
+    if text not in ("group", "stonewall", "all"):
+        raise ValueError(f"{text}: must be group, stonewall or all")
+    return {"all": ENDS_ALL, "stonewall": ENDS_GROUP}.get(text, ENDS_KIN)
 
 
 def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[tuple[str, ...], int]:
@@ -173,6 +221,8 @@ def _of_files(
     """Return the pattern of one process; refuse options that do not work with several files."""
     number = len(files)
     pattern = job.pattern
+    if job.is_idle:
+        return pattern
     own = replace(pattern, file_names=files, thread=thread, offset_bytes=begin, is_clone=clone > 0)
     if "filesize" in reader.specified:
         each = pattern.file_bytes - begin
@@ -215,7 +265,9 @@ def _of_files(
 
 def _job(reader: Reader, name: str) -> Job:
     engine = reader.read("ioengine", str, "psync").split(",")[0]
-    if engine not in options.ENGINES + options.SYNC_ENGINES:
+    if engine in options.OTHER_ENGINES:
+        reader.refuse("ioengine", f"ioengine={engine} {options.OTHER_ENGINES[engine]}")
+    elif engine not in options.ENGINES + options.SYNC_ENGINES + options.IDLE_ENGINES:
         names = ", ".join(options.ENGINES[:2] + options.SYNC_ENGINES[:6])
         reader.refuse("ioengine", f"ioengine={engine} is not supported; supported are {names}")
     depth = reader.number("iodepth", 1, 1)
@@ -249,9 +301,13 @@ def _job(reader: Reader, name: str) -> Job:
             )
     is_verified = reader.read("verify", str, "0") not in ("0", "none", "null")
     reads_back = is_verified and WRITE in pattern.directions and reader.flag("do_verify", True)
-    if reads_back:
-        _check_verify(reader, pattern)
-    pattern = replace(pattern, is_verified=is_verified)
+    pattern = replace(
+        pattern,
+        is_verified=is_verified,
+        reads_back=reads_back,
+        backlog=reader.number("verify_backlog", 0) if reads_back else 0,
+        backlog_batch=reader.number("verify_backlog_batch", 0) if reads_back else 0,
+    )
     minimum = max(reader.number("iodepth_batch_complete_min", 1), 1)
     logs = {
         kind: f"{_prefix(reader, kind, name)}"
@@ -281,7 +337,6 @@ def _job(reader: Reader, name: str) -> Job:
         think_ns=reader.time("thinktime", MICROSECOND),
         think_blocks=reader.number("thinktime_blocks", 1, 1),
         is_direct=reader.flag("direct"),
-        reads_back=reads_back,
         is_durable=reader.read("sync", str, "0") not in ("0", "none"),
         is_unified=reader.read("unified_rw_reporting", str, "none") in ("1", "mixed"),
         goal=goal_of(reader),
@@ -294,35 +349,12 @@ def _job(reader: Reader, name: str) -> Job:
         iolog="" if "read_iolog" in reader.specified else reader.read("write_iolog", str, ""),
         replay=replay_of(reader),
         is_poisson=reader.read("rate_process", _is_poisson, False),
+        floor=floor_of(reader),
+        steady=steady_of(reader),
+        is_idle=engine in options.IDLE_ENGINES,
         rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
         iops_window_ns=reader.time("iopsavgtime", MILLISECOND) or SECOND // 2,
     )
-
-
-def _check_verify(reader: Reader, pattern: Pattern) -> None:
-    """Refuse what would make another order of the reads of verify."""
-    several = [name for name in ("loops", "io_size") if name in reader.specified]
-    sorts = not pattern.uses_map
-    if sorts and any(each.unit % each.minimum for each in pattern.sizes):
-        several.append("ba")
-    if sorts and reader.number("nrfiles", 1) > 1:
-        several.append("nrfiles")
-    if (
-        sorts
-        and len({each.minimum for each in pattern.sizes} | {s.maximum for s in pattern.sizes}) > 1
-    ):
-        several += [name for name in ("bs", "bsrange", "bssplit") if name in reader.specified]
-    none: tuple[str, ...] = ()
-    if sorts and len(reader.read("filename", _names, none)) > 1:
-        several.append("filename")
-    if pattern.writes_what_it_trims:
-        several.append("rw")
-    for name in several:
-        reader.refuse(
-            "verify",
-            f"verify with {name}={reader.specified[name].value} is not supported: use do_verify=0 "
-            "to simulate the writes without reading them back",
-        )
 
 
 def _prefix(reader: Reader, kind: str, name: str) -> str:
@@ -348,9 +380,9 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
     loops = reader.number("loops", 1, 1)
     randomness = reader.three("percentage_random", int, 100)
     order = served(reader)
-    is_endless = reader.flag("time_based")
-    if is_endless and "runtime" not in reader.specified:
-        reader.refuse("time_based", "time_based needs a runtime: for example runtime=60")
+    # As in fio, time_based without a runtime has no effect.
+    is_endless = reader.flag("time_based") and reader.time("runtime", SECOND) > 0
+    zones = _zones(reader)
     pattern = Pattern(
         directions=DIRECTIONS[plain],
         writes_what_it_trims=plain == "trimwrite",
@@ -368,6 +400,9 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         stays=reader.read("rw_sequencer", str, "sequential") == "identical",
         generator=reader.read("random_generator", _generator, Generator.TAUSWORTHE),
         has_map=not reader.flag("norandommap"),
+        zone_bytes=zones[0],
+        zone_range=zones[1],
+        zone_skip=zones[2],
         repeats_files=is_endless or loops > 1 or reader.flag("do_verify", True),
         is_repeated=reader.flag("randrepeat", True),
         repeats_all=reader.flag("allrandrepeat"),
@@ -395,6 +430,18 @@ def _read_percent(reader: Reader) -> int:
         if name == "rwmixwrite":
             return 100 - reader.number(name, 50)
     return 50
+
+
+def _zones(reader: Reader) -> tuple[int, int, int]:
+    """Return zonesize, zonerange and zoneskip of zonemode=strided; zeros without zones."""
+    zones = [reader.read(name, options.size, 0) for name in ("zonesize", "zonerange", "zoneskip")]
+    mode = reader.read("zonemode", str, "none")
+    if mode == "strided" and not zones[0]:
+        reader.refuse("zonemode", "zonemode=strided needs a zonesize: for example zonesize=256m")
+    if mode == "none" and zones[0]:
+        reader.refuse("zonesize", "zonesize needs zonemode=strided")
+    is_on = mode == "strided" and reader.number("openfiles", 0) <= 1
+    return (zones[0], zones[1], zones[2]) if is_on else (0, 0, 0)
 
 
 def _one_size(text: str) -> int:

@@ -10,7 +10,10 @@ from hybridsim.foundation.suggest import nearest
 MODELLED = frozenset({
     "allrandrepeat", "ba", "bs", "bs_is_seq_rand",
     "bs_unaligned", "bsrange", "bssplit", "bwavgtime", "direct", "directory", "do_verify",
-    "end_fsync", "fdatasync", "file_service_type", "filename", "filename_format", "filesize",
+    "end_fsync", "exit_what", "exitall", "fdatasync", "flow", "flow_id", "flow_sleep",
+    "rate_cycle", "rate_iops_min", "rate_min", "steadystate", "steadystate_duration",
+    "steadystate_ramp_time", "wait_for", "fill_device",
+    "file_service_type", "filename", "filename_format", "filesize",
     "fsync", "fsync_on_close", "group_reporting",
     "io_size", "iodepth",
     "iodepth_batch", "iodepth_batch_complete_max", "iodepth_batch_complete_min", "iodepth_low",
@@ -23,11 +26,12 @@ MODELLED = frozenset({
     "replay_align", "replay_no_stall", "replay_redirect", "replay_scale", "replay_skip",
     "replay_time_scale", "runtime", "rw", "rw_sequencer", "rwmixread", "rwmixwrite",
     "size", "startdelay", "stonewall", "sync", "thinktime", "thinktime_blocks", "time_based",
-    "verify",
+    "verify", "verify_backlog", "verify_backlog_batch", "zonerange", "zonesize", "zoneskip",
     "write_bw_log", "write_hist_log", "write_iolog", "write_iops_log", "write_lat_log",
 })  # fmt: skip
 # Ignored: they concern the host that runs fio, the files' names and contents, or the output.
 MEANINGLESS = frozenset({
+    "log_prio",
     "allow_file_create", "allow_mounted_write", "cmd_type", "cmdprio", "cmdprio_bssplit",
     "cmdprio_class", "cmdprio_hint", "cmdprio_percentage", "ignore_zone_limits",
     "log_alternate_epoch_clock_id", "nonvectored", "percentage_sequential", "rwmixcycle",
@@ -45,15 +49,18 @@ MEANINGLESS = frozenset({
     "lat_percentiles", "lockfile", "lockmem", "log_compression", "log_compression_cpus",
     "log_entries", "log_max_value", "log_store_compressed", "mem", "nice", "numa_cpu_nodes",
     "numa_mem_policy", "overwrite", "per_job_logs", "prio", "prioclass",
-    "rate_cycle", "read_iolog_chunked", "refill_buffers", "registerfiles", "scramble_buffers",
+    "read_iolog_chunked", "refill_buffers", "registerfiles", "scramble_buffers",
     "significant_figures", "slat_percentiles", "softrandommap", "sqthread_poll", "stats",
-    "thinktime_spin", "thread", "uid", "unit_base",
+    "thinktime_spin", "thread", "threads", "uid", "unit_base",
     "unlink", "unlink_each_loop", "verify_async", "verify_dump", "verify_fatal",
     "verify_interval", "verify_offset", "verify_pattern", "verify_state_save", "userspace_reap",
     "write_hint", "zero_buffers",
 })  # fmt: skip
 # Ignored: how an engine reaches its storage, which is the simulated volume here.
 CONNECTION = frozenset({
+    "arguments", "cpuchunks", "cpuload", "cpumode", "exit_on_io_done", "fdp", "fdp_pli",
+    "fdp_pli_select", "grace_time", "md_per_io_size", "num_range", "pi_act", "pi_chk", "program",
+    "readfua", "sg_write_mode", "std_redirect", "stat_type", "write_mode", "writefua",
     "apptag", "apptag_mask", "brick", "busy_poll", "chunk_size", "clientname", "clustername",
     "conf", "cont", "cuda_io", "gpu_dev_ids", "hdfsdirectory", "http_host", "http_mode",
     "http_pass", "http_s3_key", "http_s3_keyid", "http_s3_region", "http_s3_security_token",
@@ -73,29 +80,26 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
     "kb_base": ("1024",),
     "log_alternate_epoch": ("0",),
     "log_unix_epoch": ("0",),
-    "zonemode": ("none",),
+    "zonemode": ("none", "strided"),
     "unified_rw_reporting": ("0", "none", "1", "mixed"),
     "serialize_overlap": ("0",),
     "file_append": ("0",),
-    "fill_device": ("0",),
     "verify_only": ("0",),
     "pre_read": ("0",),
     "create_only": ("0",),
-    "exitall": ("0",),
     "thinktime_blocks_type": ("complete", "issue"),
 }
 # Refused: they would change the requests or the output, and are not supported.
 REFUSED = frozenset({
     "flow_watermark", "job_max_open_zones", "read_beyond_wp", "zone_reset_frequency",
-    "zone_reset_threshold", "exit_what", "experimental_verify", "flow", "flow_id", "flow_sleep",
-    "log_prio", "max_open_zones", "merge_blktrace_file", "merge_blktrace_iters",
+    "zone_reset_threshold", "experimental_verify",
+    "max_open_zones", "merge_blktrace_file", "merge_blktrace_iters",
     "merge_blktrace_scalars", "offset_align", "opendir", "profile", "rate_ignore_thinktime",
-    "rate_iops_min", "rate_min",
-    "steadystate", "steadystate_duration", "steadystate_ramp_time", "sync_file_range",
+    "sync_file_range",
     "thinktime_iotime", "trim_backlog", "trim_backlog_batch", "trim_percentage",
-    "trim_verify_zero", "unique_filename", "verify_backlog", "verify_backlog_batch",
-    "verify_state_load", "wait_for", "write_barrier",
-    "zonecapacity", "zonerange", "zonesize", "zoneskip",
+    "trim_verify_zero", "unique_filename",
+    "verify_state_load", "write_barrier",
+    "zonecapacity",
 })  # fmt: skip
 ALIASES = {
     "blockalign": "ba",
@@ -130,7 +134,8 @@ SWITCHES = frozenset({
     "allrandrepeat", "bs_is_seq_rand",
     "bs_unaligned", "clat_percentiles", "create_on_open", "direct", "disk_util", "do_verify",
     "end_fsync",
-    "exitall", "fixedbufs", "fsync_on_close", "group_reporting", "gtod_reduce", "hipri",
+    "exitall", "fill_device",
+    "fixedbufs", "fsync_on_close", "group_reporting", "gtod_reduce", "hipri",
     "invalidate", "lat_percentiles", "latency_run", "lockmem", "log_offset",
     "new_group", "norandommap", "overwrite", "randrepeat",
     "refill_buffers", "replay_no_stall", "slat_percentiles", "stonewall", "sync",
@@ -140,7 +145,8 @@ SWITCHES = frozenset({
 })  # fmt: skip
 # Engines whose storage is not a block device or file of the host; the simulated volume replaces it.
 ELSEWHERE_QUEUED = (
-    "dfs", "gfapi_async", "ime_aio", "libblkio", "libiscsi", "nbd", "nfs", "rados", "rbd", "xnvme",
+    "cpp_null", "dfs", "gfapi_async", "ime_aio", "libzbc", "pmemblk", "sg",
+    "libblkio", "libiscsi", "nbd", "nfs", "rados", "rbd", "xnvme",
 )  # fmt: skip
 ELSEWHERE_SYNC = (
     "dev-dax", "gfapi", "http", "ime_psync", "ime_psyncv", "libcufile", "libhdfs", "libhipfile",
@@ -153,6 +159,21 @@ ENGINES = (
 )  # fmt: skip
 SYNC_AT_ONCE = ("libaio", "null")  # asynchronous engines whose syncs are not
 SYNC_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "mmap", *ELSEWHERE_SYNC)
+
+
+# Engines that make no requests to storage: their jobs run, and issue nothing.
+IDLE_ENGINES = (
+    "cpuio", "exec", "falloc", "ftruncate", "filecreate", "filestat", "filedelete", "dircreate",
+    "dirstat", "dirdelete",
+)  # fmt: skip
+_OF_NETWORK = "moves data over a network, not to storage: its jobs are not simulated"
+OTHER_ENGINES = {
+    **dict.fromkeys(
+        ("net", "netsplice", "rdma", "librpma_apm_client", "librpma_apm_server",
+         "librpma_gpspm_client", "librpma_gpspm_server"), _OF_NETWORK,
+    ),
+    "e4defrag": "moves extents inside of a file system: its jobs are not simulated",
+}  # fmt: skip
 
 
 def canonical(name: str) -> str:
@@ -188,13 +209,13 @@ _TIMES_NS = {
 
 
 def size(text: str) -> int:
-    """Return bytes; as in fio, 4k, 8192M and 10G are multiples of 1024, 4Ki of 1000."""
+    """Return bytes; as in fio, 4k, 4Ki, 8192M and 10G are multiples of 1024, 4KiB of 1000."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a size; expected for example 4k or 10G")
-    unit = match[2].lower().removesuffix("b")
-    base = 1000 if unit.endswith("i") else 1024
-    power = _POWERS.get(unit.removesuffix("i")) if unit else 0
+    unit = match[2].lower()
+    base = 1000 if unit.endswith("ib") else 1024
+    power = _POWERS.get(unit.removesuffix("b").removesuffix("i")) if unit else 0
     if power is None:
         raise ValueError(f"{text!r}: unknown unit {match[2]!r}; use k, m, g, t or p")
     digits, _, part = match[1].partition(".")

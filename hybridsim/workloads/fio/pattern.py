@@ -8,7 +8,9 @@ from enum import IntEnum
 READ, WRITE, TRIM = range(3)
 SYNC = 3  # not a direction
 END_SYNC = 4  # a sync that waits for all requests before it: end_fsync
+FIRST_OF_VERIFY = 5  # a read that waits for all requests before it
 MASK64 = (1 << 64) - 1
+ENDLESS = 1 << 60  # end of a file without one, in bytes
 
 # Observed in the output of fio 3.33 (tests/test_fio_offsets.py): a job has one random stream for
 # each purpose, seeded in this order.
@@ -121,7 +123,14 @@ class Pattern:
     seed: int | None = None  # randseed
     seeding: Seeding = Seeding.V3_33
     is_verified: bool = False  # reads and writes draw equal sizes
+    reads_back: bool = False  # what was written is read: at the end of a pass, or of a backlog
+    backlog: int = 0  # verify_backlog: writes before some are read; 0: at the end of a pass
+    backlog_batch: int = 0  # reads at a time; 0: all of a backlog
     repeats_files: bool = True  # else a file that is done once is so in later passes (do_verify=0)
+
+    zone_bytes: int = 0  # zonemode=strided: bytes in a zone until the next one; 0: no zones
+    zone_range: int = 0  # bytes of a zone, and between two
+    zone_skip: int = 0
 
     pass_bytes: int = 0  # io_size, or the size of the region
     has_io_size: bool = False
@@ -147,6 +156,22 @@ class Pattern:
     def region_bytes(self) -> int:
         """Bytes of all files, or less: fio's size, which ends a pass of a queued engine."""
         return self.total_bytes or self.file_bytes * self.files
+
+    @property
+    def zones_of_files(self) -> tuple[int, int, int]:
+        """Bytes before the next zone, of a zone, and between zones; zeros without zones.
+
+        As in fio, openfiles turns zones off; so do several files for all clones.
+        """
+        is_off = self.open_files > 1 or (self.is_clone and self.files > 1 and not self.open_files)
+        if not self.zone_bytes or is_off:
+            return 0, 0, 0
+        return self.zone_bytes, self.zone_range or self.zone_bytes, self.zone_skip
+
+    @property
+    def map_bytes(self) -> int:
+        """Bytes of a file, or of a zone, in which random blocks are drawn."""
+        return self.zones_of_files[1] or self.file_bytes
 
     @property
     def is_unmapped(self) -> bool:

@@ -26,6 +26,8 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
     """Place files in order of first use; a file without a size takes the rest of the volume."""
     extents: dict[str, int] = {}
     for job in jobs:
+        if job.is_idle:
+            continue
         end = job.pattern.offset_bytes + job.pattern.file_bytes if job.has_size else 0
         most = max(sizes.maximum for sizes in job.pattern.sizes)
         for file in job.files:
@@ -44,9 +46,17 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
         begins[file] = begin
         ends[file] = begin + extent if extent else capacity_bytes
         begin = -(-ends[file] // ALIGNED_BYTES) * ALIGNED_BYTES
-    sized = [_sized(job, ends[job.files[0]] - begins[job.files[0]]) for job in jobs]
+    sized = [
+        job if job.is_idle else _sized(job, ends[job.files[0]] - begins[job.files[0]])
+        for job in jobs
+    ]
     sized = _ended(sized, capacity_bytes)
-    return Laid(sized, begins, max(ends.values()), sum(ends[f] - begins[f] for f in ends))
+    return Laid(
+        sized,
+        begins,
+        max(ends.values(), default=ALIGNED_BYTES),
+        sum(ends[f] - begins[f] for f in ends),
+    )
 
 
 def is_device(file: str) -> bool:
@@ -59,6 +69,9 @@ def _ended(jobs: Sequence[Job], capacity_bytes: int) -> list[Job]:
     grown: dict[str, int] = {}
     ended = []
     for job in jobs:
+        if job.is_idle:
+            ended.append(job)
+            continue
         pattern = job.pattern
         for file in job.files:
             end = pattern.offset_bytes + pattern.file_bytes

@@ -45,9 +45,14 @@ def again(job: Job, run: int, once: Sequence[Job]) -> Job:
     """Return the copy of a job for a repeated run, in groups after those of all earlier runs."""
     groups = once[-1].group + 1
     reported = max(abs(each.reported_with) for each in once) + 1
+    sections = max(each.section for each in once) + 1
     sign = 1 if job.reported_with >= 0 else -1
     return replace(
         job,
         group=job.group + run * groups,
+        kin=job.kin + run * (max(each.kin for each in once) + 1),
+        section=job.section + run * sections,
+        waits_for=job.waits_for + run * sections if job.waits_for >= 0 else -1,
+        flow=job.flow + run * (max(each.flow for each in once) + 1),
         reported_with=job.reported_with + sign * run * reported,
     )

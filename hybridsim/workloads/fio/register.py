@@ -53,7 +53,7 @@ class Register(NamedTuple):
     @classmethod
     def of(cls, pattern: Pattern) -> Register:
         """Create the registers of a pattern's files."""
-        blocks = pattern.file_bytes // pattern.block_bytes if pattern.uses_register else 0
+        blocks = pattern.map_bytes // pattern.block_bytes if pattern.uses_register else 0
         return cls.new(blocks, pattern.seeds()[Stream.BLOCK], pattern.files)
 
     @method

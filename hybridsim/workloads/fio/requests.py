@@ -13,7 +13,7 @@ from hybridsim.requests.jobs import JobBatch
 from hybridsim.workloads.fio.arrivals import STREAMS, Poisson, evenly_ns
 from hybridsim.workloads.fio.generator import FILE_SHIFT, Generator, fill
 from hybridsim.workloads.fio.job import SECOND, Job
-from hybridsim.workloads.fio.pattern import END_SYNC, READ, SYNC, TRIM, WRITE
+from hybridsim.workloads.fio.pattern import END_SYNC, FIRST_OF_VERIFY, READ, SYNC, TRIM, WRITE
 from hybridsim.workloads.fio.places import Laid
 from hybridsim.workloads.fio.replaying import Columns, requests
 
@@ -36,43 +36,19 @@ class Generated:
         with np.errstate(over="ignore"):
             filled = int(fill(self._generator, kind, offset, length))
         kind, offset, length = kind[:filled], offset[:filled], length[:filled]
-        is_last = kind == END_SYNC
-        kind = np.where(is_last, np.uint8(SYNC), kind)
+        is_last = (kind == END_SYNC) | (kind == FIRST_OF_VERIFY)
+        kind = np.where(kind == END_SYNC, np.uint8(SYNC), kind)
+        kind = np.where(kind == FIRST_OF_VERIFY, np.uint8(READ), kind)
         file, at = offset >> FILE_SHIFT, offset & ((1 << FILE_SHIFT) - 1)
         return Columns(kind, at, length, np.zeros(filled, np.int64), file, is_last)
 
 
-class ReadBack:
-    """Source of requests: a job, and at its end a read of each block that it wrote (verify)."""
-
-    def __init__(self, job: Job) -> None:
-        self._source = Generated(job)
-        self._is_sorted = not job.pattern.uses_map  # as in fio; else in the order of the writes
-        self._written: list[Columns] = []
-        self._reads: Columns | None = None
+class Idle:
+    """Source of no requests: an engine that does not access storage."""
 
     def take(self, count: int) -> Columns:
-        """Return the next `count` requests; fewer at the end of the job."""
-        taken = Columns.of([])
-        if self._reads is None:
-            taken = self._source.take(count)
-            self._written.append(taken.where(taken.kind == WRITE))
-            if len(taken.kind) == count:
-                return taken
-            self._reads = self._read_back()
-        rest = count - len(taken.kind)
-        reads, self._reads = self._reads[:rest], self._reads[rest:]
-        return Columns.of([taken, reads])
-
-    def _read_back(self) -> Columns:
-        reads = Columns.of(self._written)
-        if self._is_sorted:  # what was overwritten is read once
-            _, last = np.unique(reads.offset[::-1], return_index=True)
-            reads = reads.where(len(reads.offset) - 1 - last)
-        reads.kind[:] = READ
-        reads.is_last[:1] = True
-        self._written = []
-        return reads
+        """Return no requests."""
+        return Columns.of([])
 
 
 class Replayed:
@@ -100,8 +76,9 @@ class Feed:
     """Requests of one job that are not yet issued, and their source."""
 
     def __init__(self, job: Job, begin_bytes: Sequence[int], stream: int) -> None:
-        made = ReadBack(job) if job.reads_back else Generated(job)
-        self._source = Replayed(job) if job.replay else made
+        self._source: Replayed | Generated | Idle = Idle() if job.is_idle else Generated(job)
+        if job.replay:
+            self._source = Replayed(job)
         seeds = job.pattern.seeds()
         self._poisson = [Poisson(seeds[each], rate_of(job, at)) for at, each in enumerate(STREAMS)]
         self._job = job
@@ -134,7 +111,8 @@ class Feed:
         rows = _columns(len(kind))
         flags = np.where(kind == WRITE, self._flags, 0)
         rows[0][:] = OPS[kind] | flags
-        rows[1][:] = np.where(kind == SYNC, 0, offset + self._begin_bytes[taken.file])
+        if len(kind):
+            rows[1][:] = np.where(kind == SYNC, 0, offset + self._begin_bytes[taken.file])
         rows[2][:] = length
         rows[3][:] = self._stream
         rows[4][:] = np.maximum(self._due_ns(kind, length), taken.due_ns)
@@ -194,7 +172,7 @@ class Feeds:
 
     def __init__(self, laid: Laid) -> None:
         self._feeds = [
-            Feed(job, [laid.begin_bytes[file] for file in job.files], number)
+            Feed(job, [laid.begin_bytes.get(file, 0) for file in job.files], number)
             for number, job in enumerate(laid.jobs)
         ]
         self._numbers = np.zeros(len(self._feeds), np.int64)

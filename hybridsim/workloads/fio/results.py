@@ -16,10 +16,11 @@ from hybridsim.requests.inflight import Facts
 from hybridsim.requests.jobs import START_NS, Jobs
 from hybridsim.workloads.fio.job import MILLISECOND, SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
+from hybridsim.workloads.fio.monitor import Progress
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
 
 NAMES, MIXED = ("read", "write", "trim"), "mixed"
-TIMED_OUT = 110  # errno
+TIMED_OUT, IO_ERROR = 110, 5  # errno
 Mask = npt.NDArray[np.bool_]
 KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
 # Upper ends of fio's coarse latency bins; the last bin, above all of them, has no entry.
@@ -129,7 +130,9 @@ class JobResult:
     levels: Ints
     begin_ns: int = 0  # start of the measurement
     end_ns: int = 0  # last completion
+    merged_ns: int = 0  # of merged results: the longest duration
     depths: list[Ints] = field(default_factory=list)  # state of the depth search, by job
+    checked: list[Progress] = field(default_factory=list)  # minimum rates, steady state, by job
     log: list[npt.NDArray[np.int64]] = field(default_factory=list)
     issued: list[npt.NDArray[np.int64]] = field(default_factory=list)  # order, ns: for write_iolog
     generated: npt.NDArray[np.int64] | None = None  # kind, offset, length, file: requests in order
@@ -142,8 +145,8 @@ class JobResult:
 
     @property
     def span_ns(self) -> int:
-        """Duration of the measurement in ns."""
-        return max(self.end_ns - self.begin_ns, 1)
+        """Duration of the measurement in ns; of merged results as in fio the longest one."""
+        return self.merged_ns or max(self.end_ns - self.begin_ns, 1)
 
     @property
     def span_ms(self) -> int:
@@ -166,6 +169,8 @@ class JobResult:
     @property
     def error(self) -> int:
         """Exit status as in fio: 0 or an errno."""
+        if any(each.broken for each in self.checked):
+            return IO_ERROR
         return TIMED_OUT if any(each[BROKE_NS] for each in self.depths) else 0
 
     def __add__(self, other: JobResult) -> JobResult:
@@ -177,7 +182,9 @@ class JobResult:
             self.levels + other.levels,
             min(self.begin_ns, other.begin_ns),
             max(self.end_ns, other.end_ns),
-            self.depths + other.depths,
+            merged_ns=max(self.span_ns, other.span_ns),
+            depths=self.depths + other.depths,
+            checked=self.checked + other.checked,
         )
 
 

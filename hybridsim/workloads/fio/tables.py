@@ -14,7 +14,7 @@ def tables_of(pattern: Pattern) -> tuple[Ints, Ints, Ints]:
     by_direction = np.zeros((3, 6), np.int64)
     splits = np.zeros((3, max(1, *(len(each.split) for each in pattern.sizes)), 2), np.int64)
     zones = np.zeros((3, max(1, *(len(each) for each in pattern.zones)), 3), np.int64)
-    size = pattern.file_bytes
+    size = pattern.map_bytes
     for kind, sizes in enumerate(pattern.sizes):
         used = [each for each in sizes.split if each[1]]
         by_direction[kind] = (
