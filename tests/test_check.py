@@ -125,8 +125,9 @@ def test_a_cache_that_does_as_simulated_is_within_all_intervals():
     assert result.answer == "kept"
     assert result.reasons == []
     assert verdicts(result) == {
-        HIT: "within", READ: "within", "write latency": "within", PROMOTIONS: "within",
-        DIRTY: "within", WRITTEN: "not judged",
+        HIT: "within", READ: "within", PROMOTIONS: "within", DIRTY: "within",
+        # 4 experiments have a write latency: too few for an interval of 90 %
+        "write latency": "not judged", WRITTEN: "not judged",
     }  # fmt: skip
 
 

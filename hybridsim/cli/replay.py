@@ -30,7 +30,7 @@ Examples:
   hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json --html report.html
   hybridsim replay sda.blktrace.0 --preset digitalocean-volume --cache page
   hybridsim replay sda.blktrace.0 --require 'mean<1s' --require 'warmup<1h'
-  hybridsim replay sda.blktrace.0 --cache dm-cache --event at=10m,reboot=unclean
+  hybridsim replay sda.blktrace.0 --cache dm-cache --event at=500ms,reboot=unclean
   hybridsim replay sda.blktrace.0 --save-cache state.npz
   hybridsim replay sda.blktrace.0 --warm-start yesterday.blktrace.0
   blktrace -d /dev/sda -w 600 -o - | hybridsim replay -

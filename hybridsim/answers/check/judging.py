@@ -17,8 +17,8 @@ from hybridsim.answers.dirt import OPEN_CAS_COUNTS
 from hybridsim.answers.model_error import (
     FEW_WRITES,
     LEVEL,
-    HalfWidth,
-    alike,
+    WITH_WRITES,
+    group,
     half_width,
     interval,
     real_runs,
@@ -39,7 +39,7 @@ NEUTRAL = (PROMOTIONS, MISSES)  # more is neither better nor worse
 RATE_DIFFERS, SIZE_DIFFERS, SET_DIFFERS, MIX_DIFFERS = 1.2, 1.25, 1.2, 0.05
 NOT_FULL = 0.9  # of what the simulated cache held
 FEWEST_READS = 100
-Half = Callable[[str], tuple[HalfWidth | None, str]]
+Half = Callable[[str], tuple[float | None, str]]
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,7 @@ def _figures(
     has_writes = whole.writes > FEW_WRITES * max(whole.requests, 1)
     covers = promised.beyond < 0.05 * max(promised.number, 1)
 
-    def half(figure: str) -> tuple[HalfWidth | None, str]:
+    def half(figure: str) -> tuple[float | None, str]:
         return _half(kind, has_writes, figure)
 
     few = (seen.reads or 0) < FEWEST_READS
@@ -319,7 +319,7 @@ def _figures(
             basis = _uncovered(few)
         elif width is not None:
             scatter = promise.scatter(seen.reads or 0)
-            reach = math.hypot(width.value, scatter)
+            reach = math.hypot(width, scatter)
             low, high = max(promised.hit - reach, 0.0), min(promised.hit + reach, 1.0)
             basis += f", and {scatter * 100:.1f} points of scatter in the load"
         yield Figure(HIT, SHARE, promised.hit, seen.hit, low, high, basis)
@@ -327,8 +327,9 @@ def _figures(
         part = promise.warm if promised.is_steady and promise.warm else whole
         value = part.requests * SECOND / part.span_ns
         width, basis = half("iops")
-        reach = width.value if width else 0.0
-        low, high = (value * (1 - reach), value * (1 + reach)) if width else (None, None)
+        low = high = None
+        if width is not None:
+            low, high = interval("iops", value, width)
         yield Figure(IOPS, RATE, value, seen.iops, low, high, basis)
     yield from _latencies(promise, promised, seen, half, covers)
     name = "cache_misses" if kind == "bcache" else "promotions"
@@ -382,29 +383,33 @@ def _uncovered(few: bool) -> str:
     return "the simulated run has fewer requests, and did not get steady"
 
 
-def _divided(value: float, width: HalfWidth | None) -> tuple[float | None, float | None]:
+def _divided(value: float, width: float | None) -> tuple[float | None, float | None]:
     """Return the interval where the error is a share of the real value."""
-    if width is None or width.value >= 1:
+    if width is None or width >= 1:
         return None, None
-    return value / (1 + width.value), value / (1 - width.value)
+    return value / (1 + width), value / (1 - width)
 
 
-def _half(kind: str, has_writes: bool, figure: str) -> tuple[HalfWidth | None, str]:
-    """Return half the width of the interval of a figure, and which real runs it rests on."""
+def _half(kind: str, has_writes: bool, figure: str) -> tuple[float | None, str]:
+    """Return half the width of the interval of a figure, and which real runs it rests on.
+
+    Where too few are of that kind of cache, the widest interval of another kind counts.
+    """
     runs = real_runs()
-    load = "reads and writes" if has_writes else "reads"
-    same = [run for run in runs if run.kind == kind]
-    kinds = " and ".join(sorted({run.kind for run in runs}))
-    for chosen, words in (
-        (alike(runs, kind, has_writes), f"{kind} with {load}"),
-        (same, f"{kind} with any load"),
-        (list(runs), f"{kinds}, as too few are of {kind}"),
-    ):
-        found = half_width(chosen, figure)
-        if found is not None:
-            share = f"{min(found.level, LEVEL):.0%} interval from {counted(found.runs, 'real run')}"
-            return found, f"{share} on {words}"
-    return None, "no real runs on file"
+    of = group(kind, has_writes)
+    half = half_width(runs, of, figure)
+    if half is None:
+        others = {run.group for run in runs} - {of}
+        known = ((half_width(runs, other, figure), other) for other in sorted(others))
+        half, of = max(
+            ((one, other) for one, other in known if one is not None), default=(None, of)
+        )
+    if half is None:
+        return None, "no real runs on file"
+    number = sum(run.group == of and figure in run.errors for run in runs)
+    where = "caches with reads and writes" if of == WITH_WRITES else f"{of} with reads"
+    few = "" if of == group(kind, has_writes) else f", as too few are of {kind}"
+    return half, f"{LEVEL:.0%} interval from {counted(number, 'real run')} on {where}{few}"
 
 
 # Possible causes.
