@@ -115,7 +115,7 @@ def machine(measured: Measured) -> Machine:
         "age_limit_ns": 0, "capacity_bytes": spindle, "read_ahead_bytes": 0,
         "read_behind_bytes": 0, "segments": 1, "read_tracks": False, "reacquire_ns": 0,
         "flush_ns": 0, "host_ps_per_byte": 0, "order": int(Order.POSITION),
-        "write_cache_bytes": 0, "write_cache_ranges": 1, "destage_window": 1,
+        "write_cache_bytes": 0, "write_cache_ranges": 1, "destage_window": 1, "takes_turns": 0,
     }  # fmt: skip
     flash = {
         "dies": 1, "unit_bytes": GIB, "command_ns": SSD_NS, "interval_ns": SSD_NS,

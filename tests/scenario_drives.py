@@ -85,6 +85,7 @@ class Drives(RandomValues):
             "hit_overhead": self.time(0, 70 * US),
             "write_overhead": self.time(0, 300 * US),
             "write_hit_overhead": self.time(0, 200 * US),
+            "destage_rule": self.rng.choice(["shares", "turns"]),
             "overhead_after_write": self.time(0, 200 * US),
             "hit_overhead_after_write": self.time(0, 200 * US),
             "write_overhead_after_read": self.time(0, 200 * US),

@@ -365,6 +365,7 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
         write_cache_bytes=cache_bytes,
         write_cache_ranges=draw(st.integers(1, 6)),
         destage_window=draw(st.integers(1, 4)),
+        takes_turns=draw(st.sampled_from([False, False, True])),
         capacity_bytes=size // chunk * chunk,
     )
 

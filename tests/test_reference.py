@@ -389,6 +389,24 @@ class TestWriteCache:
         # One destage begins when the first read is complete, 18 as 18 writes wait.
         assert seen == [(3, 18), (3 + 1 + 18, 0)]
 
+    def test_a_disk_that_takes_turns_serves_a_read_after_each_destage(self) -> None:
+        full = [write(0, 3 * place % 100 * SECTOR) for place in range(24)]
+        disk = replace(self.DISK, takes_turns=True)
+        hdd = Hdd(Clock(), disk)
+        seen: list[int] = []
+
+        def again() -> None:
+            seen.append(hdd.counters["destages"])
+            if len(seen) < 3:
+                hdd.submit(Op.READ, (4 + len(seen)) * TRACK, SECTOR, again)
+
+        for request in full:
+            hdd.submit(request.op, request.offset, request.length, lambda: None)
+        hdd.submit(Op.READ, 4 * TRACK, SECTOR, again)
+        hdd.clock.run()
+        # When a read is complete the next destage has begun: one lies between two reads.
+        assert seen == [2, 3, 4]
+
     @pytest.mark.parametrize(
         ("place", "age_limit_ns", "completion"),
         [

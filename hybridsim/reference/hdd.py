@@ -29,6 +29,7 @@ class Hdd(Device):
         self.without_room: list[Command] = []
         self.flushes: list[Command] = []
         self.admitted = 0
+        self.destaged_last = False
         self.claim = 0  # of the commands in the queue; above 0: a command is next, no destage
 
     # The electronics.
@@ -113,6 +114,7 @@ class Hdd(Device):
     def start(self) -> None:
         """Begin a destage or a command, if there is one."""
         if self.is_destage_next():
+            self.destaged_last = True
             self.claim += len(self.queue)
             self.destage()
         elif self.queue:
@@ -121,6 +123,7 @@ class Hdd(Device):
             self.counters["queue_ns"] += self.clock.now - command.submitted
             if len(self.queue) >= self.parameters.window:
                 self.queue[self.parameters.window - 1].entered = self.clock.now
+            self.destaged_last = False
             self.claim -= max(len(self.without_room), 1)
             self.serve(command)
 
@@ -134,6 +137,8 @@ class Hdd(Device):
         if not self.without_room and not self.is_crowded():
             self.claim = 0
             return False
+        if self.parameters.takes_turns:
+            return not self.destaged_last
         if self.claim > 0:
             return False
         if self.without_room:

@@ -133,6 +133,7 @@ def hdd_parameters(
         "write_cache_bytes": drive.write_cache_bytes,
         "write_cache_ranges": drive.write_cache_ranges,
         "destage_window": drive.destage_window,
+        "takes_turns": int(drive.destage_rule == "turns"),
         **how,
     }
 

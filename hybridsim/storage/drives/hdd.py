@@ -66,6 +66,8 @@ class HardDisk(Datasheet):
     write_cache_bytes: Size = Field(0, alias="write_cache")  # 0: writes go to the platters
     write_cache_ranges: int = Field(256, ge=1, le=65_536)  # maximum number of separate ranges
     destage_window: int = Field(32, ge=1, le=65_536)  # number of oldest ones that it chooses from
+    # a crowded write cache: each waiting request has its share of the arm, or the sides take turns
+    destage_rule: Literal["shares", "turns"] = "shares"
     flush_ns: Time = Field(0, alias="flush")  # time of a flush after the writes that it waits for
 
     @property

@@ -48,6 +48,7 @@ class HDD(NamedTuple):
     host_ps_per_byte: int
     order: int
     age_limit_ns: int
+    takes_turns: int  # 1: destages and commands take turns while the write cache is crowded
     overhead_ns: Ints  # [READS | WRITES, PLATTERS | HIT, after the same kind | after the other]
     window: Window
     arm: Arm
@@ -66,7 +67,7 @@ class HDD(NamedTuple):
     def new(cls, members: int, parameters: dict[str, Any], capacity: int = 256) -> HDD:
         """Return `members` idle disks; `parameters` has numbers and tables by name."""
         return cls(
-            **{name: parameters[name] for name in cls._fields[:6]},
+            **{name: parameters[name] for name in cls._fields[:7]},
             overhead_ns=np.array(overheads(parameters), np.int64).reshape(2, 2, 2),
             window=Window.new(members, parameters["window"]),
             arm=Arm.new(members, Platters.new(parameters)),
@@ -254,13 +255,17 @@ class HDD(NamedTuple):
             return False
         queue = self.queue
         if queue.oldest[LINES * member] == NOTHING or queue.oldest[LINES * member + 2] != NOTHING:
-            self.claim[member] = -self.writes_waiting[member]
+            if self.takes_turns == 0:
+                self.claim[member] = -self.writes_waiting[member]
             return True
         if self.writes_waiting[member] == 0 and not self.write_cache.is_crowded(member):
-            self.claim[member] = 0
+            if self.takes_turns == 0:
+                self.claim[member] = 0
             return False
         if self.claim[member] > 0:
             return False
+        if self.takes_turns == 1:
+            return True
         write = queue.oldest[LINES * member + 1]
         if write != NOTHING and now - queue.submitted_ns[write] >= self.age_limit_ns:
             return True
@@ -314,12 +319,14 @@ class HDD(NamedTuple):
         if self.is_destage_next(now, member):
             self.read_ahead.pause(now, member)
             self.serving[member] = DESTAGE
-            self.claim[member] += self.window.waiting[member]
+            claim = self.claim[member] + self.window.waiting[member]
+            self.claim[member] = 1 if self.takes_turns == 1 else claim
             done = self.destage(now, member)
         elif self.queue.oldest[LINES * member] != NOTHING:
             slot = self.pick(now, member)
             self.serving[member] = slot
-            self.claim[member] -= max(self.writes_waiting[member], 1)
+            claim = self.claim[member] - max(self.writes_waiting[member], 1)
+            self.claim[member] = 0 if self.takes_turns == 1 else claim
             done = self.serve(now, member, slot)
         else:
             return
