@@ -34,7 +34,30 @@ class Drawn(Drives):
         }
         if self.rng.random() < 0.15:  # overrides of a preset must be consistent with it
             return {"preset": self.rng.choice(catalog.systems()), **self.some(tables)}
-        return self.some(tables | {"backing": self.backing(), "cache": self.cache()}, 0.8)
+        whole = self.some(tables | {"backing": self.backing(), "cache": self.cache()}, 0.8)
+        return whole | ({"event": self.events(whole)} if self.rng.random() < 0.2 else {})
+
+    def events(self, tables: Table) -> list[Table]:
+        """Return events that can happen to a machine, in any order."""
+        backing = tables.get("backing", {"kind": "raid5", "members": 4})
+        kind = tables.get("cache", {}).get("kind", "page")
+        events: list[Table] = [{"at": self.time(0, MS), "backup": self.rate(10**6, 3 * 10**9)}]
+        restarts = kind in ("dm-cache", "bcache", "dm-writecache")
+        if restarts or kind == "none":
+            how = {"reboot": self.rng.choice(["clean", "unclean"]), "at": self.time(0, 10**9)}
+            events.append(how | self.some({"down": self.time(0, 60 * 10**9)}))
+        if kind != "none":
+            last = {"detach": True} if restarts and self.yes() else {"ssd": "dies"}
+            events.append({"at": self.time(2 * 10**9, 3600 * 10**9), **last})
+        about = KINDS[str(backing["kind"]).replace("raid0", "stripe")]
+        if about.is_redundant and not {"failed", "rebuild"} & backing.keys():
+            member = self.rng.randrange(backing["members"])
+            fails = {"at": self.time(0, 10**9), "disk": "fails"}
+            events.append(fails | ({"member": member} if member or self.yes() else {}))
+            pace = {"min": self.rate(10**6, 10**3), "max": self.rate(10**8, 10**6)}
+            events.append({"at": self.time(2 * 10**9), "rebuild": True, **self.some(pace)})
+        self.rng.shuffle(events)
+        return events
 
     def host(self) -> Table:
         return self.some(

@@ -100,6 +100,7 @@ def check_simulated(seed):
         capacity=VOLUME, page_bytes=min(scenario.cache.page_bytes, MIB), hot=40,
         interval_ns=rng.choice([1000, 10**6, 2 * 10**7]), streams=3, reads=70, known=80, random=rng,
     )  # fmt: skip
+    scenario = scenario.with_events([])
     simulated = in_reference(scenario, mode, VOLUME, pages, workload.requests(80))
     expected = simulated.run()
     machine = building.machine(scenario, mode.name.lower(), VOLUME, pages)

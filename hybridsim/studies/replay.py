@@ -40,7 +40,7 @@ from hybridsim.scenario import Scenario, building
 from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.disks_alone import Alone, Ran, disks
 from hybridsim.studies.flush import flush_rate
-from hybridsim.studies.life import check_happened, steps, taken
+from hybridsim.studies.life import check_happened, is_early, steps, taken
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.warm_start import Begin, begin, check_kind, saved
 from hybridsim.traces.summary import Summary
@@ -51,6 +51,10 @@ TOO_MUCH = (
     "The recorded arrivals exceed what these disks can serve, with the cache or without. Each "
     "request is therefore issued after those it waited for when captured (--mode think).",
     "--mode open shows the backlog; more disks (--members) may keep up",
+)
+REMOVED = (
+    "The cache was removed during the load: the verdict and the figures include the time without.",
+    "for a verdict on the cache replay without --event",
 )
 
 
@@ -192,6 +196,8 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     result = concluded(task, mode, cached, plain, recorded)
     if scenario.events:
         assert isinstance(cached, Pump)
+        if may_give_up and is_early(cached) and is_overloaded(result):
+            return None  # with think times the load lasts longer, perhaps until the events
         result = _with_events(task, mode, cached, result)
     if first:
         result = _beside(result, first, pumps[2])
@@ -250,7 +256,11 @@ def _with_events(task: Task, mode: str, cached: Pump, result: Result) -> Result:
         cached, scenario.events, scenario.cache.page_bytes, task.summary.max_end_bytes, load
     )
     kind, page_bytes = scenario.cache.kind, scenario.cache.page_bytes
-    return dataclasses.replace(result, events=costs(result.cached, kind, page_bytes, happened))
+    warnings = list(result.warnings)
+    if any(each.what in ("detach", "ssd") for each in happened):
+        warnings.append(Warning("events", *REMOVED))
+    events = costs(result.cached, kind, page_bytes, happened)
+    return dataclasses.replace(result, events=events, warnings=warnings)
 
 
 def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:
