@@ -425,6 +425,38 @@ def test_a_running_cache_is_read_twice(monkeypatch):
     assert (first.counters["read_hits"], last.counters["read_hits"]) == (0, 700)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_running_cache_is_read_with_the_commands_that_setup_prints(kind, monkeypatch):
+    ran, read_files = [], []
+
+    def output(*words):
+        ran.append(" ".join(words))
+        return {"table": TABLE, "status": STATUS.format(**LAST)}.get(words[1], "")
+
+    def lines(path):
+        read_files.append(str(path))
+        return [" 1 0 8 3 4 0 5 6 0 0 0"]
+
+    monkeypatch.setattr(study, "_output", output)
+    monkeypatch.setattr(study, "_lines", lines)
+    device = {"bcache": "/dev/bcache0", "open-cas": "/dev/cas1-2"}.get(kind, "/dev/mapper/vg-data")
+    text = study._state(kind, device, ("/dev/sdy",))
+    expected = {
+        "dm-cache": ["dmsetup table vg-data", "dmsetup status --noflush vg-data"],
+        "dm-writecache": ["dmsetup table vg-data", "dmsetup status --noflush vg-data"],
+        "bcache": [],
+        "open-cas": ["casadm -P -i 1 -j 2 -o csv", "casadm -P -i 1", "casadm -P -i 1 -j 2"],
+    }
+    assert ran == expected[kind]
+    assert "/sys/class/block/sdy/stat" in read_files
+    assert ("/sys/class/block/bcache0/bcache/dirty_data" in read_files) == (kind == "bcache")
+    if kind == "dm-cache":
+        found = snapshot(text, "x")
+        assert (found.counters["read_hits"], found.cached, len(found.ssds)) == (
+            700, Io(1, 8 * 512, 3_000_000, 4, 5 * 512, 6_000_000), 1,
+        )  # fmt: skip
+
+
 def test_the_statistics_of_a_device():
     one = Io.of([10, 1, 80, 30, 20, 2, 160, 90, 0, 0, 0])
     assert one == Io(10, 80 * 512, 30_000_000, 20, 160 * 512, 90_000_000)

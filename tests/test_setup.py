@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from hybridsim import Scenario
 from hybridsim.answers.setup import DISTRIBUTIONS, KINDS, SECTIONS, Site, bcache, plan
+from hybridsim.answers.setup.buying import choose, price_list
 from hybridsim.answers.setup.plan import commands, partition
 from hybridsim.answers.setup.volumes import EXTENT_BYTES
 from hybridsim.cli import cli
@@ -417,6 +418,85 @@ def test_size_without_an_answer_builds_nothing(needs_no_ssd, words, tmp_path):
     file.write_text(json.dumps(sized(None, needs_no_ssd)))
     with pytest.raises(UsageError, match=words):
         CliRunner().invoke(cli, ["setup", str(file)], catch_exceptions=False)
+
+
+# Whole drives, from a price list.
+
+PRICES = """\
+name,capacity,price,endurance
+small,250GB,45,150TB
+large,1TB,79,600TB
+
+durable,960GB,140,1752TB
+unrated,2TB,60,
+"""
+
+
+def offers():
+    return price_list(PRICES, "prices.csv")
+
+
+def test_the_cheapest_drives_that_fit_are_chosen():
+    found = choose(offers(), 100 * GIB, 2, True, 10**9, "USD")
+    assert (found.fits.offer.name, found.fits.cost, found.lasts) == ("small", 90, None)
+    assert found.fits.years == pytest.approx(150_000 / 365.25)
+    larger = choose(offers(), 300 * GIB, 1, False, None, "USD")
+    assert (larger.fits.offer.name, larger.fits.years) == ("unrated", None)
+    assert choose(offers(), 3 * 10**12, 1, False, None, "USD").fits is None
+
+
+def test_what_is_left_unpartitioned_needs_a_larger_drive():
+    need = 240 * 10**9
+    assert choose(offers()[:2], need, 1, False, None, "USD").fits.offer.name == "small"
+    spared = choose(offers()[:2], need, 1, False, None, "USD", spare=0.2)
+    assert (spared.fits.offer.name, spared.need_bytes) == ("large", 300 * 10**9)
+
+
+def test_the_life_counts_the_hours_of_the_load_and_names_what_lasts():
+    per_day = 400 * 10**9
+    rated = offers()[:3]
+    all_day = choose(rated, 500 * 10**9, 1, False, per_day, "USD")
+    assert all_day.fits.years == pytest.approx(1500 / 365.25)
+    assert all_day.lasts.offer.name == "durable"
+    hours = choose(rated, 500 * 10**9, 1, False, per_day, "USD", duty=8 / 24)
+    assert hours.fits.years == pytest.approx(4500 / 365.25)
+    assert hours.lasts is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not a price list"),
+        ("name,price\nx,3\n", "not a price list"),
+        ("name,capacity,price\n", "no drives"),
+        ("name,capacity,price\nx,1TB,cheap\n", "p.csv:2: could not convert"),
+        ("name,capacity,price\nx,1XB,3\n", "p.csv:2: "),
+        ("name,capacity,price\nx,0B,3\n", "p.csv:2: the capacity must be above 0"),
+        ("name,capacity,price\nx,1TB,-3\n", "p.csv:2: the capacity must be above 0"),
+        ("name,capacity,price\nx\n", "p.csv:2: "),
+    ],
+)
+def test_a_wrong_price_list_is_one_error_with_its_line(text, words):
+    with pytest.raises(UsageError, match=words):
+        price_list(text, "p.csv")
+
+
+def test_the_command_prints_what_to_buy(tmp_path):
+    (tmp_path / "prices.csv").write_text(PRICES)
+    file = tmp_path / "result.json"
+    wear = {"bytes_per_day": 4e12}
+    file.write_text(json.dumps(replayed("bcache", "write-back", wear=wear)))
+    options = [str(file), "--prices", str(tmp_path / "prices.csv"), "--duty", "12h"]
+    fast = ["--fast", "/dev/sdc", "--fast", "/dev/sdd"]
+    text = " ".join(printed(*options, *fast, "--spare", "10%").split())
+    assert "buy 2 x small, mirrored: USD 90.00; 10% of each is left unpartitioned" in text
+    assert "with 12h of this load a day each lasts 2.5 months" in text
+    document = json.loads(printed(*options, "--json", "-"))
+    assert document["buy"]["written_per_day"] == 4e12
+    assert document["buy"]["duty"] == 0.5
+    for wrong in (["--duty", "25h"], ["--duty", "x"], ["--spare", "100%"], ["--spare", "x"]):
+        with pytest.raises(UsageError):
+            CliRunner().invoke(cli, ["setup", str(file), *wrong], catch_exceptions=False)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,25 @@ PARTS = ("check", "build", "install", "verify", "monitor", "remove")
 )
 @click.option("--from-source", is_flag=True, help="Open CAS: print how it is built, too.")
 @click.option(
+    "--prices",
+    metavar="FILE",
+    help="Price list to choose the SSDs from: CSV with name,capacity,price,endurance.",
+)
+@click.option(
+    "--duty",
+    metavar="TIME",
+    default="24h",
+    show_default=True,
+    help="How long the load runs each day, for the life of the SSDs.",
+)
+@click.option(
+    "--spare",
+    metavar="SHARE",
+    default="0%",
+    show_default=True,
+    help="Share of each SSD to leave unpartitioned (over-provisioning).",
+)
+@click.option(
     "--script",
     "section",
     type=click.Choice(PARTS),
@@ -73,6 +92,9 @@ def setup(
     fast: tuple[str, ...],
     distribution: str,
     from_source: bool,
+    prices: str | None,
+    duty: str,
+    spare: str,
     section: str | None,
     json_file: str | None,
 ) -> None:
@@ -92,6 +114,7 @@ def setup(
     from hybridsim.answers.setup import Site
     from hybridsim.answers.setup.plan import SLOW
     from hybridsim.cli.running import check_folder, write_answer
+    from hybridsim.foundation.units import parse_percent, parse_time
     from hybridsim.show.setup import text
     from hybridsim.studies.setup import setup as ask
 
@@ -109,7 +132,11 @@ def setup(
         cache_size=cache_size,
     )  # fmt: skip
     places = Site(slow or SLOW, fast, distribution, from_source)
-    answer = ask(None if result else site, result, places)
+    try:
+        duty_ns, share = parse_time(duty), float(parse_percent(spare))
+    except ValueError as error:
+        raise UsageError(f"--duty or --spare: {error}") from None
+    answer = ask(None if result else site, result, places, prices, duty_ns, share)
     if section:
         sys.stdout.write(answer.plan.section(section).script())
         return

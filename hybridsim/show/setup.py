@@ -11,13 +11,15 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hybridsim.answers.setup.buying import DAY_NS
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_rate, human_size
-from hybridsim.foundation.wording import span
+from hybridsim.foundation.wording import lasting, money, percent, span
 from hybridsim.show.page import columns, page, paragraph
 
 if TYPE_CHECKING:
     from hybridsim.answers.setup import Section, Step
+    from hybridsim.answers.setup.buying import Bought, Buying
     from hybridsim.studies.setup import Setup
 
 PROMPT = "# "
@@ -48,6 +50,7 @@ def _lines(answer: Setup) -> Iterator[str]:
         f"{human_size(plan.ssd.size_bytes)} on each SSD ({plan.ssd.source}); "
         f"{human_size(plan.ram.size_bytes)} of RAM ({plan.ram.source}).",
     )
+    yield from _paragraph("buy", _buy(answer))
     yield from _paragraph("flush", _flush(answer))
     yield from _paragraph("packages", " ".join(plan.packages))
     for section in plan.sections:
@@ -64,6 +67,31 @@ def _paragraph(label: str, text: str) -> list[str]:
 def _plain(text: object) -> str:
     """Return a name without what a shell would act upon."""
     return printable(text).translate(SPECIAL)
+
+
+def _buy(answer: Setup) -> str:
+    """Return which SSDs to buy, what they cost and how long they last."""
+    one = answer.buying
+    size = human_size(one.need_bytes)
+    if one.fits is None:
+        return f"No SSD of the list holds {size}."
+    sentence = _drives(one.fits, one)
+    if one.spare:
+        sentence += f"; {percent(one.spare)} of each is left unpartitioned"
+    if one.fits.years is None:
+        return f"{sentence}."
+    hours = span(round(one.duty * DAY_NS))
+    sentence += f"; with {hours} of this load a day each lasts {lasting(one.fits.years)}."
+    if one.lasts is not None and one.lasts.years is not None:
+        years = lasting(one.lasts.years)
+        sentence += f" Instead, for {years}: {_drives(one.lasts, one)}."
+    return sentence
+
+
+def _drives(bought: Bought, one: Buying) -> str:
+    mirrored = ", mirrored" * bought.is_mirrored
+    cost = f": {money(bought.cost, one.currency)}".replace("$", "USD ")
+    return f"{bought.number} x {bought.offer.name}{mirrored}{cost}"
 
 
 def _flush(answer: Setup) -> str:

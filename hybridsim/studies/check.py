@@ -275,11 +275,11 @@ def _state(kind: str, device: str, fast: tuple[str, ...]) -> str:
         paths += [place / each for each in (*KINDS[kind].SYSFS, *KINDS[kind].SHOWN)]
         lines += [f"{path}:{line}" for path in paths for line in _lines(path)]
     else:
-        which = [word for part in name.removeprefix("cas").split("-")[:2] for word in [part]]
-        options = ["-i", which[0], "-j", which[-1]]
+        cache, _, core = name.removeprefix("cas").partition("-")  # cas1-2: core 2 of cache 1
+        options = ["-i", cache, "-j", core]
         lines += [
             _output("casadm", "-P", *options, "-o", "csv"),
-            _output("casadm", "-P", "-i", which[0]),
+            _output("casadm", "-P", "-i", cache),
             _output("casadm", "-P", *options),
         ]
     roles = [("cached", device), *(("ssd", each) for each in fast)]

@@ -6,8 +6,10 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from hybridsim.answers.advice.alternatives import GB, pricing
 from hybridsim.answers.check.promise import Promise
 from hybridsim.answers.setup import Plan, Site, placeholders, plan
+from hybridsim.answers.setup.buying import DAY_NS, Buying, Offer, choose, price_list
 from hybridsim.foundation.errors import HybridsimError, ScenarioError, UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.reading import whole_text
@@ -45,6 +47,7 @@ class Saved:
     answer: str  # yes, no, unsure
     trace: str
     promise: Promise | None  # None: the document has no course of the figures
+    written_per_day: float | None  # to all SSDs together; None: not in the document
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Setup:
     plan: Plan
     file: str | None
     saved: Saved | None
+    buying: Buying
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
@@ -78,6 +82,7 @@ class Setup:
             "ram": asdict(one.ram),
             "dirty": None if dirty is None else asdict(dirty),
             "promise": promise.to_dict() if promise is not None else None,
+            "buy": self.buying.to_dict(),
             "destroyed": list(one.destroyed),
             "warnings": list(one.warnings),
             "sections": [
@@ -92,17 +97,40 @@ class Setup:
         }
 
 
-def setup(scenario: Scenario | None, file: str | None, site: Site) -> Setup:
+def setup(
+    scenario: Scenario | None, file: str | None, site: Site, prices: str | None = None,
+    duty_ns: int = DAY_NS, spare: float = 0.0,
+) -> Setup:  # fmt: skip
     """Return how the cache of a scenario, or of a saved document, is built.
 
-    Without SSDs in `site`, placeholders are printed.  Raises UsageError for what cannot be built,
+    Without SSDs in `site`, placeholders are printed.  `prices` is the file of a price list; without
+    one, the simulated drive is priced.  The load runs `duty_ns` of each day; `spare` is the share
+    of each SSD that is left unpartitioned.  Raises UsageError for what cannot be built,
     or a file that is neither a result nor advice.
     """
     saved = read(file) if file else None
     machine = saved.scenario if saved else scenario or Scenario.default()
     if not site.fast:
         site = replace(site, fast=placeholders(machine.cache.members))
-    return Setup(plan(machine, saved.pages if saved else None, site), file, saved)
+    if not 0 < duty_ns <= DAY_NS:
+        raise UsageError("--duty: the time that the load runs each day is above 0, at most 24h")
+    if not 0 <= spare < 1:
+        raise UsageError("--spare: specify a share of the SSD below 100%: 20%")
+    one = plan(machine, saved.pages if saved else None, site)
+    drives, tier, price = one.settings.drives, machine.cache, pricing(machine).price
+    rating = tier.endurance_bytes
+    own = Offer(
+        tier.drive.name, tier.drive.capacity_bytes,
+        tier.drive.capacity_bytes / GB * price.ssd_per_gb if tier.drive.kind == "ssd" else None,
+        rating // tier.members if rating else None,
+    )  # fmt: skip
+    offers = price_list(whole_text(prices, UsageError), prices) if prices else [own]
+    written = saved.written_per_day if saved else None
+    buying = choose(
+        offers, one.ssd.size_bytes, drives.number, drives.is_mirrored,
+        written / drives.members if written else None, price.currency, duty_ns / DAY_NS, spare,
+    )  # fmt: skip
+    return Setup(one, file, saved, buying)
 
 
 def read(file: str) -> Saved:
@@ -136,7 +164,22 @@ def read(file: str) -> Saved:
             pages = scenario.cache.pages(0)
     except ScenarioError as error:
         raise UsageError(f"{error}\nwritten by another version? Repeat the replay") from None
-    return Saved(scenario, pages, dirty, str(answer), name, _promise(document, scenario))
+    return Saved(
+        scenario, pages, dirty, str(answer), name, _promise(document, scenario),
+        _written(document, scenario),
+    )  # fmt: skip
+
+
+def _written(document: dict[str, Any], scenario: Scenario) -> float | None:
+    """Return the bytes a day that a cache writes to its SSDs; None: not in the document."""
+    try:
+        if "wear" in document:
+            return float(document["wear"]["bytes_per_day"])
+        row = document["recommended"] if "recommended" in document else document["answer"]
+        rate = row["drive_writes_per_day"] if "drive_writes_per_day" in row else row["dwpd"]
+        return float(rate) * scenario.cache.members * scenario.cache.drive.capacity_bytes
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
 
 
 def _size(document: dict[str, Any], shown: str) -> int:
