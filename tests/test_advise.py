@@ -23,7 +23,7 @@ from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import UNKNOWN, no_requests
 from hybridsim.studies.advise import Advice, picked, sizes_to_try, why_not
-from hybridsim.studies.candidates import Candidate, candidates, purchase
+from hybridsim.studies.candidates import Candidate, candidates, purchase, variants
 
 ROOT = Path(__file__).parent.parent
 MS, SECOND, TB = 10**6, 10**9, 10**12
@@ -130,11 +130,14 @@ def test_of_a_few_pages_nothing_is_said():
     assert judged(np.zeros((8, 0), np.int32), 4096).word == "unsure"
 
 
-def machine(low, cost=100.0, size_bytes=1, kind="bcache", mode="write-through", keeps_up=True):
+def machine(
+    low, cost=100.0, size_bytes=1, kind="bcache", mode="write-through", keeps_up=True, setting=""
+):
     """A row of the search: what the choice reads of it."""
     candidate = SimpleNamespace(
-        installable=kind != "page", keeps_writes=mode == "write-back", name=f"{kind} {mode}"
-    )
+        installable=kind != "page", keeps_writes=mode == "write-back", name=f"{kind} {mode}",
+        setting=setting,
+    )  # fmt: skip
     bought = SimpleNamespace(cost=cost, total=cost + 1000)
     return SimpleNamespace(
         candidate=candidate, sure=low, bought=bought, size_bytes=size_bytes, keeps_up=keeps_up
@@ -158,6 +161,37 @@ def test_of_equal_gains_the_cheaper_then_the_smaller_then_the_safer_is_picked():
     assert why_not(dear, best, False) == "costs more for the same gain"
     assert why_not(large, best, False) == "larger, for the same gain"
     assert why_not(back, best, False) == "SSD has the only copy"
+
+
+def test_other_settings_are_picked_where_they_gain_more_and_not_where_they_gain_the_same():
+    default, same, more = (
+        machine(2.0), machine(2.01, setting="nhit"), machine(2.5, setting="64K lines"),
+    )  # fmt: skip
+    assert picked([default, same, more], False) is more
+    assert picked([same, default], False) is default
+    assert why_not(same, default, False) == "the same with default settings"
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "specified", "names"),
+    [
+        ("bcache", "write-through", {}, ["no cutoff", "never congested"]),
+        ("dm-cache", "write-back", {}, ["32K blocks", "256K blocks"]),
+        ("dm-cache", "write-back", {"cache.block": "128KiB"}, []),
+        ("open-cas", "write-back", {}, ["64K lines", "nhit", "acp"]),
+        ("open-cas", "write-through", {}, ["64K lines", "nhit"]),
+        ("dm-writecache", None, {}, ["90% full"]),
+        ("page", "write-back", {}, []),
+    ],
+)
+def test_settings_that_the_user_specifies_are_not_searched(kind, mode, specified, names):
+    site = Scenario.default().with_options(cache=kind, cache_mode=mode).with_values(specified)
+    result = variants(Candidate(site))
+    assert [each.setting for each in result] == names
+    for each in result:
+        assert each.label == f"{Candidate(site).name}, {each.setting}"
+        assert each.scenario.cache != site.cache
+        assert any(option.startswith("--set cache.") for option in each.scenario.options)
 
 
 def test_with_the_users_prices_the_gain_per_cost_decides():

@@ -94,7 +94,7 @@ ANY_AFTER = After(0.0, 0.0)
 ALLOWANCE = Allowance(0.14, 2.98, 0.75, 0.34, 0.73, 2.54)
 CAUTION = 0.25  # of the allowance, that counts against a machine in a choice
 SURE = 0.5  # of the allowance: an answer that a smaller error would make wrong is not given
-LOSS = 0.6  # of the allowance: yes excludes a loss by such an error, which 1 in 6 exceed downwards
+LOSS = 0.8  # of the allowance: yes excludes a loss by such an error, which 1 in 10 exceed downwards
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def forecast(course: Course) -> Forecast:
     """Return the gain over the HORIZON, its interval, and what that means.
 
     The answer is yes if the gain is WORTH_IT, hardly NOTHING, and a loss has a probability of at
-    most 1 in 6; no if the gain is less and hardly MUCH.
+    most 1 in 10; no if the gain is less and hardly MUCH.
     """
     before, expected, half = before_change(course), centre(course), allowance(course)
     if expected >= math.log(WORTH_IT):

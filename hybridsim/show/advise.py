@@ -63,7 +63,7 @@ def _head(advice: Advice) -> Iterator[str]:
 
 def _answer(advice: Advice) -> str:
     pick = advice.pick
-    what = f"{pick.candidate.name} with {human_size(pick.size_bytes)} of SSD"
+    what = f"{pick.candidate.label} with {human_size(pick.size_bytes)} of SSD"
     result = pick.judgement
     if advice.answer == YES:
         label = "" if pick.candidate.installable else " (no product implements it)"
@@ -76,7 +76,7 @@ def _answer(advice: Advice) -> str:
     if better is not None:
         return (
             f"Not yet: record longer. In the first half of the requests {what} is best, in the "
-            f"second {better.candidate.name} with {human_size(better.size_bytes)}."
+            f"second {better.candidate.label} with {human_size(better.size_bytes)}."
         )
     if result.too_short:
         return (
@@ -300,7 +300,7 @@ def _machines(advice: Advice) -> Iterator[str]:
     )
     for each in advice.rows[1:]:
         yield from paragraph(
-            "", f"{each.candidate.name}, {human_size(each.size_bytes)}: {each.loses}."
+            "", f"{each.candidate.label}, {human_size(each.size_bytes)}: {each.loses}."
         )
 
 
@@ -308,7 +308,7 @@ def _machine(advice: Advice, row: Row) -> list[str]:
     after = row.judged.cached
     known = row.keeps_up
     return [
-        row.candidate.name + (" *" if row is advice.pick else ""), human_size(row.size_bytes),
+        row.candidate.label + (" *" if row is advice.pick else ""), human_size(row.size_bytes),
         _factor(row.judgement.gain), _interval(row), _factor(row.of(row.warm)),
         _factor(row.of(row.whole)),
         latency(after.reads.mean_ns if known else None),
@@ -417,7 +417,7 @@ def _how_much(advice: Advice) -> str:
     knee = int(advice.curve.pages[advice.curve.knee]) * advice.curve.page_bytes
     pick = advice.pick
     return (
-        f"{human_size(pick.size_bytes)} of {pick.candidate.name}. The knee of the LRU curve "
+        f"{human_size(pick.size_bytes)} of {pick.candidate.label}. The knee of the LRU curve "
         f"(no devices) is at {human_size(knee)}; caches of buckets or blocks need up to "
         "twice that."
     )

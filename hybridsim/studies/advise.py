@@ -1,9 +1,9 @@
 """Recommend an SSD cache for an application: a search over caches, judged on unseen requests.
 
-All kinds and modes of cache are replayed at one size, then the best two at other sizes.  The first
-half of the requests selects the recommended cache.  The second half, which the search does not use,
-decides its gain and whether it is worth it.  The answer also has the guide's five questions and the
-alternatives that could be bought instead.
+All kinds and modes of cache are replayed at one size, then the best two at other sizes, then the
+best machine with other settings.  The first half of the requests selects the recommended cache.
+The second half, which the search does not use, decides its gain and whether it is worth it.  The
+answer also has the guide's five questions and the alternatives that could be bought instead.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from hybridsim.studies.candidates import (
     alike,
     candidates,
     row,
+    variants,
 )
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.replay import Report
@@ -255,7 +256,25 @@ def searched(
             words = ", ".join(f"{each.name} of {human_size(size)}" for each, size in more)
             status(f"replays of {words}")
             rows += _rows(several, more, prices)
-    return rows, notes
+    return rows + _with_settings(several, rows, prices, status), notes
+
+
+def _with_settings(
+    several: Several, rows: Sequence[Row], prices: Pricing, status: Status
+) -> list[Row]:
+    """Replay the best machine with other settings, those that its size allows."""
+    best = picked(rows, False)
+    machines = []
+    for each in variants(best.candidate):
+        try:
+            each.sized(best.size_bytes)
+        except ScenarioError:
+            continue
+        machines.append((each, best.size_bytes))
+    if not machines:
+        return []
+    status(f"replays of {', '.join(each.label for each, _ in machines)}")
+    return _rows(several, machines, prices)
 
 
 def _rows(
@@ -295,7 +314,7 @@ def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
 
     With prices in the scenario, it is the gain per cost of disks and SSDs.  Of rows within AS_GOOD
     of the best, the cheapest is chosen, then the smallest, then one whose SSD never holds the only
-    copy.
+    copy, then one with default settings.
     """
     able = [each for each in rows if may_be_chosen(each, rows)]
     keeping_up = [each for each in able if each.keeps_up] or able
@@ -306,7 +325,7 @@ def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
         good,
         key=lambda each: (
             each.bought.cost or 0.0, each.size_bytes, each.candidate.keeps_writes,
-            -each.sure,
+            bool(each.candidate.setting), -each.sure,
         ),
     )  # fmt: skip
 
@@ -349,6 +368,8 @@ def _no_dearer(one: Row, pick: Row) -> str:
         return "larger, for the same gain"
     if one.candidate.keeps_writes and not pick.candidate.keeps_writes:
         return "SSD has the only copy"
+    if one.candidate.setting and not pick.candidate.setting:
+        return "the same with default settings"
     return "the same gain within 2%"
 
 

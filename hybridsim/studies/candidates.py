@@ -32,6 +32,20 @@ BOTH_MODES = ("write-through", "write-back")
 NOT_INSTALLABLE = ("page",)  # kinds that no product has
 ONE_MODE = "dm-writecache"
 KIND, MODE, SIZE = ("cache", "kind"), ("cache", "mode"), ("cache", "size")
+# Settings that change what a kind gains, each with its name in reports.
+SETTINGS: dict[str, tuple[tuple[str, dict[str, str]], ...]] = {
+    "bcache": (
+        ("no cutoff", {"sequential_cutoff": "0B"}),
+        ("never congested", {"congested_read": "0s", "congested_write": "0s"}),
+    ),
+    "dm-cache": (("32K blocks", {"block": "32KiB"}), ("256K blocks", {"block": "256KiB"})),
+    "open-cas": (
+        ("64K lines", {"line": "64KiB"}),
+        ("nhit", {"promotion": "nhit"}),
+        ("acp", {"cleaning": "acp"}),
+    ),
+    "dm-writecache": (("90% full", {"high_watermark": "90%", "low_watermark": "85%"}),),
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,7 @@ class Candidate:
     """A kind and mode of cache in front of a scenario's disks."""
 
     scenario: Scenario
+    setting: str = ""  # name of the SETTINGS that differ from the defaults
 
     @property
     def kind(self) -> str:
@@ -58,6 +73,11 @@ class Candidate:
         return f"{self.kind} {self.mode}"
 
     @property
+    def label(self) -> str:
+        """Kind, mode and the settings that differ from the defaults, in words."""
+        return f"{self.name}, {self.setting}" if self.setting else self.name
+
+    @property
     def installable(self) -> bool:
         """Whether a product has this cache."""
         return self.kind not in NOT_INSTALLABLE
@@ -75,6 +95,19 @@ class Candidate:
     def sized(self, size_bytes: int) -> Scenario:
         """Return the scenario with a cache of this size."""
         return self.scenario.with_options(cache_size=format_size(size_bytes))
+
+
+def variants(candidate: Candidate) -> list[Candidate]:
+    """Return a candidate with other SETTINGS; keys that the user specifies stay."""
+    result = []
+    for name, values in SETTINGS.get(candidate.kind, ()):
+        if any(is_specified(candidate.scenario, ("cache", key)) for key in values):
+            continue
+        if "cleaning" in values and not candidate.keeps_writes:
+            continue
+        site = candidate.scenario.with_values({f"cache.{key}": v for key, v in values.items()})
+        result.append(Candidate(site, name))
+    return result
 
 
 def is_specified(scenario: Scenario, path: tuple[str, ...]) -> bool:
@@ -217,6 +250,7 @@ class Row:
             "kind": self.candidate.kind,
             "mode": self.candidate.mode,
             "name": self.candidate.name,
+            "setting": self.candidate.setting,
             "installable": self.candidate.installable,
             "size_bytes": self.size_bytes,
             "options": self.result.scenario["options"],

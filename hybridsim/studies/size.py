@@ -20,6 +20,7 @@ from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import format_size, human_size
 from hybridsim.foundation.version import __version__
+from hybridsim.foundation.wording import percent
 from hybridsim.scenario import Scenario
 from hybridsim.studies.candidates import (
     ONE_MODE,
@@ -437,15 +438,30 @@ def first_sizes(curve: Curve, grid: Sequence[int]) -> list[int]:
 
 
 def _doubts(tried: Sequence[Tried], answer: Tried | None) -> list[str]:
-    """Return notes on larger sizes that do not meet a requirement."""
+    """Return notes on larger sizes that do not meet a requirement, each with the reason."""
     if answer is None:
         return []
     return [
         f"a larger cache is not always better: {each.name} of {human_size(each.size_bytes)} does "
-        f"not meet {each.failed[0].requirement.text} ({each.failed[0].words})"
+        f"not meet {each.failed[0].requirement.text} ({each.failed[0].words}), as "
+        f"{_why_worse(each, answer)}"
         for each in tried
         if each.name == answer.name and each.size_bytes > answer.size_bytes and not each.meets
     ]
+
+
+def _why_worse(one: Tried, smaller: Tried) -> str:
+    """Return why a larger cache fails where a smaller one does not."""
+    if one.warm_ns is None and smaller.warm_ns is not None:
+        return "it is not warm when the trace ends"
+    if all(each.met for each in one.checked):
+        return "it warms later, so it is judged by another part of the load"
+    if one.hit is not None and smaller.hit is not None and one.hit < smaller.hit:
+        return f"its hit ratio is {percent(one.hit)}, not {percent(smaller.hit)}"
+    wear = (one.drive_writes_per_day or 0.0, smaller.drive_writes_per_day or 0.0)
+    if wear[0] > wear[1]:
+        return "it fills more, and fills take time of the SSD and the disks"
+    return "its misses, writes and write-backs meet at other moments"
 
 
 def _site(scenario: Scenario, mode: str) -> dict[str, Any]:
