@@ -1,8 +1,9 @@
-"""Captures of single disks with known parameters, for the intervals of a fit.
+"""Captures and fio results of disks and stripes with known parameters, for the intervals of a fit.
 
-A disk of the catalog, by the independent reference, serves random requests over all of it; the
+Disks of the catalog, by the independent reference, serve random requests over all of them; the
 times of a capture are those of the model plus what interrupts and wake-ups add.  Seeds draw the
-load: reads and writes, sizes, think times or random arrivals.
+load: reads and writes, sizes, think times or random arrivals; for stripes also members, chunk and
+the number of requests outstanding.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from hybridsim.answers.fitting import array, disks
 from hybridsim.answers.fitting.answer import Estimate
 from hybridsim.answers.fitting.arrangement import Arrangement
+from hybridsim.answers.fitting.fio_results import Point
 from hybridsim.answers.fitting.observed import Observed
 from hybridsim.answers.fitting.pieces import Layout, pieces
 from hybridsim.foundation.codes import Op
@@ -25,6 +27,8 @@ from hybridsim.storage.devices.hdd_geometry import ORDERS, Geometry, geometry, h
 from hybridsim.storage.drives import HardDisk
 
 KIB = 1024
+SINGLE = Layout(1, KIB * KIB)
+FIO_PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95)
 SIZES = ((4,), (4, 64), (4, 16, 128), (4, 64, 512))  # KiB
 TRACK_PAIRS = 4001  # distances, for the mean of a seek
 
@@ -36,24 +40,17 @@ class Known:
     name: str
     observed: Observed
     truth: dict[str, float]
+    layout: Layout = SINGLE
 
 
 def known(name: str, seed: int, requests: int = 1500) -> Known:
     """Return a capture of a disk of the catalog under the load that a seed draws."""
     rng = np.random.default_rng([seed, *name.encode()])
-    rows = catalog.load(name).rows
-    drive = HardDisk(kind="hdd", **{key: row.value for key, row in rows.items()})
+    drive = _drive(name)
     order = rng.choice(["fcfs", drive.order])
-    parameters = hdd_parameters(
-        drive, drive.capacity_bytes, write_cache_bytes=0,
-        order=int(ORDERS.get(str(order), ORDERS["sptf"])),
-        host_ps_per_byte=0, age_limit_ns=0 if order == "fcfs" else drive.age_limit_ns,
-        window=1 if order == "fcfs" else drive.window,
-    )  # fmt: skip
-    shape = geometry(drive)
-    fields = HddParameters.__dataclass_fields__
     clock = Clock()
-    disk = Hdd(clock, HddParameters(**{k: v for k, v in parameters.items() if k in fields}))
+    disk = _disk(clock, drive, str(order))
+    shape = geometry(drive)
     length = rng.choice(np.array(SIZES[rng.integers(len(SIZES))]) * KIB, requests)
     pages = (drive.capacity_bytes - length) // 4096
     offset = (rng.random(requests) * pages).astype(np.int64) * 4096
@@ -68,6 +65,108 @@ def known(name: str, seed: int, requests: int = 1500) -> Known:
     )  # fmt: skip
     idle = observed.outstanding() == 1
     return Known(f"{name} {seed}", observed, _truth(drive, shape, float(idle.mean())))
+
+
+def known_stripe(name: str, seed: int, requests: int = 3000) -> Known:
+    """Return a capture of a stripe of disks of the catalog, with a fixed number outstanding."""
+    rng = np.random.default_rng([seed, *name.encode(), 1])
+    drive = _drive(name)
+    layout = Layout(int(rng.choice([2, 3, 4, 6, 8])), int(rng.choice([16, 64, 256])) * KIB)
+    depth = int(layout.members * rng.choice([1, 2]))
+    clock = Clock()
+    disks = [_disk(clock, drive, "fcfs") for _ in range(layout.members)]
+    length = rng.choice(np.array(SIZES[rng.integers(3)]) * KIB, requests)
+    end = drive.capacity_bytes // layout.chunk_bytes * layout.chunk_bytes * layout.members
+    offset = (rng.random(requests) * ((end - length) // 4096)).astype(np.int64) * 4096
+    write = rng.random(requests) < rng.choice([0.0, 0.3])
+    late = rng.exponential(rng.choice([5e3, 20e3, 60e3]), requests).astype(np.int64)
+    begun, done = np.zeros(requests, np.int64), np.zeros(requests, np.int64)
+    left, queued, idle = [0] * requests, [0] * layout.members, []
+    waiting = iter(range(requests))
+
+    def send():
+        row = next(waiting, None)
+        if row is None:
+            return
+        begun[row] = clock.now
+        parts = list(_pieces(int(offset[row]), int(length[row]), layout))
+        left[row] = len(parts)
+        for member, place, size in parts:
+            idle.append(not queued[member])
+            queued[member] += 1
+
+            def finished(member=member):
+                queued[member] -= 1
+                left[row] -= 1
+                if not left[row]:
+                    done[row] = clock.now + late[row]
+                    clock.at(int(done[row]), send)
+
+            op = Op.WRITE if write[row] else Op.READ
+            disks[member].submit(int(op), place, size, finished)
+
+    for _ in range(depth):
+        clock.at(0, send)
+    clock.run()
+    rank = np.argsort(begun, kind="stable")
+    observed = Observed(
+        begun[rank], done[rank], offset[rank], length[rank].astype(np.int64), write[rank],
+        np.zeros(requests, np.int64), end,
+    )  # fmt: skip
+    truth = _truth(drive, geometry(drive), float(np.mean(idle)))
+    return Known(f"{layout} of {name} {seed}", observed, truth, layout)
+
+
+def _pieces(offset: int, length: int, layout: Layout):
+    """Yield member, place and size of each part of a request, parts of one member joined."""
+    parts: dict[int, list[int]] = {}
+    end = offset + length
+    while offset < end:
+        row, member = divmod(offset // layout.chunk_bytes, layout.members)
+        size = min(layout.chunk_bytes - offset % layout.chunk_bytes, end - offset)
+        place = row * layout.chunk_bytes + offset % layout.chunk_bytes
+        parts.setdefault(member, [place, 0])[1] += size
+        offset += size
+    for member, (place, size) in parts.items():
+        yield member, place, size
+
+
+def known_point(name: str, seed: int, requests: int = 6000) -> tuple[Point, dict[str, float]]:
+    """Return fio's result of random reads of 4 KiB at depth 1, and the truth."""
+    rng = np.random.default_rng([seed, *name.encode(), 2])
+    drive = _drive(name)
+    clock = Clock()
+    length = np.full(requests, 4096)
+    offset = (rng.random(requests) * (drive.capacity_bytes // 4096)).astype(np.int64) * 4096
+    late = rng.exponential(rng.choice([5e3, 20e3, 60e3]), requests).astype(np.int64)
+    write = np.zeros(requests, np.bool_)
+    disk = _disk(clock, drive, "fcfs")
+    begun, done = _served(clock, disk, rng, 0.0, write, offset, length, late)
+    took = done - begun
+    percentiles = {percent: float(np.percentile(took, percent)) for percent in FIO_PERCENTS}
+    point = Point(
+        f"{name} {seed}", "read", "randread", 4096, 1, True, True, requests,
+        1e9 / float(took.mean()), 0.0, float(took.mean()), percentiles,
+    )  # fmt: skip
+    truth = _truth(drive, geometry(drive), 1.0)
+    return point, {key: truth[key] for key in ("rpm", "seek_average", "seek_full")}
+
+
+def _drive(name: str) -> HardDisk:
+    rows = catalog.load(name).rows
+    return HardDisk(kind="hdd", **{key: row.value for key, row in rows.items()})
+
+
+def _disk(clock: Clock, drive: HardDisk, order: str) -> Hdd:
+    """Return a disk by the independent reference, without a write cache."""
+    parameters = hdd_parameters(
+        drive, drive.capacity_bytes, write_cache_bytes=0,
+        order=int(ORDERS.get(order, ORDERS["sptf"])),
+        host_ps_per_byte=0, age_limit_ns=0 if order == "fcfs" else drive.age_limit_ns,
+        window=1 if order == "fcfs" else drive.window,
+    )  # fmt: skip
+    fields = HddParameters.__dataclass_fields__
+    return Hdd(clock, HddParameters(**{k: v for k, v in parameters.items() if k in fields}))
 
 
 def _served(clock, disk, rng, mean_ns, write, offset, length, late):
@@ -125,9 +224,8 @@ def _truth(drive, shape: Geometry, idle_share: float) -> dict[str, float]:
     }
 
 
-def estimates(observed: Observed) -> dict[str, Estimate]:
-    """Fit the one disk that a capture is of; FitError where it is refused."""
-    layout = Layout(1, KIB * KIB)
+def estimates(observed: Observed, layout: Layout = SINGLE) -> dict[str, Estimate]:
+    """Fit the disks of a capture whose layout is known; FitError where it is refused."""
     seen = pieces(observed, observed.entered_ns(0), layout)
     found = disks.fit(seen, array.assumed)
     array._check("a generated disk", found)

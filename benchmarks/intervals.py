@@ -16,9 +16,10 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -154,23 +155,46 @@ def real() -> Iterator[Row]:
 
 
 def fitted(disks: int) -> Iterator[Row]:
-    """Fit captures of generated disks; the layout is specified, as it is not what is measured."""
-    from benchmarks.generated_disks import estimates, known
-    from hybridsim.foundation.errors import FitError
+    """Fit captures of generated disks and stripes, and fio's results; layouts are specified."""
+    from benchmarks.generated_disks import estimates, known, known_point, known_stripe
+    from hybridsim.answers.fitting import fio
     from hybridsim.storage import catalog
 
     names = catalog.names("hdd")
+
+    def cases(kind: str) -> Iterator[tuple[dict[str, float], Any]]:
+        for number in range(disks if kind == "disks" else disks // 4):
+            name, seed = names[number % len(names)], 1000 + number
+            if kind == "fio":
+                point, truth = known_point(name, seed)
+                yield truth, lambda point=point: _by_key(fio.fit("fio", [point]).estimates)
+            else:
+                case = (known if kind == "disks" else known_stripe)(name, seed)
+                yield case.truth, lambda case=case: estimates(case.observed, case.layout)
+
+    for kind in ("disks", "stripes", "fio"):
+        yield from _inside(kind, cases(kind))
+
+
+def _by_key(estimates: Iterable[Any]) -> dict[str, Any]:
+    return {each.key: each for each in estimates}
+
+
+def _inside(kind: str, cases: Iterable[tuple[dict[str, float], Any]]) -> Iterator[Row]:
+    """Yield how often each parameter's interval, and any, holds the truth."""
+    from hybridsim.foundation.errors import FitError
+
     found: dict[str, list[tuple[bool, float]]] = {}
-    refused = 0
-    for number in range(disks):
-        case = known(names[number % len(names)], 1000 + number)
+    refused = count = 0
+    for truths, fit in cases:
+        count += 1
         try:
-            found_here = estimates(case.observed)
+            result = fit()
         except FitError:
             refused += 1
             continue
-        for key, truth in case.truth.items():
-            one = found_here.get(key)
+        for key, truth in truths.items():
+            one = result.get(key)
             if one is None or not one.determined or one.low is None or one.high is None:
                 continue
             inside = bool(one.low <= truth <= one.high)
@@ -178,11 +202,12 @@ def fitted(disks: int) -> Iterator[Row]:
             found.setdefault(key, []).append((inside, width))
     for key, cells in found.items():
         inside, width = np.array(cells, float).T
-        what = f"fit, {key}"
-        yield Row(what, 0.95, float(inside.sum()), len(cells), float(np.median(width)))
+        yield Row(
+            f"fit, {kind}: {key}", 0.95, float(inside.sum()), len(cells), float(np.median(width))
+        )
     every = [one for cells in found.values() for one, _ in cells]
-    yield Row(f"fit, all parameters ({refused} of {disks} disks refused)", 0.95,
-              float(sum(every)), len(every), 0.0)  # fmt: skip
+    what = f"fit, {kind}: all parameters ({refused} of {count} refused)"
+    yield Row(what, 0.95, float(sum(every)), len(every), 0.0)
 
 
 def main() -> None:

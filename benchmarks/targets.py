@@ -17,6 +17,8 @@ package blktrace.  If a program is missing, its row shows how to install it.  Gr
     lab        the short run in a guest: only with --only
     decisions  verdicts, choices and forecasts on families that no rule was fitted to: only with
                --only; $HYBRIDSIM_DECISIONS is a folder that keeps the runs
+    errors     how often the intervals of the model's error hold on real runs that are left out
+    intervals  how often those of a fit and of a sampled curve hold: only with --only
 
 About ten minutes on two idle cores; --quick uses smaller sizes and takes two minutes, as a check of
 the program.  A figure is the best of its runs; CPU seconds are user + system of all threads.  A
@@ -318,6 +320,34 @@ def decisions(options: Options) -> Iterator[Row]:
     yield at_most("– and not too often", row["coverage"], "%", 97)
 
 
+def errors(options: Options) -> Iterator[Row]:
+    """Yield the coverage of the model's error on all real runs, one experiment left out."""
+    import intervals as promised
+
+    for row in promised.real():
+        if row.what.endswith("all runs"):
+            yield from covered(row, 87, 97)
+            if "iops:" in row.what and "steady" not in row.what:
+                yield at_most("– its median half-width", 100 * row.half_width, "%", 6)
+
+
+def intervals(options: Options) -> Iterator[Row]:
+    """Yield the coverage of intervals of sampled curves and of fitted disks."""
+    import intervals as promised
+
+    for row in promised.curves(1 if options.quick else 3):
+        yield from covered(row, 90, 98)
+    for row in promised.fitted(options.size(200, 20)):
+        yield from covered(row, 90, 98)
+
+
+def covered(row: Any, low: float, high: float) -> Iterator[Row]:
+    """Yield a coverage in per cent of its cases, with its limits."""
+    what = f"{row.what}: intervals of {row.promised:.0%} that hold"
+    found = 100 * row.found
+    yield Row(what, found, "%", f"{low:g} to {high:g}", met=low <= found <= high)
+
+
 def suite(what: str, tests: str, limit_s: float) -> Row:
     """Return the row of the wall-clock seconds of a test file, which must pass."""
     begun = time.perf_counter()
@@ -340,8 +370,10 @@ GROUPS: dict[str, Callable[[Options], Iterator[Row]]] = {
     "notebooks": notebooks,
     "lab": lab,
     "decisions": decisions,
+    "errors": errors,
+    "intervals": intervals,
 }
-BY_NAME = ("notebooks", "lab", "decisions")  # each takes minutes
+BY_NAME = ("notebooks", "lab", "decisions", "intervals")  # each takes minutes
 
 
 def measure(groups: list[str], options: Options) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from captures import TRACES
 
 from benchmarks.generated_disks import estimates, known
 from hybridsim import Scenario, fit
-from hybridsim.answers.fitting import disks, flash, order
+from hybridsim.answers.fitting import array, disks, flash, order
 from hybridsim.answers.fitting.arrangement import arrangement
 from hybridsim.answers.fitting.likeliest import Number, likeliest, with_intervals
 from hybridsim.answers.fitting.observed import STRETCH, STRETCHES_MAX, Observed, observe
@@ -58,8 +58,6 @@ def halves():
 
 @pytest.fixture(scope="module")
 def fitted(halves):
-    from hybridsim.answers.fitting import array
-
     return array.answer("the first half", halves[0], lambda what, done, of: None, [])
 
 
@@ -268,6 +266,70 @@ def test_a_disk_behind_a_cache_is_refused(tmp_path):
     took = np.where(random.random(600) < 0.7, 90e3, random.uniform(4e6, 16e6, 600))
     with pytest.raises(FitError, match="two devices"):
         fit(csv(tmp_path / "cached.csv", random_rows(600, took)))
+
+
+def test_a_disk_whose_writes_go_elsewhere_first_is_refused(tmp_path):
+    """SMR: writes take 1 ms until the drive cleans its zones, which takes seconds."""
+    random = np.random.default_rng(9)
+    took = random.uniform(4e6, 16e6, 800)
+    rows = random_rows(800, took)
+    slow = random_rows(
+        800, np.where(np.arange(800) % 400 == 9, 3e9, np.where(took > 9e6, 1e6, took))
+    )
+    writes = [(at, "W" if each > 9e6 else "R", *rest) for (at, _, *rest), each in zip(slow, took)]
+    with pytest.raises(
+        FitError, match=r"random writes take 1(\.0+)? ms.*is a shingled \(SMR\) disk"
+    ):
+        fit(csv(tmp_path / "smr.csv", writes))
+    cached = [(at, op, *rest) for at, op, *rest in writes if rest[-1] - at < 1e9]
+    with pytest.raises(FitError, match="a write cache or shingled recording"):
+        fit(csv(tmp_path / "cached.csv", cached))
+    fit(csv(tmp_path / "reads.csv", rows), check=False)  # the same disk, reads alone
+
+
+def test_stalls_are_noted(tmp_path):
+    took = np.random.default_rng(9).uniform(4e6, 16e6, 800)
+    took[::100] = 2e9
+    model = fit(csv(tmp_path / "stalls.csv", random_rows(800, took)), check=False)
+    assert "8 of 800 random requests at low load took more than 500 ms" in model.notes[-1]
+
+
+def two_arms(count, seed, halves=True):
+    """Return requests to two arms, four outstanding: each half of the addresses, or any of two."""
+    random = np.random.default_rng(seed)
+    stroke = 2000 * MIB
+    place = random.integers(stroke // 4096, size=count) * 4096
+    dispatch, done = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    free, head, outstanding = [0.0, 0.0], [0, 0], [0.0] * 4
+    for row in range(count):
+        at = outstanding.pop(0)
+        arm = int(place[row] >= stroke // 2) if halves else 0
+        seek_ms = 0.8 + 11 * np.sqrt(abs(place[row] - head[arm]) / (stroke // 2))
+        free[arm] = max(free[arm], at) + (seek_ms + random.uniform(0, 8.333)) * MS
+        dispatch[row], done[row], head[arm] = at, free[arm], place[row] + 4096
+        outstanding = sorted([*outstanding, free[arm]])
+    rank = np.argsort(dispatch, kind="stable")
+    return observed(dispatch[rank], done[rank], place[rank])
+
+
+def test_a_disk_with_two_actuators_is_refused():
+    quiet = lambda what, done, of: None  # noqa: E731
+    with pytest.raises(FitError, match="two actuators"):
+        array.answer("halves", two_arms(1500, 1), quiet, [])
+    assert not arrangement(two_arms(1000, 1, halves=False), quiet).is_halved
+
+
+def test_a_fall_of_the_write_speed_is_noted(tmp_path):
+    """SLC: 3,000 writes of 50 us, then of 300 us; without a fall there is no note."""
+    random = np.random.default_rng(10)
+    for fall in (1, 6):
+        rows = []
+        for number in range(4000):
+            took = int(random.uniform(45_000, 55_000)) * (fall if number >= 3000 else 1)
+            at = number * 10**6
+            rows.append((at, "W", int(random.integers(10**5)) * 65_536, 65_536, at, at + took))
+        notes = fit(csv(tmp_path / "slc.csv", rows), check=False).notes
+        assert any("(SLC) is full" in note for note in notes) == (fall > 1)
 
 
 def test_one_request_at_a_time_is_taken_as_one_disk():

@@ -111,6 +111,34 @@ def test_reads_partly_from_flash_are_refused(tmp_path):
         fit(results(tmp_path / "cached.json", job(latency)), check=False)
 
 
+def test_rates_that_one_arm_cannot_reach_are_refused(tmp_path):
+    """Two actuators that reorder: 5 times the rate at depth 32; one arm reaches 3.3 times."""
+    alone = job(disk(0))
+    iops = alone["read"]["iops"]
+    one_arm, two = (job(disk(1) * 8, 32, iops=times * iops) for times in (3.3, 5))
+    fit(results(tmp_path / "one.json", alone, one_arm), check=False)
+    with pytest.raises(FitError, match=r"5\.0 times those at depth 1.*two actuators"):
+        fit(results(tmp_path / "two.json", alone, two), check=False)
+
+
+def test_writes_that_are_faster_than_the_arm_get_a_note(tmp_path):
+    writes = job(np.full(1000, 400_000), rw="randwrite")
+    writes["write"], writes["read"] = writes["read"], {"total_ios": 0}
+    model = fit(results(tmp_path / "smr.json", job(disk(0)), writes), check=False)
+    assert "shingled recording (SMR)" in model.notes[-1]
+
+
+def test_a_sequential_write_rate_that_falls_is_noted(tmp_path):
+    jobs = [job(np.full(1000, 90_000))]
+    for rate in (3_000_000_000, 900_000_000):
+        stream = job(np.full(1000, 40_000), rw="write", bs="128k")
+        stream["write"] = stream["read"] | {"bw_bytes": rate}
+        stream["read"] = {"total_ios": 0}
+        jobs.append(stream)
+    model = fit(results(tmp_path / "slc.json", *jobs), check=False)
+    assert "900 MB/s was measured too" in estimate(model, "sequential_write").how
+
+
 def test_a_measured_rate_of_sequential_writes_is_kept(tmp_path):
     """Random writes were not measured: what is assumed of them gives way."""
     stream = job(np.full(1000, 40_000), rw="write", bs="128k")

@@ -42,6 +42,11 @@ class Arrangement:
         """Whether all other layouts are clearly less likely."""
         return self.margin >= CLEARLY
 
+    @property
+    def is_halved(self) -> bool:
+        """Whether each half of the addresses clearly has an arm of its own."""
+        return self.is_clear and self.layout.chunk_bytes > CHUNKS[-1]
+
 
 def arrangement(observed: Observed, progress: Progress) -> Arrangement:
     """Return the most likely layout and depth."""
@@ -49,7 +54,7 @@ def arrangement(observed: Observed, progress: Progress) -> Arrangement:
     deepest = int(observed.outstanding().max())
     if deepest <= 1:  # one disk is never left idle by another: nothing tells several from one
         return Arrangement(SINGLE, 0, 0.0, SINGLE, deepest)
-    best = list(_layouts())
+    best = list(_layouts(observed.end_bytes))
     for turns, kept in ((0, SEMIFINALISTS), (QUICK, FINALISTS)):
         scores = {}
         for number, layout in enumerate(best):
@@ -66,8 +71,12 @@ def arrangement(observed: Observed, progress: Progress) -> Arrangement:
     return Arrangement(first, depth, margin, others[0], deepest)
 
 
-def _layouts() -> Iterator[Layout]:
+def _layouts(end_bytes: int) -> Iterator[Layout]:
+    """Yield one disk, halves with an arm each if these are larger than chunks, and stripes."""
     yield SINGLE
+    half = -(-end_bytes // (2 * KIB)) * KIB
+    if half > CHUNKS[-1]:
+        yield Layout(2, half)
     for members in MEMBERS[1:]:
         for chunk in CHUNKS:
             yield Layout(members, chunk)

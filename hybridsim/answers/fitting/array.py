@@ -42,6 +42,12 @@ def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) 
             "are needed"
         )
     result = arrangement(observed, progress)
+    if result.is_halved:
+        raise FitError(
+            f"{name}: each half of the addresses is served by an arm of its own: a disk with two "
+            "actuators, or two disks one after the other. A scenario has neither: capture one half "
+            "alone"
+        )
     progress("fitting the disks", 0, 1)
     seen = pieces(observed, observed.entered_ns(result.depth), result.layout)
     fitted = disks.fit(seen, assumed)

@@ -8,33 +8,46 @@ import numpy.typing as npt
 from hybridsim.answers.fitting import array, flash
 from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.arrangement import Progress
-from hybridsim.answers.fitting.observed import Observed, Seen, calm_random_reads, random_reads
+from hybridsim.answers.fitting.observed import (
+    FEWEST_RANDOM,
+    Counts,
+    Observed,
+    calm_random,
+    calm_random_reads,
+    random_reads,
+)
 from hybridsim.foundation.errors import FitError
-from hybridsim.foundation.units import human_time
+from hybridsim.foundation.units import human_size, human_time
 
 FEWEST = 200  # minimum requests for any fit
 FLASH_NS = 2_000_000  # lower medians of random reads are flash: no disk is as fast
 SLOW_NS, SLOW_TIMES, SLOW_SHARE = 3_000_000, 10, 0.05  # reads of an arm beside reads of flash
 MERGED_SHARE = 0.02  # of the requests
+FAST_WRITES = 0.4  # median of random writes over that of reads, below which no arm serves them
+STALL_NS, STALLED_SHARE = 500_000_000, 0.002
+CLIFF_PARTS = 12  # of the writes of a capture
+CLIFF_TIMES = 2.0  # slowest part before a cliff, to the fastest after it
 HOW_TO_CAPTURE = "capture with: sudo blktrace -d /dev/DISK -w 600 -o capture"
 
 
-def fit(name: str, observed: Observed, seen: Seen, progress: Progress) -> Fit:
+def fit(name: str, observed: Observed, counts: Counts, progress: Progress) -> Fit:
     """Determine the kind of device and fit its parameters; raise FitError if impossible."""
-    _check(name, observed, seen)
+    _check(name, observed, counts)
     sample, words = random_reads(observed)
     if sample is None:
         raise FitError(f"{name}: cannot determine the kind of device: {words}")
     is_flash = sample < FLASH_NS
-    notes = _notes(seen)
+    notes = _notes(counts)
     if is_flash:
         _check_one_kind(name, observed)
+        notes += _cliff(observed)
         return flash.answer(name, observed, flash.fit(observed), [words, *notes])
-    return array.answer(name, observed, progress, notes)
+    _check_writes(name, observed)
+    return array.answer(name, observed, progress, notes + _stalls(observed))
 
 
-def _check(name: str, observed: Observed, seen: Seen) -> None:
-    if not seen.used and seen.incomplete:
+def _check(name: str, observed: Observed, counts: Counts) -> None:
+    if not counts.used and counts.incomplete:
         raise FitError(
             f"{name}: has no completions, so there are no times to fit to; {HOW_TO_CAPTURE}"
         )
@@ -76,15 +89,71 @@ def _check_one_kind(name: str, observed: Observed) -> None:
         )
 
 
-def _notes(seen: Seen) -> list[str]:
+def _check_writes(name: str, observed: Observed) -> None:
+    """Refuse a disk that takes random writes without moving its arm to their places."""
+    reads, writes = calm_random(observed)
+    if min(len(reads), len(writes)) < FEWEST_RANDOM:
+        return
+    read_ns, write_ns = float(np.median(reads)), float(np.median(writes))
+    if write_ns > FAST_WRITES * read_ns:
+        return
+    stalled = np.concatenate([reads, writes]).max() > STALL_NS
+    cause = (
+        "as it then stalls for longer than any seek, it is a shingled (SMR) disk"
+        if stalled
+        else "a write cache or shingled recording (SMR)"
+    )
+    raise FitError(
+        f"{name}: its random writes take {human_time(write_ns)}, its random reads "
+        f"{human_time(read_ns)}: the writes go elsewhere first: {cause}. Capture reads alone; for "
+        "a write cache, with the cache off (hdparm -W0)"
+    )
+
+
+def _stalls(observed: Observed) -> list[str]:
+    """Return a note about requests at low load that took longer than an arm can."""
+    reads, writes = calm_random(observed)
+    calm = np.concatenate([reads, writes])
+    stalled = int((calm > STALL_NS).sum())
+    if stalled <= STALLED_SHARE * len(calm):
+        return []
+    return [
+        f"{stalled:,} of {len(calm):,} random requests at low load took more than "
+        f"{human_time(STALL_NS)}, longer than any seek: the device did other work (cleaning of "
+        "shingled zones, retries). The model does not."
+    ]
+
+
+def _cliff(observed: Observed) -> list[str]:
+    """Return a note if writes become much slower in the course of the capture, and stay so."""
+    latency_ns = observed.latency_ns[observed.is_write]
+    parts = np.array_split(latency_ns, CLIFF_PARTS)
+    if len(parts[0]) < FEWEST_RANDOM:
+        return []
+    medians = np.array([np.median(part) for part in parts])
+    ends = range(2, CLIFF_PARTS - 1)
+    jumps = [float(medians[at:].min() / medians[:at].max()) for at in ends]
+    at = ends[int(np.argmax(jumps))]
+    if max(jumps) < CLIFF_TIMES:
+        return []
+    times = np.median(medians[at:]) / np.median(medians[:at])
+    written = float(observed.length_bytes[observed.is_write][: at * len(parts[0])].sum())
+    return [
+        f"After {human_size(written)} of the fitted writes, writes take {times:.1f} times as "
+        "long, to the end: a cache of the SSD (SLC) is full, or garbage collection began. The "
+        "model has one speed for both: fit the two parts of the capture separately."
+    ]
+
+
+def _notes(counts: Counts) -> list[str]:
     notes = []
-    if seen.by_arrival:
+    if counts.by_arrival:
         notes.append(
             "The capture has no dispatch times: latencies are from queueing to completion, and "
             "include the waiting in the host's scheduler."
         )
-    if seen.incomplete:
-        notes.append(f"{seen.incomplete:,} requests without both times were left out.")
-    if seen.used < seen.requests * 0.9 - seen.incomplete:
-        notes.append(f"Fitted to {seen.used:,} of {seen.requests:,} requests, evenly spaced.")
+    if counts.incomplete:
+        notes.append(f"{counts.incomplete:,} requests without both times were left out.")
+    if counts.used < counts.requests * 0.9 - counts.incomplete:
+        notes.append(f"Fitted to {counts.used:,} of {counts.requests:,} requests, evenly spaced.")
     return notes

@@ -94,8 +94,8 @@ class Observed:
 
 
 @dataclass
-class Seen:
-    """Counts of the requests of a capture while it was read."""
+class Counts:
+    """Numbers of requests of a capture, counted while it is read."""
 
     requests: int = 0
     used: int = 0
@@ -103,30 +103,30 @@ class Seen:
     by_arrival: bool = False  # no dispatch times: latencies are from queueing to completion
 
 
-def observe(chunks: Iterator[Requests], by_arrival: bool = False) -> tuple[Observed, Seen]:
+def observe(chunks: Iterator[Requests], by_arrival: bool = False) -> tuple[Observed, Counts]:
     """Return a sample of the requests, evenly spaced stretches, and counts; in bounded memory."""
-    seen = Seen(by_arrival=by_arrival)
+    counts = Counts(by_arrival=by_arrival)
     kept: list[Requests] = []
     every, end = 1, 0
-    for number, stretch in enumerate(_cut(chunks, seen)):
+    for number, stretch in enumerate(_cut(chunks, counts)):
         end = max(end, int((stretch.offset_bytes + stretch.length_bytes).max()))
         if number % every == 0:
             kept.append(stretch)
         if len(kept) > STRETCHES_MAX:
             kept, every = kept[::2], every * 2
-    return _columns(kept, end, every > 1, seen), seen
+    return _columns(kept, end, every > 1, counts), counts
 
 
-def _cut(chunks: Iterator[Requests], seen: Seen) -> Iterator[Requests]:
+def _cut(chunks: Iterator[Requests], counts: Counts) -> Iterator[Requests]:
     """Yield the reads and writes that have both times, STRETCH requests at a time."""
     waiting: list[Requests] = []
     held = 0
     for chunk in chunks:
-        seen.requests += chunk.rows
-        begun = chunk.arrival_ns if seen.by_arrival else chunk.dispatch_ns
+        counts.requests += chunk.rows
+        begun = chunk.arrival_ns if counts.by_arrival else chunk.dispatch_ns
         moves = (chunk.op <= Op.WRITE) & (chunk.length_bytes > 0)
         whole = moves & (chunk.complete_ns != UNKNOWN) & (begun != UNKNOWN)
-        seen.incomplete += int((moves & ~whole).sum())
+        counts.incomplete += int((moves & ~whole).sum())
         waiting.append(Requests._make(column[whole] for column in chunk))
         held += waiting[-1].rows
         while held >= STRETCH:
@@ -138,12 +138,12 @@ def _cut(chunks: Iterator[Requests], seen: Seen) -> Iterator[Requests]:
         yield joined(waiting)
 
 
-def _columns(kept: list[Requests], end_bytes: int, with_gaps: bool, seen: Seen) -> Observed:
+def _columns(kept: list[Requests], end_bytes: int, with_gaps: bool, counts: Counts) -> Observed:
     rows = joined(kept)
     stretch = np.repeat(np.arange(len(kept)) * with_gaps, [one.rows for one in kept])
-    begun = rows.arrival_ns if seen.by_arrival else rows.dispatch_ns
+    begun = rows.arrival_ns if counts.by_arrival else rows.dispatch_ns
     order = np.lexsort((begun, stretch))
-    seen.used = rows.rows
+    counts.used = rows.rows
     return Observed(
         begun[order].astype(np.int64),
         rows.complete_ns[order].astype(np.int64),
@@ -185,20 +185,35 @@ def calm_random_reads(observed: Observed) -> Ints:
     return _calm(observed, _random(observed)[0])
 
 
+def calm_random(observed: Observed) -> tuple[Ints, Ints]:
+    """Return the latencies in ns of small random reads, and of writes, at the lowest load."""
+    scattered = _scattered(observed)
+    reads, writes = scattered & ~observed.is_write, scattered & observed.is_write
+    return _calm(observed, reads), _calm(observed, writes)
+
+
 def _random(observed: Observed) -> tuple[Marks, str]:
-    """Tell which small requests continue none: reads if there are enough, else writes."""
+    """Select the small random reads if there are enough, else the writes; and name them."""
+    scattered = _scattered(observed)
+    reads = scattered & ~observed.is_write
+    if reads.sum() >= FEWEST_RANDOM:
+        return reads, "reads"
+    return scattered & observed.is_write, "writes"
+
+
+def _scattered(observed: Observed) -> Marks:
+    """Select the small requests that continue none of the NEIGHBOURS before them."""
     ends = observed.offset_bytes + observed.length_bytes
     continues = np.zeros(observed.rows, np.bool_)
     for back in range(1, min(NEIGHBOURS, observed.rows - 1)):
         continues[back:] |= observed.offset_bytes[back:] == ends[:-back]
-    fitting = ~continues & (observed.length_bytes <= SMALL)
-    reads = fitting & ~observed.is_write
-    if reads.sum() >= FEWEST_RANDOM:
-        return reads, "reads"
-    return fitting & observed.is_write, "writes"
+    return ~continues & (observed.length_bytes <= SMALL)
 
 
 def _calm(observed: Observed, chosen: Marks) -> Ints:
+    """Return the latencies of the selected requests that met the fewest others."""
+    if not chosen.any():
+        return observed.latency_ns[chosen]
     under_way = observed.outstanding()[chosen]
     calm = under_way <= max(2, np.percentile(under_way, 10))
     return observed.latency_ns[chosen][calm]
