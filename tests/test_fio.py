@@ -774,3 +774,11 @@ def test_time_based_without_a_runtime_has_no_effect(site):
     result = run("--name=a --size=64k --time_based", site)
     assert result.of_jobs[0].directions[0].count == 16
     assert any("time_based without runtime" in note for note in result.notes)
+
+
+def test_a_skewed_order_of_files_with_a_queue_depth_is_refused_if_files_end():
+    text = "--name=a --size=1m --nrfiles=3 --file_service_type=zipf --iodepth=4"
+    with pytest.raises(UsageError, match="file_service_type=zipf with iodepth=4"):
+        jobs(f"{text} --ioengine=posixaio --rw=write")
+    jobs(f"{text} --ioengine=posixaio --rw=randwrite")
+    jobs(f"{text} --ioengine=psync --rw=write")
