@@ -782,3 +782,8 @@ def test_a_skewed_order_of_files_with_a_queue_depth_is_refused_if_files_end():
         jobs(f"{text} --ioengine=posixaio --rw=write")
     jobs(f"{text} --ioengine=posixaio --rw=randwrite")
     jobs(f"{text} --ioengine=psync --rw=write")
+
+
+def test_a_size_below_a_block_is_refused_also_with_a_filesize():
+    with pytest.raises(UsageError, match="size is less than a block of 128 KiB"):
+        jobs("--name=a --size=64k --filesize=1m --bs=128k")

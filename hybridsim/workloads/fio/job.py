@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import human_size
 from hybridsim.requests.jobs import ENDS_ALL, ENDS_GROUP, ENDS_KIN
 from hybridsim.workloads.fio import options
 from hybridsim.workloads.fio.arrivals import Pace
@@ -231,6 +232,8 @@ def _of_files(
             reader.refuse("filesize", "filesize must be larger than the offset in the file")
         own = replace(own, file_bytes=each)
         size = pattern.total_bytes or each * number
+        if size < pattern.block_bytes:
+            reader.refuse("size", f"size is less than a block of {human_size(pattern.block_bytes)}")
         own = replace(own, total_bytes=min(size, each * number))
         if not own.has_io_size:
             own = replace(own, pass_bytes=own.total_bytes)
