@@ -683,18 +683,14 @@ def test_a_missing_size_is_reported_before_the_run(monkeypatch):
     assert "no size=" not in sized.output
 
 
-def test_terse_output_is_refused():
-    result = CliRunner().invoke(command, ["--name=a", "--size=1m", "--minimal"])
-    assert isinstance(result.exception, UsageError)
-    assert "--minimal: terse output is not supported" in str(result.exception)
-
-
 def test_several_forms_of_output():
     arguments = [*QUICK.split(), "--name=a", "--output-format=normal,json"]
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code == 0, result.output
     text = result.output
-    assert text.index("Run status group 0") < text.index('"jobs"')
+    # As in fio: the heading, JSON, the results.
+    places = [text.index(part) for part in ("a: (g=0)", '"jobs"', "Run status group 0")]
+    assert places == sorted(places)
 
 
 def test_partly_random_requests_to_several_files_with_a_queue_depth_are_refused():
@@ -778,3 +774,16 @@ def test_time_based_without_a_runtime_has_no_effect(site):
     result = run("--name=a --size=64k --time_based", site)
     assert result.of_jobs[0].directions[0].count == 16
     assert any("time_based without runtime" in note for note in result.notes)
+
+
+def test_a_skewed_order_of_files_with_a_queue_depth_is_refused_if_files_end():
+    text = "--name=a --size=1m --nrfiles=3 --file_service_type=zipf --iodepth=4"
+    with pytest.raises(UsageError, match="file_service_type=zipf with iodepth=4"):
+        jobs(f"{text} --ioengine=posixaio --rw=write")
+    jobs(f"{text} --ioengine=posixaio --rw=randwrite")
+    jobs(f"{text} --ioengine=psync --rw=write")
+
+
+def test_a_size_below_a_block_is_refused_also_with_a_filesize():
+    with pytest.raises(UsageError, match="size is less than a block of 128 KiB"):
+        jobs("--name=a --size=64k --filesize=1m --bs=128k")

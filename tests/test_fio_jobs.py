@@ -20,6 +20,10 @@ from fio_differential import (
     summary,
 )
 
+from hybridsim.foundation.errors import HybridsimError
+from hybridsim.workloads.fio.job import jobs_of
+from hybridsim.workloads.fio.jobfile import read
+
 LOGGED = json.loads((Path(__file__).parent / "data" / "fio_jobs.json").read_text())
 FIRST_SEED = int(os.environ.get("HYBRIDSIM_FIO_SEED", "1000000"))
 JOBS = int(os.environ.get("HYBRIDSIM_FIO_JOBS", "1000"))
@@ -66,3 +70,33 @@ def test_a_job_that_differs_is_made_smaller():
     job = [{"rw": "randread", "size": "1m", "bs": "8k"}, {"rw": "write", "size": "2m"}]
     smaller = shrunk(job, lambda each: any("bs" in section for section in each))
     assert smaller == [{"bs": "8k"}]
+
+
+EXAMPLES = Path(os.environ.get("HYBRIDSIM_FIO_EXAMPLES", "/usr/share/doc/fio/examples"))
+REFUSED = {
+    "e4defrag", "e4defrag2", "gpudirect-rdmaio-client", "gpudirect-rdmaio-server",
+    "librpma_apm-client", "librpma_apm-server", "librpma_gpspm-client", "librpma_gpspm-server",
+    "libzbc-rand-write", "libzbc-seq-read", "netio", "netio_multicast", "rdmaio-client",
+    "rdmaio-server", "uring-cmd-zoned", "xnvme-zoned", "zbd-rand-write", "zbd-seq-read",
+}  # fmt: skip
+VARIABLES = {
+    "DIRECTORY": "/x", "FILENAME": "/dev/x", "SIZE": "1g", "FIO_RW": "randread",
+    "FIO_IODEPTH": "4", "FIO_BS": "4k", "FIO_DIR": "/x",
+}  # fmt: skip
+
+
+def test_the_example_jobs_of_fio_are_accepted_except_those_listed(monkeypatch):
+    files = sorted(EXAMPLES.glob("*.fio"))
+    if not files:
+        pytest.skip(f"no examples in {EXAMPLES}: HYBRIDSIM_FIO_EXAMPLES names the folder of fio's")
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(EXAMPLES)
+    refused = {}
+    for file in files:
+        try:
+            assert jobs_of(read([str(file)]))
+        except HybridsimError as error:
+            refused[file.stem] = str(error)
+    assert refused.keys() == REFUSED & {file.stem for file in files}, refused
+    assert all(f"{EXAMPLES / name}.fio:" in text for name, text in refused.items())

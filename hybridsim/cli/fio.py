@@ -14,7 +14,7 @@ from hybridsim.foundation.errors import RequirementError, UsageError
 if TYPE_CHECKING:
     from hybridsim.workloads.fio.results import FioResult
 
-FORMS = ("normal", "json", "json+")
+FORMS = ("normal", "json", "json+", "terse")
 
 
 @click.command(
@@ -59,8 +59,9 @@ def fio(
     """Run fio jobs on a simulated machine, and print the output that fio would print.
 
     Accepts fio's job files and command line unchanged: --name=... and the options of jobs,
-    --output=FILE, --output-format=normal, json or json+.  The requests have the same offsets as
-    those of fio 3.33.  Files are placed one after another from the start of the volume.  Options
+    --output=FILE, --output-format=normal, json, json+, terse or several of them, --terse-version,
+    --minimal, --section, --status-interval (in simulated time).  The requests have the same offsets
+    as those of fio 3.33.  Files are placed one after another from the start of the volume.  Options
     without effect here are reported once; unsupported options that would change the load are
     errors.  With latency_target, the maximum queue depth that meets it is reported.  Exit code 4: a
     job ended because a request took longer than max_latency, or (with latency_percentile=100, the
@@ -68,18 +69,30 @@ def fio(
     """
     from hybridsim.cli.running import progress_of_jobs
     from hybridsim.scenario import Scenario
+    from hybridsim.show.fio_terse import VERSIONS
     from hybridsim.studies.fio import fio as run
-    from hybridsim.workloads.fio.job import jobs_of
+    from hybridsim.workloads.fio.job import SECOND, jobs_of
     from hybridsim.workloads.fio.jobfile import read
+    from hybridsim.workloads.fio.options import time_ns
 
     parsed = read(arguments)
     forms = parsed.program.get("output-format", "normal").split(",")
+    if "minimal" in parsed.program:
+        forms = ["terse"]
     if not set(forms) <= set(FORMS):
         raise UsageError(f"--output-format={','.join(forms)}: {', '.join(FORMS)} are supported")
-    if "minimal" in parsed.program:
-        raise UsageError("--minimal: terse output is not supported; use --output-format=json")
-    if "status-interval" in parsed.program:
-        click.echo("note: --status-interval: only the results at the end are printed", err=True)
+    version = parsed.program.get("terse-version", "3")
+    if version not in VERSIONS:
+        raise UsageError(f"--terse-version={version}: {', '.join(VERSIONS)} are supported")
+    interval = parsed.program.get("status-interval", "")
+    try:
+        interval_ns = time_ns(interval, SECOND) if interval else 0
+    except ValueError as error:
+        raise UsageError(f"--status-interval={error}") from error
+    if interval and not interval_ns:
+        raise UsageError(f"--status-interval={interval}: must be greater than 0")
+    output = parsed.program.get("output")
+    texts: list[str] = []
     site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
     if "parse-only" in parsed.program:
         jobs_of(parsed)
@@ -88,26 +101,44 @@ def fio(
     if unsized:  # before the run, which may be long
         names = ", ".join(unsized)
         click.echo(f"note: no size= for {names}: all of the volume is used", err=True)
+
+    def report(result: FioResult) -> None:
+        """Print the results so far; to a file they are written at the end."""
+        text = _results(result, forms, version)
+        texts.append(text)
+        if not output:
+            click.echo(text, nl=False)
+
     with progress_of_jobs() as progress:
-        result = run(parsed, site.with_options(preset=preset), runs, progress, seeding=seeding)
-    _write(result, forms, parsed.program.get("output"))
+        result = run(
+            parsed, site.with_options(preset=preset), runs, progress, seeding=seeding,
+            interval_ns=interval_ns, report=report,
+        )  # fmt: skip
+    report(result)
+    _finish(result, forms, output, "".join(texts))
     if any(each.error for each in result.of_jobs):
         raise SystemExit(RequirementError.exit_code)
 
 
-def _write(result: FioResult, forms: list[str], output: str | None) -> None:
-    from hybridsim.foundation.writing import write_text
-    from hybridsim.show import fio_json, fio_logs, fio_text
+def _results(result: FioResult, forms: list[str], version: str) -> str:
+    """Return the results in all forms, in fio's order."""
+    from hybridsim.show import fio_json, fio_terse, fio_text
 
-    text = "".join(
-        fio_text.text(result) if form == "normal" else fio_json.text(result, form == "json+")
-        for form in FORMS
-        if form in forms
-    )
+    text = fio_text.heading(result) if "normal" in forms else ""
+    if "terse" in forms:
+        text += fio_terse.text(result, version)
+    if "json" in forms or "json+" in forms:
+        text += fio_json.text(result, "json+" in forms)
+    return text + (fio_text.results(result) if "normal" in forms else "")
+
+
+def _finish(result: FioResult, forms: list[str], output: str | None, text: str) -> None:
+    """Write the output file and the logs; print the notes."""
+    from hybridsim.foundation.writing import write_text
+    from hybridsim.show import fio_logs
+
     if output:
         write_text(output, text)
-    else:
-        click.echo(text, nl=False)
     for name in fio_logs.write(result):
         click.echo(f"wrote {name}", err=True)
     if "normal" not in forms:

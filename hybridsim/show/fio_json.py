@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from hybridsim.answers.measurements import fio_json
 from hybridsim.answers.measurements.gathering import settled
 from hybridsim.answers.measurements.measurement import Measurement
 from hybridsim.foundation.arrays import Ints
+from hybridsim.workloads.fio.conditions import criterion
 from hybridsim.workloads.fio.job import SECOND, Job
+from hybridsim.workloads.fio.monitor import Progress
 from hybridsim.workloads.fio.pattern import SYNC
 from hybridsim.workloads.fio.results import EDGES_NS, FioResult, JobResult, Measured
 
@@ -90,13 +93,43 @@ def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
     for name, measured in result.reported:
         results[name] = _direction(result, measured, job, with_bins)
     syncs = result.directions[SYNC]
-    results["sync"] = {"total_ios": syncs.count, "lat_ns": _latency(syncs, job, with_bins)}
+    if not job.is_unified:
+        results["sync"] = {"total_ios": syncs.count, "lat_ns": _latency(syncs, job, with_bins)}
     results |= {"job_runtime": result.span_ms * len(result.jobs)}
     results |= {"usr_cpu": 0.0, "sys_cpu": 0.0, "ctx": 0, "majf": 0, "minf": 0}
     results |= _depths(result) | _coarse(result)
     goal = job.goal
     results |= {"latency_depth": result.depth, "latency_target": goal.target_ns}
-    return results | {"latency_percentile": goal.percent, "latency_window": goal.window_ns // 1000}
+    results |= {"latency_percentile": goal.percent, "latency_window": goal.window_ns // 1000}
+    if job.steady.of:
+        results["steadystate"] = _steady(result.checked[0])
+    return results
+
+
+def _steady(progress: Progress) -> dict[str, Any]:
+    """Return the criterion of steadystate, and the last seconds that it considered."""
+    steady = progress.steady
+    sign = "%" if steady.is_percent else ""
+    name = f"{steady.of}_slope" if steady.is_slope else steady.of
+    iops, bandwidth = progress.last
+    values = iops if steady.of == "iops" else bandwidth
+    plain = replace(steady, is_percent=False)
+    extreme = criterion(plain, values) if values else 0.0
+    padding = [0] * (steady.seconds - len(iops))
+    return {
+        "ss": f"{name}:{steady.limit:f}{sign}",
+        "duration": steady.seconds,
+        "attained": int(progress.is_attained),
+        "criterion": f"{progress.criterion:f}{sign}",
+        "max_deviation": 0.0 if steady.is_slope else extreme,
+        "slope": extreme if steady.is_slope else 0.0,
+        "data": {
+            "bw_mean": int(sum(bandwidth) / steady.seconds),
+            "iops_mean": int(sum(iops) / steady.seconds),
+            "iops": [int(each) for each in iops] + padding,
+            "bw": [int(each) for each in bandwidth] + padding,
+        },
+    }
 
 
 def _direction(result: JobResult, measured: Measured, job: Job, with_bins: bool) -> dict[str, Any]:
@@ -109,6 +142,7 @@ def _direction(result: JobResult, measured: Measured, job: Job, with_bins: bool)
     per_s = SECOND / measured.done.width_ns
     none: dict[str, float] = {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0}
     clat = _latency(measured, job, with_bins)
+    with_lat = job.specified.get("lat_percentiles", "0") != "0"
     return {
         "io_bytes": measured.moved_bytes,
         "io_kbytes": measured.moved_bytes >> 10,
@@ -121,7 +155,7 @@ def _direction(result: JobResult, measured: Measured, job: Job, with_bins: bool)
         "drop_ios": 0,
         "slat_ns": none,  # submission takes no time in the simulation
         "clat_ns": clat,
-        "lat_ns": {name: value for name, value in clat.items() if name in none},
+        "lat_ns": clat if with_lat else {k: value for k, value in clat.items() if k in none},
         "bw_min": int(moved["min"] * to_kib_s),
         "bw_max": int(moved["max"] * to_kib_s),
         "bw_agg": 100.0 if measured.count else 0.0,

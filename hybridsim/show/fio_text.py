@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hybridsim.foundation.version import __version__
 from hybridsim.show.fio_json import FORM, coarse, percentiles, shares
 from hybridsim.workloads.fio.job import SECOND, Job
+from hybridsim.workloads.fio.monitor import Progress
 from hybridsim.workloads.fio.pattern import SYNC
 from hybridsim.workloads.fio.results import MIXED, NAMES, FioResult, JobResult, Measured
 
@@ -19,7 +20,17 @@ DEPTHS = ("1", "2", "4", "8", "16", "32", ">=64")
 
 def text(result: FioResult) -> str:
     """Return the report."""
-    lines = [*_heading(result), ""]
+    return heading(result) + results(result)
+
+
+def heading(result: FioResult) -> str:
+    """Return the first lines: the jobs."""
+    return "\n".join([*_heading(result), "", ""])
+
+
+def results(result: FioResult) -> str:
+    """Return the report without its heading."""
+    lines: list[str] = []
     for each in result.reported:
         lines += _job(each)
     lines += _groups(result)
@@ -88,6 +99,20 @@ def _job(result: JobResult) -> Iterator[str]:
     goal = job.goal
     target = f"target={goal.target_ns}, window={goal.window_ns // 1000}"
     yield f"     latency   : {target}, percentile={goal.percent:.2f}%, depth={result.depth}"
+    if job.steady.of:
+        yield _steady(result.checked[0])
+
+
+def _steady(progress: Progress) -> str:
+    """Return the line of steadystate."""
+    steady = progress.steady
+    iops, bandwidth = (sum(each) / steady.seconds for each in progress.last)
+    what = " slope" if steady.is_slope else " mean dev"
+    return (
+        f"  steadystate  : attained={'yes' if progress.is_attained else 'no'}, "
+        f"bw={_both(bandwidth)}, iops={short(iops, 1000)}, "
+        f"{steady.of}{what}={progress.criterion:.3f}{'%' if steady.is_percent else ''}"
+    )
 
 
 def _direction(name: str, measured: Measured, result: JobResult, job: Job) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,6 +47,8 @@ def fio(
     cached: bool = True,
     seeding: str = "3.33",
     real: RealRun = SIMULATED,
+    interval_ns: int = 0,
+    report: Callable[[FioResult], None] = lambda result: None,
 ) -> FioResult:
     """Run the jobs of a job file or command line on the machine of a scenario.
 
@@ -54,7 +56,8 @@ def fio(
     the progress, first at the start.  `interpreted` runs the loop as plain Python, for small jobs.
     Without `cached` the machine has no cache.  Offsets are those of fio 3.33, or with
     `seeding="newer"` those of later releases.  `real` are events of a real run to repeat: a cache
-    that was stopped and started there is restarted warm, if its kind supports it.  Raises
+    that was stopped and started there is restarted warm, if its kind supports it.  `report` is
+    called with the results so far each `interval_ns` of simulated time, if that is not 0.  Raises
     UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
     once = [opened(job, Trace.read) for job in seeded(real.jobs(written), seeding)]
@@ -80,20 +83,42 @@ def fio(
     feeds = Feeds(laid)
     reload_ns = min(real.reload_ns, NEVER - real.lead_ns) + real.lead_ns
     monitor = Monitor(jobs, loops_of_jobs, real.lead_ns)
-    end_ns = _run(run, feeds, results, watch, monitor, progress, reload_ns) - real.lead_ns
     for of_job, checked in zip(results.of_jobs, monitor.of_jobs):
         of_job.checked = [checked]
-    for of_job, generated in zip(results.of_jobs, feeds.generated):
-        of_job.generated = generated
     backing = scenario.backing
     words = f"{backing.members} x {backing.drive.name}, {backing.kind}; cache: "
     cache_bytes = pages * scenario.cache.page_bytes
     words += f"{human_size(cache_bytes)}, {scenario.cache.words}" if pages else "none"
-    return FioResult(
-        jobs, results.of_jobs, results.reported(), written, words,
-        [*_notes(once, laid), *(note for each in results.of_jobs for note in endings(each))],
-        end_ns, watch.counters(),
-    )  # fmt: skip
+
+    def result(time_ns: int) -> FioResult:
+        return FioResult(
+            jobs, results.of_jobs, results.reported(), written, words,
+            [*_notes(once, laid), *(note for each in results.of_jobs for note in endings(each))],
+            time_ns - real.lead_ns, watch.counters(),
+        )  # fmt: skip
+
+    status = Status(interval_ns, real.lead_ns, lambda time_ns: report(result(time_ns)))
+    end_ns = _run(run, feeds, results, watch, monitor, status, progress, reload_ns)
+    for of_job, generated in zip(results.of_jobs, feeds.generated):
+        of_job.generated = generated
+    return result(end_ns)
+
+
+@dataclass
+class Status:
+    """Reports of the results so far, each `interval_ns`; 0: none."""
+
+    interval_ns: int
+    begin_ns: int
+    report: Callable[[int], None]
+
+    def __post_init__(self) -> None:
+        self.due_ns = self.begin_ns + self.interval_ns if self.interval_ns else NEVER
+
+    def report_at(self, time_ns: int) -> None:
+        """Report, and set the time of the next report."""
+        self.due_ns = time_ns + self.interval_ns
+        self.report(time_ns)
 
 
 class Watch:
@@ -128,8 +153,8 @@ class Watch:
 
 
 def _run(
-    run: Run, feeds: Feeds, results: Results, watch: Watch, monitor: Monitor, progress: Progress,
-    reload_ns: int,
+    run: Run, feeds: Feeds, results: Results, watch: Watch, monitor: Monitor, status: Status,
+    progress: Progress, reload_ns: int,
 ) -> int:  # fmt: skip
     """Run to the end; return the time of the last completion in ns."""
     done, end_ns = 0, run.now_ns
@@ -137,8 +162,8 @@ def _run(
     watch.sample(run.now_ns, run)
     run.feed(feeds.batch())
     while True:
-        until_ns = min(watch.due_ns, reload_ns, monitor.due_ns)
-        status, facts = run.advance(until_ns)
+        until_ns = min(watch.due_ns, reload_ns, monitor.due_ns, status.due_ns)
+        outcome, facts = run.advance(until_ns)
         if facts is None:
             facts = run.facts.drained()
         if facts.used[0]:
@@ -148,15 +173,17 @@ def _run(
             done += int(facts.used[0])
             end_ns = int(facts.done_ns[-1])
             progress(done, end_ns)
-        if status == loops.REACHED and until_ns == reload_ns:
+        if outcome == loops.REACHED and until_ns == reload_ns:
             reload_ns = NEVER if _reload(run) else until_ns + RETRY_NS
-        elif status == loops.REACHED and until_ns == monitor.due_ns:
+        elif outcome == loops.REACHED and until_ns == monitor.due_ns:
             monitor.check(until_ns)
-        elif status == loops.REACHED:
+        elif outcome == loops.REACHED and until_ns == status.due_ns:
+            status.report_at(until_ns)
+        elif outcome == loops.REACHED:
             watch.sample(until_ns, run)
-        elif status == loops.NEEDS_BATCH:
+        elif outcome == loops.NEEDS_BATCH:
             run.feed(feeds.batch())
-        elif status == loops.FINISHED:
+        elif outcome == loops.FINISHED:
             watch.sample(end_ns, run)
             return end_ns
 

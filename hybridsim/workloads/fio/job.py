@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import human_size
 from hybridsim.requests.jobs import ENDS_ALL, ENDS_GROUP, ENDS_KIN
 from hybridsim.workloads.fio import options
 from hybridsim.workloads.fio.arrivals import Pace
@@ -28,6 +29,7 @@ from hybridsim.workloads.fio.pattern import (
     WRITE,
     Generator,
     Pattern,
+    Service,
 )
 from hybridsim.workloads.fio.reader import Reader
 from hybridsim.workloads.fio.replay import Replay, replay_of
@@ -230,6 +232,8 @@ def _of_files(
             reader.refuse("filesize", "filesize must be larger than the offset in the file")
         own = replace(own, file_bytes=each)
         size = pattern.total_bytes or each * number
+        if size < pattern.block_bytes:
+            reader.refuse("size", f"size is less than a block of {human_size(pattern.block_bytes)}")
         own = replace(own, total_bytes=min(size, each * number))
         if not own.has_io_size:
             own = replace(own, pass_bytes=own.total_bytes)
@@ -244,6 +248,13 @@ def _of_files(
             reader.refuse("openfiles", "openfiles is supported only with iodepth=1: fio's own "
                           "order of files depends on the time of completions")  # fmt: skip
         own = replace(own, open_files=opened)
+    if job.depth > 1 and pattern.service > Service.RANDOM and _may_end(pattern):
+        reader.refuse(
+            "file_service_type",
+            f"file_service_type={reader.specified['file_service_type'].value} with "
+            f"iodepth={job.depth} and requests that reach the end of a file: which file fio opens "
+            "again depends on the time of completions; use iodepth=1",
+        )
     if job.depth > 1 and pattern.is_random and min(pattern.random_percent) < 100:
         reader.refuse(
             "percentage_random",
@@ -261,6 +272,13 @@ def _of_files(
     if not own.has_io_size:
         own = replace(own, pass_bytes=each * number)
     return replace(own, file_bytes=each)
+
+
+def _may_end(pattern: Pattern) -> bool:
+    """Return whether a request may find no place in a file that is chosen by a skewed order."""
+    is_drawn = pattern.is_random and pattern.every == 1
+    lengths = {each.minimum for each in pattern.sizes} | {each.maximum for each in pattern.sizes}
+    return not is_drawn or (pattern.uses_map and len(lengths) > 1)
 
 
 def _job(reader: Reader, name: str) -> Job:
