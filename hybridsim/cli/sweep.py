@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 @seeds_option
 @click.option(
     "--objective", "objectives", metavar="NAMES",
-    help="Objectives; default: gain,mean.whole,hit.whole,dwpd.  Any measure of `replay --require`, "
+    help="Objectives; default: mean,hit,dwpd.  Any measure of `replay --require`, "
     "also gain (of the second half of the requests), gain.whole, forecast, cost and ssd.  Machines "
     "are ranked by the first one.",
 )  # fmt: skip
