@@ -132,8 +132,8 @@ class Outcome:
         when = int(np.searchsorted(rebuilt, rebuilt[-1]))  # the first sample with this progress
         share = int(rebuilt[-1]) / total
         # One that began with an event has no counters before.
-        has_begun = self.counters.column("slow_rebuild_bytes") > 0
-        passed_ns = int(times_ns[when]) - int(times_ns[max(int(has_begun.argmax()) - 1, 0)])
+        first = int((self.counters.column("slow_rebuild_bytes") > 0).argmax())
+        passed_ns = int(times_ns[when]) - (int(times_ns[first - 1]) if first else 0)
         return RebuildProgress(share, round(passed_ns / share) if share else None)
 
     def phase(self, start_ns: int, end_ns: int) -> Phase:

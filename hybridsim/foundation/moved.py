@@ -71,7 +71,6 @@ MOVED = {
     "hybridsim.verbs.recorded": "hybridsim.studies.replay",
     "hybridsim.verbs.sampling": "hybridsim.studies.counter_sampling",
     "hybridsim.verbs.several": "hybridsim.studies.side_by_side",
-    "hybridsim.verbs.what_if": "hybridsim.studies.mrc",
     "hybridsim.verbs.witness": "hybridsim.studies.why",
     "hybridsim.warm_start": "hybridsim.caches.warm_start",
     "hybridsim.workloads.of_files": "hybridsim.workloads.imported",

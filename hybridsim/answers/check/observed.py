@@ -26,7 +26,8 @@ SECTOR, KIB4 = 512, 4096
 UPTIME = re.compile(r"(?:uptime )?(\d+\.\d+) \d+\.\d+$")
 MAPPED = re.compile(r"(?:(?P<uptime>\d+\.\d+) )?(?:\S+: )?0 \d+ (?P<kind>cache|writecache) \S")
 DEVICE = re.compile(r"(?P<role>cached|ssd) +(?P<fields>\d+(?: +\d+){10,})$")
-SYSFS = re.compile(r"(?P<path>\S*/bcache/\S+?):(?P<value>.*)$")
+SYSFS = re.compile(r"(?P<name>[^\s:]+):(?P<value>.*)$")  # after the folder of bcache
+CASADM = re.compile(r"[A-Z]\w+(?: \w+)*  +\S")  # -P as text
 STATS = "stats_total/"
 SIZE = re.compile(r"(\d+(?:\.\d+)?)([kMGTPE]?)$")  # as bcache prints bytes
 TOTAL_BLOCKS, UNUSED = "total_blocks", "unused_percent"
@@ -132,13 +133,13 @@ def snapshot(text: str, source: str) -> Snapshot:
                     result.cached = io
                 else:
                     result.ssds.append(io)
-            elif match := SYSFS.match(line):
+            elif match := SYSFS.match(line.partition("/bcache/")[2]):
                 state.append(line)
-                _sysfs(result, match["path"].partition("/bcache/")[2], match["value"])
+                _sysfs(result, match["name"], match["value"])
             elif "Occupancy [4KiB Blocks]" in line and number < len(lines):
                 _csv(result, line, lines[number])
-            elif re.match(r"[A-Z][\w ]+ {2,}\S", line):
-                state.append(line)  # casadm -P as text
+            elif CASADM.match(line):
+                state.append(line)
         except (ValueError, IndexError):
             raise MeasurementError(
                 f"{source}:{number}: damaged or cut off: {line[:60]!r}; save the snapshot again"
