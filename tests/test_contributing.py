@@ -130,17 +130,17 @@ from click.testing import CliRunner
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import HybridsimError
 lines, completed = json.load(sys.stdin)
-told = {}
+outputs = {}
 for name, line in lines.items():
     done = CliRunner().invoke(cli, line.split())
     if done.exception and not isinstance(done.exception, (HybridsimError, SystemExit)):
         raise done.exception
-    told[name] = done.output + str(done.exception or "")
+    outputs[name] = done.output + str(done.exception or "")
 for line in completed:
     *words, begun = line.split(" ")
     found = BashComplete(cli, {}, "hybridsim", "_X").get_completions(words[1:], begun)
-    told[line] = [each.value for each in found]
-json.dump(told, sys.stdout)
+    outputs[line] = [each.value for each in found]
+json.dump(outputs, sys.stdout)
 """
 
 
@@ -203,7 +203,7 @@ def extended(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(extended):
+def outputs(extended):
     """What the commands of the copy print, by name, and what is completed."""
     rng = Random(1)
     rows = [f"{i * 10**6}/{'RW'[i % 3 == 0]}/{rng.randrange(60) * 4096}/4096" for i in range(400)]
@@ -218,38 +218,38 @@ def told(extended):
     return json.loads(done.stdout)
 
 
-def test_a_policy_is_usable(told, extended):
-    document = json.loads(told["hits"])
+def test_a_policy_is_usable(outputs, extended):
+    document = json.loads(outputs["hits"])
     assert "newest" in json.dumps(document)
     assert "newest" in (extended / "policy.json").read_text()
-    assert 'replacement = "newest"' in told["show"]
-    assert told["hybridsim replay t.txt --replacement n"] == ["newest"]
-    assert told["hybridsim hits t.txt --replacement n"] == ["newest"]
+    assert 'replacement = "newest"' in outputs["show"]
+    assert outputs["hybridsim replay t.txt --replacement n"] == ["newest"]
+    assert outputs["hybridsim hits t.txt --replacement n"] == ["newest"]
 
 
-def test_a_format_is_usable(told):
+def test_a_format_is_usable(outputs):
     for name in ("info", "forced"):
-        document = json.loads(told[name])
+        document = json.loads(outputs[name])
         assert document["format"] == "slashes", document
-    assert told["hybridsim trace info --format sl"] == ["slashes"]
+    assert outputs["hybridsim trace info --format sl"] == ["slashes"]
 
 
-def test_a_device_is_usable(told, extended):
+def test_a_device_is_usable(outputs, extended):
     document = json.loads((extended / "site.json").read_text())
     assert document["phases"]["none"]["read"]["max_ns"] == 7000
-    assert 'kind = "ram"' in told["show"]
-    assert "did you mean 'latency'" in told["key"]
-    assert "did you mean 'ram'" in told["kind"]
+    assert 'kind = "ram"' in outputs["show"]
+    assert "did you mean 'latency'" in outputs["key"]
+    assert "did you mean 'ram'" in outputs["kind"]
 
 
-def test_a_figure_is_in_the_report(told, extended):
+def test_a_figure_is_in_the_report(outputs, extended):
     assert "Misses over time" in (extended / "site.html").read_text()
 
 
-def test_a_command_is_usable(told):
-    assert re.search(r"^  count +How many requests\?$", told["help"], re.M)
-    assert told["count"] == "400 requests\n"
-    assert "count" in told["hybridsim co"]
+def test_a_command_is_usable(outputs):
+    assert re.search(r"^  count +How many requests\?$", outputs["help"], re.M)
+    assert outputs["count"] == "400 requests\n"
+    assert "count" in outputs["hybridsim co"]
 
 
 FOLLOW = """\

@@ -25,7 +25,7 @@ def found():
 
 
 @pytest.fixture(scope="module")
-def told(found):
+def as_json(found):
     return found.to_dict()
 
 
@@ -40,8 +40,8 @@ def latency(one):
 
 
 @pytest.mark.parametrize("name", ["none", "cold", "warm", "whole", "none_cold", "none_whole"])
-def test_a_phase_is_told_as_it_was_found(found, told, name):
-    phase, document = found.phases[name], told["phases"][name]
+def test_a_phase_is_in_the_document(found, as_json, name):
+    phase, document = found.phases[name], as_json["phases"][name]
     figures = phase.figures
     reasons = {each.name.lower(): n for each, n in figures.read_reasons.items()}
     hits, misses, bypasses, writes, other = (figures.latency[kind] for kind in Kind)
@@ -98,10 +98,10 @@ def test_a_cache_that_never_gets_warm_leaves_the_last_bin_to_be_judged():
     assert short.phases["cold"].figures.end_ns == warm.start_ns
 
 
-def test_the_warm_up_is_told_as_it_was_found(found, told):
+def test_the_warm_up_is_in_the_document(found, as_json):
     warm_up = found.warm_up
     assert warm_up.steady
-    assert told["warm_up"] == {
+    assert as_json["warm_up"] == {
         "measure": "hit ratio",
         "bin_ns": warm_up.bin_ns,
         "state": "steady",
@@ -124,35 +124,39 @@ def test_the_warm_up_is_told_as_it_was_found(found, told):
     assert document["needed_ns"] == rising.warm_up.needed_ns > 300 * SECOND
 
 
-def test_the_rest_of_the_document(found, told):
-    assert told["schema"] == "hybridsim.result/1"
-    assert (told["tool"]["seed"], told["tool"]["engine"]) == (7, "interpreted")
-    assert told["inputs"]["trace"] == TRACE
-    assert told["inputs"]["scenario"] == {**SCENARIO, "capacity_bytes": 10**12}
-    assert told["verdict"]["answer"] == found.verdict.answer
-    assert told["verdict"]["headline"] == found.verdict.headline
-    assert told["verdict"]["reasons"] == found.verdict.reasons
-    assert told["verdict"]["confidence"] == found.verdict.confidence
-    assert told["verdict"]["advice"] == [vars(each) for each in found.verdict.advice]
-    assert told["wear"] == vars(found.wear)
+def test_the_rest_of_the_document(found, as_json):
+    assert as_json["schema"] == "hybridsim.result/1"
+    assert (as_json["tool"]["seed"], as_json["tool"]["engine"]) == (7, "interpreted")
+    assert as_json["inputs"]["trace"] == TRACE
+    assert as_json["inputs"]["scenario"] == {**SCENARIO, "capacity_bytes": 10**12}
+    assert as_json["verdict"]["answer"] == found.verdict.answer
+    assert as_json["verdict"]["headline"] == found.verdict.headline
+    assert as_json["verdict"]["reasons"] == found.verdict.reasons
+    assert as_json["verdict"]["confidence"] == found.verdict.confidence
+    assert as_json["verdict"]["advice"] == [vars(each) for each in found.verdict.advice]
+    assert as_json["wear"] == vars(found.wear)
     assert found.wear.bytes_written == found.phases["warm"].counters["fast_bytes_written"]
     assert found.wear.endurance_bytes == SCENARIO["endurance_bytes"]
     assert found.wear.drive_writes_per_day == found.wear.bytes_per_day / 10**12
-    series = dict(told["series"])
+    series = dict(as_json["series"])
     assert series.pop("none") == vars(found.plain.series())
     assert series == vars(found.cached.series())
-    assert told["bypass"] == told["phases"]["whole"]["bypass"]
-    assert set(told["bypass"]) == {"cold", "not_hot", "evicted", "sequential"}
-    assert told["rebuild"] == {"cached": None, "none": None}
-    assert told["fidelity"] == found.fidelity.to_dict()
-    assert [each["ok"] for each in told["require"]] == [True]
-    assert told["warnings"] == [{"code": "W1", "text": "what", "fix": "mend it"}]
-    assert (told["warm_start"], told["cost"], told["miss_ratio_curve"]) == (None, None, None)
-    assert json.loads(found.to_json()) == json.loads(json.dumps(plain(told)))
+    assert as_json["bypass"] == as_json["phases"]["whole"]["bypass"]
+    assert set(as_json["bypass"]) == {"cold", "not_hot", "evicted", "sequential"}
+    assert as_json["rebuild"] == {"cached": None, "none": None}
+    assert as_json["fidelity"] == found.fidelity.to_dict()
+    assert [each["ok"] for each in as_json["require"]] == [True]
+    assert as_json["warnings"] == [{"code": "W1", "text": "what", "fix": "mend it"}]
+    assert (as_json["warm_start"], as_json["cost"], as_json["miss_ratio_curve"]) == (
+        None,
+        None,
+        None,
+    )
+    assert json.loads(found.to_json()) == json.loads(json.dumps(plain(as_json)))
     assert "\n" not in found.to_json(indent=None)
 
 
-def test_a_rebuild_is_told_by_machine():
+def test_a_rebuild_is_reported_by_machine():
     (cached, cached_counters), (disks, disk_counters) = machines(LOAD)
     rows = len(cached_counters["time_ns"])
     rebuilt = np.minimum(np.arange(1, rows + 1), rows // 2) * 100
@@ -160,10 +164,10 @@ def test_a_rebuild_is_told_by_machine():
     cached_counters |= {"slow_rebuilt_bytes": rebuilt}
     one = conclude(TRACE, SCENARIO, collected(cached), cached_counters, collected(disks),
                    disk_counters)  # fmt: skip
-    told = one.to_dict()["rebuild"]
-    assert told["cached"] == vars(one.cached.rebuild)
-    assert told["cached"]["share"] == pytest.approx(0.05)
-    assert told["none"] is None
+    as_json = one.to_dict()["rebuild"]
+    assert as_json["cached"] == vars(one.cached.rebuild)
+    assert as_json["cached"]["share"] == pytest.approx(0.05)
+    assert as_json["none"] is None
 
 
 @pytest.mark.parametrize(

@@ -170,13 +170,13 @@ def test_the_answer_says_what_was_found(require, expected):
 
 
 def test_all_of_it_is_in_the_json():
-    told = json.loads(json.dumps(plain(sizing(["hit>50%"]).to_dict()), allow_nan=False))
-    assert told["answer"]["size_bytes"] == 8192
-    assert told["below"]["checked"][0]["ok"] is False
-    assert len(told["tried"]) == 3
+    as_json = json.loads(json.dumps(plain(sizing(["hit>50%"]).to_dict()), allow_nan=False))
+    assert as_json["answer"]["size_bytes"] == 8192
+    assert as_json["below"]["checked"][0]["ok"] is False
+    assert len(as_json["tried"]) == 3
 
 
-def test_a_size_is_told_what_its_replay_tells():
+def test_a_size_has_the_figures_of_its_replay():
     """Several caches side by side do what each does alone."""
     trace = Trace.read(TRACES / "blktrace" / "loop_ext4_buffered_meta")
     results = size(trace, Scenario.default().with_options(cache="page"), ["hit>100%"])

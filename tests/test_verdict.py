@@ -1,4 +1,4 @@
-"""Made-up machines, and what an admin is told about them."""
+"""Made-up machines, and what an admin reads about them."""
 
 import numpy as np
 import pytest
@@ -194,14 +194,14 @@ def test_the_command_names_the_same_trace():
 
 
 @pytest.mark.parametrize(
-    ("mode", "writes", "is_told"),
+    ("mode", "writes", "is_mentioned"),
     [("write-through", 0.45, True), ("write-through", 0.3, False), ("write-back", 0.45, False)],
 )
-def test_many_writes_speak_for_write_back(mode, writes, is_told):
-    told = text(
+def test_many_writes_speak_for_write_back(mode, writes, is_mentioned):
+    advice = text(
         result(QUICK._replace(writes=writes), TRACE, {**SCENARIO, "cache_mode": mode}).verdict
     )
-    assert ("--cache-mode write-back" in told) == is_told
+    assert ("--cache-mode write-back" in advice) == is_mentioned
 
 
 def test_what_could_be_changed_in_the_scenario_is_named():
@@ -222,7 +222,7 @@ def test_a_cache_that_costs_more_than_it_saves_is_called_that():
     assert "more; forecast 0." in verdict.headline
 
 
-def test_a_tail_that_gets_worse_while_the_mean_gets_better_is_told_in_the_sentence():
+def test_a_tail_that_gets_worse_while_the_mean_gets_better_is_in_the_sentence():
     """Nearly all hit; what does not takes 20 ms instead of 9, and is more than 1 in 100."""
     load = QUICK._replace(hit_ratio=lambda share: 0.9 + 0 * share, writes=0, bypass=0)
     verdict = result(load._replace(cached_disk_ns=20_000_000)).verdict
@@ -248,8 +248,8 @@ def test_phases_that_contradict_each_other_are_one_sentence():
         return np.where(share < 1 / 3, 0.0, 0.9)
 
     load = QUICK._replace(hit_ratio=after_a_third, cached_disk_ns=9_000_000)
-    told = text(result(load).verdict)
-    assert "The gain is 1.00 times while the cache fills, 2.6" in told
+    advice = text(result(load).verdict)
+    assert "The gain is 1.00 times while the cache fills, 2.6" in advice
 
 
 def test_a_quiet_end_never_decides_alone():

@@ -90,12 +90,12 @@ def test_all_is_loaded_when_the_last_page_was_read(loaded, thirds):
 
 def test_the_document_of_a_beginning():
     result = worth()
-    told = result.to_dict()
+    as_json = result.to_dict()
     kept = {name for name in vars(result) if name not in ("warm_up", "cold_warm_up")}
-    assert told.keys() == kept | {"reached_ns", "cold_reached_ns"}
-    assert all(told[name] == getattr(result, name) for name in kept)
-    assert told["reached_ns"] == {"50": 30 * SECOND, "90": 30 * SECOND, "95": 30 * SECOND}
-    assert told["cold_reached_ns"] == {"50": None, "90": None, "95": None}
+    assert as_json.keys() == kept | {"reached_ns", "cold_reached_ns"}
+    assert all(as_json[name] == getattr(result, name) for name in kept)
+    assert as_json["reached_ns"] == {"50": 30 * SECOND, "90": 30 * SECOND, "95": 30 * SECOND}
+    assert as_json["cold_reached_ns"] == {"50": None, "90": None, "95": None}
 
 
 def test_nothing_there_was_nothing_used():

@@ -220,11 +220,11 @@ def advise(
     )
     compared = _compared(several, options, pick.result, status)
     about = pick.result
-    told = [f"{each.text} ({each.fix})" if each.fix else each.text for each in about.warnings]
+    warned = [f"{each.text} ({each.fix})" if each.fix else each.text for each in about.warnings]
     return Advice(
         dict(about.trace), dict(about.scenario), several.mode, activity, hot, curve, rows,
         compared, data_bytes, prices, is_per_cost, scenario.replay.depth,
-        [*notes, *left_out, *told],
+        [*notes, *left_out, *warned],
     )  # fmt: skip
 
 
