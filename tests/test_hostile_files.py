@@ -1,6 +1,7 @@
 """Hostile files: each ends within a second in one error that names the file."""
 
 import contextlib
+import gc
 import io
 import json
 import time
@@ -39,10 +40,14 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_hostile_scenario_is_refused_quickly(name):
-    begun = time.process_time()
-    with pytest.raises(ScenarioError) as error:
-        Scenario.loads(TEXTS[name], "site.toml")
-    assert time.process_time() - begun < LONGEST_S
+    gc.disable()  # a collection takes as long as what other tests left is large
+    try:
+        begun = time.process_time()
+        with pytest.raises(ScenarioError) as error:
+            Scenario.loads(TEXTS[name], "site.toml")
+        assert time.process_time() - begun < LONGEST_S
+    finally:
+        gc.enable()
     assert "site.toml" in str(error.value)
     assert len(str(error.value)) < 100_000
 
