@@ -91,7 +91,7 @@ def saved(path):
 
 
 def test_any_damaged_byte_of_a_saved_cache_gives_a_usage_error_or_none(tmp_path):
-    """zlib.error of a damaged stream, NotImplementedError of other compression etc. are caught."""
+    """Damaged streams and unknown compressions, among others, are caught."""
     path = tmp_path / "state.npz"
     whole = saved(path)
     for at in range(0, len(whole), 2):
