@@ -14,7 +14,7 @@ while there is room for dirty data; neither stays.  A Course is what the capture
 
 The constants (RISES, FALLS, AFTER, ALLOWANCE, CAUTION, SURE) are fitted to the traces of the tuned
 families of benchmarks/decision_traces.py: the first 0.3 to 30 % are the capture, the HORIZON after
-it is the truth.  Their values follow from benchmarks/decision_fit.py.  LOSS was chosen: 0.6 answered
+it is the truth.  Their values follow from benchmarks/decision_fit.py.  LOSS was chosen: 0.6 gave a
 yes for one of six seeds of uniform reads (tests/test_judge.py).  RESULTS.md has what they are worth
 on families that they were not fitted to.
 
