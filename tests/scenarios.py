@@ -387,6 +387,7 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
         unit_bytes=draw(st.sampled_from([4 * KIB, 4 * KIB, 16 * KIB, 3 * KIB])),
         command_ns=draw(st.sampled_from([0, 1000, 10_000])),
         interval_ns=draw(st.sampled_from([0, 1000, 7000])),
+        write_interval_ns=draw(st.sampled_from([0, 1000, 7000])),
         read_ns=draw(st.sampled_from([0, 50_000, 60_000])),
         program_ns=draw(st.sampled_from([0, 50_000, 200_000, 1_000_000])),
         scatter_ns=draw(st.sampled_from([0, 30_000])),
@@ -400,6 +401,15 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
         flush_ns=draw(st.sampled_from([0, 15_000, 1_000_000])),
         is_protected=draw(st.integers(0, 1)),
         is_blocking=draw(st.integers(0, 1)),
+        pipe_bytes_per_s=draw(st.sampled_from([10**15, 10**9, 200_000_000])),
+        is_by_stream=draw(st.integers(0, 1)),
+        needs_flush=draw(st.integers(0, 1)),
+        map_units=draw(st.sampled_from([1, 1, 2, 4])),
+        slc_units=draw(st.sampled_from([0, 0, 1, 10, 1000])),
+        slc_units_per_s=draw(st.sampled_from([1, 100, 10_000_000])),
+        slc_idle_ns=draw(st.sampled_from([0, 1_000_000, 50_000_000])),
+        native_program_ns=draw(st.sampled_from([0, 300_000, 2_000_000])),
+        native_scatter_ns=draw(st.sampled_from([0, 100_000])),
     )
 
 

@@ -561,6 +561,70 @@ class TestSsd:
         buffered = 10 * US + 2 * PAGE + 5 * US
         assert self.done(scatter, write(0, 0, 2 * PAGE)) == [buffered + 2300 * US]
 
+    def test_by_stream_a_scattered_write_costs_more_and_one_that_continues_does_not(self) -> None:
+        scatter = replace(self.SSD, scatter_ns=300 * US, buffer_ns=0, is_by_stream=1, write_ns=0)
+        pages = [0, 9, 1, 10, 3]  # two streams, begun by 0 and 9; 3 belongs to neither
+        ends = self.done(scatter, *[write(0, page * PAGE, PAGE) for page in pages])
+        took = [1300, 1300, 1000, 1000, 1300]
+        assert ends == [10 * US + PAGE + sum(took[: n + 1]) * US for n in range(5)]
+        large = self.done(scatter, write(0, 0, 2 * PAGE))
+        assert large == [10 * US + 2 * PAGE + 2300 * US]
+
+    def test_a_ninth_stream_replaces_the_one_that_was_begun_first(self) -> None:
+        scatter = replace(self.SSD, scatter_ns=300 * US, buffer_ns=0, is_by_stream=1, write_ns=0)
+        begun = [write(0, 100 * n * PAGE, PAGE) for n in range(9)]
+        last, first, second = self.done(
+            scatter, *begun, write(0, 1 * PAGE, PAGE), write(0, 201 * PAGE, PAGE)
+        )[-3:]
+        assert (first - last, second - first) == (1300 * US, 1000 * US)
+
+    def test_writes_enter_no_faster_than_the_pipe(self) -> None:
+        slow = replace(self.SSD, pipe_bytes_per_s=10**8, program_ns=0, write_ns=0)
+        begin, piped = 10 * US, 10 * PAGE
+        assert self.done(slow, *[write(0, 0, PAGE)] * 3) == [begin + n * piped for n in (1, 2, 3)]
+        assert self.done(slow, read(0, 0, PAGE)) == [begin + 50 * US + PAGE]
+
+    def test_large_map_entries_are_programmed_whole_but_not_twice_by_a_stream(self) -> None:
+        entries = replace(self.SSD, map_units=4, buffer_ns=0, write_ns=0)
+        first, same, next_one, other = self.done(
+            entries,
+            write(0, 0, PAGE),
+            write(0, PAGE, PAGE),  # in the entry that the stream began
+            write(0, 2 * PAGE, 4 * PAGE),  # its rest, and the next one
+            write(0, 5 * PAGE, PAGE),  # not where the stream ended
+        )
+        assert first == 10 * US + PAGE + 4000 * US
+        assert same == 10 * US + 2 * PAGE  # nothing to program
+        assert (next_one, other) == (first + 4000 * US, first + 8000 * US)
+
+    def test_an_slc_cache_fills_and_is_folded_while_no_write_arrives(self) -> None:
+        cached = replace(
+            self.SSD,
+            buffer_ns=0,
+            write_ns=0,
+            slc_units=2,
+            slc_units_per_s=100,
+            slc_idle_ns=5 * MS,
+            native_program_ns=3000 * US,
+        )
+        begin = 10 * US + PAGE
+        ends = self.done(
+            cached,
+            write(0, 0, 3 * PAGE),  # two units into the cache, one past it
+            write(100, 0, PAGE),  # 9.5 units' time of folding: it is empty
+            write(110, 0, PAGE),  # not a unit's time after 5 ms: one unit of it in use
+            write(120, 0, PAGE),  # full
+            write(135, 0, PAGE),  # one was folded
+        )
+        took = [5000, 1000, 1000, 3000, 1000]
+        first = 10 * US + 3 * PAGE + took[0] * US
+        later = [at * MS + begin + time * US for at, time in zip((100, 110, 120, 135), took[1:])]
+        assert ends == [first, *later]
+
+    def test_a_drive_without_a_volatile_cache_is_sent_no_flush(self) -> None:
+        flush = Request(0, Op.FLUSH, 0, 0)
+        assert self.done(replace(self.SSD, needs_flush=0), flush) == [0]
+
     def test_a_read_suspends_programming(self) -> None:
         suspending = replace(self.SSD, suspend_ns=20 * US, buffer_ns=0)
         first, reading, second = self.done(

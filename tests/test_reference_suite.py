@@ -67,4 +67,4 @@ def test_no_figure_is_listed_twice(reference):
 
 def test_every_basis_is_defined(reference):
     bases = {one.basis for command in reference.COMMANDS for one in command.figures}
-    assert bases <= reference.BASES
+    assert bases <= set(reference.BASES)

@@ -28,21 +28,23 @@ class Ssd:
 
     def __init__(self, timing: Timing) -> None:
         self.t = timing
-        self.controller_free = self.link_free = 0
+        self.controller_free = self.link_free = self.pipe_free = 0
         self.read_free = [0] * timing.dies
         self.write_free = [0] * timing.dies
-        self.units = self.requests = 0
-        self.period = timing.program_ns * timing.program_units
+        self.units = self.requests = self.in_slc = self.last = 0
+        self.ends: list[int] = []  # of streams, the first to be replaced in front
 
     def submit(self, now: int, write: bool, offset: int, length: int) -> int:
         t = self.t
         start = max(now, self.controller_free)
-        self.controller_free = start + t.interval_ns
+        self.controller_free = start + (t.write_interval_ns if write else t.interval_ns)
         begin = start + t.command_ns
         self.link_free = max(self.link_free, begin) + self.wire(length)
         units = range(offset // t.unit_bytes, -(-(offset + length) // t.unit_bytes))
         if write:
-            return self.write(units)
+            pipe_ns = length * 10**9 // t.pipe_bytes_per_s
+            self.pipe_free = max(self.pipe_free, begin) + pipe_ns
+            return self.write(offset, length)
         return max(self.link_free, *(self.read(unit, begin) for unit in units))
 
     def read(self, unit: int, begin: int) -> int:
@@ -53,7 +55,8 @@ class Ssd:
         if left > 0:
             self.write_free[die] += sense
             if self.read_free[die] < begin:
-                left = (left - 1) % self.period + 1
+                program_ns = self.t.native_program_ns if self.is_full() else self.t.program_ns
+                left = (left - 1) % (program_ns * self.t.program_units) + 1
                 if left > self.t.suspend_ns:
                     left = self.t.suspend_ns
                     self.write_free[die] += left
@@ -61,15 +64,34 @@ class Ssd:
         self.read_free[die] = t + sense
         return self.read_free[die] + self.wire(self.t.unit_bytes)
 
-    def write(self, units: range) -> int:
-        buffered = self.link_free + self.t.write_ns
-        turns = [(self.units + i) // self.t.program_units for i in range(len(units))]
-        free = [self.work(turn, buffered, self.t.program_ns) for turn in turns]
-        self.units += len(units)
-        if self.t.scatter_ns:
-            free.append(self.work(self.requests, buffered, self.t.scatter_ns))
+    def write(self, offset: int, length: int) -> int:
+        t = self.t
+        buffered = max(self.link_free, self.pipe_free) + t.write_ns
+        idle = buffered - self.last - t.slc_idle_ns
+        self.last = buffered
+        if idle > 0:
+            self.in_slc = max(self.in_slc - idle * t.slc_units_per_s // 10**9, 0)
+        entry, end = t.map_units * t.unit_bytes, offset + length
+        follows = offset in self.ends
+        first = -(-offset // entry) if follows and t.map_units > 1 else offset // entry
+        if follows:
+            self.ends[self.ends.index(offset)] = end
+        else:
+            self.ends = [*self.ends, end][-8:]
+        free = [buffered]
+        for _ in range((-(-end // entry) - first) * t.map_units):
+            program_ns = t.native_program_ns if self.is_full() else t.program_ns
+            self.in_slc += not self.is_full()
+            free.append(self.work(self.units // t.program_units, buffered, program_ns))
+            self.units += 1
+        scatter_ns = t.native_scatter_ns if self.is_full() else t.scatter_ns
+        if scatter_ns and not (t.is_by_stream and follows):
+            free.append(self.work(self.requests, buffered, scatter_ns))
             self.requests += 1
-        return max(buffered, max(free) - self.t.buffer_ns)
+        return max(buffered, max(free) - t.buffer_ns)
+
+    def is_full(self) -> bool:
+        return 0 < self.t.slc_units <= self.in_slc
 
     def work(self, turn: int, begin: int, duration: int) -> int:
         die = turn % self.t.dies
@@ -175,15 +197,17 @@ def test_die_times_solve_their_equations(name):
     t = timing(d)
     assert t.program_ns > 0
     assert t.scatter_ns >= 0
+    assert t.program_ns == pytest.approx(t.dies * 4096 * 1e9 / d.sequential_write, rel=0.001)
+    by_request = timing(drive(name, write_rule="requests"))
     per_128k = t.dies * 131_072 * 1e9 / d.sequential_write
-    assert 32 * t.program_ns + t.scatter_ns == pytest.approx(per_128k, rel=0.001)
+    assert 32 * by_request.program_ns + by_request.scatter_ns == pytest.approx(per_128k, rel=0.001)
 
 
 def test_impossible_datasheets_are_refused():
     too_few = "1 dies of this latency cannot reach these read rates: the minimum is 14"
     with pytest.raises(ValueError, match=too_few):
         drive("samsung-pm883-960gb", dies=1)
-    with pytest.raises(ValueError, match="it includes 4 KiB on the link"):
+    with pytest.raises(ValueError, match="it includes 4 KiB at sequential_read"):
         drive("samsung-pm883-960gb", read_latency="5us")
     with pytest.raises(ValueError, match="fewer than the 3967 of 128 KiB"):
         drive("samsung-pm883-960gb", random_write_iops=3000)

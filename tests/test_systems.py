@@ -21,7 +21,8 @@ def test_figures_that_follow_from_rules_are_within_5_percent(systems):
     checked = 0
     for figure, value in systems.figures(quick=True):
         key = (figure.system, figure.load.way, figure.load.block_bytes)
-        if figure.basis == "rule" and key not in MISSED:
+        is_limit = figure.basis in ("rule", "predicted") or figure.note.endswith("this figure")
+        if is_limit and key not in MISSED:
             assert value == pytest.approx(figure.published, rel=systems.TARGET), figure
             checked += 1
     assert checked >= 33

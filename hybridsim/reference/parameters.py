@@ -119,6 +119,16 @@ class SsdParameters(DeviceParameters):
     flush_ns: int = 0
     is_protected: int = 1
     is_blocking: int = 0
+    pipe_bytes_per_s: int = 10**15
+    map_units: int = 1
+    slc_units: int = 0
+    slc_units_per_s: int = 1
+    slc_idle_ns: int = 0
+    native_program_ns: int = 0
+    native_scatter_ns: int = 0
+    write_interval_ns: int = 0
+    is_by_stream: int = 0
+    needs_flush: int = 1
 
 
 @dataclass

@@ -5,6 +5,8 @@ from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
 from hybridsim.reference.parameters import SsdParameters
 
+STREAMS = 8  # of writes in sequence that a drive follows at once
+
 
 def level(address: int) -> int:
     """Return the number of extra read levels of a page: 0, 1 or 3, by a hash of its address."""
@@ -23,18 +25,27 @@ class Ssd(Device):
         self.parameters = parameters
         self.controller_free = 0
         self.link_free = 0
+        self.pipe_free = 0
         self.read_free = [0] * parameters.dies
         self.write_free = [0] * parameters.dies
         self.units_written = self.requests_written = 0
+        self.in_slc = 0  # units
+        self.streams: list[int] = []  # addresses at which writes ended, in the order of their begin
+        self.last_buffered = 0
+        self.replaced = 0  # streams
         self.written = False  # whether data were written since the last flush
         self.last_completion = 0
 
     def accept(self, op: int, offset: int, length: int, done: Done) -> None:
         """Compute the completion time of a request and schedule it."""
-        start = max(self.clock.now, self.controller_free)
-        self.controller_free = start + self.parameters.interval_ns
-        begin = start + self.parameters.command_ns
+        p = self.parameters
         what = op & OP_MASK
+        if what == Op.FLUSH and not p.needs_flush:
+            self.clock.at(self.clock.now, done)  # not sent: the drive reports no volatile cache
+            return
+        start = max(self.clock.now, self.controller_free)
+        self.controller_free = start + (p.write_interval_ns if what == Op.WRITE else p.interval_ns)
+        begin = start + p.command_ns
         if what == Op.FLUSH or op & PREFLUSH:
             begin = self.flush(begin)
         if length == 0 or what in (Op.FLUSH, Op.DISCARD):
@@ -44,7 +55,7 @@ class Ssd(Device):
             if what == Op.READ:
                 completion = self.read(begin, offset, length)
             else:
-                completion = self.write(offset, length, forced=bool(op & FUA))
+                completion = self.write(begin, offset, length, forced=bool(op & FUA))
         self.last_completion = max(self.last_completion, completion)
         self.clock.at(completion, done)
 
@@ -66,7 +77,7 @@ class Ssd(Device):
     def read(self, begin: int, offset: int, length: int) -> int:
         """Read each unit from its die and send it over the link; return the completion time."""
         p = self.parameters
-        period = p.program_ns * p.program_units
+        period = (p.native_program_ns if self.slc_full else p.program_ns) * p.program_units
         completion = self.link_free
         for unit, size in self.units(offset, length):
             die = unit % p.dies
@@ -85,21 +96,61 @@ class Ssd(Device):
             completion = max(completion, sense + duration + self.wire(size))
         return completion
 
-    def write(self, offset: int, length: int, forced: bool) -> int:
+    def write(self, begin: int, offset: int, length: int, forced: bool) -> int:
         """Buffer a write; return when it completes, later if a die has too much left to program."""
         p = self.parameters
         self.written = True
-        buffered = self.link_free + p.write_ns
-        free = []
-        for _ in self.units(offset, length):
-            free.append(self.program(self.units_written // p.program_units, buffered, p.program_ns))
+        self.pipe_free = max(self.pipe_free, begin) + length * 10**9 // p.pipe_bytes_per_s
+        buffered = max(self.link_free, self.pipe_free) + p.write_ns
+        self.fold(buffered)
+        free = [buffered]
+        follows = self.follows(offset, length)
+        for _ in range(self.programmed_units(offset, length, follows)):
+            duration = p.native_program_ns if self.slc_full else p.program_ns
+            free.append(self.program(self.units_written // p.program_units, buffered, duration))
             self.units_written += 1
-        if p.scatter_ns > 0:
-            free.append(self.program(self.requests_written, buffered, p.scatter_ns))
+            if not self.slc_full:
+                self.in_slc += 1
+        scatter = p.native_scatter_ns if self.slc_full else p.scatter_ns
+        if scatter > 0 and not (p.is_by_stream and follows):
+            free.append(self.program(self.requests_written, buffered, scatter))
             self.requests_written += 1
         if forced and not p.is_protected:
-            return max(buffered, *free) + p.flush_ns
+            return max(free) + p.flush_ns
         return max(buffered, max(free) - p.buffer_ns)
+
+    @property
+    def slc_full(self) -> bool:
+        """Whether the drive has an SLC cache and no space is left in it."""
+        return 0 < self.parameters.slc_units <= self.in_slc
+
+    def fold(self, buffered: int) -> None:
+        """Free the part of the SLC cache that was folded between the last write and this one."""
+        p = self.parameters
+        idle = buffered - self.last_buffered - p.slc_idle_ns
+        self.last_buffered = buffered
+        if idle > 0:
+            self.in_slc = max(self.in_slc - idle * p.slc_units_per_s // 10**9, 0)
+
+    def follows(self, offset: int, length: int) -> bool:
+        """Return whether a write continues one of the last eight streams; remember its end."""
+        if offset in self.streams:
+            self.streams[self.streams.index(offset)] = offset + length
+            return True
+        if len(self.streams) < STREAMS:
+            self.streams.append(offset + length)
+        else:
+            self.streams[self.replaced % STREAMS] = offset + length
+            self.replaced += 1
+        return False
+
+    def programmed_units(self, offset: int, length: int, follows: bool) -> int:
+        """Return the units of all map entries touched, without one that its stream began."""
+        entry = self.parameters.map_units * self.parameters.unit_bytes
+        entries = set(range(offset // entry, (offset + length - 1) // entry + 1))
+        if follows and self.parameters.map_units > 1 and offset % entry:
+            entries.discard(offset // entry)
+        return len(entries) * self.parameters.map_units
 
     def program(self, turn: int, begin: int, duration: int) -> int:
         """Program the next die in turn, whatever the address; return when it ends."""

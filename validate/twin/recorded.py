@@ -147,8 +147,12 @@ def _machine(folder: Path) -> Mapping[str, Any] | None:
     if not path.exists():
         return None
     machine = tomllib.loads(path.read_text(encoding="utf-8"))
-    # The disks of the lab are models that it serves: before machines had this key, they took turns.
+    # The drives of the lab are models that it serves, and before machines had these keys, their
+    # disks took turns, and their SSDs counted scattered writes by request and were sent FLUSH.
     machine.get("backing", {}).get("drive", {}).setdefault("destage_rule", "turns")
+    ssd = machine.get("cache", {}).get("drive", {})
+    ssd.setdefault("write_rule", "requests")
+    ssd.setdefault("volatile_cache", True)
     return machine
 
 

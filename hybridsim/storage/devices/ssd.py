@@ -15,6 +15,8 @@ READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1
 UNITS, REQUESTS = 0, 1
 IS_DIRTY, LAST_DONE_NS = 0, 1
+IN_SLC, BUFFERED_NS = 0, 1
+STREAMS = 8  # writes in sequence that a drive follows at once
 
 
 @state_machine
@@ -25,9 +27,11 @@ class SSD(NamedTuple):
     unit_bytes: int
     command_ns: int
     interval_ns: int
+    write_interval_ns: int
     read_ns: int
     program_ns: int
     scatter_ns: int
+    is_by_stream: int
     suspend_ns: int
     write_ns: int
     buffer_ns: int
@@ -37,12 +41,23 @@ class SSD(NamedTuple):
     flush_ns: int
     is_protected: int
     is_blocking: int
+    needs_flush: int
+    pipe_bytes_per_s: int
+    map_units: int
+    slc_units: int
+    slc_units_per_s: int
+    slc_idle_ns: int
+    native_program_ns: int
+    native_scatter_ns: int
     capacity_bytes: int
     controller_free_ns: Ints
     link_free_ns: Ints
+    pipe_free_ns: Ints  # [member]: of writes
     read_free_ns: Ints  # [member, die]
     write_free_ns: Ints  # [member, die]
     written: Ints  # [member, UNITS | REQUESTS]: counts that determine the next die
+    slc: Ints  # [member, IN_SLC | BUFFERED_NS]: units in the SLC cache; time of the last write
+    stream_end: Ints  # [member, STREAMS + 1]: ends of writes, and the number of the next to replace
     flush: Ints  # [member, IS_DIRTY | LAST_DONE_NS]: written since the last flush; last completion
     counts: Ints  # [member, BYTES_READ | BYTES_WRITTEN]
 
@@ -51,12 +66,15 @@ class SSD(NamedTuple):
         """Return `members` idle drives; `timing` has the parameters by name."""
         dies = (members, timing["dies"])
         return cls(
-            **{name: timing[name] for name in cls._fields[:17]},
+            **{name: timing[name] for name in cls._fields[:27]},
             controller_free_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),
+            pipe_free_ns=np.zeros(members, np.int64),
             read_free_ns=np.zeros(dies, np.int64),
             write_free_ns=np.zeros(dies, np.int64),
             written=np.zeros((members, 2), np.int64),
+            slc=np.zeros((members, 2), np.int64),
+            stream_end=np.tile(np.array([-1] * STREAMS + [0]), (members, 1)),
             flush=np.zeros((members, 2), np.int64),
             counts=np.zeros((members, 2), np.int64),
         )
@@ -74,10 +92,14 @@ class SSD(NamedTuple):
     @method
     def submit(self, now, member, tag, op, offset, length, kind, events):
         """Take a request; its completion is scheduled at once."""
-        start = max(now, self.controller_free_ns[member])
-        self.controller_free_ns[member] = start + self.interval_ns
-        begin = start + self.command_ns
         what = op & OP_MASK
+        if what == FLUSH and self.needs_flush == 0:
+            events.push(now, kind, tag)  # no volatile cache: the host sends no FLUSH
+            return
+        start = max(now, self.controller_free_ns[member])
+        interval_ns = self.write_interval_ns if what == WRITE else self.interval_ns
+        self.controller_free_ns[member] = start + interval_ns
+        begin = start + self.command_ns
         if what == FLUSH or op & PREFLUSH != 0:
             begin = self.flush_done(member, begin)
         done = begin
@@ -87,8 +109,12 @@ class SSD(NamedTuple):
             if what == READ:
                 done = self.read_done(member, offset, length, begin, link_free)
             else:
+                pipe_ns = length * 1_000_000_000 // self.pipe_bytes_per_s
+                pipe_free = max(self.pipe_free_ns[member], begin) + pipe_ns
+                self.pipe_free_ns[member] = pipe_free
                 forced = op & FUA != 0 and self.is_protected == 0
-                done = self.write_done(member, offset, length, link_free + self.write_ns, forced)
+                buffered = max(link_free, pipe_free) + self.write_ns
+                done = self.write_done(member, offset, length, buffered, forced)
         self.flush[member, LAST_DONE_NS] = max(self.flush[member, LAST_DONE_NS], done)
         events.push(done, kind, tag)
 
@@ -147,6 +173,8 @@ class SSD(NamedTuple):
             self.write_free_ns[member, die] += sense_ns
         elif left > 0:
             period = self.program_ns * self.program_units
+            if self.slc_is_full(member):
+                period = self.native_program_ns * self.program_units
             if period > 0:
                 left = (left - 1) % period + 1  # of the program in progress
             if left > self.suspend_ns:
@@ -162,19 +190,71 @@ class SSD(NamedTuple):
         """Assign every unit to a die; return when the drive acknowledges the data as safe."""
         self.counts[member, BYTES_WRITTEN] += length
         self.flush[member, IS_DIRTY] = 1
+        self.fold(member, buffered)
         programmed = buffered
-        units = (offset + length - 1) // self.unit_bytes - offset // self.unit_bytes + 1
-        for _ in range(units):
+        follows = self.follows(member, offset, length)
+        for _ in range(self.units_to_program(offset, length, follows)):
+            program_ns = self.program_ns
+            if self.slc_is_full(member):
+                program_ns = self.native_program_ns
+            elif self.slc_units > 0:
+                self.slc[member, IN_SLC] += 1
             turn = self.written[member, UNITS] // self.program_units
-            programmed = max(programmed, self.work(member, turn, buffered, self.program_ns))
+            programmed = max(programmed, self.work(member, turn, buffered, program_ns))
             self.written[member, UNITS] += 1
-        if self.scatter_ns > 0:
+        scatter_ns = self.scatter_ns
+        if self.slc_is_full(member):
+            scatter_ns = self.native_scatter_ns
+        if scatter_ns > 0 and (self.is_by_stream == 0 or not follows):
             turn = self.written[member, REQUESTS]
-            programmed = max(programmed, self.work(member, turn, buffered, self.scatter_ns))
+            programmed = max(programmed, self.work(member, turn, buffered, scatter_ns))
             self.written[member, REQUESTS] += 1
         if forced:
             return programmed + self.flush_ns
         return max(buffered, programmed - self.buffer_ns)
+
+    @method
+    def follows(self, member, offset, length):
+        """Return whether a write begins where one of the last streams of writes ended."""
+        end = self.stream_end
+        for stream in range(STREAMS):
+            if end[member, stream] == offset:
+                end[member, stream] = offset + length
+                return True
+        end[member, end[member, STREAMS]] = offset + length
+        end[member, STREAMS] = (end[member, STREAMS] + 1) % STREAMS
+        return False
+
+    @method
+    def units_to_program(self, offset, length, follows):
+        """Return the units of the map entries that a write touches and its stream did not begin.
+
+        A drive that maps more than a unit at once programs all of it for any part of it.
+        """
+        entry = self.map_units * self.unit_bytes
+        first = offset // entry
+        if self.map_units > 1 and follows:
+            first = -(-offset // entry)
+        return ((offset + length - 1) // entry - first + 1) * self.map_units
+
+    @method
+    def slc_is_full(self, member):
+        """Return whether a drive with an SLC cache has none of it free."""
+        return self.slc_units > 0 and self.slc[member, IN_SLC] >= self.slc_units
+
+    @method
+    def fold(self, member, buffered):
+        """Free the SLC cache by as much as the drive has folded since its last write."""
+        if self.slc_units == 0:
+            return
+        slc = self.slc
+        idle_ns = buffered - slc[member, BUFFERED_NS] - self.slc_idle_ns
+        slc[member, BUFFERED_NS] = buffered
+        if idle_ns > 0:
+            # at most the time that empties it: the product stays small
+            idle_ns = min(idle_ns, self.slc_units * 1_000_000_000 // self.slc_units_per_s + 1)
+            folded = idle_ns * self.slc_units_per_s // 1_000_000_000
+            slc[member, IN_SLC] = max(slc[member, IN_SLC] - folded, 0)
 
     @method
     def work(self, member, turn, begin, work_ns):

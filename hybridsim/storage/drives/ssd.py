@@ -12,6 +12,7 @@ from hybridsim.foundation.units import parse_percent
 from hybridsim.storage.drives.datasheet import Datasheet
 
 UNIT_BYTES = 4096  # unit of a drive's map
+SEQUENTIAL_BYTES = 131_072  # datasheets give sequential rates of such requests
 UNITS_MAX = 2**31  # numbers of units are 32 bits wide
 
 
@@ -52,9 +53,20 @@ class SolidState(Datasheet):
     read_latency_ns: Time = Field(alias="read_latency", gt=0)  # 4 KiB random, queue depth 1
     write_latency_ns: Time = Field(alias="write_latency", gt=0)
     random_read_iops: int = Field(ge=1, le=10**9)  # 4 KiB, deep queue
-    random_write_iops: int = Field(ge=1, le=10**9)  # 4 KiB, steady state
+    # of map_unit (4 KiB), steady state; into the SLC cache, where there is one
+    random_write_iops: int = Field(ge=1, le=10**9)
     sequential_read: Rate  # 128 KiB, bytes per second
-    sequential_write: Rate
+    sequential_write: Rate  # into the SLC cache, where there is one
+    # Flash that a drive uses with one bit a cell for what is written first. Its size depends on how
+    # full the drive is; a drive that serves as a cache is full: only the fixed part is left.
+    slc_cache_bytes: Size = Field(0, alias="slc_cache", le=2**45)
+    native_write: Rate | None = None  # sequential, where the SLC cache is full
+    native_write_iops: int | None = Field(None, ge=1, le=10**9)  # of map_unit, where it is full
+    slc_refill: Rate = 400_000_000  # of folding: the SLC cache becomes free again while no write
+    slc_idle_ns: Time = Field(1_000_000_000, alias="slc_idle")  # has arrived for so long
+    # which writes cost more than their units: those that continue no stream, or each of them
+    write_rule: Literal["streams", "requests"] = "streams"
+    map_bytes: Size = Field(UNIT_BYTES, alias="map_unit", ge=UNIT_BYTES, le=65_536)
     dies: int = Field(32, ge=1, le=65_536)  # that work in parallel
     program_bytes: Size = Field(UNIT_BYTES, alias="program_size", ge=UNIT_BYTES)  # by a die at once
     read_step_ns: Time = Field(0, alias="read_step")  # TLC: a third of the pages 1, a third 3 more
@@ -62,6 +74,8 @@ class SolidState(Datasheet):
     suspend_ns: Time = Field(20_000, alias="suspend")  # wait of a read until a busy die pauses
     power_loss_protection: bool = True  # the buffer survives power loss: a flush need not drain it
     flush_ns: Time = Field(0, alias="flush")  # of a flush, besides draining the buffer
+    # whether it reports a cache that a host must flush; default: only where a flush has work to do
+    volatile_cache: bool | None = None
     blocking_flush: bool = False  # as SATA drives: nothing else is served meanwhile
     fua: bool = True  # false: a flush follows a FUA write, as Linux does for SATA
     endurance_bytes: Size | None = Field(None, alias="endurance")  # rated total of host writes
@@ -73,9 +87,26 @@ class SolidState(Datasheet):
         return self.fua
 
     @property
+    def needs_flush(self) -> bool:
+        """Return whether the drive reports a volatile cache, so that a host sends it FLUSH."""
+        if self.volatile_cache is not None:
+            return self.volatile_cache
+        return not self.power_loss_protection or self.flush_ns > 0
+
+    @property
     def wire_ns(self) -> int:
         """Time of 4 KiB on the link, in ns; sequential reads use all of the link."""
         return 4096 * 10**9 // self.sequential_read
+
+    @property
+    def pipe_rate(self) -> int:
+        """Rate at which writes reach the buffer, in bytes per second."""
+        return self.sequential_write if self.write_rule == "streams" else self.sequential_read
+
+    @property
+    def pipe_ns(self) -> int:
+        """Time of 4 KiB of a write on the way to the buffer, in ns."""
+        return max(4096 * 10**9 // self.pipe_rate, self.wire_ns)
 
     @property
     def command_ns(self) -> int:
@@ -95,20 +126,31 @@ class SolidState(Datasheet):
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield (key, problem) for latencies shorter than the link, and too few dies."""
         for key in ("read_latency", "write_latency"):
-            if getattr(self, f"{key}_ns") <= self.command_ns + self.wire_ns:
-                minimum_ns = 2 * self.wire_ns
-                yield key, f"{key} must be {minimum_ns}ns or more: it includes 4 KiB on the link"
+            transfer_ns = self.wire_ns if key == "read_latency" else self.pipe_ns
+            if getattr(self, f"{key}_ns") <= self.command_ns + transfer_ns:
+                minimum_ns = 2 * transfer_ns
+                rate = "sequential_" + key.removesuffix("_latency")
+                yield (
+                    key,
+                    f"{key} must be {minimum_ns}ns or more: it includes 4 KiB at {rate}",
+                )
         if self.read_ns < 0:
             yield "read_step", "with this read_step the mean read takes longer than read_latency"
         if self.program_bytes % UNIT_BYTES:
             yield "program_size", "program_size must be a multiple of 4096 bytes"
         yield from self._contradictions_of_flash()
-        if self.sequential_write // 131_072 > self.random_write_iops:
-            yield (
-                "random_write_iops",
-                f"{self.random_write_iops} writes per second of 4 KiB are fewer than the "
-                f"{self.sequential_write // 131_072} of 128 KiB that sequential_write means",
-            )
+        yield from self._contradictions_of_slc()
+        written, native = self.sequential_write, self.native_write
+        for key, iops, rate_key, rate in (
+            ("random_write_iops", self.random_write_iops, "sequential_write", written),
+            ("native_write_iops", self.native_write_iops, "native_write", native),
+        ):
+            if iops is not None and rate is not None and rate // SEQUENTIAL_BYTES > iops:
+                yield (
+                    key,
+                    f"{iops} writes per second of {self.map_bytes // 1024} KiB are fewer than the "
+                    f"{rate // SEQUENTIAL_BYTES} of 128 KiB that {rate_key} means",
+                )
         busiest = max(self.random_read_iops, self.sequential_read // 4096)
         minimum = busiest * max(self.mean_read_ns, 0) // 10**9 + 1
         if self.dies < minimum:
@@ -116,6 +158,24 @@ class SolidState(Datasheet):
                 "dies",
                 f"{self.dies} dies of this latency cannot reach these read rates: "
                 f"the minimum is {minimum}",
+            )
+
+    def _contradictions_of_slc(self) -> Iterator[tuple[str, str]]:
+        if self.map_bytes % UNIT_BYTES:
+            yield "map_unit", "map_unit must be a multiple of 4096 bytes"
+        natives = ("native_write", "native_write_iops")
+        for key in natives:
+            if self.slc_cache_bytes and getattr(self, key) is None:
+                yield key, f"an SLC cache needs {key}: the figure of writes where it is full"
+            if not self.slc_cache_bytes and getattr(self, key) is not None:
+                yield key, f"{key} is the figure of writes beyond an SLC cache: set slc_cache"
+        if self.native_write is not None and self.native_write > self.sequential_write:
+            yield "native_write", "native_write is faster than sequential_write, into the SLC cache"
+        if self.flash is not None and (self.slc_cache_bytes or self.map_bytes > UNIT_BYTES):
+            yield (
+                "flash",
+                "flash in detail has no SLC cache, and a map of 4 KiB: leave out the table flash,"
+                " or slc_cache, native_write, native_write_iops and map_unit",
             )
 
     def _contradictions_of_flash(self) -> Iterator[tuple[str, str]]:

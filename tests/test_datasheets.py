@@ -1,0 +1,144 @@
+"""Every drive of the catalog reaches the figures of its own datasheet, measured as by fio.
+
+The jobs are those that datasheets state: 128 KiB in sequence and 4 KiB at random, at the depth of
+the interface; they last half a second, which an SLC cache holds.
+"""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from hybridsim.cli import cli
+from hybridsim.storage import catalog
+from hybridsim.storage.drives import SolidState
+
+SSDS = catalog.names("ssd")
+TOLERANCE = 0.03
+
+
+def fio(tmp_path, drive, *options, backing='kind = "single"\nmembers = 1'):
+    """Return (IOPS, bytes per second, mean latency in ns) of one fio job on a drive."""
+    scenario = tmp_path / "drive.toml"
+    changes = ", ".join(f"{key} = {json.dumps(value)}" for key, value in drive.items())
+    scenario.write_text(f'[backing]\n{backing}\ndrive = {{ {changes} }}\n[cache]\nkind = "none"\n')
+    words = ["fio", "--scenario", str(scenario), "--output-format=json", "--name=job"]
+    words += ["--ioengine=libaio", "--direct=1", "--norandommap", *options]
+    result = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    job = json.loads(result.stdout)["jobs"][0]
+    way = job["read"] if job["read"]["total_ios"] else job["write"]
+    return way["iops"], way["bw_bytes"], way["lat_ns"]["mean"]
+
+
+def datasheet(name):
+    rows = {key: row.value for key, row in catalog.load(name).rows.items()}
+    return SolidState.model_validate({"kind": "ssd", **rows})
+
+
+def for_a_while(rw, length, depth):
+    job = [f"--rw={rw}", f"--bs={length}", f"--iodepth={depth}"]
+    return [*job, "--runtime=500ms", "--time_based"]
+
+
+def depth(drive):
+    """Return the depth of a drive's IOPS: SATA's queue, or the one that NVMe datasheets state."""
+    return 32 if drive.sequential_read < 600e6 else 256
+
+
+@pytest.mark.parametrize("name", SSDS)
+def test_random_reads(tmp_path, name):
+    drive = datasheet(name)
+    iops, _, _ = fio(tmp_path, {"like": name}, *for_a_while("randread", 4096, depth(drive)))
+    # the link's own limit, if it is lower
+    expected = min(drive.random_read_iops, drive.sequential_read / 4096)
+    assert iops == pytest.approx(expected, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", SSDS)
+def test_random_writes(tmp_path, name):
+    drive = datasheet(name)
+    job = for_a_while("randwrite", drive.map_bytes, depth(drive))
+    if not drive.slc_cache_bytes:
+        job += ["--ramp_time=1s"]  # the figure is of a full buffer
+    iops, _, _ = fio(tmp_path, {"like": name}, *job)
+    expected = min(drive.random_write_iops, drive.sequential_write / drive.map_bytes)
+    assert iops == pytest.approx(expected, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", SSDS)
+@pytest.mark.parametrize("rw", ["read", "write"])
+def test_sequential_rates(tmp_path, name, rw):
+    drive = datasheet(name)
+    _, rate, _ = fio(tmp_path, {"like": name}, *for_a_while(rw, 131_072, 32))
+    assert rate == pytest.approx(getattr(drive, f"sequential_{rw}"), rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", SSDS)
+def test_a_short_write_is_no_faster_than_the_datasheet(tmp_path, name):
+    """64 MiB, which the drive's buffer holds."""
+    drive = datasheet(name)
+    _, rate, _ = fio(
+        tmp_path, {"like": name}, "--rw=write", "--bs=128k", "--iodepth=32", "--io_size=64m"
+    )
+    assert rate <= drive.sequential_write * (1 + TOLERANCE)
+
+
+@pytest.mark.parametrize("name", SSDS)
+@pytest.mark.parametrize("rw", ["randread", "randwrite"])
+def test_latencies(tmp_path, name, rw):
+    drive = datasheet(name)
+    expected = getattr(drive, f"{rw.removeprefix('rand')}_latency_ns")
+    count = 20_000 if rw == "randread" else 20  # pages differ; an empty buffer holds few writes
+    one = [f"--rw={rw}", "--bs=4k", "--iodepth=1", f"--number_ios={count}"]
+    _, _, mean_ns = fio(tmp_path, {"like": name}, *one)
+    assert mean_ns == pytest.approx(expected, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", [name for name in SSDS if datasheet(name).slc_cache_bytes])
+def test_writes_beyond_the_slc_cache(tmp_path, name):
+    drive = datasheet(name)
+    small = {"like": name, "slc_cache": "256MiB"}
+    writes = ["--rw=write", "--bs=128k", "--iodepth=32"]
+    _, within, _ = fio(tmp_path, small, *writes, "--io_size=192m")
+    assert within == pytest.approx(drive.sequential_write, rel=TOLERANCE)
+    _, whole, _ = fio(tmp_path, small, *writes, "--io_size=2g")
+    cached = 256 * 2**20
+    rest = 2 * 2**30 - cached
+    expected = (cached + rest) / (cached / drive.sequential_write + rest / drive.native_write)
+    assert whole == pytest.approx(expected, rel=TOLERANCE)
+
+
+# Whole drives filled in sequence after an erase, by techpowerup.com ("Write Intensive Usage" of
+# each review): their capacity and their SLC cache in GB, the rates within it and beyond, and the
+# mean of the whole fill in MB/s. All but the mean go in; that is predicted.
+FILLS = {
+    "Samsung 970 EVO 500 GB": (500, 22, 2100, 600, 663),
+    "Samsung 980 1 TB": (1000, 160, 2500, 500, 600),
+    "Samsung 870 EVO 4 TB": (4000, 24, 480, 400, 416),
+    "HP FX700 2 TB (QLC)": (2000, 460, 3600, 130, 168),
+}
+
+
+@pytest.mark.parametrize("drive", FILLS)
+def test_a_whole_drive_is_filled_as_fast_as_reviewers_measured(tmp_path, drive):
+    """At a hundredth of the size: the rates do not depend on it."""
+    capacity, cached, fast, native, mean = FILLS[drive]
+    changes = {
+        "like": "samsung-990-pro-1tb",
+        "capacity": f"{10 * capacity}MB",
+        "slc_cache": f"{10 * cached}MB",
+        "sequential_write": f"{fast}MB/s",
+        "native_write": f"{native}MB/s",
+        "native_write_iops": 20_000,
+        "write_buffer": "64kB",
+    }
+    _, rate, _ = fio(
+        tmp_path,
+        changes,
+        "--rw=write",
+        "--bs=1m",
+        "--iodepth=4",
+        f"--size={10**7 * (capacity - 1)}",
+    )
+    assert rate / 1e6 == pytest.approx(mean, rel=0.1)
