@@ -210,12 +210,13 @@ def simulated(replacement, interpreted=False):
     """Return the facts of a small replay with a replacement policy."""
     pages = 8
     timing = {
-        "dies": 2, "unit_bytes": 4096, "command_ns": 1000, "interval_ns": 500, "write_interval_ns": 500, "read_ns": 50_000,
-        "program_ns": 90_000, "scatter_ns": 0, "is_by_stream": 1, "suspend_ns": 0, "write_ns": 1000, "buffer_ns": 0,
-        "link_bytes_per_s": 10**9, "step_ns": 0, "program_units": 1, "flush_ns": 0,
-        "is_protected": 1, "is_blocking": 0, "needs_flush": 1, "pipe_bytes_per_s": 10**9, "map_units": 1,
-        "slc_units": 0, "slc_units_per_s": 1, "slc_idle_ns": 0, "native_program_ns": 0,
-        "native_scatter_ns": 0, "capacity_bytes": 1 << 20,
+        "dies": 2, "unit_bytes": 4096, "command_ns": 1000, "interval_ns": 500,
+        "write_interval_ns": 500, "read_ns": 50_000, "program_ns": 90_000, "scatter_ns": 0,
+        "is_by_stream": 1, "suspend_ns": 0, "write_ns": 1000, "buffer_ns": 0, "link_bytes_per_s":
+        10**9, "step_ns": 0, "program_units": 1, "flush_ns": 0, "is_protected": 1, "is_blocking":
+        0, "needs_flush": 1, "pipe_bytes_per_s": 10**9, "map_units": 1, "slc_units": 0,
+        "slc_units_per_s": 1, "slc_idle_ns": 0, "native_program_ns": 0, "native_scatter_ns": 0,
+        "capacity_bytes": 1 << 20,
     }  # fmt: skip
     cache = PageCache.new(
         4096, pages, int(Mode.READ_ONLY), 0, 4, Touches.new(IDS, pages, 1), replacement, IDS

@@ -129,10 +129,10 @@ class SolidState(Datasheet):
             transfer_ns = self.wire_ns if key == "read_latency" else self.pipe_ns
             if getattr(self, f"{key}_ns") <= self.command_ns + transfer_ns:
                 minimum_ns = 2 * transfer_ns
-                rate = "sequential_" + key.removesuffix("_latency")
+                rate_key = "sequential_" + key.removesuffix("_latency")
                 yield (
                     key,
-                    f"{key} must be {minimum_ns}ns or more: it includes 4 KiB at {rate}",
+                    f"{key} must be {minimum_ns}ns or more: it includes 4 KiB at {rate_key}",
                 )
         if self.read_ns < 0:
             yield "read_step", "with this read_step the mean read takes longer than read_latency"
