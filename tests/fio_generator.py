@@ -428,7 +428,7 @@ class Job:
         if not self.pattern.uses_map:
             return block
         size = self.drawn_bytes // self.pattern.block_bytes
-        if len(file.used) == size:
+        if all(each in file.used for each in range(size)):
             raise End
         while block in file.used:
             block = (block + 1) % size
@@ -440,9 +440,11 @@ class Job:
         first = (offset - file.origin) // least
         size = self.drawn_bytes // self.pattern.block_bytes
         count = 0
+        words = -(-size // 64) * 64  # of 64 blocks: the last one has bits behind the last block
         while count * least < length and first + count not in file.used:
-            if first + count < size:  # behind the last whole block nothing is remembered
-                file.used.add(first + count)
+            if first + count >= words:
+                break
+            file.used.add(first + count)
             count += 1
         if not count:
             raise End
@@ -548,7 +550,7 @@ class Spread:
         mean = (sum(self.bits() % (self.blocks + 1) for _ in range(12)) + 11) // 12
         if self.width:
             off = int(self.width * (self.bits() / WHOLE)) - self.width // 2
-            while mean + off >= self.blocks:
+            while not 0 <= mean + off < self.blocks and off:
                 off = int(off / 2)
             mean += off
         return mean

@@ -31,10 +31,11 @@ def sizes_of(reader: Reader, is_random: bool) -> tuple[Sizes, Sizes, Sizes]:
 def _ranges(text: str) -> list[tuple[int, int]]:
     ranges = []
     for part in options.each_direction(text):
-        minimum, dash, maximum = part.partition("-")
+        minimum, dash, maximum = part.partition("-" if "-" in part else ":")
         if not dash:
             raise ValueError(f"{part!r} is not a range; expected for example 4k-64k")
-        ranges.append((options.size(minimum), options.size(maximum)))
+        least, most = sorted((options.size(minimum), options.size(maximum)))
+        ranges.append((least, most))
     return ranges
 
 
@@ -46,7 +47,7 @@ def _splits(text: str) -> list[Split]:
         shares = [(size, min(share, 100) if share else -1) for size, share in shares]
         rest = 100 - sum(share for _, share in shares if share >= 0)
         empty = sum(share < 0 for _, share in shares)
-        if rest < 0:
+        if rest < 0 and empty:
             raise ValueError(f"{part!r}: the shares must not add up to more than 100")
         filled = [(size, share if share >= 0 else rest // empty) for size, share in shares]
         splits.append(tuple(sorted(filled, key=lambda pair: pair[1])))
