@@ -288,8 +288,7 @@ def _section(dice: random.Random) -> Section:
     if _maybe(dice, 0.04):
         section["startdelay"] = pick(["20ms", "100ms"])
     if _maybe(dice, 0.06):
-        if _maybe(dice, 0.7):
-            section["zonemode"] = "strided"
+        section["zonemode"] = "strided"
         section["zonesize"] = pick(["64k", "128k", "256k", "20k"])
         if _maybe(dice, 0.6):
             section["zonerange"] = pick(["64k", "32k", "256k", "128k"])

@@ -43,7 +43,7 @@ DIRECTIONS = {
     "readwrite": (READ, WRITE), "trimwrite": (TRIM, WRITE),
 }  # fmt: skip
 FEW_BLOCKS = 12  # with at least as many, normal's mean of twelve numbers is never the last one
-WORDS = 128  # blocks: two words of fio's map, whose memory is followed by others' if it is full
+WORD = 64  # blocks of a word of fio's map
 PERCENTS = (
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
     99.95, 99.99,
@@ -128,8 +128,8 @@ def jobs_of(written: Written) -> list[Job]:
         specified |= section.options  # in the order of their places
         if "filename" in common and "filename" in section.options:  # as in fio: files add up
             added = section.options["filename"]
-            names = f"{common['filename'].value}:{added.value}"
-            specified["filename"] = replace(added, value=names)
+            together = f"{common['filename'].value}:{added.value}"
+            specified["filename"] = replace(added, value=together)
         reader = Reader(specified, wrong, section.place)
         begins = reader.flag("stonewall") or not jobs
         group += begins
@@ -334,7 +334,8 @@ def _check_end(reader: Reader, pattern: Pattern, number: int) -> None:
     blocks = mapped_bytes // pattern.block_bytes
     is_partial = pattern.unaligned_sizes and mapped_bytes % pattern.block_bytes > 0
     is_mixed = any(each.maximum > each.minimum for each in pattern.sizes)
-    if pattern.uses_map and is_mixed and (has_zones or is_partial) and blocks % WORDS == 0:
+    is_outside = blocks % (2 * WORD) == 0 or blocks == WORD  # other memory follows the map's words
+    if pattern.uses_map and is_mixed and (has_zones or is_partial) and is_outside:
         name = "zonesize" if has_zones else "bs_unaligned"
         reader.refuse(
             name,
@@ -522,9 +523,7 @@ def _read_percent(reader: Reader) -> int:
 def _zones(reader: Reader) -> tuple[int, int, int]:
     """Return zonesize, zonerange and zoneskip of zonemode=strided; zeros without zones."""
     zones = [reader.read(name, options.size, 0) for name in ("zonesize", "zonerange", "zoneskip")]
-    mode = reader.read("zonemode", str, "")
-    if not mode:  # as in fio: a zonesize alone turns zones on
-        mode = "strided" if zones[0] else "none"
+    mode = reader.read("zonemode", str, "none")
     if mode == "strided" and not zones[0]:
         reader.refuse("zonemode", "zonemode=strided needs a zonesize: for example zonesize=256m")
     if mode == "none" and zones[0]:
