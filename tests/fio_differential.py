@@ -316,8 +316,8 @@ def _add_rarer(dice: random.Random, section: Section, kib: int) -> None:
         section["bsrange"] = pick(["4k:16k", "16k-4k", "1k-3k", "512:2k,4k-8k", "6k-20k"])
     if _maybe(dice, 0.03):
         section["bssplit"] = pick(
-            ["4k/60:8k/60", "4k/0:8k/40:16k/", "512/1:64k/99", "3k/50:5k/50", "4k,8k", "4k,8k/50:16k",
-             "4k/33:8k/33:16k/33", "2k/100", "4k/120:8k/5"]
+            ["4k/60:8k/60", "4k/0:8k/40:16k/", "512/1:64k/99", "3k/50:5k/50", "4k,8k",
+             "4k,8k/50:16k", "4k/33:8k/33:16k/33", "2k/100", "4k/120:8k/5"]
         )  # fmt: skip
     if _maybe(dice, 0.03):
         section["size"] = pick(["65536b", "1M", "300000", "1mib", "777k", "12345k"])
@@ -334,7 +334,8 @@ def _add_rarer(dice: random.Random, section: Section, kib: int) -> None:
         section["thinktime"], section["thinktime_blocks"] = "5", pick(["1", "4"])
     if _maybe(dice, 0.03):
         section["random_distribution"] = pick(
-            ["zoned_abs:50/64k:50/128k", "pareto:0.1:0.5", "normal:60", "normal:30:0.1", "zipf:2.5", "zoned:100/", "zoned:30/50:70/", "normal"]
+            ["zoned_abs:50/64k:50/128k", "pareto:0.1:0.5", "normal:60", "normal:30:0.1", "zipf:2.5",
+             "zoned:100/", "zoned:30/50:70/", "normal"]
         )  # fmt: skip
     if _maybe(dice, 0.03):
         section["numjobs"] = pick(["2", "3"])

@@ -100,8 +100,6 @@ class File:
             blocks = pattern.map_bytes // pattern.block_bytes
             self.register = Register(blocks, pattern.seeds()[Stream.BLOCK])
         self.restart()
-        if self.register:
-            self.register.step()  # before the first round only
 
     def restart(self) -> None:
         self.is_done = False
@@ -563,6 +561,7 @@ class Register:
         self.blocks = blocks
         self.bits = max(3, blocks.bit_length())
         self.seed = seed
+        self.is_first = True
         self.restart()
 
     def restart(self) -> None:
@@ -577,6 +576,9 @@ class Register:
         """The next block; each once."""
         if self.given == self.blocks:
             raise End
+        if self.is_first:  # of all rounds
+            self.step()
+            self.is_first = False
         self.step()
         while self.ones ^ self.state >= self.blocks:
             self.step()

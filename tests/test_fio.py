@@ -131,13 +131,13 @@ def test_size_units_are_those_of_fio(text, number):
 
 @pytest.mark.parametrize("text", ["1.5k", "0.5", "4 k", "4x"])
 def test_a_size_that_fio_reads_as_another_number_is_refused(text):
-    with pytest.raises(ValueError, match="specify|unknown unit|not a size"):
+    with pytest.raises(ValueError, match=r"specify|unknown unit|not a size"):
         options.size(text)
 
 
 @pytest.mark.parametrize("text", ["1.5s", "30sec", "2min"])
 def test_a_time_that_fio_reads_as_another_one_is_refused(text):
-    with pytest.raises(ValueError, match="specify|unknown unit"):
+    with pytest.raises(ValueError, match=r"specify|unknown unit"):
         options.time_ns(text, 1)
 
 

@@ -112,7 +112,9 @@ class Generator(NamedTuple):
     first_streams: Ints
     streams: Ints
     map_blocks: int  # of a file
-    map_bits: int  # of a file; as in fio, whole words: requests beyond the last block mark them, too
+    map_bits: (
+        int  # of a file; as in fio, whole words: requests beyond the last block mark them, too
+    )
     map: BlockMap
     register: Register
     spread: Spread

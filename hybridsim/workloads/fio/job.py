@@ -31,8 +31,10 @@ from hybridsim.workloads.fio.pattern import (
     Generator,
     Pattern,
     Service,
+    Stream,
 )
 from hybridsim.workloads.fio.reader import Reader
+from hybridsim.workloads.fio.register import ones_of
 from hybridsim.workloads.fio.replay import Replay, replay_of
 from hybridsim.workloads.fio.shares import WHOLE, Shares, amount, shares_of
 from hybridsim.workloads.fio.sizes import sizes_of
@@ -189,9 +191,7 @@ def _exit_what(text: str) -> int:
     return {"all": ENDS_ALL, "stonewall": ENDS_GROUP}.get(text, ENDS_KIN)
 
 
-def _is_nrfiles_later(
-    reader: Reader, section: Section, common: Mapping[str, OptionValue]
-) -> bool:
+def _is_nrfiles_later(reader: Reader, section: Section, common: Mapping[str, OptionValue]) -> bool:
     """Return whether fio reads nrfiles after filename, whose files it then reduces in number.
 
     In a section of a job file fio reads filename last, on a command line in the order of options.
@@ -328,6 +328,14 @@ def _check_end(reader: Reader, pattern: Pattern, number: int) -> None:
             "random_distribution",
             f"random_distribution=normal with a deviation over only {blocks} blocks: fio itself "
             "may search for a block without end; use larger files",
+        )
+    own = replace(pattern, file_bytes=file_bytes)
+    blocks, seed = own.map_bytes // own.block_bytes, own.seeds()[Stream.BLOCK]
+    if own.uses_register and blocks and (seed + 1) & ones_of(blocks) == 0:
+        reader.refuse(
+            "random_generator",
+            f"random_generator=lfsr does not start with the seed of process {own.thread} for "
+            f"{blocks} blocks, nor in fio: specify another randseed or size",
         )
     has_zones = pattern.zone_bytes > 0
     mapped_bytes = (pattern.zone_range or pattern.zone_bytes) if has_zones else file_bytes

@@ -15,10 +15,12 @@ def sizes_of(reader: Reader, is_random: bool) -> tuple[Sizes, Sizes, Sizes]:
     ranges = reader.read("bsrange", _ranges, [(size, size) for size in exact])
     unsplit: list[Split] = [(), (), ()]
     splits = reader.read("bssplit", _splits, unsplit)
+    order = list(reader.specified)  # as in fio, the later one sets the limits of the sizes
+    is_range_later = "bssplit" in order and "bsrange" in order[order.index("bssplit") :]
     units = reader.three("ba", options.size, 0)
     sizes = []
     for (minimum, maximum), split, unit in zip(ranges, splits, units):
-        if split:
+        if split and not is_range_later:
             minimum, maximum = min(size for size, _ in split), max(size for size, _ in split)
         if minimum <= 0 or maximum < minimum:
             name = "bsrange" if "bsrange" in reader.specified else "bs"
