@@ -130,8 +130,8 @@ def jobs_of(written: Written) -> list[Job]:
         specified |= section.options  # in the order of their places
         if "filename" in common and "filename" in section.options:  # as in fio: files add up
             added = section.options["filename"]
-            together = f"{common['filename'].value}:{added.value}"
-            specified["filename"] = replace(added, value=together)
+            all_files = f"{common['filename'].value}:{added.value}"
+            specified["filename"] = replace(added, value=all_files)
         reader = Reader(specified, wrong, section.place)
         begins = reader.flag("stonewall") or not jobs
         group += begins
