@@ -48,7 +48,8 @@ UNMAPPED = ("norandommap", "ba", "random_distribution")
 REORDERED = ("io_uring", "posixaio")
 LIMIT = 3000  # requests of a process that are compared
 CAPACITY = 1 << 40
-TIMEOUT_S, OURS_S = 60, 30
+KEPT = 4 * LIMIT  # of a job that a time ends: it may log millions
+TIMEOUT_S, OURS_S = 60, 60
 
 
 def drawn(seed: int) -> list[Section]:
@@ -425,11 +426,12 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
         run: Run = []
         for number, section in whole.items():
             if not has_latencies(section):
-                run.append(_of_iolog(logs / f"{number}.log"))
+                run.append(_of_iolog(logs / f"{number}.log", _kept(section)))
                 continue
             first = len(run) + 1
             for thread in range(first, first + _clones(section)):
-                run.append(_of_latencies(logs / f"{number}_clat.{thread}.log"))
+                path = logs / f"{number}_clat.{thread}.log"
+                run.append(_of_latencies(path, _kept(section)))
         return run
     except subprocess.TimeoutExpired:
         return "timeout"
@@ -440,9 +442,14 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
         shutil.rmtree(logs)
 
 
-def _of_iolog(path: Path) -> list[Request]:
+def _kept(section: Section) -> int | None:
+    """Return the number of requests that matter; None: all."""
+    return KEPT if "time_based" in section else None
+
+
+def _of_iolog(path: Path, kept: int | None) -> list[Request]:
     requests: list[Request] = []
-    for line in path.read_text().splitlines()[1:]:
+    for line in path.read_text().splitlines()[1:kept]:
         fields = line.split()
         if len(fields) < 5:
             continue
@@ -455,8 +462,8 @@ def _of_iolog(path: Path) -> list[Request]:
     return requests
 
 
-def _of_latencies(path: Path) -> list[Request]:
-    rows = (line.split(",") for line in path.read_text().splitlines())
+def _of_latencies(path: Path, kept: int | None) -> list[Request]:
+    rows = (line.split(",") for line in path.read_text().splitlines()[:kept])
     return [("", KINDS[int(row[2])], int(row[4]), int(row[3])) for row in rows]
 
 
