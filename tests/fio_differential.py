@@ -3,20 +3,28 @@
 A job is a list of sections; a section is a dict of fio's options.  `drawn` makes one from a seed,
 `real` runs it with the fio of the machine, `ours` generates it, and `shrunk` makes a job that
 differs as small as it still differs.
+
+    python tests/fio_differential.py --first 1 --jobs 5000 --log results.jsonl
+
+compares many jobs, several of fio at a time as they mostly wait, and writes one line per job.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
+import multiprocessing
 import os
 import random
 import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -36,10 +44,12 @@ KINDS = ("read", "write", "trim", "sync")
 SIMPLER_VALUES = {"size": ("64k", "256k"), "numjobs": ("2", "3"), "iodepth": ("1", "2"),
                   "bs": ("4k", "8k")}  # fmt: skip
 SIMPLER = {name: values[0] for name, values in SIMPLER_VALUES.items()}
+UNMAPPED = ("norandommap", "ba", "random_distribution")
 REORDERED = ("io_uring", "posixaio")
 LIMIT = 3000  # requests of a process that are compared
 CAPACITY = 1 << 40
-TIMEOUT_S = 120
+KEPT = 4 * LIMIT  # of a job that a time ends: it may log millions
+TIMEOUT_S, OURS_S = 60, 60
 
 
 def drawn(seed: int) -> list[Section]:
@@ -49,11 +59,21 @@ def drawn(seed: int) -> list[Section]:
     job = [draw(dice) for _ in range(dice.choice([1, 1, 1, 1, 2, 3]))]
     for section in job:
         _prune(section)
+    if any("time_based" in section for section in job):  # it may get into the global section
+        for section in job:
+            if "runtime" in section:
+                section["runtime"] = "100ms"
     if len(job) > 1 and _maybe(dice, 0.3):
         common = [name for name in job[0] if _maybe(dice, 0.5)]
         if job[0].get("ioengine") == "null":
             common = [name for name in common if name not in ("ioengine", "rw")]
-        job.insert(0, {GLOBAL: "1"} | {name: job[0].pop(name) for name in common})
+        first = {name: value for name, value in job[0].items() if name not in common}
+        shared = [{GLOBAL: "1"} | {name: job[0][name] for name in common}, first, *job[1:]]
+        whole = [section for _, section in sections_of(shared)]
+        for section in whole:
+            _prune(section)
+        if whole == [section for _, section in sections_of(shared)]:
+            job = shared
     return job
 
 
@@ -275,6 +295,7 @@ def _section(dice: random.Random) -> Section:
             section["zonerange"] = pick(["64k", "32k", "256k", "128k"])
         if _maybe(dice, 0.6):
             section["zoneskip"] = pick(["64k", "128k", "1m", "0"])
+    _add_rarer(dice, section, kib)
     if _maybe(dice, 0.04):
         section["thinktime"] = "10"
     if _maybe(dice, 0.03):
@@ -284,6 +305,65 @@ def _section(dice: random.Random) -> Section:
     if _maybe(dice, 0.03):
         section["unlink"] = pick(["1", "0"])
     return section
+
+
+def _add_rarer(dice: random.Random, section: Section, kib: int) -> None:
+    """Add options whose effects on each other are easily missed."""
+    pick = dice.choice
+    if _maybe(dice, 0.04):
+        section["nrfiles"] = pick(["2", "3", "1"])
+        section["filename"] = pick(["one:two:three", "one:two", "one:one", "three"])
+    if _maybe(dice, 0.03):
+        section["bsrange"] = pick(["4k:16k", "16k-4k", "1k-3k", "512:2k,4k-8k", "6k-20k"])
+    if _maybe(dice, 0.03):
+        section["bssplit"] = pick(
+            ["4k/60:8k/60", "4k/0:8k/40:16k/", "512/1:64k/99", "3k/50:5k/50", "4k,8k",
+             "4k,8k/50:16k", "4k/33:8k/33:16k/33", "2k/100", "4k/120:8k/5"]
+        )  # fmt: skip
+    if _maybe(dice, 0.03):
+        section["size"] = pick(["65536b", "1M", "300000", "1mib", "777k", "12345k"])
+    if _maybe(dice, 0.03):
+        section["rwmixwrite"], section["rwmixread"] = pick(["30", "100"]), pick(["80", "0"])
+    if _maybe(dice, 0.03):
+        section["file_service_type"] = pick(
+            ["normal:10", "gauss:5", "zipf:1.2:0.3", "sequential:3", "random:7", "roundrobin:1"]
+        )
+        section["nrfiles"] = pick(["3", "5"])
+    if _maybe(dice, 0.03):
+        section["iodepth_low"] = pick(["1", "2"])
+    if _maybe(dice, 0.03):
+        section["thinktime"], section["thinktime_blocks"] = "5", pick(["1", "4"])
+    if _maybe(dice, 0.03):
+        section["random_distribution"] = pick(
+            ["zoned_abs:50/64k:50/128k", "pareto:0.1:0.5", "normal:60", "normal:30:0.1", "zipf:2.5",
+             "zoned:100/", "zoned:30/50:70/", "normal"]
+        )  # fmt: skip
+    if _maybe(dice, 0.03):
+        section["numjobs"] = pick(["2", "3"])
+        section["offset_increment"] = pick([f"{kib}k", "4k", "10k"])
+    if _maybe(dice, 0.03):
+        section["number_ios"], section["loops"] = pick(["7", "50"]), pick(["2", "3"])
+    if _maybe(dice, 0.03):
+        section["io_size"] = pick(["4k", "4m", f"{kib + 2}k", f"{4 * kib}k"])
+    if _maybe(dice, 0.02):
+        section["unified_rw_reporting"] = pick(["1", "mixed"])
+    if _maybe(dice, 0.02):
+        section["randrepeat"], section["allrandrepeat"] = pick(["0", "1"]), pick(["0", "1"])
+    if _maybe(dice, 0.02):
+        section["randseed"] = pick(["9999999999", "1", "2147483647", "4294967296"])
+    if _maybe(dice, 0.02):
+        section["percentage_random"] = pick(["0", "1", "99", "30,70", "100,0", "50,50,50"])
+    if _maybe(dice, 0.02):
+        section["rw_sequencer"] = pick(["identical", "sequential"])
+        section["rw"] = section["rw"].partition(":")[0] + ":3"
+    if _maybe(dice, 0.02):
+        section["ba"] = pick(["8k,4k", "2k", "3k", "64k"])
+    if _maybe(dice, 0.02):
+        section["openfiles"], section["nrfiles"], section["iodepth"] = "1", "3", "1"
+    if _maybe(dice, 0.02):
+        section["exitall"] = "1"
+    if _maybe(dice, 0.02):
+        section["norandommap"], section["softrandommap"] = pick(["0", "1"]), "1"
 
 
 def text(job: list[Section], more: Callable[[int, Section], list[str]] | None = None) -> str:
@@ -313,6 +393,15 @@ def _clones(section: Section) -> int:
     return int(section.get("numjobs", "1"))
 
 
+def has_latencies(section: Section) -> bool:
+    """Return whether the requests of a job are compared with those of fio's latency logs.
+
+    Clones share one request log; the null engine logs a request again that it was too busy for.
+    """
+    is_busy = section.get("ioengine") == "null" and section.get("iodepth", "1") != "1"
+    return _clones(section) > 1 or is_busy
+
+
 def real(job: list[Section], program: str = "fio") -> Run | str:
     """Return the requests that fio logs, by process; its error message if it refuses the job."""
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
@@ -323,7 +412,7 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
         def more(number: int, section: Section) -> list[str]:
             if GLOBAL in section:
                 return []
-            if _clones(whole[number]) == 1:
+            if not has_latencies(whole[number]):
                 return [f"write_iolog={logs}/{number}.log"]
             return [f"write_lat_log={logs}/{number}", "log_offset=1"]
 
@@ -336,24 +425,31 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
             return f"exit {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}"
         run: Run = []
         for number, section in whole.items():
-            clones = _clones(section)
-            if clones == 1:
-                run.append(_of_iolog(logs / f"{number}.log"))
+            if not has_latencies(section):
+                run.append(_of_iolog(logs / f"{number}.log", _kept(section)))
                 continue
             first = len(run) + 1
-            for thread in range(first, first + clones):
-                run.append(_of_latencies(logs / f"{number}_clat.{thread}.log"))
+            for thread in range(first, first + _clones(section)):
+                path = logs / f"{number}_clat.{thread}.log"
+                run.append(_of_latencies(path, _kept(section)))
         return run
     except subprocess.TimeoutExpired:
         return "timeout"
+    except FileNotFoundError as error:  # fio ended a job before it began
+        return f"no log: {error}"
     finally:
         shutil.rmtree(folder)
         shutil.rmtree(logs)
 
 
-def _of_iolog(path: Path) -> list[Request]:
+def _kept(section: Section) -> int | None:
+    """Return the number of requests that matter; None: all."""
+    return KEPT if "time_based" in section else None
+
+
+def _of_iolog(path: Path, kept: int | None) -> list[Request]:
     requests: list[Request] = []
-    for line in path.read_text().splitlines()[1:]:
+    for line in path.read_text().splitlines()[1:kept]:
         fields = line.split()
         if len(fields) < 5:
             continue
@@ -366,8 +462,8 @@ def _of_iolog(path: Path) -> list[Request]:
     return requests
 
 
-def _of_latencies(path: Path) -> list[Request]:
-    rows = (line.split(",") for line in path.read_text().splitlines())
+def _of_latencies(path: Path, kept: int | None) -> list[Request]:
+    rows = (line.split(",") for line in path.read_text().splitlines()[:kept])
     return [("", KINDS[int(row[2])], int(row[4]), int(row[3])) for row in rows]
 
 
@@ -433,7 +529,7 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
     sections = [section for _, section in sections_of(job) for _ in range(_clones(section))]
     for number, (mine, theirs, section) in enumerate(zip(run, logged, sections)):
         is_reordered = False
-        if _clones(section) > 1:
+        if has_latencies(section):
             mine = as_in_latencies(mine)
             # logged in order of completion
             is_reordered = (
@@ -441,16 +537,18 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
             )
         is_cut = len(theirs) > LIMIT or "time_based" in section
         is_cut = is_cut or section.get("runtime", "").endswith("ms")  # may end earlier
+        is_cut = is_cut or any("exitall" in each for each in sections)
         if section.get("randrepeat") == "0" and "randseed" not in section:
             if is_reordered and not is_cut:
                 mine, theirs = sorted(mine), sorted(theirs)
+            if is_cut:
+                theirs = _without_last_syncs(theirs)
             why = "" if is_reordered and is_cut else _differs_in_law(mine, theirs, section, is_cut)
             if why:
                 return Verdict("wrong", f"process {number + 1}: {why}")
             continue
         if is_cut:
-            while theirs and theirs[-1][1] == "sync":  # when the time is over
-                theirs = theirs[:-1]
+            theirs = _without_last_syncs(theirs)
             count = min(LIMIT, len(theirs), len(mine))
             if is_reordered:
                 early = Counter(mine[: max(count - 2 * int(section["iodepth"]), 0)])
@@ -472,6 +570,14 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
     return Verdict("equal")
 
 
+def _without_last_syncs(requests: list[Request]) -> list[Request]:
+    """Return requests without the syncs at their end: those when the time is over."""
+    count = len(requests)
+    while count and requests[count - 1][1] == "sync":
+        count -= 1
+    return requests[:count]
+
+
 def _differs_in_law(mine: list[Request], theirs: list[Request], section: Section,
                     is_cut: bool) -> str:  # fmt: skip
     """Return how requests differ whose random seeds are fio's own: "" if in nothing comparable."""
@@ -479,6 +585,8 @@ def _differs_in_law(mine: list[Request], theirs: list[Request], section: Section
     kind = section.get("rw", "read").partition(":")[0]
     is_mixed = kind in ("rw", "randrw", "readwrite")
     is_fixed = is_fixed and "," not in section.get("bs", "") and not is_mixed
+    if "verify" in section and any(name in section for name in UNMAPPED):
+        is_fixed = False  # how many writes are read back depends on those that overlap
     if not kind.startswith("rand"):
         count = min(len(mine), len(theirs), LIMIT) if is_cut else None
         is_same = mine[:count] == theirs[:count] or not is_fixed
@@ -487,7 +595,7 @@ def _differs_in_law(mine: list[Request], theirs: list[Request], section: Section
         return ""
     if len(mine) != len(theirs):
         return f"{len(mine)} instead of {len(theirs)} requests"
-    is_mapped = not any(name in section for name in ("norandommap", "ba", "random_distribution"))
+    is_mapped = not any(name in section for name in UNMAPPED)
     if is_mapped and not {"io_size", "number_ios", "loops"} & section.keys():
         if sorted(mine) != sorted(theirs):
             return "other requests"
@@ -519,3 +627,64 @@ def shrunk(job: list[Section], is_wrong: Callable[[list[Section]], bool]) -> lis
                         job, again = smaller, True
                         break
     return job
+
+
+class Judge:
+    """Compares in another process, so that a job of ours that does not end can be ended."""
+
+    def __init__(self) -> None:
+        ours([{"rw": "randread", "size": "1m"}])  # compiled once, before the processes begin
+        self._pool = multiprocessing.get_context("fork").Pool(1)
+
+    def verdict(self, job: list[Section], logged: Run | str) -> Verdict:
+        """Return the verdict; a crash and a hang are verdicts, too."""
+        try:
+            return self._pool.apply_async(compared, (job, logged)).get(OURS_S)
+        except multiprocessing.TimeoutError:
+            self._pool.terminate()
+            self._pool = multiprocessing.get_context("fork").Pool(1)
+            return Verdict("crash", f"no end within {OURS_S} s")
+        except Exception as error:
+            return Verdict("crash", f"{type(error).__name__}: {error}")
+
+
+def verdicts(seeds: Iterable[int], at_once: int) -> Iterator[tuple[int, list[Section], Verdict]]:
+    """Yield the verdict of each seed's job; up to `at_once` jobs of fio run at a time."""
+    waiting: dict[Future[Run | str], tuple[int, list[Section]]] = {}
+    judge = Judge()
+    with ThreadPoolExecutor(at_once) as pool:
+        left = iter(seeds)
+        while True:
+            for seed in islice(left, 2 * at_once - len(waiting)):
+                job = drawn(seed)
+                waiting[pool.submit(real, job)] = seed, job
+            if not waiting:
+                return
+            for logged in wait(waiting, return_when=FIRST_COMPLETED).done:
+                seed, job = waiting.pop(logged)
+                yield seed, job, judge.verdict(job, logged.result())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--first", type=int, required=True, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--at-once", type=int, default=6, help="processes of fio")
+    parser.add_argument("--log", required=True, help="file of results, one JSON object per line")
+    given = parser.parse_args()
+    counts: dict[str, Counter[str]] = {"public": Counter(), "rare": Counter()}
+    seeds = range(given.first, given.first + given.jobs)
+    with open(given.log, "a") as stream:
+        for seed, job, verdict in verdicts(seeds, given.at_once):
+            weights = "public" if seed % 2 == 0 else "rare"
+            counts[weights][verdict.what] += 1
+            row = {"seed": seed, "weights": weights, "what": verdict.what, "why": verdict.why}
+            if verdict.what not in ("equal", "invalid"):
+                row["job"] = text(job)
+            print(json.dumps(row), file=stream, flush=True)
+    for weights, count in counts.items():
+        print(f"{weights}: {', '.join(f'{number} {what}' for what, number in count.items())}")
+
+
+if __name__ == "__main__":
+    main()

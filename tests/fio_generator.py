@@ -100,8 +100,6 @@ class File:
             blocks = pattern.map_bytes // pattern.block_bytes
             self.register = Register(blocks, pattern.seeds()[Stream.BLOCK])
         self.restart()
-        if self.register:
-            self.register.step()  # before the first round only
 
     def restart(self) -> None:
         self.is_done = False
@@ -428,7 +426,7 @@ class Job:
         if not self.pattern.uses_map:
             return block
         size = self.drawn_bytes // self.pattern.block_bytes
-        if len(file.used) == size:
+        if all(each in file.used for each in range(size)):
             raise End
         while block in file.used:
             block = (block + 1) % size
@@ -440,9 +438,11 @@ class Job:
         first = (offset - file.origin) // least
         size = self.drawn_bytes // self.pattern.block_bytes
         count = 0
+        words = -(-size // 64) * 64  # of 64 blocks: the last one has bits behind the last block
         while count * least < length and first + count not in file.used:
-            if first + count < size:  # behind the last whole block nothing is remembered
-                file.used.add(first + count)
+            if first + count >= words:
+                break
+            file.used.add(first + count)
             count += 1
         if not count:
             raise End
@@ -548,7 +548,7 @@ class Spread:
         mean = (sum(self.bits() % (self.blocks + 1) for _ in range(12)) + 11) // 12
         if self.width:
             off = int(self.width * (self.bits() / WHOLE)) - self.width // 2
-            while mean + off >= self.blocks:
+            while not 0 <= mean + off < self.blocks and off:
                 off = int(off / 2)
             mean += off
         return mean
@@ -561,6 +561,7 @@ class Register:
         self.blocks = blocks
         self.bits = max(3, blocks.bit_length())
         self.seed = seed
+        self.is_first = True
         self.restart()
 
     def restart(self) -> None:
@@ -575,6 +576,9 @@ class Register:
         """The next block; each once."""
         if self.given == self.blocks:
             raise End
+        if self.is_first:  # of all rounds
+            self.step()
+            self.is_first = False
         self.step()
         while self.ones ^ self.state >= self.blocks:
             self.step()

@@ -119,7 +119,7 @@ def test_global_options_numjobs_and_stonewall_are_applied(tmp_path):
         ("4k", 4096),
         ("8192M", 8 << 30),
         ("1g", 1 << 30),
-        ("1.5k", 1536),
+        ("4096b", 4096),
         ("4ki", 4096),
         ("4kib", 4000),
         ("512", 512),
@@ -127,6 +127,18 @@ def test_global_options_numjobs_and_stonewall_are_applied(tmp_path):
 )
 def test_size_units_are_those_of_fio(text, number):
     assert options.size(text) == number
+
+
+@pytest.mark.parametrize("text", ["1.5k", "0.5", "4 k", "4x"])
+def test_a_size_that_fio_reads_as_another_number_is_refused(text):
+    with pytest.raises(ValueError, match=r"specify|unknown unit|not a size"):
+        options.size(text)
+
+
+@pytest.mark.parametrize("text", ["1.5s", "30sec", "2min"])
+def test_a_time_that_fio_reads_as_another_one_is_refused(text):
+    with pytest.raises(ValueError, match=r"specify|unknown unit"):
+        options.time_ns(text, 1)
 
 
 def test_options_accept_separate_values_for_reads_and_writes():
@@ -172,7 +184,6 @@ def test_a_synchronous_engine_has_a_depth_of_one():
             "experimental_verify is not supported",
         ),
         ("--name=a --filename=/dev/sda:/dev/sdb", "filename: 2 files need a size="),
-        ("--name=a --size=1m --nrfiles=2 --filename=a:b:c", "nrfiles=2, but filename names 3"),
         (
             "--name=a --size=1m --nrfiles=2 --file_service_type=rand",
             "file_service_type: rand: unknown service type; use roundrobin, sequential",

@@ -13,6 +13,7 @@ from fio_differential import (
     as_in_latencies,
     compared,
     drawn,
+    has_latencies,
     ours,
     real,
     sections_of,
@@ -37,7 +38,7 @@ def test_requests_are_those_that_fio_logged(logged):
     ]
     result = []
     for section, requests in zip(sections, ours(logged["job"]), strict=True):
-        requests = as_in_latencies(requests) if _clones(section) > 1 else requests
+        requests = as_in_latencies(requests) if has_latencies(section) else requests
         result.append(summary(requests))
     assert result == logged["processes"], fio_differential.text(logged["job"])
 

@@ -93,6 +93,8 @@ def _filled(percents: Sequence[str]) -> list[int]:
     # As in fio, digits after a point are cut off, and a share of 0 is one that is left out.
     specified = [int(float(each or 0)) or None for each in percents]
     rest = max(0, 100 - sum(each or 0 for each in specified))
+    if specified == [None]:
+        return [0]  # as in fio: the one zone is its first block
     return [rest // specified.count(None) if each is None else each for each in specified]
 
 

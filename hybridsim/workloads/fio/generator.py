@@ -57,6 +57,7 @@ COUNTED, MOVED, QUEUED, PASSED = range(10, 14)  # bytes: to the limit, in all, a
 ZONE_BYTES, BATCH, WAS_READ, WAS_VERIFIED = range(14, 18)
 IS_DRAWN, IS_UNMARKED, ISSUED = range(18, 21)
 BETWEEN, ISSUING, SYNCING, VERIFYING, OVER = range(5)  # phases
+WORD = 64  # blocks of a word of fio's map
 FILE_SHIFT = 50  # the bits of an offset from here on are the file's index
 HUNDREDTH = MASK32 // 100
 TRIES = 1 << 20  # files that a skewed order may offer before it is given up
@@ -110,6 +111,10 @@ class Generator(NamedTuple):
     zones: Ints  # [direction, zone, (SHARE, BEGIN, SIZE)]
     first_streams: Ints
     streams: Ints
+    map_blocks: int  # of a file
+    map_bits: (
+        int  # of a file; as in fio, whole words: requests beyond the last block mark them, too
+    )
     map: BlockMap
     register: Register
     spread: Spread
@@ -125,6 +130,7 @@ class Generator(NamedTuple):
     def new(cls, pattern: Pattern) -> Generator:
         """Create the generator of a pattern."""
         blocks = pattern.map_bytes // pattern.block_bytes if pattern.uses_map else 0
+        bits = -(-blocks // WORD) * WORD
         end = pattern.offset_bytes + pattern.file_bytes
         most = pattern.region_bytes
         writes = WRITE in pattern.directions
@@ -177,7 +183,9 @@ class Generator(NamedTuple):
             *tables_of(pattern),
             streams,
             streams.copy(),
-            BlockMap.new(blocks * pattern.files),
+            blocks,
+            bits,
+            BlockMap.new(bits * pattern.files),
             Register.of(pattern),
             Spread.new(pattern),
             Turns.new(pattern),
@@ -312,8 +320,7 @@ class Generator(NamedTuple):
         """Restart a file and its part of the map."""
         self.restart(file)
         if self.uses_map == 1:
-            blocks = self.map.blocks // self.files
-            self.map.clear_between(file * blocks, (file + 1) * blocks)
+            self.map.clear_between(file * self.map_bits, (file + 1) * self.map_bits)
 
     @method
     def is_sync_due(self):
@@ -507,9 +514,8 @@ class Generator(NamedTuple):
             return self.register.next(file)
         block = draw_below(self.streams, BLOCKS, last)
         if self.uses_map == 1:
-            blocks = self.map.blocks // self.files
-            first = file * blocks
-            free = self.map.next_free(first + block, first, first + blocks)
+            first = file * self.map_bits
+            free = self.map.next_free(first + block, first, first + self.map_blocks)
             return END if free < 0 else free - first
         return block
 
@@ -533,15 +539,13 @@ class Generator(NamedTuple):
     def touch(self, file, kind, at, size):
         """Mark free blocks of a request accessed; return the bytes before the first other one."""
         minimum = self.by_direction[kind, MINIMUM]
-        blocks = self.map.blocks // self.files
         first = (at - self.origin[file]) // minimum
         count = 0
-        while count * minimum < size:
-            block = file * blocks + first + count
-            if first + count < blocks:  # a partial last block is not in the map
-                if self.map.has(block):
-                    break
-                self.map.touch(block)
+        while count * minimum < size and first + count < self.map_bits:
+            block = file * self.map_bits + first + count
+            if self.map.has(block):
+                break
+            self.map.touch(block)
             count += 1
         return min(size, count * minimum)
 

@@ -21,17 +21,20 @@ from hybridsim.workloads.fio.conditions import (
 )
 from hybridsim.workloads.fio.distribution import distributed, served
 from hybridsim.workloads.fio.goal import NO_GOAL, Goal, goal_of
-from hybridsim.workloads.fio.jobfile import Written
+from hybridsim.workloads.fio.jobfile import COMMAND_LINE, OptionValue, Section, Written
 from hybridsim.workloads.fio.pattern import (
     ENDLESS,
     READ,
     TRIM,
     WRITE,
+    Distribution,
     Generator,
     Pattern,
     Service,
+    Stream,
 )
 from hybridsim.workloads.fio.reader import Reader
+from hybridsim.workloads.fio.register import ones_of
 from hybridsim.workloads.fio.replay import Replay, replay_of
 from hybridsim.workloads.fio.shares import WHOLE, Shares, amount, shares_of
 from hybridsim.workloads.fio.sizes import sizes_of
@@ -41,6 +44,8 @@ DIRECTIONS = {
     "read": (READ,), "write": (WRITE,), "trim": (TRIM,), "rw": (READ, WRITE),
     "readwrite": (READ, WRITE), "trimwrite": (TRIM, WRITE),
 }  # fmt: skip
+FEW_BLOCKS = 12  # with at least as many, normal's mean of twelve numbers is never the last one
+WORD = 64  # blocks of a word of fio's map
 PERCENTS = (
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
     99.95, 99.99,
@@ -122,7 +127,12 @@ def jobs_of(written: Written) -> list[Job]:
     exits = False
     for number, (section, common) in enumerate(written.jobs):
         specified = {key: common[key] for key in common if key not in section.options}
-        reader = Reader({**specified, **section.options}, wrong)  # in the order of their places
+        specified |= section.options  # in the order of their places
+        if "filename" in common and "filename" in section.options:  # as in fio: files add up
+            added = section.options["filename"]
+            all_files = f"{common['filename'].value}:{added.value}"
+            specified["filename"] = replace(added, value=all_files)
+        reader = Reader(specified, wrong, section.place)
         begins = reader.flag("stonewall") or not jobs
         group += begins
         reported += begins or reader.flag("new_group")
@@ -133,9 +143,10 @@ def jobs_of(written: Written) -> list[Job]:
         count = reader.number("numjobs", 1, 1)
         together = reader.flag("group_reporting")
         own = {key: option.value for key, option in section.options.items()}
+        is_nrfiles_later = _is_nrfiles_later(reader, section, common)
         for clone in (0, *range(count - 1, 0, -1)):  # as fio numbers them
             thread = len(jobs) + 1
-            files, begin = _of_clone(reader, one, section.name, clone)
+            files, begin = _of_clone(reader, one, section.name, clone, is_nrfiles_later)
             _, share = amount(reader, "offset_increment")
             jobs.append(
                 replace(
@@ -180,16 +191,42 @@ def _exit_what(text: str) -> int:
     return {"all": ENDS_ALL, "stonewall": ENDS_GROUP}.get(text, ENDS_KIN)
 
 
-def _of_clone(reader: Reader, one: Job, name: str, clone: int) -> tuple[tuple[str, ...], int]:
+def _is_nrfiles_later(reader: Reader, section: Section, common: Mapping[str, OptionValue]) -> bool:
+    """Return whether fio reads nrfiles after filename, whose files it then reduces in number.
+
+    In a section of a job file fio reads filename last, on a command line in the order of options.
+    """
+    if not {"nrfiles", "filename"} <= reader.specified.keys():
+        return False
+    for options_of in (section.options, common):
+        if "nrfiles" in options_of and "filename" in options_of:
+            order = list(options_of)
+            is_file = not options_of["filename"].place.startswith(COMMAND_LINE)
+            is_later = not is_file and order.index("nrfiles") > order.index("filename")
+            break
+    else:
+        is_later = "nrfiles" in section.options
+    number = reader.number("nrfiles", 1, 1)
+    if "nrfiles" in section.options and "filename" in section.options and "filename" in common:
+        if number < len(_names(common["filename"].value)):
+            reader.refuse(
+                "nrfiles",
+                f"nrfiles={number} with a filename both before it and after it: fio itself fails; "
+                "name all files once",
+            )
+    return is_later
+
+
+def _of_clone(
+    reader: Reader, one: Job, name: str, clone: int, is_nrfiles_later: bool
+) -> tuple[tuple[str, ...], int]:
     """Return the files of one process (clone) of a job, and its offset in them."""
     none: tuple[str, ...] = ()
     folders = reader.read("directory", _names, none)
     number = reader.number("nrfiles", 1, 1)
     files = reader.read("filename", _names, none)
-    if files and number not in (1, len(files)):
-        reader.refuse(
-            "nrfiles", f"nrfiles={number}, but filename names {len(files)}: remove one of the two"
-        )
+    if files and number < len(files) and is_nrfiles_later:
+        files = files[:number]
     form = reader.read("filename_format", str, "") or "$jobname.$jobnum.$filenum"
     if not files and number == 1 and name.startswith("/dev/"):
         files = (name,)  # as in fio: a job may have the name of a device
@@ -225,6 +262,7 @@ def _of_files(
     pattern = job.pattern
     if job.is_idle:
         return pattern
+    is_null = reader.read("ioengine", str, "psync") == "null"
     own = replace(pattern, file_names=files, thread=thread, offset_bytes=begin, is_clone=clone > 0)
     if "filesize" in reader.specified:
         each = pattern.file_bytes - begin
@@ -234,9 +272,13 @@ def _of_files(
         size = pattern.total_bytes or each * number
         if size < pattern.block_bytes:
             reader.refuse("size", f"size is less than a block of {human_size(pattern.block_bytes)}")
+        if is_null and pattern.total_bytes:  # as in fio: its files have no other size
+            end = max(begin + each, pattern.total_bytes // number)
+            own = replace(own, end_bytes=max(own.end_bytes, end))
         own = replace(own, total_bytes=min(size, each * number))
         if not own.has_io_size:
             own = replace(own, pass_bytes=own.total_bytes)
+    _check_end(reader, own, number)
     if number == 1:
         return own
     name = "nrfiles" if "nrfiles" in reader.specified else "filename"
@@ -272,6 +314,42 @@ def _of_files(
     if not own.has_io_size:
         own = replace(own, pass_bytes=each * number)
     return replace(own, file_bytes=each)
+
+
+def _check_end(reader: Reader, pattern: Pattern, number: int) -> None:
+    """Refuse jobs that fio itself does not end, or whose lengths it reads beyond its own memory."""
+    file_bytes = pattern.file_bytes
+    if "filesize" not in reader.specified:
+        file_bytes //= number
+    blocks = file_bytes // pattern.rank_bytes
+    is_wide = pattern.distribution == Distribution.NORMAL and pattern.shape > 0
+    if pattern.is_random and is_wide and 1 < blocks < FEW_BLOCKS:
+        reader.refuse(
+            "random_distribution",
+            f"random_distribution=normal with a deviation over only {blocks} blocks: fio itself "
+            "may search for a block without end; use larger files",
+        )
+    own = replace(pattern, file_bytes=file_bytes)
+    blocks, seed = own.map_bytes // own.block_bytes, own.seeds()[Stream.BLOCK]
+    if own.uses_register and blocks and (seed + 1) & ones_of(blocks) == 0:
+        reader.refuse(
+            "random_generator",
+            f"random_generator=lfsr does not start with the seed of process {own.thread} for "
+            f"{blocks} blocks, nor in fio: specify another randseed or size",
+        )
+    has_zones = pattern.zone_bytes > 0
+    mapped_bytes = (pattern.zone_range or pattern.zone_bytes) if has_zones else file_bytes
+    blocks = mapped_bytes // pattern.block_bytes
+    is_partial = pattern.unaligned_sizes and mapped_bytes % pattern.block_bytes > 0
+    is_mixed = any(each.maximum > each.minimum for each in pattern.sizes)
+    is_outside = blocks % (2 * WORD) == 0 or blocks == WORD  # other memory follows the map's words
+    if pattern.uses_map and is_mixed and (has_zones or is_partial) and is_outside:
+        name = "zonesize" if has_zones else "bs_unaligned"
+        reader.refuse(
+            name,
+            f"{name} with random requests of several sizes, which may end beyond the last of "
+            f"{blocks} blocks: fio itself looks them up outside of its map; use norandommap",
+        )
 
 
 def _may_end(pattern: Pattern) -> bool:

@@ -11,6 +11,7 @@ from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.reading import whole_text
 from hybridsim.workloads.fio.options import SWITCHES, canonical, objection
 
+COMMAND_LINE = "command line"  # begin of the places of its options
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 # Options of fio itself, not of a job: name, and whether a value follows.
 PROGRAM = {
@@ -63,6 +64,9 @@ class Written:
         if problem:
             self.wrong.append(f"{place}: {problem}")
             return
+        before = into.pop(key, None)  # the last of several counts, at its place in the order
+        if key == "filename" and before is not None:
+            value = f"{before.value}:{value}"  # as in fio: files add up
         into[key] = OptionValue(value, place)
 
 
@@ -78,7 +82,7 @@ def read(arguments: Sequence[str]) -> Written:
     sections: list[str] = []
     while left:
         argument = left.pop(0)
-        place = f"command line, {argument.split('=')[0]}"
+        place = f"{COMMAND_LINE}, {argument.split('=')[0]}"
         if not argument.startswith("-"):
             files.append(argument)
             continue
@@ -109,7 +113,7 @@ def read(arguments: Sequence[str]) -> Written:
         written.jobs = [each for each in written.jobs if each[0].name in sections]
         if not written.jobs and not written.wrong:
             names = ", ".join(sections)
-            written.wrong.append(f"command line, --section: no job has the name {names}")
+            written.wrong.append(f"{COMMAND_LINE}, --section: no job has the name {names}")
     return written
 
 

@@ -200,11 +200,11 @@ def objection(name: str, value: str) -> str:
 
 # Values.
 
-_NUMBER = re.compile(r"\s*+(\d++(?:\.\d++)?+)\s*+([a-zA-Z]*+)\s*+", re.ASCII)
-_POWERS = {letter: power for power, letter in enumerate("kmgtp", 1)}
+_NUMBER = re.compile(r"\s*+(\d++(?:\.\d++)?+)([a-zA-Z]*+)\s*+", re.ASCII)
+_POWERS = {letter: power for power, letter in enumerate("bkmgtp")}
 _TIMES_NS = {
     "d": 86400 * 10**9, "h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6,
-    "us": 10**3, "usec": 10**3, "msec": 10**6, "sec": 10**9,
+    "us": 10**3, "usec": 10**3, "msec": 10**6,
 }  # fmt: skip
 
 
@@ -213,14 +213,24 @@ def size(text: str) -> int:
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a size; expected for example 4k or 10G")
+    _check_whole(text, match[1])
     unit = match[2].lower()
     base = 1000 if unit.endswith("ib") else 1024
-    power = _POWERS.get(unit.removesuffix("b").removesuffix("i")) if unit else 0
+    prefix = unit if unit == "b" else unit.removesuffix("b").removesuffix("i")
+    power = _POWERS.get(prefix) if unit else 0
     if power is None:
         raise ValueError(f"{text!r}: unknown unit {match[2]!r}; use k, m, g, t or p")
-    digits, _, part = match[1].partition(".")
-    number: int = int(digits + part) * base**power // 10 ** len(part)
+    number: int = int(match[1]) * base**power
     return number
+
+
+def _check_whole(text: str, digits: str) -> None:
+    """Refuse a decimal: fio drops all that follows the point, the unit included."""
+    if "." in digits:
+        raise ValueError(
+            f"{text!r}: fio reads only the {digits.partition('.')[0]} before the point, without "
+            "the unit; specify a whole number of a smaller unit"
+        )
 
 
 def whole(text: str) -> int:
@@ -233,9 +243,10 @@ def time_ns(text: str, unit_ns: int) -> int:
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a time; expected for example 30s, 500ms or 10m")
+    _check_whole(text, match[1])
     if match[2] and match[2].lower() not in _TIMES_NS:
         raise ValueError(f"{text!r}: unknown unit {match[2]!r}; use d, h, m, s, ms or us")
-    return round(float(match[1]) * (_TIMES_NS[match[2].lower()] if match[2] else unit_ns))
+    return int(match[1]) * (_TIMES_NS[match[2].lower()] if match[2] else unit_ns)
 
 
 def each_direction(text: str) -> list[str]:

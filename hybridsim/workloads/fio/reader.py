@@ -14,9 +14,12 @@ T = TypeVar("T")
 class Reader:
     """Typed access to the options of one job; errors are collected with their places."""
 
-    def __init__(self, specified: Mapping[str, OptionValue], wrong: list[str]) -> None:
+    def __init__(
+        self, specified: Mapping[str, OptionValue], wrong: list[str], place: str = "job"
+    ) -> None:
         self.specified = specified
         self._wrong = wrong
+        self._place = place
 
     def read(self, name: str, parse: Callable[[str], T], default: T) -> T:
         """Return the parsed value of an option, or the default."""
@@ -62,8 +65,9 @@ class Reader:
         return self.read(name, each, (default,) * 3)
 
     def refuse(self, name: str, text: str) -> None:
-        """Record an error of an option."""
-        self._wrong.append(f"{self.specified[name].place}: {text}")
+        """Record an error of an option; if its default is the cause, at the place of the job."""
+        option = self.specified.get(name)
+        self._wrong.append(f"{option.place if option else self._place}: {text}")
 
 
 def _flag(text: str) -> bool:

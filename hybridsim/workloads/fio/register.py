@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.errors import UsageError
 from hybridsim.jit import method, state_machine
 from hybridsim.workloads.fio.pattern import Pattern, Stream
 
@@ -20,7 +21,12 @@ TAPS = {
     31: 0x48000000, 32: 0xD0000001, 33: 0x100080000, 34: 0x204000003, 35: 0x500000000,
     36: 0x801000000, 37: 0x100000001F, 38: 0x2000000031, 39: 0x4400000000,
 }  # fmt: skip
-STATE, RETURNED = range(2)
+STATE, RETURNED, IS_FIRST = range(3)
+
+
+def ones_of(blocks: int) -> int:
+    """Return the largest number of a register for a number of blocks."""
+    return (1 << max(3, blocks.bit_length())) - 1
 
 
 @state_machine
@@ -31,23 +37,22 @@ class Register(NamedTuple):
     ones: int
     taps: int
     first: int
-    state: Ints  # [file, (STATE, RETURNED: blocks of this round)]
+    state: Ints  # [file, (STATE, RETURNED: blocks of this round, IS_FIRST: none drawn yet)]
 
     @classmethod
     def new(cls, blocks: int, seed: int, files: int = 1) -> Register:
         """Create registers for files; with 0 blocks they are unused.
 
-        Raises ValueError for a seed with which a register would stand still.
+        Raises UsageError for a seed with which a register would stand still.
         """
-        bits = max(3, blocks.bit_length())
-        ones = (1 << bits) - 1
+        ones = ones_of(blocks)
         first = ones ^ (seed & ones)
         if not first and blocks:
-            raise ValueError(f"random_generator=lfsr does not start with seed {seed}, nor in fio")
-        register = cls(blocks, ones, TAPS[bits], first, np.zeros((files, 2), np.int64))
+            raise UsageError(f"random_generator=lfsr does not start with seed {seed}, nor in fio")
+        register = cls(blocks, ones, TAPS[ones.bit_length()], first, np.zeros((files, 3), np.int64))
         for file in range(files):
             register.restart(file)
-            register.step(file)  # only the first round of all has this additional step
+        register.state[:, IS_FIRST] = 1
         return register
 
     @classmethod
@@ -74,6 +79,9 @@ class Register(NamedTuple):
         if self.state[file, RETURNED] >= self.blocks:
             return -1
         self.state[file, RETURNED] += 1
+        if self.state[file, IS_FIRST] == 1:  # the first block of all takes an additional step
+            self.state[file, IS_FIRST] = 0
+            self.step(file)
         self.step(file)
         while self.ones ^ self.state[file, STATE] >= self.blocks:
             self.step(file)

@@ -15,10 +15,12 @@ def sizes_of(reader: Reader, is_random: bool) -> tuple[Sizes, Sizes, Sizes]:
     ranges = reader.read("bsrange", _ranges, [(size, size) for size in exact])
     unsplit: list[Split] = [(), (), ()]
     splits = reader.read("bssplit", _splits, unsplit)
+    order = list(reader.specified)  # as in fio, the later one sets the limits of the sizes
+    is_range_later = "bssplit" in order and "bsrange" in order[order.index("bssplit") :]
     units = reader.three("ba", options.size, 0)
     sizes = []
     for (minimum, maximum), split, unit in zip(ranges, splits, units):
-        if split:
+        if split and not is_range_later:
             minimum, maximum = min(size for size, _ in split), max(size for size, _ in split)
         if minimum <= 0 or maximum < minimum:
             name = "bsrange" if "bsrange" in reader.specified else "bs"
@@ -31,10 +33,11 @@ def sizes_of(reader: Reader, is_random: bool) -> tuple[Sizes, Sizes, Sizes]:
 def _ranges(text: str) -> list[tuple[int, int]]:
     ranges = []
     for part in options.each_direction(text):
-        minimum, dash, maximum = part.partition("-")
+        minimum, dash, maximum = part.partition("-" if "-" in part else ":")
         if not dash:
             raise ValueError(f"{part!r} is not a range; expected for example 4k-64k")
-        ranges.append((options.size(minimum), options.size(maximum)))
+        least, most = sorted((options.size(minimum), options.size(maximum)))
+        ranges.append((least, most))
     return ranges
 
 
@@ -46,7 +49,7 @@ def _splits(text: str) -> list[Split]:
         shares = [(size, min(share, 100) if share else -1) for size, share in shares]
         rest = 100 - sum(share for _, share in shares if share >= 0)
         empty = sum(share < 0 for _, share in shares)
-        if rest < 0:
+        if rest < 0 and empty:
             raise ValueError(f"{part!r}: the shares must not add up to more than 100")
         filled = [(size, share if share >= 0 else rest // empty) for size, share in shares]
         splits.append(tuple(sorted(filled, key=lambda pair: pair[1])))

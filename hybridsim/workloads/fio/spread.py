@@ -117,8 +117,9 @@ class Spread(NamedTuple):
         mean = (mean + UNIFORM_NUMBERS - 1) // UNIFORM_NUMBERS
         if self.width > 0:
             off = draw_below(self.states, file, self.width) - self.width // 2
-            while mean + off >= self.blocks:
-                off //= 2  # off is positive here
+            # As in fio, whose sum is unsigned; where fio itself would not end, off becomes 0.
+            while (mean + off < 0 or mean + off >= self.blocks) and off != 0:
+                off = (off + (off < 0)) // 2 if off < 0 else off // 2
             mean += off
         return mean
 
