@@ -21,10 +21,11 @@ MIB = 1 << 20
 SLOW_BYTES, FAST_BYTES = 2 << 30, 256 * MIB
 LOAD_MIB = 1900  # of the slow device: LVM and bcache take a little of it
 MEMORY_MB = 2048
+SSD_US = 300
 BOOT_S = 300
-# A disk, and an SSD that is about five times as fast: a guest under software emulation serves some
-# hundreds of requests a second, and the disks must limit the load, not the emulator.
-MACHINE = """
+# A disk and an SSD.  A guest under software emulation serves some hundreds of requests a second:
+# the load has fewer.
+MACHINE = f"""
 [backing]
 kind = "single"
 members = 1
@@ -43,13 +44,13 @@ size = "64MiB"
 kind = "ssd"
 name = "an SSD of the lab"
 capacity = "64GB"
-read_latency = "1800us"
-write_latency = "1800us"
-random_read_iops = 550
-random_write_iops = 550
-sequential_read = "100MB/s"
-sequential_write = "50MB/s"
-dies = 64
+read_latency = "{SSD_US}us" # 0.8 ms more in a guest: below the 2 ms at which bcache bypasses an SSD
+write_latency = "{SSD_US}us"
+random_read_iops = 5000
+random_write_iops = 5000
+sequential_read = "200MB/s"
+sequential_write = "100MB/s"
+dies = 32
 fua = false # like virtio-blk
 """
 # Requests arrive at random times, at a rate that the disk alone can serve: an application does not
@@ -106,6 +107,33 @@ capture() { # capture DEVICE NAME: trace a device; `captured` ends it
   done
 }
 captured() { kill -INT $tracer; wait $tracer; }
+say() { echo "AT $(cut -d' ' -f1 /proc/uptime) $*"; }
+status() { # one line: the state of the cache
+  if [ -e /sys/block/vda/bcache ]; then
+    cd /sys/block/vda/bcache
+    echo "bcache $(cat state) dirty=$(cat dirty_data) hits=$(cat stats_total/cache_hits)" \
+      "misses=$(cat stats_total/cache_misses)" \
+      "unused=$(sed -n 's/^Unused: *//p' cache/cache0/priority_stats 2>/dev/null)"
+    cd /job
+  else dmsetup status --noflush cached-data; fi
+}
+sampled() { # sampled NAME: the state each second, from now on
+  while :; do echo "$(cut -d' ' -f1 /proc/uptime) $(status)"; sleep 1; done \
+    >> $OUT/$1.log 2>/dev/null &
+}
+activate() { # what a distribution does when it starts
+  if [ "$KIND" = bcache ]; then
+    for d in /dev/vdb1 /dev/vda; do echo $d > /sys/fs/bcache/register; done
+    sh settings.sh
+  else vgchange -ay cached; fi
+}
+deactivate() { # what it does when it stops
+  if [ "$KIND" = bcache ]; then
+    S=$(readlink -f /sys/block/vda/bcache/cache)
+    echo 1 > /sys/block/vda/bcache/stop; echo 1 > $S/stop
+    while [ -e /sys/block/vda/bcache ] || [ -e $S ]; do sleep 0.2; done
+  else vgchange -an cached; fi
+}
 """
 
 
@@ -128,10 +156,12 @@ def load(job, seconds, device, seed=1):
     return LOAD.format(**words) + job
 
 
-def guest_run(script, files, out, limit_s, machine=MACHINE):
+def guest_run(script, files, out, limit_s, machine=MACHINE, boots=1, crashes=()):
     """Run a shell script in a guest with the disks SLOW and FAST of a machine; return its output.
 
-    Raises AssertionError if the script fails.
+    With more boots it runs once in each, on the same disks, with its number as $1, and its results
+    are in a folder of that name; those in `crashes` may end without results.  Raises
+    AssertionError if the script fails.
     """
     from validate.lab import guest
     from validate.lab.machine import Disk
@@ -147,12 +177,22 @@ def guest_run(script, files, out, limit_s, machine=MACHINE):
     server += [f"slow=array:{SLOW_BYTES}", f"fast=ssd:{FAST_BYTES}"]
     own = {"systemctl": SYSTEMCTL, "udevadm": UDEVADM, "all.sh": PRELUDE + script}
     packed = {name: text.encode() for name, text in (own | files).items()}
-    done = guest.run(
-        [["sh", "all.sh"]], disks, out, server=server, files=packed, memory_mb=MEMORY_MB,
-        limit_s=limit_s, on_output=print, progress=print,
+    lines = []
+
+    def heard(line):
+        print(line)
+        lines.append(line)
+
+    numbers = range(1, boots + 1)
+    done = guest.run_in_turn(
+        [guest.Boot([["sh", "all.sh", str(number)]], out / str(number) if boots > 1 else out,
+                    number in crashes) for number in numbers],
+        disks, out, server=server, files=packed, memory_mb=MEMORY_MB, limit_s=limit_s,
+        on_output=heard, progress=print,
     )  # fmt: skip
-    output = (out / "00.out").read_text()
-    assert done.codes == [0], output[-3000:]
+    output = "\n".join(lines)
+    codes = [each.codes for each in done]
+    assert codes == [[] if number in crashes else [0] for number in numbers], output[-3000:]
     return output
 
 
@@ -182,18 +222,27 @@ fio --name=one --filename=$FAST --direct=1 --ioengine=libaio --rw=randread --bs=
 def record(job, seconds, out, machine=MACHINE):
     """Capture a load on the plain disks; return the file of the capture.
 
-    The time that the guest itself adds to a request is measured on the bare SSD; see `overhead`.
+    The time that the guest itself adds to a request is measured on the bare SSD; see `calibrated`.
     """
     files = {"load.fio": load(job, seconds, "/dev/vda")}
     guest_run(RECORD, files, out, BOOT_S + 4 * seconds, machine)
     return out / "capture" / "vda.blktrace.0"
 
 
-def overhead_us(out):
-    """Return the time that a guest adds to a request: of single reads, beyond the model's."""
+def calibrated(out):
+    """Return options of `replay` with the devices as a guest sees them: slower than their models.
+
+    The guest adds as much to each request of a device as to a single read of the bare SSD.
+    """
     done = json.loads((out / "fast.json").read_text())["jobs"][0]["read"]["lat_ns"]["mean"]
     model = json.loads((out / "disks" / "fast.model.json").read_text())["mean_model_us"]
-    return max(done / 1000 - model, 0.0)
+    own = round(max(done / 1000 - model, 0.0))
+    values = {
+        "cache.drive.read_latency": SSD_US + own,
+        "cache.drive.write_latency": SSD_US + own,
+        "backing.path_latency": own,
+    }
+    return [word for key, us in values.items() for word in ("--set", f"{key}={us}us")]
 
 
 def promised(capture, out, *options, machine=MACHINE):

@@ -7,9 +7,8 @@ HYBRIDSIM_LAB_S sets the seconds of a load.
 import json
 import os
 
-import pytest
-
 import guest_caches as lab
+import pytest
 
 SECONDS = int(os.environ.get("HYBRIDSIM_LAB_S", 600))
 CAPTURE_SHARE = 2  # the capture is this much shorter than the load
@@ -44,11 +43,9 @@ def recorded(tmp_path_factory):
 @pytest.mark.parametrize(("kind", "mode"), CACHES)
 def test_a_cache_keeps_what_was_promised(kind, mode, recorded, tmp_path):
     """Capture, promise, setup, load, check: the answer rests on counters and a capture."""
-    own = f"{lab.overhead_us(recorded):.0f}us"
     capture = recorded / "capture" / "vda.blktrace.0"
-    promise, scripts = lab.promised(
-        capture, tmp_path, *lab.options(kind, mode), "--host-overhead", own
-    )
+    own = [*lab.options(kind, mode), *lab.calibrated(recorded)]
+    promise, scripts = lab.promised(capture, tmp_path, *own)
     device = lab.cached_device(kind)
     files = scripts | {"load.fio": lab.load(lab.HOT, SECONDS, device, seed=2)}
     out = tmp_path / "cached"
