@@ -193,6 +193,28 @@ def test_answers_follow_the_times_of_the_model_and_are_logged():
     assert all(row[3] >= row[2] for row in rows)
 
 
+def test_data_and_model_go_on_for_the_next_client_after_a_crash():
+    """A guest that reboots: what was in flight is lost; the disk answers in its usual time."""
+    from hybridsim.scenario import Scenario
+    from validate.lab import serve
+
+    model, export = serve.model(Scenario.default(), "array", 64 * MIB)
+    served = Disk(export, model)
+    first = Client(served).connected()
+    first.ask(nbd.WRITE, 8192, 4, b"kept")
+    assert first.answer() == (0, 7, b"")
+    for cookie in range(20):
+        first.ask(nbd.READ, cookie * MIB, 4096, cookie=cookie)
+    first.close()
+    second = Client(served).connected()
+    second.socket.settimeout(10)
+    for cookie in range(100, 120):
+        second.ask(nbd.READ, 8192, 4, cookie=cookie)
+    answers = [second.answer(4) for _ in range(20)]
+    assert sorted(answers) == [(0, cookie, b"kept") for cookie in range(100, 120)]
+    second.close()
+
+
 def test_ranges_of_memory_are_zeroed_also_within_a_page():
     memory = MemoryDisk(MIB)
     memory.view[:] = b"x" * MIB

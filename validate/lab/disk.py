@@ -96,12 +96,14 @@ class Disk:
         return time.monotonic_ns() - self._on_ns
 
     def serve(self, connection: socket.socket) -> None:
-        """Serve a client until it disconnects; drop its requests in flight then."""
+        """Serve a client until it disconnects; drop its requests in flight then.
+
+        The data stay for the next client, and so does the state of the model: a guest that reboots.
+        """
         with contextlib.suppress(nbd.ProtocolError, ConnectionError):
             if nbd.shake_hands(connection, self.export):
                 while self._turn(connection):
                     pass
-        self.model.advance(1 << 62)
         self._under_way.clear()
 
     def _turn(self, connection: socket.socket) -> bool:
@@ -110,7 +112,8 @@ class Disk:
         Return False if the client disconnects.
         """
         for tag, done_ns in self.model.advance(self.now_ns):
-            self._answer(connection, tag, done_ns)
+            if tag in self._under_way:  # else of an earlier client
+                self._answer(connection, tag, done_ns)
         wait_s = min((self.model.next_ns - self.now_ns) / 1e9, LONGEST_WAIT_S)
         wait_s = max(wait_s, 0.0)
         while select.select([connection], [], [], wait_s)[0]:

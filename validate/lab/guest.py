@@ -27,7 +27,7 @@ from validate.lab.places import lab_folder
 from validate.lab.processes import Folder, StoppedError, folder_below, stop
 from validate.lab.setup import Lab, set_up
 
-__all__ = ["Disk", "Finished", "run"]
+__all__ = ["Boot", "Disk", "Finished", "run", "run_in_turn"]
 
 BOOT_S = 300  # software emulation needs 10 s, on a very busy machine 60 s
 PROBE_S = 10  # with KVM a guest is up in 2 s
@@ -41,12 +41,25 @@ def ignore(line: str) -> None:
     """Ignore a line."""
 
 
+class EndedError(LabError):
+    """A guest ended without results."""
+
+
+@dataclass(frozen=True)
+class Boot:
+    """The commands of one boot of a guest, and the folder of its results."""
+
+    commands: Sequence[Sequence[str]]
+    out: Path
+    may_crash: bool = False
+
+
 @dataclass(frozen=True)
 class Finished:
     """The results of a guest."""
 
     out: Path  # NN.out of each command, dmesg.txt, and the files in {out}
-    codes: list[int]  # up to the first command that failed
+    codes: list[int]  # up to the first command that failed; none after a crash
     boot_s: float
     wall_s: float
     accelerator: str
@@ -72,26 +85,62 @@ def run(
     print, `progress` messages of the lab.  Raises LabError if the guest does not start, hangs, or
     is not done after `limit_s`.
     """
+    boot = Boot(commands, out)
+    return run_in_turn(
+        [boot], disks, out, server=server, files=files, memory_mb=memory_mb, cpus=cpus,
+        limit_s=limit_s, on_output=on_output, progress=progress,
+    )[0]  # fmt: skip
+
+
+def run_in_turn(
+    boots: Sequence[Boot],
+    disks: Sequence[Disk],
+    out: Path,
+    *,
+    server: Sequence[str] = (),
+    files: Mapping[str, bytes] | None = None,
+    memory_mb: int = 1024,
+    cpus: int = 2,
+    limit_s: float = 600,
+    on_output: OnLine = ignore,
+    progress: OnLine = ignore,
+) -> list[Finished]:
+    """Boot guests one after another on the same disks, which keep their data, as `run` does.
+
+    A boot with `may_crash` may end without results, as after `echo b > /proc/sysrq-trigger`: what
+    it had in flight is lost, as are its results, and its codes are empty.  `limit_s` is that of
+    each boot; `out` gets the logs of the disks.
+    """
     lab = set_up(progress)
     how = accelerator(lab, progress)
+    finished = []
     with folder_below(lab_folder() / "runs") as folder, contextlib.ExitStack() as stack:
-        job.pack(folder.path / "job.tar", commands, disks, files or {}, limit_s)
         _make_disks(folder, disks)
         if server:
             stack.callback(stop, _served(folder, server, disks))
-        started = time.monotonic()
         words = machine.command(lab, disks, memory_mb, cpus, how)
-        try:
-            boot_s, codes = _powered(lab, folder, words, (BOOT_S, limit_s), on_output, progress)
-        except StoppedError:
-            raise
-        except LabError as error:
-            raise LabError(f"{error}{_save_logs(folder, out)}") from None
-        wall_s = time.monotonic() - started
-        job.unpack(folder.path / "out.img", out)
+        for boot in boots:
+            (folder.path / "out.img").unlink(missing_ok=True)
+            image.sparse(folder.path / "out.img", OUT_BYTES)
+            job.pack(folder.path / "job.tar", boot.commands, disks, files or {}, limit_s)
+            started = time.monotonic()
+            try:
+                boot_s, codes = _powered(lab, folder, words, (BOOT_S, limit_s), on_output, progress)
+            except StoppedError:
+                raise
+            except EndedError as error:
+                if not boot.may_crash:
+                    raise LabError(f"{error}{_save_logs(folder, boot.out)}") from None
+                boot_s, codes = 0.0, []
+            except LabError as error:
+                raise LabError(f"{error}{_save_logs(folder, boot.out)}") from None
+            wall_s = time.monotonic() - started
+            if codes:
+                job.unpack(folder.path / "out.img", boot.out)
+            finished.append(Finished(boot.out, codes, boot_s, wall_s, how))
         stack.close()
         _move_disk_logs(folder, disks, out)
-        return Finished(out, codes, boot_s, wall_s, how)
+    return finished
 
 
 def accelerator(lab: Lab, progress: OnLine) -> str:
@@ -111,7 +160,7 @@ def accelerator(lab: Lab, progress: OnLine) -> str:
     answer = "kvm"
     with folder_below(lab_folder() / "runs") as folder:
         job.pack(folder.path / "job.tar", [["true"]], [], {}, PROBE_S)
-        _make_disks(folder, [])
+        image.sparse(folder.path / "out.img", OUT_BYTES)
         try:
             words = machine.command(lab, [], 512, 1, "kvm")
             _powered(lab, folder, words, (PROBE_S, PROBE_S), ignore)
@@ -123,7 +172,6 @@ def accelerator(lab: Lab, progress: OnLine) -> str:
 
 
 def _make_disks(folder: Folder, disks: Sequence[Disk]) -> None:
-    image.sparse(folder.path / "out.img", OUT_BYTES)
     for disk in disks:
         if not disk.is_served:
             image.sparse(folder.path / f"{disk.name}.img", disk.size_bytes)
@@ -198,7 +246,7 @@ def _watched(
                     last_output = now
             if not data:
                 if codes is None:
-                    raise LabError("the guest ended without results")
+                    raise EndedError("the guest ended without results")
                 return boot_s, codes
         if now - last_output > QUIET_S:
             progress(f"running for {now - started:.0f} s")
@@ -216,7 +264,7 @@ def _move_disk_logs(folder: Folder, disks: Sequence[Disk], out: Path) -> None:
     for disk in disks:
         for name in (f"{disk.name}.requests.npy", f"{disk.name}.model.json"):
             if (folder.path / name).exists():
-                (out / "disks").mkdir(exist_ok=True)
+                (out / "disks").mkdir(parents=True, exist_ok=True)
                 shutil.move(folder.path / name, out / "disks" / name)
 
 

@@ -38,6 +38,10 @@ NAMES = (HIT, IOPS, READ, WRITE, PROMOTIONS, MISSES, DIRTY, WRITTEN)
 NEUTRAL = (PROMOTIONS, MISSES)  # more is neither better nor worse
 RATE_DIFFERS, SIZE_DIFFERS, SET_DIFFERS, MIX_DIFFERS = 1.2, 1.25, 1.2, 0.05
 NOT_FULL = 0.9  # of what the simulated cache held
+BYPASS_DIFFERS = 0.05  # of the reads
+BYPASSED = {
+    "bcache": ("cache_bypass_hits", "cache_bypass_misses"), "open-cas": ("pass_through_reads",)
+}  # fmt: skip
 FEWEST_READS = 100
 Half = Callable[[str], tuple[float | None, str]]
 
@@ -61,6 +65,7 @@ class Observed:
     held_bytes: int | None = None  # at the end
     earlier: int | None = None  # requests that the cache had served before
     footprint_bytes: int | None = None  # of a capture
+    bypassed: int | None = None  # reads that bcache or Open CAS passed by the cache
 
     @property
     def requests(self) -> int:
@@ -172,7 +177,7 @@ def observed(
     def ratio(hits: int | None, all_reads: int | None) -> float | None:
         return None if hits is None or not all_reads else hits / all_reads
 
-    reads = writes = hits = changed = dirty = held = before = ssd = None
+    reads = writes = hits = changed = dirty = held = before = ssd = bypassed = None
     hit = None
     if kind == "dm-cache":
         hits = grown("read_hits")
@@ -185,6 +190,7 @@ def observed(
         hits = grown("cache_hits", "cache_bypass_hits")
         names = ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses")
         reads, changed = grown(*names), grown("cache_misses")
+        bypassed = grown(*BYPASSED[kind])
         earlier, dirty = first.count(*names), last.count("dirty_data")
         before, held = (
             None if each.count(UNUSED) is None
@@ -199,6 +205,7 @@ def observed(
         before, held = (_times(each.count("occupancy"), OPEN_CAS_COUNTS) for each in (first, last))
         earlier = first.count("read_total", "pass_through_reads", "write_total")
         ssd = _times(grown("writes_to_cache"), OPEN_CAS_COUNTS)
+        bypassed = grown(*BYPASSED[kind])
     else:
         # dm-writecache counts blocks, not requests.
         hit = ratio(grown("read_hits"), grown("reads"))
@@ -217,8 +224,8 @@ def observed(
         duration = last.uptime_ns - first.uptime_ns
     hit = ratio(hits, reads) if hit is None else hit
     result = Observed(
-        duration, reads, writes, hit=hit, changed=changed, dirty_bytes=dirty, ssd_bytes=ssd,
-        held_before_bytes=before, held_bytes=held, earlier=earlier,
+        duration, reads, writes, hit=hit, changed=changed, bypassed=bypassed, dirty_bytes=dirty,
+        ssd_bytes=ssd, held_before_bytes=before, held_bytes=held, earlier=earlier,
     )  # fmt: skip
     if first.cached is not None and last.cached is not None:
         result = _with_io(result, last.cached.since(first.cached))
@@ -279,7 +286,10 @@ def judged(
         anew = {each.name: _tolerated(each, own) for each in _figures(again, other, kind, seen)}
         figures = [_beside(each, anew.get(each.name)) for each in figures]
     result = Judged(figures, start, [])
-    reasons = [*_settings(differences), *_load(promise, seen), *_warmth(promise, promised, seen)]
+    reasons = [
+        *_settings(differences), *_load(promise, seen), *_bypass(promise, kind, seen),
+        *_warmth(promise, promised, seen),
+    ]  # fmt: skip
     return replace(result, reasons=[*reasons, *_explained(result)])
 
 
@@ -454,6 +464,23 @@ def _load(promise: Promise, seen: Observed) -> Iterator[str]:
             yield f"A larger working set: the capture {sizes}{beside}."
         elif not is_larger and not is_shorter and touched * SET_DIFFERS < promised_set:
             yield f"A smaller working set: the capture {sizes}, with fewer requests."
+
+
+def _bypass(promise: Promise, kind: str, seen: Observed) -> Iterator[str]:
+    counts, reads = promise.whole.counters, promise.whole.reads
+    if seen.bypassed is None or not seen.reads or not reads or BYPASSED[kind][0] not in counts:
+        return
+    promised = sum(counts.get(name, 0) for name in BYPASSED[kind]) / reads
+    measured = seen.bypassed / seen.reads
+    if abs(measured - promised) > BYPASS_DIFFERS:
+        why = (
+            "they were sequential, or its SSD was congested (congested_read_threshold_us)"
+            if kind == "bcache" else "they were sequential, or no line was free"
+        )  # fmt: skip
+        yield (
+            f"{percent(measured)} of the reads passed by the cache, {percent(promised)} in the "
+            f"simulation: {why}."
+        )
 
 
 def _warmth(promise: Promise, promised: Window, seen: Observed) -> Iterator[str]:

@@ -40,6 +40,11 @@ class Volumes:
         """Its name in device-mapper."""
         return "-".join(each.replace("-", "--") for each in (self.group, self.data))
 
+    @property
+    def node(self) -> str:
+        """A shell word for the kernel's name of it: the path below /dev/mapper may be a node."""
+        return f'"$(dmsetup info -c --noheadings -o blkdevname {self.mapped})"'
+
 
 def rounded(size_bytes: int, stripes: int) -> int:
     """Return a size as LVM rounds it: up to whole extents on each stripe."""

@@ -171,7 +171,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
             ),
         )),
         monitor(
-            f"dmsetup table {name}\ndmsetup status --noflush {name}", f"/dev/mapper/{name}", site,
+            f"dmsetup table {name}\ndmsetup status --noflush {name}", names.node, site,
             (
                 Step(
                     "lvs --noheadings --separator , -o lv_full_name,writecache_total_blocks,"

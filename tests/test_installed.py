@@ -1,0 +1,62 @@
+"""Caches in guests, from the capture of a load to the check whether they keep what was promised.
+
+Each test takes minutes.  HYBRIDSIM_LAB=0 skips them, and so does a system without the lab;
+HYBRIDSIM_LAB_S sets the seconds of a load.
+"""
+
+import json
+import os
+
+import guest_caches as lab
+import pytest
+
+SECONDS = int(os.environ.get("HYBRIDSIM_LAB_S", 600))
+CAPTURE_SHARE = 2  # the capture is this much shorter than the load
+CACHES = [
+    ("dm-cache", "write-through"),
+    ("dm-cache", "write-back"),
+    ("bcache", "write-through"),
+    ("bcache", "write-back"),
+    ("dm-writecache", "write-back"),
+]
+OPERATE = """
+sh check.sh; sh install.sh; sh verify.sh > $OUT/verify.txt
+counters first
+capture DEVICE capture
+load load.fio cached
+captured
+counters last
+sh remove.sh
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """The folder of a capture of the load on the plain disks."""
+    lab.available()
+    out = tmp_path_factory.mktemp("plain")
+    lab.record(lab.HOT, SECONDS // CAPTURE_SHARE, out)
+    return out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "mode"), CACHES)
+def test_a_cache_keeps_what_was_promised(kind, mode, recorded, tmp_path):
+    """Capture, promise, setup, load, check: the answer rests on counters and a capture."""
+    capture = recorded / "capture" / "vda.blktrace.0"
+    own = [*lab.options(kind, mode), *lab.calibrated(recorded)]
+    promise, scripts = lab.promised(capture, tmp_path, *own)
+    device = lab.cached_device(kind)
+    files = scripts | {"load.fio": lab.load(lab.HOT, SECONDS, device, seed=2)}
+    out = tmp_path / "cached"
+    lab.guest_run(OPERATE.replace("DEVICE", device), files, out, lab.BOOT_S + 5 * SECONDS)
+    found = tmp_path / "check.json"
+    lab.hybridsim(
+        "check", promise, out / "first.txt", out / "last.txt", "--capture", out / "capture",
+        "--json", found, codes=(0, 4),
+    )  # fmt: skip
+    answer = json.loads(found.read_text())
+    figures = {each["name"]: each for each in answer["figures"]}
+    assert answer["settings"]["differences"] == []
+    assert figures["hit ratio"]["within"], answer
+    assert answer["answer"] == "kept", answer
