@@ -157,6 +157,11 @@ class Advice:
             "mode": self.mode,
             "goal": self.pick.judgement.goal,
             "answer": self.answer,
+            "verdict": {
+                "headline": self.pick.result.verdict.headline,
+                "reasons": self.pick.result.verdict.reasons,
+            },
+            "disks_keep_up": not self.pick.result.phases["none"].saturated,
             "recommended": self.pick.to_dict(),
             "better": self.better and self.better.to_dict(),
             "rows": [each.to_dict() for each in self.rows],
@@ -170,6 +175,7 @@ class Advice:
             ],
             "price": {**self.pricing.price.model_dump(), "source": self.pricing.source},
             "gain_per_cost_decides": self.is_per_cost,
+            "depth": self.depth,
             "notes": self.notes,
         }
 
