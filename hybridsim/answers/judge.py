@@ -67,6 +67,7 @@ STEADY_GROWTH = 0.05  # of what is written in the judged half: a dirty level tha
 QUEUED = 0.5  # of the latencies: waits for arms, from where on luck is not looked for
 REACHED = 0.9  # of the level from which on writes are not cheap: regulated ones stay near it
 LUCK_AT_MOST = -0.9
+NOT_CHANCE = 1.1  # times: a gain that differs less from the measured one needs no word
 PARTS = 12  # of the judged half, in which the hit ratio is looked at
 SHORTEST = 1 / 8  # of the capture, for a gain to be measured since writes ceased to be cheap
 EIGHTHS = 8  # parts of the capture, in which the load is looked at
@@ -191,6 +192,17 @@ class Judgement:
         return self.gain if self.forecast is None else self.forecast.gain
 
     @property
+    def measured(self) -> float | None:
+        """The gain as measured, with what chance gave; None where that is within NOT_CHANCE."""
+        in_time = self.goal == "throughput" or (self.goal == "time" and self.adapts)
+        if in_time or self.goal not in ("time", "latency") or not self.gain:
+            return None
+        value = self.judged.latency_gain
+        if value is None or 1 / NOT_CHANCE <= value / self.gain <= NOT_CHANCE:
+            return None
+        return value
+
+    @property
     def cautious(self) -> float | None:
         """What machines are compared by: nearer to the lower end the more unsure the gain is."""
         return self.low if self.forecast is None else self.forecast.cautious
@@ -221,6 +233,7 @@ class Judgement:
             "charged_gain": self.charged,
             "dirty_grown": self.dirty_grown,
             "by_chance": self.by_chance,
+            "measured_gain": self.measured,
             "changes_ns": self.changes_ns,
             "more_ns": self.more_ns,
             "pairs": {name: each.to_dict() for name, each in self.pairs.items()},

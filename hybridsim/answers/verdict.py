@@ -21,6 +21,10 @@ from hybridsim.foundation.units import format_size, human_count
 from hybridsim.foundation.wording import latency, of_the_mean, percent, span, times
 
 TIMES = 1.5  # larger changes are printed as a factor, smaller ones in per cent
+CHANCE = (
+    "The gain is {} times, not {} as measured: what the disks' own buffers happened to hold does "
+    "not count"
+)
 SAME = 0.05  # smaller changes are not reported
 MIB = 2**20
 MOSTLY = 0.5  # of the reads, or of the requests
@@ -175,6 +179,8 @@ def _effect(case: Case, headline: str) -> Iterator[str]:
         yield headline
         return
     yield f"{_saved(result)}{_worse_tail(result)}."
+    if result.measured is not None:
+        yield f"{CHANCE.format(_factor(result.gain), _factor(result.measured))}."
     yield from _about_trend(case)
     yield from _about_phases(case)
     yield from _about_requests(case, FEW)

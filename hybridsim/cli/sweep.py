@@ -175,13 +175,14 @@ def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
         options["seeds"] or 0,
         options["points"] or TRIALS,
         objectives=tuple(map(Objective.parse, wanted)),
-        fleet=_fleet(options["fleet"]),
+        fleet=None if options["fleet"] is None else number_of_volumes(options["fleet"]),
     )
 
 
-def _fleet(value: str | None) -> int | None:
-    if value is None or value == "all":
-        return None if value is None else 0
+def number_of_volumes(value: str) -> int:
+    """Return the value of --fleet: a number of volumes, or 0 for all."""
+    if value == "all":
+        return 0
     if not value.isdigit() or int(value) < 1:
         raise UsageError(f"--fleet {value}: must be a number of volumes, or all")
     return int(value)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybridsim.answers.forecast import HORIZON, NO, YES
+from hybridsim.answers.verdict import CHANCE
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import (
@@ -133,6 +134,9 @@ def brings(document: Document) -> str:
         for name in ("read", "write")
         if after[name]["n"]
     ]
+    if pick["measured_gain"] is not None:
+        chance = CHANCE.format(factor(pick["gain"]), factor(pick["measured_gain"]))
+        parts[-1] += f". {chance}"
     return "; ".join(parts) + f". Over the whole run {factor(pick['whole_gain'])} times."
 
 

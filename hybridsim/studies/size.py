@@ -41,6 +41,7 @@ SEARCHED = 2  # kinds and modes whose sizes are searched
 PAGE_BYTES = 64 * 1024  # of the curve if several kinds are searched
 AT_ONCE = 3  # sizes replayed in one pass between two known ones
 FALLEN = (0.5, 0.8, 0.95)  # shares of the curve's whole fall at the first sizes
+LARGEST_MINIMUM = 41  # 1 TiB as a power of two: no kind needs as much
 POINTS = 200  # of the curve in JSON
 Status = Callable[[str], None]
 
@@ -399,17 +400,25 @@ def sizes_of(curve: Curve, times: int = 1) -> list[int]:
 
 
 def possible(scenario: Scenario, grid: Sequence[int]) -> tuple[list[int], str]:
-    """Return the sizes of the grid that the cache supports, and why there are no larger ones."""
+    """Return the sizes of the grid that the cache supports, and why there are no larger ones.
+
+    If the largest is below the minimum of a kind of cache, the grid is its next power of two that
+    the kind supports.  Raises ScenarioError if there is none.
+    """
     low, high = 0, len(grid) - 1
     why = "it is more than the trace touches"
     while low < high and _refused(scenario, grid[low]):
         low += 1
+    refused = _refused(scenario, grid[low])
+    if refused:
+        larger = (1 << power for power in range(grid[-1].bit_length(), LARGEST_MINIMUM))
+        minimum = next((each for each in larger if not _refused(scenario, each)), None)
+        if minimum is None:
+            raise ScenarioError(refused)
+        return [minimum], why
     while high > low and (refused := _refused(scenario, grid[high])):
         why = refused
         high -= 1
-    refused = _refused(scenario, grid[low])
-    if refused:
-        raise ScenarioError(refused)
     return list(grid[low : high + 1]), why
 
 
