@@ -32,8 +32,10 @@ def stretch(mean_ns, n=100):
 def row(name="bcache write-back", size=GIB, busy=0.1, years=20.0, gain=4.0, mirrored=True, **more):
     """A machine of an advice: what the fleet reads of it."""
     copies = 2 if mirrored else 1
-    bought = {"drives": copies, "drive": "An SSD", "drive_bytes": 2 * TB, "mirrored": mirrored,
-              "cost": 100.0 * copies, "disks_cost": 1000.0, "total_cost": 1000 + 100.0 * copies}  # fmt: skip
+    bought = {
+        "drives": copies, "drive": "An SSD", "drive_bytes": 2 * TB, "mirrored": mirrored,
+        "cost": 100.0 * copies, "disks_cost": 1000.0, "total_cost": 1000 + 100.0 * copies,
+    }  # fmt: skip
     judged = {"first": 0, "end": 100, "none": stretch(8e6), "cached": stretch(8e6 / gain)}
     return {
         "name": name, "setting": "", "installable": True, "size_bytes": size, "answer": "yes",

@@ -247,7 +247,7 @@ def sources_of(name: str) -> list[Source]:
 
 def captures_of(paths: Sequence[str]) -> int:
     """Return the number of captures that paths name: per-CPU files of one are counted once."""
-    found: list[set[str | None]] = []
+    found: list[set[str]] = []
     for path in paths:
         files = {str(each.path) if each.path else each.name for each in sources_of(path)}
         if not any(files & each for each in found):
