@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.caches import CACHES
 from hybridsim.cli.machine_options import (
     PRESET_HELP,
+    cache_mode_option,
+    cache_option,
     html_option,
     json_option,
     machine,
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     help="A key of the scenario and its values: cache.size=16GiB,64GiB; cache.policy=lru,learned; "
     "or a range: cache.size=1GiB..64GiB:7:log (7 values, spaced by equal factors).  Repeatable.",
 )  # fmt: skip
+@cache_option([*CACHES, "none"])
+@cache_mode_option
 @set_option
 @mode_option("see `hybridsim replay --help`.")
 @click.option(
@@ -163,6 +168,8 @@ def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
         options["scenario_file"],
         options["settings"],
         preset=options["preset"],
+        cache=options["cache"],
+        cache_mode=options["cache_mode"],
         mode=options["mode"],
     )
     wanted = (options["objectives"] or ",".join(OBJECTIVES)).split(",")

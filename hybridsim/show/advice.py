@@ -16,6 +16,7 @@ from hybridsim.foundation.wording import (
     latency,
     money,
     percent,
+    ranged,
     span,
     times,
 )
@@ -124,13 +125,17 @@ def brings(document: Document) -> str:
         return " ".join([document["verdict"]["headline"], *document["verdict"]["reasons"][:2]])
     before, after = pick["judged"]["none"], pick["judged"]["cached"]
     if document["goal"] == "throughput" or (document["goal"] == "time" and pick["load_adapts"]):
-        what = f"The same work takes {span(after['took_ns'])} instead of {span(before['took_ns'])}"
+        now, then = (mean(pick, side, "took", span(each["took_ns"]))
+                     for side, each in (("cached", after), ("none", before)))  # fmt: skip
+        what = f"The same work takes {now} instead of {then}"
     else:
-        now, then = latency(_mean(after)), latency(_mean(before))
+        now, then = (mean(pick, side, "all", latency(_mean(each)))
+                     for side, each in (("cached", after), ("none", before)))  # fmt: skip
         what = f"A request takes {now} on average instead of {then}"
     parts = [f"{what}: {_gain_of(document, pick)}"]
     parts += [
-        f"{name}s {latency(after[name]['mean_ns'])} instead of {latency(before[name]['mean_ns'])}"
+        f"{name}s {mean(pick, 'cached', name, latency(after[name]['mean_ns']))} instead of "
+        f"{latency(before[name]['mean_ns'])}"
         for name in ("read", "write")
         if after[name]["n"]
     ]
@@ -138,6 +143,14 @@ def brings(document: Document) -> str:
         chance = CHANCE.format(factor(pick["gain"]), factor(pick["measured_gain"]))
         parts[-1] += f". {chance}"
     return "; ".join(parts) + f". Over the whole run {factor(pick['whole_gain'])} times."
+
+
+def mean(row: Document, side: str, name: str, otherwise: str) -> str:
+    """Return a mean of the second half of the requests with its interval, if there is one."""
+    known = row["means"][side].get(name)
+    if known is None:
+        return otherwise
+    return ranged(known["value"], known["low"], known["high"])
 
 
 def _mean(stretch: Document) -> float | None:

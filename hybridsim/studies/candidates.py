@@ -272,6 +272,10 @@ class Row:
             "is_forecast": judgement.forecast is not None,
             "too_short": judgement.too_short,
             "more_ns": judgement.more_ns,
+            "means": {
+                side: {name: each.to_dict() for name, each in known.items()}
+                for side, known in judgement.means.items()
+            },
             "p99_ns": {
                 "none": self.judged.plain.both.percentile(99),
                 "cached": self.judged.cached.both.percentile(99),

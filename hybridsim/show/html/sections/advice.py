@@ -35,8 +35,9 @@ def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     known = pick["keeps_up"] and document["disks_keep_up"]
     for name in ("read", "write"):
         if after[name]["n"] and known:
-            then = latency(before[name]["mean_ns"])
-            yield f"mean {name}", latency(after[name]["mean_ns"]), f"disks alone: {then}"
+            now, then = (words.mean(pick, side, name, latency(each[name]["mean_ns"]))
+                         for side, each in (("cached", after), ("none", before)))  # fmt: skip
+            yield f"mean {name}", now, f"disks alone: {then}"
     if known:
         then = latency(pick["p99_ns"]["none"])
         yield "p99", latency(pick["p99_ns"]["cached"]), f"disks alone: {then}"
