@@ -119,7 +119,7 @@ def test_percentiles_of_a_bin_equal_those_of_its_requests():
         collector.phase(i * collector.width_ns, (i + 1) * collector.width_ns).reads.percentile(99)
         for i in range(collector.used)
     ]
-    assert collector.read_percentiles(99) == each
+    assert collector.percentiles(99) == each
 
 
 def test_a_request_of_zero_length_is_neither_read_nor_write():
@@ -193,7 +193,7 @@ def test_a_series_begins_at_zero_and_counts_each_bin():
 
 def test_a_bin_without_reads_has_no_percentile():
     rows = [(500, 100, WAYS[0], 1), (2500, 30, WAYS[1], 1), (1500, 10, WAYS[-1], 1)]
-    assert collected(rows, 3).read_percentiles(50) == [100, None, 30]
+    assert collected(rows, 3).percentiles(50) == [100, None, 30]
 
 
 def test_bins_that_are_joined_keep_the_longest_latency():

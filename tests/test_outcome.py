@@ -157,6 +157,9 @@ def test_a_series_worked_out_by_hand():
     assert series.occupancy_pages == [1, 5, 9]
     assert series.ssd_write_bytes_per_s == [0, 3_000_000, 6_000_000]
     assert series.mean_ns == [475_000, 1_500_000, 200_000]
+    assert series.writes == [0, 1, 0]
+    assert series.write_mean_ns == [None, 300_000, None]
+    assert series.write_p50_ns == series.write_p99_ns == [None, 300_000, None]
     assert series.reasons == {"cold": [1, 0, 0], "sequential": [0, 1, 0], "evicted": [0, 0, 1]}
     # A command's parts are counted when it begins: in the first bin they are cut to five sixths.
     assert series.disk_time_ns == {

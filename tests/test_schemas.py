@@ -40,6 +40,7 @@ COMMANDS = {
     "open-cas": "replay small.csv --cache open-cas --cache-size 8MiB",
     "size": "size small.csv --require hit>1%",
     "advise": "advise small.csv",
+    "fleet": f"advise small.csv {LOAD} --fleet all --workers 1 --folder kept --cache bcache",
     "bench": "bench bare.toml --depths 1 --requests 20",
     "setup": "setup --cache bcache --cache-size 64MiB",
     "setup of a result": "setup dm-cache.json",

@@ -107,8 +107,14 @@ def test_sizes_that_the_cache_cannot_have_are_left_out():
     assert sizes[0] == 2**22  # 513 buckets of 4 KiB are a little more than 2 MiB
     assert sizes[-1] == 2**40
     assert "drive holds" in why
+    tiny = small.with_values({"cache.drive.capacity": "1MiB"})
     with pytest.raises(ScenarioError):
-        possible(small, [4096])
+        possible(tiny, [4096])
+
+
+def test_a_trace_that_touches_less_than_the_smallest_cache_gets_that():
+    small = Scenario.loads('[cache]\nkind = "bcache"\n')
+    assert possible(small, [4096, 786432])[0] == [2**22]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from fakes import SCENARIO, TRACE, Load, result
 
 from hybridsim.answers.verdict import _sooner
 from hybridsim.foundation.codes import Reason
-from hybridsim.foundation.wording import latency
+from hybridsim.foundation.wording import latency, ranged
 
 
 def rising(share):
@@ -34,7 +34,10 @@ def test_a_cache_that_makes_reads_much_faster_is_worth_it():
     gain = pair.plain.both.total_ns / pair.cached.both.total_ns
     assert verdict.confidence["gain"] == pytest.approx(gain)
     assert verdict.confidence["low"] < gain < verdict.confidence["high"]
-    before, after = (latency(each.both.mean_ns) for each in (pair.plain, pair.cached))
+    known = [results.judgement.means[side]["all"] for side in ("none", "cached")]
+    assert [each.value for each in known] == [pair.plain.both.mean_ns, pair.cached.both.mean_ns]
+    assert all(each.low < each.value < each.high for each in known)
+    before, after = (ranged(each.value, each.low, each.high) for each in known)
     assert verdict.headline.startswith(f"A request takes {after} on average instead of {before}")
     later = results.judgement.forecast
     assert f"({gain:.1f} times less; forecast {later.gain:.2f}, 90%: {later.low:.2f} to " in (

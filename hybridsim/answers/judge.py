@@ -54,6 +54,7 @@ from hybridsim.answers.forecast import (
     Forecast,
     forecast,
 )
+from hybridsim.answers.intervals import Interval, means
 from hybridsim.answers.ledger import JOINED, READ, WRITE, Ledger
 from hybridsim.foundation.histogram import BINS, VALUES, Distribution
 
@@ -67,6 +68,7 @@ STEADY_GROWTH = 0.05  # of what is written in the judged half: a dirty level tha
 QUEUED = 0.5  # of the latencies: waits for arms, from where on luck is not looked for
 REACHED = 0.9  # of the level from which on writes are not cheap: regulated ones stay near it
 LUCK_AT_MOST = -0.9
+NOT_CHANCE = 1.1  # times: a gain that differs less from the measured one needs no word
 PARTS = 12  # of the judged half, in which the hit ratio is looked at
 SHORTEST = 1 / 8  # of the capture, for a gain to be measured since writes ceased to be cheap
 EIGHTHS = 8  # parts of the capture, in which the load is looked at
@@ -179,6 +181,7 @@ class Judgement:
     more_ns: int | None  # recorded time that may be enough to decide, beyond this capture
     span_ns: int  # recorded, of the capture
     pairs: Mapping[str, Pair]  # filling, warm, whole, judged
+    means: Mapping[str, Mapping[str, Interval]]  # of the judged half: none, cached
 
     @property
     def judged(self) -> Pair:
@@ -189,6 +192,17 @@ class Judgement:
     def expected(self) -> float | None:
         """The gain that is forecast; without a forecast, that of the judged half."""
         return self.gain if self.forecast is None else self.forecast.gain
+
+    @property
+    def measured(self) -> float | None:
+        """The gain as measured, with what chance gave; None where that is within NOT_CHANCE."""
+        in_time = self.goal == "throughput" or (self.goal == "time" and self.adapts)
+        if in_time or self.goal not in ("time", "latency") or not self.gain:
+            return None
+        value = self.judged.latency_gain
+        if value is None or 1 / NOT_CHANCE <= value / self.gain <= NOT_CHANCE:
+            return None
+        return value
 
     @property
     def cautious(self) -> float | None:
@@ -221,9 +235,14 @@ class Judgement:
             "charged_gain": self.charged,
             "dirty_grown": self.dirty_grown,
             "by_chance": self.by_chance,
+            "measured_gain": self.measured,
             "changes_ns": self.changes_ns,
             "more_ns": self.more_ns,
             "pairs": {name: each.to_dict() for name, each in self.pairs.items()},
+            "means": {
+                side: {name: each.to_dict() for name, each in known.items()}
+                for side, known in self.means.items()
+            },
         }
 
 
@@ -251,6 +270,7 @@ def judge(
         return Judgement(
             UNSURE, goal, adapts, pairs["judged"].gain(goal, adapts), None, None, None, None, None,
             None, grown, 0.0, too_short, _more(both.span_ns, 0.0, 1.0), both.span_ns, pairs,
+            {"none": {}, "cached": {}},
         )  # fmt: skip
     blocks = both.blocks(half)
     charge = both.put_off(half, grown) if grown >= STEADY_GROWTH else 0.0
@@ -274,7 +294,7 @@ def judge(
             more_ns = max(more_ns, round(2 * later.ahead * both.span_ns))
     return Judgement(
         answer, goal, adapts, value, low, high, sampled, later, course, charged, grown,
-        float(luck.sum()), "", more_ns, both.span_ns, pairs,
+        float(luck.sum()), "", more_ns, both.span_ns, pairs, both.means(half, blocks, adapts),
     )  # fmt: skip
 
 
@@ -576,6 +596,24 @@ class Both:
         if charge:
             cached = cached + charge * self._writes(start) * plain
         return _Ratio(plain, cached, goal == "p99")
+
+    def means(self, start: int, blocks: Ints, adapts: bool) -> dict[str, dict[str, Interval]]:
+        """The means of both machines from a group on, with their intervals; see intervals.py."""
+        result = {}
+        counts = self._by_block(self.plain.ledger.count, start, blocks)
+        writes = float(counts[:, WRITE].sum() / max(counts.sum(), 1))
+        for name, (side, done) in zip(("none", "cached"), self._sides):
+            took = self._times(side, done, start, blocks) if adapts else np.zeros(BLOCKS)
+            totals = self._by_block(side.ledger.total_ns, start, blocks)
+            kind = "none" if name == "none" else side.kind
+            result[name] = means(totals, counts, took, kind, writes)
+        return result
+
+    def _by_block(self, column: Ints, start: int, blocks: Ints) -> Floats:
+        """The sums of a column of a ledger (BLOCKS, directions)."""
+        mine = column[start : self.groups].astype(np.float64)
+        parts = [np.bincount(blocks, weights=each, minlength=BLOCKS) for each in mine.T]
+        return np.stack(parts, axis=1)
 
     def _writes(self, start: int) -> float:
         """Share of the latencies of the disks alone that is of writes."""

@@ -11,6 +11,7 @@ counts completions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
@@ -275,13 +276,13 @@ class Collector:
             merged(self.bins.done.sum(axis=1)),
         )
 
-    def read_percentiles(self, percent: float) -> list[int | None]:
-        """Return this percentile of the read latencies in each bin; None for bins without reads."""
-        reads = list(READS)
-        bins = self.bins.latency[: self.used, reads].sum(axis=1, dtype=np.int64)
+    def percentiles(self, percent: float, kinds: Sequence[Kind] = READS) -> list[int | None]:
+        """Return this percentile of the latencies in each bin; None for bins without requests."""
+        which = list(kinds)
+        bins = self.bins.latency[: self.used, which].sum(axis=1, dtype=np.int64)
         needed = np.maximum(bins.sum(axis=1) * (percent / 100), 1)
         place = (np.cumsum(bins, axis=1) >= needed[:, None]).argmax(axis=1)
-        value = np.minimum(VALUES[place], self.bins.max_ns[: self.used, reads].max(axis=1))
+        value = np.minimum(VALUES[place], self.bins.max_ns[: self.used, which].max(axis=1))
         return [one if n else None for one, n in zip(value.tolist(), bins.any(axis=1).tolist())]
 
     def check(self) -> None:

@@ -72,7 +72,7 @@ class RebuildProgress:
 
 @dataclass(frozen=True)
 class Series:
-    """Figures over time; None where a bin has no reads or the engine has no such counter."""
+    """Figures over time; None where a bin has no requests or the engine has no such counter."""
 
     start_ns: list[int]
     reads: list[int]
@@ -89,6 +89,10 @@ class Series:
     reasons: dict[str, list[int]]  # reads that were not hits
     disk_time_ns: dict[str, list[int]]  # of all members; empty where not counted
     ssd_utilisation: list[float | None]
+    writes: list[int]
+    write_mean_ns: list[int | None]  # rounded
+    write_p50_ns: list[int | None]
+    write_p99_ns: list[int | None]
 
 
 class Outcome:
@@ -236,6 +240,7 @@ class Outcome:
         pages_hit = bins.pages_hit[:used, list(READS)].sum(axis=1)
         present = self.counters.at("pages_present", edges[1:])
         written = self.counters.at("fast_bytes_written", edges)
+        writes = bins.count[:used, Kind.WRITE]
         disks = self._utilisations("slow", "busy")
         ssds = self._utilisations("fast", "in_use")
         return Series(
@@ -243,8 +248,8 @@ class Outcome:
             reads.tolist(),
             _ratios(bins.count[:used, Kind.HIT], reads),
             _ratios(pages_hit, pages),
-            self.collector.read_percentiles(50)[:used],
-            self.collector.read_percentiles(99)[:used],
+            self.collector.percentiles(50)[:used],
+            self.collector.percentiles(99)[:used],
             (bins.done[:used].sum(axis=1) * per_second).tolist(),
             self._outstanding()[:used].tolist(),
             [None] * used if disks is None else disks[:used].round(DIGITS).tolist(),
@@ -254,6 +259,9 @@ class Outcome:
             self._reasons(used),
             self._disk_times(edges),
             [None] * used if ssds is None else ssds[:used].round(DIGITS).tolist(),
+            writes.tolist(),
+            _means(bins.total_ns[:used, Kind.WRITE], writes),
+            *(self.collector.percentiles(each, (Kind.WRITE,))[:used] for each in (50, 99)),
         )
 
     def _reasons(self, used: int) -> dict[str, list[int]]:

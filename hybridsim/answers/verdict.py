@@ -18,9 +18,13 @@ from hybridsim.answers.warmup import State, WarmUp
 from hybridsim.foundation.codes import Reason
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import format_size, human_count
-from hybridsim.foundation.wording import latency, of_the_mean, percent, span, times
+from hybridsim.foundation.wording import latency, of_the_mean, percent, ranged, span, times
 
 TIMES = 1.5  # larger changes are printed as a factor, smaller ones in per cent
+CHANCE = (
+    "The gain is {} times, not {} as measured: what the disks' own buffers happened to hold does "
+    "not count"
+)
 SAME = 0.05  # smaller changes are not reported
 MIB = 2**20
 MOSTLY = 0.5  # of the reads, or of the requests
@@ -175,6 +179,8 @@ def _effect(case: Case, headline: str) -> Iterator[str]:
         yield headline
         return
     yield f"{_saved(result)}{_worse_tail(result)}."
+    if result.measured is not None:
+        yield f"{CHANCE.format(_factor(result.gain), _factor(result.measured))}."
     yield from _about_trend(case)
     yield from _about_phases(case)
     yield from _about_requests(case, FEW)
@@ -232,13 +238,26 @@ def _saved(judgement: Judgement) -> str:
         return f"The disks are busy for {now} instead of {then} ({change})"
     if judgement.goal == "throughput" or (judgement.goal == "time" and judgement.adapts):
         now, then = span(after.took_ns), span(before.took_ns)
+        if "took" in judgement.means["cached"]:
+            now, then = (_with_ends(judgement, side, "took") for side in ("cached", "none"))
         if (
             judgement.goal == "time"
         ):  # the gain of the mean completion time, not of the last completion
             change = f"{_sooner(judgement.gain)} on average; {sure}"
         return f"The second half of the work takes {now} instead of {then} ({change})"
     now, then = (latency(each.both.mean_ns) for each in (after, before))
+    if "all" in judgement.means["cached"]:
+        now, then = (_with_ends(judgement, side, "all") for side in ("cached", "none"))
     return f"A request takes {now} on average instead of {then} ({change})"
+
+
+def _with_ends(judgement: Judgement, side: str, name: str) -> str:
+    """Return a mean of the judged half with its interval; without one if there is none."""
+    result = judgement.means[side].get(name)
+    if result is None:
+        pair = judgement.judged.plain if side == "none" else judgement.judged.cached
+        return span(pair.took_ns) if name == "took" else latency(pair.both.mean_ns)
+    return ranged(result.value, result.low, result.high)
 
 
 def _sure(judgement: Judgement) -> str:

@@ -1,6 +1,8 @@
-"""`hybridsim advise`: which SSD cache should this application get, if any?"""
+"""`hybridsim advise`: which SSD cache should an application get, if any?  Or a fleet of them?"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,7 @@ from hybridsim.cli.machine_options import (
     cache_mode_option,
     cache_option,
     details_option,
+    html_option,
     json_option,
     machine,
     machine_options,
@@ -19,12 +22,16 @@ from hybridsim.cli.machine_options import (
 from hybridsim.cli.trace_arguments import examples, trace_options
 from hybridsim.foundation.errors import UsageError
 
+if TYPE_CHECKING:
+    from hybridsim.scenario import Scenario
+
 
 @click.command(
     epilog=examples(
         "hybridsim advise sda.blktrace.0",
         "hybridsim advise sda.blktrace.0 --cache dm-cache --cache-mode write-back --details",
         "hybridsim advise sda.blktrace.0 --scenario site.toml --compare hybrid --data 2TB",
+        "hybridsim advise web1/sda web2/sda db1/sda --fleet all --html fleet.html",
     )
 )
 @trace_options
@@ -51,8 +58,30 @@ from hybridsim.foundation.errors import UsageError
     metavar="SIZE",
     help="Data that each alternative must hold; default: the capacity of the scenario's disks.",
 )
+@click.option(
+    "--fleet",
+    metavar="N|all",
+    help="Each TRACE is a server of its own: answer for each, or for each volume of a multi-volume "
+    "trace (the N with most bytes, or all), and for the purchase as a whole.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --fleet: number of processes; default: one per core.",
+)
+@click.option(
+    "--scheduler", metavar="ADDRESS",
+    help="With --fleet: address of a dask cluster: tcp://host:8786.",
+)  # fmt: skip
+@click.option(
+    "--folder",
+    metavar="DIR",
+    help="With --fleet: folder of stored answers; default: hybridsim-sweep.",
+)
 @details_option
 @json_option
+@html_option
 def advise(
     paths: tuple[str, ...],
     format: str | None,
@@ -67,10 +96,17 @@ def advise(
     goal: str,
     compare: str,
     data: str | None,
+    fleet: str | None,
+    workers: int | None,
+    scheduler: str | None,
+    folder: str | None,
     details: bool,
     json_file: str | None,
+    html_file: str | None,
 ) -> None:
     """Recommend an SSD cache for the application that TRACE was captured from, or none.
+
+    With --fleet: for many servers or volumes, and what to buy for all of them.
 
     Replays TRACE with the caches that can be installed (bcache, dm-cache, dm-writecache, Open CAS),
     write-through and write-back, at several sizes.  The first half of the requests chooses one; the
@@ -84,18 +120,70 @@ def advise(
     from hybridsim.foundation.units import parse_size
     from hybridsim.show.advise import text
     from hybridsim.studies.advise import advise as ask
-    from hybridsim.traces.trace import Trace
+    from hybridsim.traces.trace import Trace, captures_of
 
     try:
         data_bytes = parse_size(data) if data else None
     except ValueError as error:
         raise UsageError(f"--data: {error}") from None
     check_folder(json_file)
+    check_folder(html_file)
     site = machine(
         scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode, mode=mode
     )
-    trace = Trace.read(paths, format, device, use_dispatch)
+    how = (format, device, use_dispatch)
+    if fleet is not None:
+        if data:
+            raise UsageError("--data: the alternatives are not compared for a fleet: remove it")
+        crew = {"folder": folder, "workers": workers, "scheduler": scheduler}
+        _fleet(paths, how, site, fleet, goal, crew, details, json_file, html_file)
+        return
+    for option, value in (("workers", workers), ("scheduler", scheduler), ("folder", folder)):
+        if value is not None:
+            raise UsageError(f"--{option} is for a fleet: specify --fleet all")
+    number = captures_of(paths)
+    if number > 1:
+        click.echo(
+            f"note: {number} captures are replayed together, as one load on the same disks; "
+            "--fleet all answers for each",
+            err=True,
+        )
+    trace = Trace.read(paths, *how)
     note_compiling()
     with progress() as report:
         advice = ask(trace, site, compare.split(","), data_bytes, report, stages(), goal)
-    write_answer(advice, partial(text, details=details), json_file)
+    write_answer(advice, partial(text, details=details), json_file, html_file)
+
+
+def _fleet(
+    paths: tuple[str, ...],
+    how: tuple[str | None, str | None, bool],
+    site: Scenario,
+    fleet: str,
+    goal: str,
+    crew: dict[str, str | int | None],
+    details: bool,
+    json_file: str | None,
+    html_file: str | None,
+) -> None:
+    """Advise for each trace, and for the purchase."""
+    from functools import partial
+
+    from hybridsim.cli.running import note_compiling, write_answer
+    from hybridsim.cli.sweep import number_of_volumes
+    from hybridsim.cli.sweep_live import progress_line
+    from hybridsim.show.fleet_advice import text
+    from hybridsim.studies.advise_fleet import advise_fleet
+    from hybridsim.studies.sweep.named_trace import NamedTrace
+
+    limit = number_of_volumes(fleet)
+    traces = [NamedTrace.here((path,), *how) for path in paths]
+    note_compiling()
+    specified = {name: value for name, value in crew.items() if value is not None}
+    with progress_line() as report:
+        advice = advise_fleet(traces, site, limit, goal, report=report, **specified)  # type: ignore[arg-type]
+    write_answer(advice, partial(text, details=details), json_file, html_file)
+    if advice.interrupted:
+        raise click.exceptions.Exit(130)
+    if advice.failed:
+        raise click.exceptions.Exit(1)

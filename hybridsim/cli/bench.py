@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hybridsim.caches import CACHES
 from hybridsim.cli.machine_options import (
     PRESET_HELP,
+    cache_mode_option,
+    cache_option,
     html_option,
     json_option,
     machine,
     seeds_option,
+    set_option,
 )
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import UsageError
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
 )
 @click.argument("scenario_file", metavar="[SITE.toml]", required=False)
 @click.option("--preset", metavar="NAME", help=PRESET_HELP)
+@cache_option([*CACHES, "none"])
+@cache_mode_option
+@set_option
 @click.option(
     "--depths",
     default="1-512",
@@ -57,6 +64,9 @@ if TYPE_CHECKING:
 def bench(
     scenario_file: str | None,
     preset: str | None,
+    cache: str | None,
+    cache_mode: str | None,
+    settings: tuple[str, ...],
     depths: str,
     hot: str | None,
     bs: str,
@@ -84,7 +94,7 @@ def bench(
         raise UsageError("--hot must be greater than 0 (default: half of the cache)")
     check_folder(json_file)
     check_folder(html_file)
-    site = machine(scenario_file, preset=preset)
+    site = machine(scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode)
     chosen = depths_of(depths)
     with progress_of_jobs() as progress:
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.machine_options import html_option, machine
+from hybridsim.caches import CACHES
+from hybridsim.cli.machine_options import (
+    cache_mode_option,
+    cache_option,
+    html_option,
+    machine,
+    set_option,
+)
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
@@ -42,6 +49,9 @@ DIFFERS = 4  # the exit code of an unmet requirement
     metavar="NAME",
     help="SIMULATED is a fio job file: run it on this whole system (see `hybridsim catalog`).",
 )
+@cache_option([*CACHES, "none"])
+@cache_mode_option
+@set_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @html_option
 def compare(
@@ -50,6 +60,9 @@ def compare(
     tolerance: tuple[str, ...],
     scenario_file: str | None,
     preset: str | None,
+    cache: str | None,
+    cache_mode: str | None,
+    settings: tuple[str, ...],
     as_json: bool,
     html_file: str | None,
 ) -> None:
@@ -60,7 +73,7 @@ def compare(
     dm-writecache), of `casadm --stats -o csv` or of bcache's stats_total, each with the
     uptime at which it was taken.
     SIMULATED is the output of `hybridsim fio --output-format=json+` or `hybridsim replay --json`;
-    or, with --scenario or --preset, a job file to run now.
+    or, with options of a machine, a job file to run now.
     Exit code 4: a figure exceeds its tolerance.
     """
     from hybridsim.cli.running import check_folder, write_html
@@ -69,8 +82,11 @@ def compare(
     from hybridsim.studies.compare import compare as run
 
     check_folder(html_file)
-    is_job = scenario_file or preset
-    other = _simulated(simulated, scenario_file, preset) if is_job else simulated
+    changes = {"cache": cache, "cache_mode": cache_mode}
+    is_job = scenario_file or preset or settings or any(changes.values())
+    other: str | Measurement = simulated
+    if is_job:
+        other = _simulated(simulated, scenario_file, settings, preset=preset, **changes)
     comparison = run(real, other, tolerance)
     click.echo(to_json(comparison) if as_json else text(comparison, is_ascii(sys.stdout)), nl=False)
     if html_file:
@@ -79,14 +95,16 @@ def compare(
         sys.exit(DIFFERS)
 
 
-def _simulated(job: str, scenario_file: str | None, preset: str | None) -> Measurement:
+def _simulated(
+    job: str, scenario_file: str | None, settings: tuple[str, ...], **options: str | None
+) -> Measurement:
     """Run a job file on the machine, and return its measurement."""
     from hybridsim.cli.running import progress_of_jobs
     from hybridsim.show.fio_json import measurement
     from hybridsim.studies.fio import fio
     from hybridsim.workloads.fio.jobfile import read
 
-    site = machine(scenario_file, preset=preset)
+    site = machine(scenario_file, settings, **options)
     with progress_of_jobs() as progress:
         result = fio(read([job]), site, progress=progress)
     return measurement(result, job)

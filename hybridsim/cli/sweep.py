@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.caches import CACHES
 from hybridsim.cli.machine_options import (
     PRESET_HELP,
+    cache_mode_option,
+    cache_option,
     html_option,
     json_option,
     machine,
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     help="A key of the scenario and its values: cache.size=16GiB,64GiB; cache.policy=lru,learned; "
     "or a range: cache.size=1GiB..64GiB:7:log (7 values, spaced by equal factors).  Repeatable.",
 )  # fmt: skip
+@cache_option([*CACHES, "none"])
+@cache_mode_option
 @set_option
 @mode_option("see `hybridsim replay --help`.")
 @click.option(
@@ -163,6 +168,8 @@ def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
         options["scenario_file"],
         options["settings"],
         preset=options["preset"],
+        cache=options["cache"],
+        cache_mode=options["cache_mode"],
         mode=options["mode"],
     )
     wanted = (options["objectives"] or ",".join(OBJECTIVES)).split(",")
@@ -175,13 +182,14 @@ def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
         options["seeds"] or 0,
         options["points"] or TRIALS,
         objectives=tuple(map(Objective.parse, wanted)),
-        fleet=_fleet(options["fleet"]),
+        fleet=None if options["fleet"] is None else number_of_volumes(options["fleet"]),
     )
 
 
-def _fleet(value: str | None) -> int | None:
-    if value is None or value == "all":
-        return None if value is None else 0
+def number_of_volumes(value: str) -> int:
+    """Return the value of --fleet: a number of volumes, or 0 for all."""
+    if value == "all":
+        return 0
     if not value.isdigit() or int(value) < 1:
         raise UsageError(f"--fleet {value}: must be a number of volumes, or all")
     return int(value)

@@ -12,7 +12,7 @@ import click
 
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.wording import NONE, span
-from hybridsim.show.screen import Steered
+from hybridsim.show.screen import Steered, clear, show
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.plan import Plan
@@ -42,6 +42,30 @@ def live_progress(plan: Plan) -> Iterator[Report]:
                 live.update(table.drawn(progress), refresh=True)
 
         yield on_point
+
+
+@contextmanager
+def progress_line() -> Iterator[Report]:
+    """Yield a callback for each settled point, which shows one line on standard error."""
+    lines = Lines()
+    if not sys.stderr.isatty():
+        yield lines.on_point
+        return
+    shown_s = 0.0
+
+    def on_point(progress: Progress, settled: Settled | None) -> None:
+        nonlocal shown_s
+        if settled is not None and settled.row is None:
+            clear()
+            lines.on_point(progress, settled)
+        if time.monotonic() - shown_s >= DRAWN_EVERY_S:
+            shown_s = time.monotonic()
+            show(words(progress))
+
+    try:
+        yield on_point
+    finally:
+        clear()
 
 
 class Lines:

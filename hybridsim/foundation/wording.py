@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from hybridsim.foundation.histogram import LAST_NS
 from hybridsim.foundation.units import human_time
 
 NONE = "\N{EN DASH}"
+UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+SPANS_NS = 17 * 10**9  # latencies are shorter
 
 
 def percent(share: float | None) -> str:
@@ -35,6 +39,24 @@ def latency(time_ns: float | None) -> str:
     if time_ns is None:
         return NONE
     return "> 17 s" if time_ns == LAST_NS else human_time(time_ns)
+
+
+def ranged(value_ns: float, low_ns: float, high_ns: float) -> str:
+    """Return a latency or a span with its interval: '2.60 ms (2.4 to 2.9)'.
+
+    Without an interval whose ends look like the figure.
+    """
+    text = span(value_ns) if value_ns >= SPANS_NS else latency(value_ns)
+    _, _, unit = text.partition(" ")
+    if unit not in UNITS_NS:
+        return f"{text} ({span(low_ns)} to {span(high_ns)})"
+    of_unit = UNITS_NS[unit]
+    whole = max(math.floor(math.log10(max(value_ns / of_unit, 1e-9))), 0)
+    for digits in (1, 2):  # after the first one; the second only where the ends look the same
+        low, high = (f"{each / of_unit:,.{max(digits - whole, 0)}f}" for each in (low_ns, high_ns))
+        if low != high:
+            return f"{text} ({low} to {high})"
+    return text
 
 
 def span(time_ns: float) -> str:

@@ -257,6 +257,7 @@ class Row:
             "hit": self.hit,
             "answer": self.answer,
             "gain": judgement.gain,
+            "measured_gain": judgement.measured,
             "forecast": judgement.expected,
             "low": judgement.low,
             "high": judgement.high,
@@ -271,6 +272,10 @@ class Row:
             "is_forecast": judgement.forecast is not None,
             "too_short": judgement.too_short,
             "more_ns": judgement.more_ns,
+            "means": {
+                side: {name: each.to_dict() for name, each in known.items()}
+                for side, known in judgement.means.items()
+            },
             "p99_ns": {
                 "none": self.judged.plain.both.percentile(99),
                 "cached": self.judged.cached.both.percentile(99),
@@ -281,6 +286,7 @@ class Row:
             "steady": warm_up.steady,
             "why_not_steady": warm_up.why,
             "keeps_up": self.keeps_up,
+            "ssd_busy": self.result.phases["whole"].ssd_utilisation,
             "dirty_bytes": dirty_at_end(self.result),
             "dirty": self.result.dirty and self.result.dirty.to_dict(),
             "metadata_ram": self.result.metadata_ram,

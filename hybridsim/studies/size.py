@@ -3,7 +3,8 @@
 The miss-ratio curve of LRU, which takes seconds, shows the sizes at which the hit ratio changes.
 Whether a size meets the requirements is decided by replays at full detail: first at sizes spread
 over the curve, then between the largest size that fails and the smallest that meets them, until
-these two are neighbours on the grid of sizes.
+these two are neighbours on the grid of sizes.  Then other settings of the answer are tried at the
+size below it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from hybridsim.studies.candidates import (
     candidates,
     latest_warm,
     purchase,
+    variants,
 )
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.replay import Report
@@ -41,6 +43,7 @@ SEARCHED = 2  # kinds and modes whose sizes are searched
 PAGE_BYTES = 64 * 1024  # of the curve if several kinds are searched
 AT_ONCE = 3  # sizes replayed in one pass between two known ones
 FALLEN = (0.5, 0.8, 0.95)  # shares of the curve's whole fall at the first sizes
+LARGEST_MINIMUM = 41  # 1 TiB as a power of two: no kind needs as much
 POINTS = 200  # of the curve in JSON
 Status = Callable[[str], None]
 
@@ -51,6 +54,7 @@ class Tried:
 
     kind: str
     mode: str
+    setting: str  # name of the settings that differ from the defaults; empty: none
     size_bytes: int
     hit: float | None  # since all machines are warm, as are the latencies
     mean_ns: float | None  # of reads; None also for an endless queue
@@ -79,6 +83,7 @@ class Tried:
         return cls(
             candidate.kind,
             candidate.mode,
+            candidate.setting,
             size_bytes,
             warm.figures.hit_ratio,
             reads.mean_ns if known else None,
@@ -98,8 +103,9 @@ class Tried:
 
     @property
     def name(self) -> str:
-        """Kind and mode, in words."""
-        return self.kind if self.kind == ONE_MODE else f"{self.kind} {self.mode}"
+        """Kind, mode and the settings that differ from the defaults, in words."""
+        name = self.kind if self.kind == ONE_MODE else f"{self.kind} {self.mode}"
+        return f"{name}, {self.setting}" if self.setting else name
 
     @property
     def decisive(self) -> list[Checked]:
@@ -113,8 +119,11 @@ class Tried:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
-        return {**vars(self), "checked": [each.to_dict() for each in self.checked],
-                "own": [each.to_dict() for each in self.own]}  # fmt: skip
+        return {
+            "name": self.name, **vars(self),
+            "checked": [each.to_dict() for each in self.checked],
+            "own": [each.to_dict() for each in self.own],
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -202,6 +211,7 @@ def size(
     if not all(each.met for each in runs.alone):
         for each in runs.best():
             runs.narrow(each)
+        runs.refine()
     answer, below, largest_why = runs.answer()
     tried = runs.tried()
     about = runs.results[0]
@@ -242,14 +252,14 @@ class Runs:
                     raise
                 notes.append(f"{each.name} was left out: {error}")
                 continue
-            self._grids[each.name] = grid
+            self._grids[each.label] = grid
             sizes = first_sizes(self._curve, grid[0])
             first += [(each, size) for size in (sizes if len(able) == 1 else sizes[-2:])]
         # The largest first: they decide whether recorded arrivals can be served.
         self._replay(sorted(first, key=lambda one: -one[1]))
 
     def _replay(self, machines: Sequence[tuple[Candidate, int]]) -> None:
-        words = ", ".join(f"{each.name} of {human_size(size)}" for each, size in machines)
+        words = ", ".join(f"{each.label} of {human_size(size)}" for each, size in machines)
         self._status(f"replays of {words}")
         self.results += self._several.results([each.sized(size) for each, size in machines])
         self._ran += machines
@@ -284,11 +294,11 @@ class Runs:
         met = [each for each in tried if each.meets]
         ordered = met or sorted(tried, key=lambda one: (len(one.failed), _far(one)))
         names = list(dict.fromkeys(each.name for each in ordered))[:SEARCHED]
-        return [next(c for c, _ in self._ran if c.name == name) for name in names]
+        return [next(c for c, _ in self._ran if c.label == name) for name in names]
 
     def narrow(self, candidate: Candidate) -> None:
         """Replay sizes of a candidate until the smallest that meets the requirements is known."""
-        search = Search(self._grids[candidate.name][0], ())
+        search = Search(self._grids[candidate.label][0], ())
         while True:
             for each in self._of(candidate):
                 search.record(each.size_bytes, each.meets)
@@ -297,15 +307,49 @@ class Runs:
                 return
             self._replay([(candidate, each) for each in sorted(sizes, reverse=True)])
 
+    def refine(self) -> None:
+        """Replay other settings of the answer, at the size below it, which failed.
+
+        Without an answer: of the candidate that comes nearest, at its best size.  The sizes of a
+        setting that meets the requirements there are searched.
+        """
+        answer, below, _ = self.answer()
+        at = below if answer is not None else self._nearest()
+        base = self.candidate(at)
+        if at is None or base is None:
+            return  # the smallest possible size is the answer
+        machines = []
+        for each in variants(base):
+            try:
+                grid = possible(each.scenario, sizes_of(self._curve, each.times))
+            except ScenarioError:
+                continue
+            if at.size_bytes in grid[0]:
+                self._grids[each.label] = grid
+                machines.append((each, at.size_bytes))
+        if not machines:
+            return
+        self._replay(machines)
+        met = {each.name for each in self.tried() if each.meets}
+        for each, _ in machines:
+            if each.label in met:
+                self.narrow(each)
+
+    def _nearest(self) -> Tried:
+        return min(self.tried(), key=lambda one: (len(one.failed), _far(one), one.size_bytes))
+
     def _of(self, candidate: Candidate) -> list[Tried]:
-        return [each for each in self.tried() if each.name == candidate.name]
+        return [each for each in self.tried() if each.name == candidate.label]
 
     def answer(self) -> tuple[Tried | None, Tried | None, str]:
         """Return the smallest that meets, the next smaller of its kind, and why none is larger."""
         tried = self.tried()
         met = [each for each in tried if each.meets]
-        # Of equal sizes, one without write-back.
-        result = min(met, key=lambda one: (one.size_bytes, "back" in one.mode), default=None)
+        # Of equal sizes, one without write-back, and with default settings.
+        result = min(
+            met, key=lambda one: (one.size_bytes, "back" in one.mode, bool(one.setting)),
+            default=None,
+        )  # fmt: skip
         why = self._grids[(result or tried[-1]).name][1]
         if result is None:
             return None, None, why
@@ -315,7 +359,7 @@ class Runs:
 
     def candidate(self, one: Tried | None) -> Candidate | None:
         """Return the candidate of a replay."""
-        return next((c for c, _ in self._ran if one and c.name == one.name), None)
+        return next((c for c, _ in self._ran if one and c.label == one.name), None)
 
 
 def from_request(outcome: Outcome, first: int) -> Phase:
@@ -399,17 +443,25 @@ def sizes_of(curve: Curve, times: int = 1) -> list[int]:
 
 
 def possible(scenario: Scenario, grid: Sequence[int]) -> tuple[list[int], str]:
-    """Return the sizes of the grid that the cache supports, and why there are no larger ones."""
+    """Return the sizes of the grid that the cache supports, and why there are no larger ones.
+
+    If the largest is below the minimum of a kind of cache, the grid is its next power of two that
+    the kind supports.  Raises ScenarioError if there is none.
+    """
     low, high = 0, len(grid) - 1
     why = "it is more than the trace touches"
     while low < high and _refused(scenario, grid[low]):
         low += 1
+    refused = _refused(scenario, grid[low])
+    if refused:
+        larger = (1 << power for power in range(grid[-1].bit_length(), LARGEST_MINIMUM))
+        minimum = next((each for each in larger if not _refused(scenario, each)), None)
+        if minimum is None:
+            raise ScenarioError(refused)
+        return [minimum], why
     while high > low and (refused := _refused(scenario, grid[high])):
         why = refused
         high -= 1
-    refused = _refused(scenario, grid[low])
-    if refused:
-        raise ScenarioError(refused)
     return list(grid[low : high + 1]), why
 
 

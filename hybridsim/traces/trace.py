@@ -133,6 +133,11 @@ class Trace:
                 first_ns = int(part.arrival_ns[0])
             yield from_origin(part, first_ns)
 
+    @property
+    def has_volumes(self) -> bool:
+        """Whether the format distinguishes volumes, which can be read apart."""
+        return getattr(self._reader, "volumes", None) is not None
+
     def chunks_apart(self) -> Iterator[Requests]:
         """Yield the requests of device "all" with offsets relative to their own volumes."""
         volumes = getattr(self._reader, "volumes", None)
@@ -238,6 +243,16 @@ def sources_of(name: str) -> list[Source]:
         shown = printable(name)
         raise TraceError(f"{shown}: no such file, nor {printable(path.name)}.blktrace.0")
     return [source(name)]
+
+
+def captures_of(paths: Sequence[str]) -> int:
+    """Return the number of captures that paths name: per-CPU files of one are counted once."""
+    found: list[set[str]] = []
+    for path in paths:
+        files = {str(each.path) if each.path else each.name for each in sources_of(path)}
+        if not any(files & each for each in found):
+            found.append(files)
+    return len(found)
 
 
 def check_is_read(trace: object) -> None:

@@ -97,6 +97,19 @@ class Bars:
 
 
 @dataclass(frozen=True)
+class Ranges:
+    """An interval with its centre for each row; `marks` are values of interest, with names."""
+
+    kind: ClassVar[str] = "ranges"
+    gid: str
+    title: str
+    x: Axis
+    rows: Sequence[tuple[str, float, float, float]]  # name, low, centre, high
+    marks: Sequence[tuple[str, float]] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Dots:
     """Dots on a line for each row, with their centre."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hybridsim.answers.result import plain
 from hybridsim.show.html.blocks import (
     Code,
     CopyJson,
@@ -22,6 +23,8 @@ __all__ = ["Code", "CopyJson", "KeyFigures", "Prose", "Row", "Section", "Table",
 TITLES = {
     "hybridsim.result": "Should this be cached?",
     "hybridsim.size": "How large must the SSD be?",
+    "hybridsim.advice": "Which cache is worth it?",
+    "hybridsim.fleet": "Which servers need a cache?",
     "hybridsim.bench": "How fast is this machine?",
     "hybridsim.sweep": "Which setting is best?",
     "hybridsim.comparison": "Does the model match the machine?",
@@ -31,7 +34,7 @@ TITLES = {
 def of(document: Mapping[str, Any], command: str = "") -> str:
     """Return the HTML report of a `--json` document; `command` is the command that created it."""
     family = str(document["schema"]).partition("/")[0]
-    extended = dict(document) | {"command": command}
+    extended = plain(dict(document)) | {"command": command}
     return page(TITLES[family], sections_of(extended), document, _about(document))
 
 

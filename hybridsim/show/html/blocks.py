@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hybridsim.show.charts import Bars, Chart, Heat
+from hybridsim.show.charts import Bars, Chart, Heat, Ranges
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Row:
     blocks: Sequence[Chart]
 
 
-Block = KeyFigures | Table | Prose | Code | CopyJson | Row | Chart | Bars | Heat
+Block = KeyFigures | Table | Prose | Code | CopyJson | Row | Chart | Bars | Heat | Ranges
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hybridsim.show.charts import Axis, Bars, Chart, Heat, Line
+from hybridsim.show.charts import Axis, Bars, Chart, Heat, Line, Ranges
 from hybridsim.show.charts import ticks as ticks_of
 from hybridsim.show.charts.labels import rows_of
-from hybridsim.show.charts.palette import colours
+from hybridsim.show.charts.palette import BLUE, VERMILLION, colours
 from hybridsim.show.charts.stacking import stacked
 from hybridsim.show.html.paths import areas, outline
 from hybridsim.show.html.png import png
@@ -22,6 +22,7 @@ from hybridsim.show.html.png import png
 WIDTH, HEIGHT = 720, 260
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 14, 40
 BAR = 26
+RANGE = 30  # height of a row with its name above
 LETTER = 6.6  # approximate width of a letter
 LINE = 13  # height of a line of text
 
@@ -87,6 +88,7 @@ class Drawing:
     marks: list[tuple[float, float | None, str, str, float]] = field(default_factory=list)
     rects: list[tuple[int, float, float, float, float, str]] = field(default_factory=list)
     labels: list[tuple[float, str]] = field(default_factory=list)  # of rows: y, text
+    captions: list[tuple[float, float, str]] = field(default_factory=list)  # of rows: x, y, text
     legend: list[tuple[int, str]] = field(default_factory=list)
     image: str = ""
 
@@ -156,6 +158,31 @@ def of_bars(bars: Bars, width: float = WIDTH) -> Drawing:
             drawing.rects.append((colour, start, top, max(end - start, 0), BAR, title))
             done += value
     drawing.legend = list(zip(palette, bars.parts))
+    return drawing
+
+
+def of_ranges(ranges: Ranges, width: float = WIDTH) -> Drawing:
+    """Return the geometry of intervals, each under its name; the first row has its own colour."""
+    left, top = RIGHT, TOP + LINE * bool(ranges.marks)
+    bottom = top + RANGE * len(ranges.rows)
+    values = [each for row in ranges.rows for each in row[1:]]
+    values += [value for _, value in ranges.marks]
+    x = Scale.of(ranges.x, values, left, width - RIGHT)
+    drawing = Drawing(
+        width, bottom + BOTTOM, left, width - RIGHT, top, bottom, ranges.x.title, x_ticks=x.ticks
+    )
+    for row, (name, low, centre, high) in enumerate(ranges.rows):
+        colour = VERMILLION if row == 0 else BLUE
+        y = top + RANGE * row + LINE
+        start, middle, end = (x.at(each) for each in (low, centre, high))
+        words = f"{centre:.2f} {ranges.x.unit} ({low:.2f} to {high:.2f})"
+        drawing.captions.append((left + 6, y - 2, f"{name}: {words}"))
+        drawing.rects.append((colour, start, y + 4, max(end - start, 1), 3, f"{name}: {words}"))
+        drawing.dots.append((colour, middle, y + 5.5))
+    for name, value in ranges.marks:
+        place = x.at(value)
+        anchor = "end" if place > 0.8 * width else "start"
+        drawing.marks.append((place, None, name, anchor, TOP + 6))
     return drawing
 
 

@@ -25,7 +25,7 @@ from hybridsim.show.charts.chart import Value, Values
 from hybridsim.show.charts.labels import rows_of
 from hybridsim.show.charts.palette import DARK, LIGHT, colours
 from hybridsim.show.html.blocks import Section, charts_of
-from hybridsim.show.html.drawing import of_bars, of_chart, of_heat
+from hybridsim.show.html.drawing import of_bars, of_chart, of_heat, of_ranges
 
 HERE = Path(__file__).parent
 VENDOR = HERE / "vendor"
@@ -63,6 +63,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     result.globals |= {"of_chart": of_chart, "of_bars": of_bars, "of_heat": of_heat}
+    result.globals["of_ranges"] = of_ranges
     return result
 
 

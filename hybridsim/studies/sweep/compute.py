@@ -29,7 +29,7 @@ def replayed(point: Point) -> dict[str, Any]:
     if trace.is_generated and point.seed is not None:
         trace = kept(point.trace, point.digest, point.seed)
     row = figures(replay(trace, point.scenario, alone=trace.alone))
-    _remember_code(compiled_kind(point))
+    remember_code(compiled_kind(point))
     return row
 
 
@@ -59,7 +59,7 @@ def compiled_kind(point: Point) -> Kind:
     ]
     policies = [getattr(cache, name, None) for name in ("admission", "replacement")]
     budget = getattr(cache, "write_budget", None) is None
-    return (*drives, backing.controller is None, cache.kind, *policies, budget)
+    return (*drives, backing.controller is None, cache.kind, *policies, budget, point.what)
 
 
 def shared(point: Point) -> tuple[Any, ...]:
@@ -75,7 +75,8 @@ def has_code(kind: Kind) -> bool:
 
 
 @functools.cache
-def _remember_code(kind: Kind) -> None:
+def remember_code(kind: Kind) -> None:
+    """Note that this source computed a point of this kind here: its machine code is on disk."""
     with contextlib.suppress(OSError):
         _mark(kind).parent.mkdir(exist_ok=True)
         _mark(kind).touch()

@@ -14,7 +14,7 @@ from hybridsim.scenario import Scenario
 from hybridsim.scenario.identity import identity
 from hybridsim.studies.sweep.named_trace import NamedTrace
 
-DETAIL = "replay"  # detail of the figures; part of the key
+DETAIL = "replay"  # a command, and its options that the scenario does not have
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,23 @@ class Point:
     values: tuple[tuple[str, Any], ...]  # of the keys that are varied
     scenario: Scenario  # with these values and the seed
     seed: int | None  # None: the seeds of scenario and trace
+    detail: str = DETAIL  # what is computed; part of the key
 
     @functools.cached_property
     def key(self) -> str:
         """A hash of all inputs: trace, scenario, seed, version, detail."""
-        whole = [self.digest, identity(self.scenario), self.seed, version(), DETAIL]
+        whole = [self.digest, identity(self.scenario), self.seed, version(), self.detail]
         return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
 
     @property
+    def what(self) -> str:
+        """The command that computes it."""
+        return self.detail.partition(" ")[0]
+
+    @property
     def command(self) -> str:
-        """The command that runs this replay alone."""
-        words = ["hybridsim", "replay", *self.trace.arguments]
+        """The command line that computes this point alone."""
+        words = ["hybridsim", self.what, *self.trace.arguments]
         if self.scenario.origin.name:
             words += ["--scenario", self.scenario.origin.name]
         for option in self.scenario.options:

@@ -19,6 +19,8 @@ SECTIONS = {
         "doctor", "reproduce",
     ),
     "hybridsim.size": ("sizing", "size", "doctor", "reproduce"),
+    "hybridsim.advice": ("advice", "advice_machines", "advice_questions", "reproduce"),
+    "hybridsim.fleet": ("fleet_advice", "fleet_members", "reproduce"),
     "hybridsim.bench": ("bench", "bench_depths", "reproduce"),
     "hybridsim.sweep": (
         "fleet", "sweep_best", "sweep_effects", "sweep_settings", "reproduce",

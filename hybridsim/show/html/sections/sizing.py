@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import NONE, latency, percent, span
+from hybridsim.foundation.wording import NONE, latency, money, percent, span
+from hybridsim.show.advice import drives
 from hybridsim.show.charts.sizes import by_size
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Row, Section, Table
 
@@ -31,7 +32,10 @@ def _answer(document: Mapping[str, Any]) -> list[str]:
     answer, below = document["answer"], document["below"]
     if answer is None:
         return [f"No size of SSD meets {wanted}.", *_best(document)]
-    sentences = [f"{human_size(answer['size_bytes'])} is the smallest SSD that meets {wanted}."]
+    sentences = [
+        f"{human_size(answer['size_bytes'])} is the smallest SSD that meets {wanted}, with "
+        f"{answer['name']}."
+    ]
     if below:
         failed = "; ".join(f"{each['expr']} ({each['words']})"
                            for each in below["checked"] if not each["ok"])  # fmt: skip
@@ -52,7 +56,10 @@ def _best(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     answer = document["answer"]
-    yield "smallest SSD", human_size(answer["size_bytes"]), ""
+    yield "smallest SSD", human_size(answer["size_bytes"]), answer["name"]
+    bought = document.get("bought")
+    if bought and bought["cost"] is not None:
+        yield "to buy", drives(bought), money(bought["cost"], document["currency"])
     for each in answer["checked"]:
         yield each["expr"], each["words"], "met"
 
@@ -75,17 +82,16 @@ def _checked(checked: Mapping[str, Any]) -> str:
 
 
 def _tried(document: Mapping[str, Any]) -> Table:
-    heads = ["", "hit", "mean read", "no SSD", "p99", "warm after", "DWPD", "meets all"]
+    heads = ["", "SSD", "hit", "mean read", "no SSD", "p99", "warm after", "DWPD", "meets all"]
     rows = [_row(one) for one in document["tried"]]
-    chosen = (document["answer"] or {}).get("size_bytes")
-    strong = [row for row, one in enumerate(document["tried"]) if one["size_bytes"] == chosen]
+    strong = [row for row, one in enumerate(document["tried"]) if one == document["answer"]]
     return Table("Replayed sizes", heads, rows, strong)
 
 
 def _row(one: Mapping[str, Any]) -> Sequence[str]:
     warm, wear = one["warm_ns"], one["drive_writes_per_day"]
     return [
-        human_size(one["size_bytes"]), percent(one["hit"]), latency(one["mean_ns"]),
+        one["name"], human_size(one["size_bytes"]), percent(one["hit"]), latency(one["mean_ns"]),
         latency(one["alone_ns"]), latency(one["p99_ns"]),
         "not steady" if warm is None else span(warm) if warm else "at once",
         NONE if wear is None else f"{wear:.2g}",

@@ -1,0 +1,425 @@
+"""The sentences of `advise`, from the document that `--json` writes; text and HTML share them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hybridsim.answers.forecast import HORIZON, NO, YES
+from hybridsim.answers.verdict import CHANCE
+from hybridsim.foundation.printable import shell_line, shell_word
+from hybridsim.foundation.units import human_count, human_size
+from hybridsim.foundation.wording import (
+    NONE,
+    counted,
+    lasting,
+    latency,
+    money,
+    percent,
+    ranged,
+    span,
+    times,
+)
+
+Document = Mapping[str, Any]
+
+MOSTLY, HARDLY = 0.5, 0.1  # of the time
+BUSY = 0.7  # disks
+RANDOM = 0.5  # of the reads
+SHOWN_MIN = 0.05  # of the requests: processes with fewer are not shown
+BUILT = ("--cache", "--set", "--preset")  # options that `setup` has too
+WORSE_TAIL = 1.05  # times: a larger increase of p99 is a risk
+VARIES = 1.15  # times: phases whose gains differ by more are a risk
+RISKS_SHOWN = 3
+NAMES = {
+    "disks": "these disks",
+    "more-disks": "more disks",
+    "short-stroke": "short stroke",
+    "all-ssd": "all SSD",
+    "hybrid": "hybrid",
+}
+
+
+def label(row: Document) -> str:
+    """Return kind, mode and the settings that differ from the defaults."""
+    return f"{row['name']}, {row['setting']}" if row["setting"] else str(row["name"])
+
+
+def factor(gain: float | None) -> str:
+    """Return a gain as a number."""
+    return NONE if gain is None else f"{gain:.2f}" if gain < 10 else f"{gain:.0f}"
+
+
+def interval(row: Document) -> str:
+    """Return the interval of a gain."""
+    if row["low"] is None or row["high"] is None:
+        return NONE
+    return f"{factor(row['low'])} to {factor(row['high'])}"
+
+
+def cost(document: Document, amount: float | None) -> str:
+    """Return an amount in the currency of the document's prices."""
+    return money(amount, document["price"]["currency"])
+
+
+def to_do(document: Document) -> str:
+    """Return what to do: use a cache, none, or record longer."""
+    pick = document["recommended"]
+    what = f"{label(pick)} with {human_size(pick['size_bytes'])} of SSD"
+    if document["answer"] == YES:
+        note = "" if pick["installable"] else " (no product implements it)"
+        return f"Use {what}{note}."
+    if document["answer"] == NO:
+        tried = len({each["name"] for each in document["rows"]})
+        each = "kind and mode" if tried == 1 else "kinds and modes"
+        return f"No SSD cache: the best of {tried} {each}, {what}, is not worth its cost."
+    better = document["better"]
+    if better is not None:
+        return (
+            f"Not yet: record longer. In the first half of the requests {what} is best, in the "
+            f"second {label(better)} with {human_size(better['size_bytes'])}."
+        )
+    if pick["too_short"]:
+        return (
+            f"Not yet: record longer, there are only {pick['too_short']}. The best so far is "
+            f"{what}."
+        )
+    if pick["more_ns"]:
+        return f"Not yet: record {span(pick['more_ns'])} more. The best so far is {what}."
+    return f"Can't say: {document['verdict']['headline']}"
+
+
+def command(document: Document) -> str:
+    """Return the command that replays the recommended machine."""
+    inputs = document["inputs"]
+    scenario = inputs["scenario"]
+    words = ["hybridsim replay", shell_line(inputs["trace"]["arguments"])]
+    if scenario.get("file"):
+        words += ["--scenario", shell_word(str(scenario["file"]))]
+    words += scenario["options"]
+    if not any(one.split()[0] == "--mode" for one in scenario["options"]):
+        words += ["--mode", document["mode"]]
+    if document["goal"] != "time":
+        words += ["--goal", document["goal"]]
+    return " ".join(words)
+
+
+def build(document: Document) -> str:
+    """Return the command that prints how the recommended cache is built; empty if there is none."""
+    scenario, pick = document["inputs"]["scenario"], document["recommended"]
+    if document["answer"] == NO or not pick["installable"]:
+        return ""
+    words = ["hybridsim setup"]
+    if scenario.get("file"):
+        words += ["--scenario", shell_word(str(scenario["file"]))]
+    words += [each for each in scenario["options"] if each.startswith(BUILT)]
+    if pick["kind"] == "open-cas":
+        words.append("--from-source")
+    return " ".join(words)
+
+
+def brings(document: Document) -> str:
+    """Return what the recommended machine gains, with its interval."""
+    pick = document["recommended"]
+    if not pick["keeps_up"] or not document["disks_keep_up"]:
+        return " ".join([document["verdict"]["headline"], *document["verdict"]["reasons"][:2]])
+    before, after = pick["judged"]["none"], pick["judged"]["cached"]
+    if document["goal"] == "throughput" or (document["goal"] == "time" and pick["load_adapts"]):
+        now, then = (mean(pick, side, "took", span(each["took_ns"]))
+                     for side, each in (("cached", after), ("none", before)))  # fmt: skip
+        what = f"The same work takes {now} instead of {then}"
+    else:
+        now, then = (mean(pick, side, "all", latency(_mean(each)))
+                     for side, each in (("cached", after), ("none", before)))  # fmt: skip
+        what = f"A request takes {now} on average instead of {then}"
+    parts = [f"{what}: {_gain_of(document, pick)}"]
+    parts += [
+        f"{name}s {mean(pick, 'cached', name, latency(after[name]['mean_ns']))} instead of "
+        f"{latency(before[name]['mean_ns'])}"
+        for name in ("read", "write")
+        if after[name]["n"]
+    ]
+    if pick["measured_gain"] is not None:
+        chance = CHANCE.format(factor(pick["gain"]), factor(pick["measured_gain"]))
+        parts[-1] += f". {chance}"
+    return "; ".join(parts) + f". Over the whole run {factor(pick['whole_gain'])} times."
+
+
+def mean(row: Document, side: str, name: str, otherwise: str) -> str:
+    """Return a mean of the second half of the requests with its interval, if there is one."""
+    known = row["means"][side].get(name)
+    if known is None:
+        return otherwise
+    return ranged(known["value"], known["low"], known["high"])
+
+
+def _mean(stretch: Document) -> float | None:
+    known = [each for each in (stretch["read"], stretch["write"]) if each["n"]]
+    number = sum(each["n"] for each in known)
+    return sum(each["n"] * each["mean_ns"] for each in known) / number if number else None
+
+
+def _gain_of(document: Document, row: Document) -> str:
+    sure = ""
+    if row["low"] is not None and row["high"] is not None:
+        later = f"forecast {factor(row['forecast'])}, " if row["is_forecast"] else ""
+        sure = f" ({later}90%: {interval(row)})"
+    of = {"p99": " of the p99", "disk-time": " of the disks' time"}.get(document["goal"], "")
+    if document["goal"] == "time" and row["load_adapts"]:
+        of = " of the mean completion"
+    return f"gain{of} {factor(row['gain'])} times{sure}"
+
+
+def costs(document: Document) -> str:
+    """Return what is bought, for how much, and how long the SSD lasts."""
+    pick = document["recommended"]
+    bought = pick["bought"]
+    words = f"{drives(bought)} ({bought['drive']}{', mirrored' if bought['mirrored'] else ''})"
+    if bought["cost"] is None:
+        return f"{words}; the price is unknown: specify [price] in a scenario."
+    sentence = f"{words}: {cost(document, bought['cost'])}"
+    if bought["total_cost"] is not None:
+        sentence += f", {cost(document, bought['total_cost'])} with the disks"
+    if pick["years"] is not None:
+        sentence += f"; at this load the SSD lasts {lasting(pick['years'])}"
+    return sentence + "."
+
+
+def drives(bought: Document) -> str:
+    """Return number and size of the SSDs: 2 x 1.92 TB."""
+    from hybridsim.answers.advice.alternatives import human_drive
+
+    return f"{bought['drives']} x {human_drive(bought['drive_bytes'])}"
+
+
+def risks(document: Document) -> list[str]:
+    """Return the risks of the recommended machine, the most serious first."""
+    pick = document["recommended"]
+    result = []
+    if pick["bought"]["mirrored"]:
+        result.append(
+            f"dirty data exist only on the SSD ({human_size(pick['dirty_bytes'])} at the end): "
+            "without a mirror they are lost if the SSD fails"
+        )
+    before, after = pick["p99_ns"]["none"], pick["p99_ns"]["cached"]
+    if before and after and after > WORSE_TAIL * before:
+        result.append(f"the slowest 1% get slower, {latency(after)} instead of {latency(before)}")
+    if not pick["dirty_is_steady"]:
+        share = percent(pick["dirty_grown"])
+        result.append(f"dirty data still grow ({share} of what was written)")
+    if not pick["steady"]:
+        result.append(f"not steady yet: {pick['why_not_steady']}")
+    warm, whole = pick["warm_gain"], pick["whole_gain"]
+    if warm and whole and max(warm / whole, whole / warm) > VARIES:
+        result.append(
+            f"the gain varies: {factor(warm)} times once all caches are warm, "
+            f"{factor(whole)} over the whole run"
+        )
+    return [*result, "another day's load may differ"]
+
+
+def risks_in_words(document: Document) -> str:
+    """Return the first risks as one sentence."""
+    words = "; ".join(risks(document)[:RISKS_SHOWN])
+    return words[:1].upper() + words[1:] + "."
+
+
+def assumed(document: Document) -> str:
+    """Return the assumptions."""
+    site = str(document["inputs"]["scenario"]["summary"]).partition("; cache")[0]
+    price = document["price"]
+    way = {
+        "open": "requests arrive at their recorded times",
+        "think": "requests wait for earlier ones (mode think)",
+        "closed": "a fixed queue depth",
+    }[document["mode"]]
+    return (
+        f"{site}; {way}; chosen on the first half of the requests, evaluated on the second; "
+        f"{price['ssd_per_gb']:g} {price['currency']} per GB of SSD ({price['date']})."
+    )
+
+
+def range_head(document: Document) -> str:
+    """Return the head of the column of intervals of 90 %."""
+    return "forecast" if document["recommended"]["is_forecast"] else "90%"
+
+
+def same_requests(document: Document) -> str:
+    """Return which requests each column of the table of machines is of."""
+    pick = document["recommended"]
+    of_range = "of the gain, 5 to 95%"
+    if pick["is_forecast"]:
+        ahead = span(round(HORIZON * document["inputs"]["trace"]["span_ns"]))
+        of_range = f"of the gain over the {ahead} that follow, 5 to 95%"
+    return (
+        f"gain, read, write and p99: the second half, from request {pick['judged']['first']:,} "
+        f"on; {range_head(document)}: {of_range}; warm: from {pick['warm']['first']:,} on, where "
+        "the last of them is warm, or the last fifth; whole, hit: all."
+    )
+
+
+def kind(document: Document) -> str:
+    """Return the requests that alternatives are compared by: reads, unless there are none."""
+    return "read" if document["inputs"]["trace"]["reads"] else "write"
+
+
+def questions(document: Document) -> list[tuple[str, str]]:
+    """Return the guide's five questions, each with its answer."""
+    return [
+        ("I/O-bound?", _io_bound(document)),
+        ("bottleneck", _then(document)),
+        ("random?", _random(document)),
+        ("hot spot?", _hot(document)),
+        ("how much?", _how_much(document)),
+    ]
+
+
+def _of(document: Document, name: str) -> Document | None:
+    return next((each for each in document["compared"] if each["name"] == name), None)
+
+
+def _io_bound(document: Document) -> str:
+    activity = document["activity"]
+    busy, most = activity["busy_share"], activity["most_gain"]
+    if busy is None or most is None:
+        return "Can't say: the trace has no completions (record complete events too)."
+    disks = _of(document, "disks")
+    on_disks = disks["waiting"] if disks else None
+    share = max(busy, on_disks or 0.0)
+    answer = "Yes." if share >= MOSTLY else "Partly." if share >= HARDLY else "No."
+    text = (
+        f"{answer} During the capture, requests were outstanding for {percent(busy)} of the time, "
+        f"{activity['outstanding']:.1f} at once; infinitely fast storage would make the work at "
+        f"most {_most(most)} faster"
+    )
+    if activity["think_ns"] is not None:
+        text += f" (its median pause is {latency(activity['think_ns'])})"
+    if on_disks is not None:
+        text += f". On these disks the application would wait for {percent(on_disks)} of its time"
+    return text + "."
+
+
+def _most(most: float) -> str:
+    return "100 times or more" if most >= 100 else times(most) if most >= 1.05 else "5%"
+
+
+def _then(document: Document) -> str:
+    hybrid = _of(document, "hybrid")
+    if hybrid is None:
+        return "Not simulated: --compare hybrid."
+    waits, busy = hybrid["waiting"], hybrid["utilisation"]
+    if busy is not None and busy >= BUSY:
+        text = f"With the cache still the disks: {percent(busy)} busy."
+    elif waits is None:
+        text = f"With the cache the disks are {percent(busy)} busy."
+    elif waits >= MOSTLY:
+        text = f"With the cache still storage: the application waits {percent(waits)} of its time."
+    else:
+        text = (
+            "With the cache the application itself: it waits for storage for "
+            f"{percent(waits)} of its time."
+        )
+    return text + " For CPU, memory and network use vmstat and sar: a trace does not have them."
+
+
+def _random(document: Document) -> str:
+    activity = document["activity"]
+    random = activity["random_reads"]
+    if random is None:
+        return "There are no reads: only a write-back cache can help."
+    answer = "Yes" if random >= RANDOM else "No"
+    text = (
+        f"{answer}: {percent(random)} of the reads do not continue where their process's previous "
+        f"read ended; {percent(activity['read_share'])} of the requests are reads."
+    )
+    trace = document["inputs"]["trace"]
+    number = trace["reads"] + trace["writes"]
+    shown = [
+        one for one in activity["processes"] if one["reads"] + one["writes"] >= SHOWN_MIN * number
+    ]
+    if len(shown) > 1:
+        text += " By process: " + "; ".join(map(_process, shown[:3])) + "."
+    return text
+
+
+def _process(one: Document) -> str:
+    both = one["reads"] + one["writes"]
+    random = ""
+    if one["reads"]:
+        random = f", {percent(1 - one['sequential_reads'] / one['reads'])} random"
+    return f"{one['stream']}: {human_count(both)}, {percent(one['reads'] / both)} reads{random}"
+
+
+def _hot(document: Document) -> str:
+    hot = document["hot_spot"]
+    if hot["answer"] == "unsure":
+        return f"Can't say: the trace touches only {counted(hot['distinct'], 'page')}."
+    answer = {"yes": "Yes", "slight": "Slightly", "no": "No"}[hot["answer"]]
+    half, most = (human_size(hot["needed"][name] * hot["page_bytes"]) for name in ("0.5", "0.8"))
+    text = (
+        f"{answer}: the hottest tenth of the pages gets {percent(hot['taken']['0.1'])} of the "
+        f"accesses (uniform accesses: {percent(hot['even']['0.1'])}); the hottest {half} get half "
+        f"of them, the hottest {most} 80%. "
+        f"{percent(hot['touched_once'])} of the pages are touched only once."
+    )
+    if hot["answer"] == "no" or hot["moves"] is None:
+        return text
+    moves = "It moves" if hot["moves"] else "It stays"
+    return (
+        f"{text} {moves}: the hottest tenth of half of a quarter's requests gets "
+        f"{percent(hot['kept'][0])} of the accesses of its other half, and "
+        f"{percent(hot['kept'][3])} of those three quarters later."
+    )
+
+
+def _how_much(document: Document) -> str:
+    pick = document["recommended"]
+    return (
+        f"{human_size(pick['size_bytes'])} of {label(pick)}. The knee of the LRU curve "
+        f"(no devices) is at {human_size(document['knee_bytes'])}; caches of buckets or blocks "
+        "need up to twice that."
+    )
+
+
+def alternatives(document: Document) -> tuple[list[str], list[list[str]]]:
+    """Return the heads and rows of the table of what else could be bought."""
+    is_think = document["mode"] == "think"
+    heads = ["compared", "drives", "cost", kind(document), "p99",
+             "done in" if is_think else "busy", "IOPS",
+             f"per {document['price']['currency']}"]  # fmt: skip
+    rows = []
+    for one in document["compared"]:
+        price, iops = one["cost"], one["most_iops"]
+        rows.append([
+            NAMES[one["name"]], one["words"], cost(document, price),
+            latency(one["mean_ns"]), latency(one["p99_ns"]),
+            span(one["all_ns"]) if is_think else percent(one["utilisation"]),
+            NONE if iops is None else human_count(iops),
+            NONE if not price or iops is None else _per_cost(iops / price),
+        ])  # fmt: skip
+    return heads, rows
+
+
+def _per_cost(number: float) -> str:
+    return f"{number:.2f}" if number < 10 else human_count(number)
+
+
+def prices(document: Document) -> str:
+    """Return the prices and their source."""
+    price = document["price"]
+    return (
+        f"{price['hdd_per_gb']:g} {price['currency']} per GB of disk, {price['ssd_per_gb']:g} of "
+        f"SSD ({price['date']}, {price['source']}); specify your own as [price] in a scenario. "
+        f"Each alternative holds {human_size(document['data_bytes'])} (--data)."
+    )
+
+
+def compared_by(document: Document) -> str:
+    """Return what the alternatives are compared by."""
+    done = "; done in: including the application's own pauses"
+    short = ". Short stroke: only this volume, on the outer tracks."
+    return (
+        f"the second half of the requests; IOPS: the maximum, at queue depth {document['depth']}"
+        + (done if document["mode"] == "think" else "")
+        + ("." if _of(document, "short-stroke") is None else short)
+    )
