@@ -14,7 +14,7 @@ from hybridsim.scenario import Scenario
 from hybridsim.scenario.identity import identity
 from hybridsim.studies.sweep.named_trace import NamedTrace
 
-DETAIL = "replay"  # detail of the figures; part of the key
+DETAIL = "replay"  # detail of the figures of a sweep; part of the key
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,12 @@ class Point:
     values: tuple[tuple[str, Any], ...]  # of the keys that are varied
     scenario: Scenario  # with these values and the seed
     seed: int | None  # None: the seeds of scenario and trace
+    detail: str = DETAIL  # which figures are kept
 
     @functools.cached_property
     def key(self) -> str:
         """A hash of all inputs: trace, scenario, seed, version, detail."""
-        whole = [self.digest, identity(self.scenario), self.seed, version(), DETAIL]
+        whole = [self.digest, identity(self.scenario), self.seed, version(), self.detail]
         return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
 
     @property
