@@ -256,10 +256,10 @@
   const lasting = (years) => (years == null ? DASH : years >= 30 ? "more than 30 years" : years >= 1 ? years.toFixed(1) + " years" : (12 * years).toFixed(1) + " months");
   const UNITS = { share: percent, ns: time, factor, number: (v) => (v == null ? DASH : digits(v)) };
   const worded = (name, value) => UNITS[quantities[numberOf[name]].unit](value);
-  // "± 2%" or "18.1 to 19.5 ms": how wide the band is.
+  // How wide the band is.
   function band(name, found) {
     if (found.value == null || found.replayed) return "";
-    return `${worded(name, found.low)} to ${worded(name, found.high)}`;
+    return `likely ${worded(name, found.low)} to ${worded(name, found.high)}`;
   }
 
   // ---- The state: a place, prices, what is compared, and the requirement.
@@ -580,6 +580,7 @@
     const table = byId("caches");
     const extra = state.bound == null ? [] : ["size needed"];
     const heads = ["cache", "use it?", ...COLUMNS.map(([head]) => head), "SSD cost", ...extra];
+    const focused = table.contains(document.activeElement) ? document.activeElement.dataset.cache : null;
     table.tHead.replaceChildren(html("tr", {}, ...heads.map((head) => html("th", { scope: "col" }, head))));
     table.tBodies[0].replaceChildren(...caches.map((cache, number) => {
       const place = cached(state.place, number), own = number === state.place[CACHE];
@@ -588,13 +589,12 @@
       const needed = !found ? [] : [found.likely == null ? "none" : sizes[found.likely].name + (found.sure === found.likely ? "" : " ?")];
       const cells = [given + (mayDiffer ? " ?" : ""), ...COLUMNS.map(([, name]) => worded(name, estimate(name, place).value)), money(costs(place).ssds), ...needed];
       return html("tr", { class: own ? "strong" : "", ...(own ? { "aria-current": "true" } : {}) },
-        html("th", { scope: "row" }, html("button", { type: "button", "data-cache": number, onclick: () => { state.place[CACHE] = number; update(); focusCache(number); } },
+        html("th", { scope: "row" }, html("button", { type: "button", "data-cache": number, onclick: () => { state.place[CACHE] = number; update(); } },
           (own ? "\u25b8 " : "") + cache.words.filter(Boolean).join(" "))),
         ...cells.map((cell) => html("td", {}, cell)));
     }));
+    if (focused != null) table.querySelector(`[data-cache="${focused}"]`).focus();
   }
-  const focusCache = (number) => byId("caches").querySelector(`[data-cache="${number}"]`).focus();
-
   const command = (place) => [doc.command.base, ...axes.map((axis, n) => axis.choices[place[n]].options)].filter(Boolean).join(" ");
   function showCommand() {
     byId("command").textContent = command(state.place);
