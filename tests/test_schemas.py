@@ -47,6 +47,8 @@ COMMANDS = {
     "check": "check dm-cache.json counters-1.txt counters-2.txt --capture small.csv",
     "setup of size": "setup size.json --distribution debian13 --from-source",
     "setup of advice": "setup advise.json --from-source",
+    "explore": "explore small.csv --points 6 --check 2 --cache page --mode open --workers 1 "
+    "--folder kept -o x.html",
     "sweep": "sweep small.csv --vary cache.size=5%,20% --workers 1 --seeds 2 --folder kept",
 }
 PRINTED = {

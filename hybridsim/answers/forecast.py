@@ -190,18 +190,22 @@ def allowance(course: Course) -> float:
     return math.sqrt(sum((each * part) ** 2 for each, part in zip(ALLOWANCE, parts)))
 
 
-def forecast(course: Course) -> Forecast:
-    """Return the gain over the HORIZON, its interval, and what that means.
+def answer_of(expected: float, half: float) -> str:
+    """Return what a forecast means: the logarithm of the gain, and half of its interval.
 
     The answer is yes if the gain is WORTH_IT, hardly NOTHING, and a loss has a probability of at
     most 1 in 10; no if the gain is less and hardly MUCH.
     """
-    before, expected, half = before_change(course), centre(course), allowance(course)
     if expected >= math.log(WORTH_IT):
         is_sure = expected - SURE * half >= math.log(NOTHING) and expected >= LOSS * half
-        answer = YES if is_sure else UNSURE
-    else:
-        answer = NO if expected + SURE * half < math.log(MUCH) else UNSURE
+        return YES if is_sure else UNSURE
+    return NO if expected + SURE * half < math.log(MUCH) else UNSURE
+
+
+def forecast(course: Course) -> Forecast:
+    """Return the gain over the HORIZON, its interval, and what that means: see `answer_of`."""
+    before, expected, half = before_change(course), centre(course), allowance(course)
+    answer = answer_of(expected, half)
     return Forecast(
         math.exp(expected),
         math.exp(expected - half),

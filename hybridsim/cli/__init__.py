@@ -37,6 +37,10 @@ COMMANDS = {
         "hybridsim.cli.sweep",
         "Simulate many variants of a machine, and rank them.",
     ),
+    "explore": (
+        "hybridsim.cli.explore",
+        "What if? A page with sliders: cache, size, SSD, disks, load, price.",
+    ),
     "bench": (
         "hybridsim.cli.bench",
         "Measure sequential and random, cold and hot I/O of a machine.",

@@ -39,17 +39,26 @@ def page(
 ) -> str:
     """Return a report as HTML.  The page contains `document`, the document that `--json` writes."""
     charts = charts_of(sections)
-    style, script = _style(), _script()
-    return _templates().get_template("page.html").render(
+    return rendered(
+        "page.html",
+        report_style(),
+        _script(),
         title=title,
         subtitle=subtitle,
         sections=sections,
+        result=island(document) if document is not None else None,
+        charts=island([_data(each) for each in charts]),
+    )
+
+
+def rendered(template: str, style: str, script: str, **values: Any) -> str:
+    """Return a template as HTML, with its only style and its only script."""
+    return _templates().get_template(template).render(
         version=__version__,
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        result=_island(document) if document is not None else None,
-        charts=_island([_data(each) for each in charts]),
+        **values,
     )  # fmt: skip
 
 
@@ -67,7 +76,7 @@ def _templates() -> Environment:
     return result
 
 
-def _island(data: Any) -> str:
+def island(data: Any) -> str:
     """Return data as deflated JSON in base64: it is short, and cannot end its element."""
     text = json.dumps(plain(data), allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
@@ -122,7 +131,8 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _style() -> str:
+def report_style() -> str:
+    """Return the style of all pages."""
     schemes = (("light", LIGHT), ("dark", DARK))
     light, dark = (
         "".join(f"--{scheme}{number}:{each};" for number, each in enumerate(palette))

@@ -19,8 +19,11 @@ Kind = tuple[Any, ...]
 CODE = "kinds"  # folder next to the machine code: one file for each compiled kind
 
 
-def replayed(point: Point) -> dict[str, Any]:
-    """Replay a point; return the figures of its result, as of `hybridsim replay`."""
+def replayed(point: Point, more: Callable[[Any], dict[str, Any]] | None = None) -> dict[str, Any]:
+    """Replay a point; return the figures of its result, as of `hybridsim replay`.
+
+    `more` returns further figures of the Result.
+    """
     from hybridsim.studies.replay import replay
     from hybridsim.studies.sweep.figures import figures
     from hybridsim.studies.sweep.worker_cache import kept
@@ -28,7 +31,10 @@ def replayed(point: Point) -> dict[str, Any]:
     trace = kept(point.trace, point.digest, None)
     if trace.is_generated and point.seed is not None:
         trace = kept(point.trace, point.digest, point.seed)
-    row = figures(replay(trace, point.scenario, alone=trace.alone))
+    result = replay(trace, point.scenario, alone=trace.alone)
+    row = figures(result)
+    if more is not None:
+        row |= more(result)
     remember_code(compiled_kind(point))
     return row
 

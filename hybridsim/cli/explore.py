@@ -1,0 +1,214 @@
+"""`hybridsim explore`: what if the cache were larger, the load heavier, the SSD another one?"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hybridsim.caches import CACHES
+from hybridsim.cli.machine_options import (
+    json_option,
+    machine,
+    machine_options,
+    mode_option,
+    set_option,
+)
+from hybridsim.cli.trace_arguments import examples, trace_options
+from hybridsim.foundation.errors import UsageError
+
+if TYPE_CHECKING:
+    from hybridsim.studies.explore.exploring import Report, Status
+
+LINE_EVERY_S = 10.0
+DRAWN_EVERY_S = 0.1
+
+
+@click.command(
+    epilog=examples(
+        "hybridsim explore sda.blktrace.0 -o what-if.html --points 8 --cache page --ssd "
+        "samsung-pm883-960gb --workers 1",
+        "hybridsim explore sda.blktrace.0 --points 12 --cache page --load 1 --workers 1 --json "
+        "what-if.json",
+    )
+)
+@trace_options
+@machine_options
+@click.option(
+    "-o", "--output", "html_file", metavar="FILE",
+    help="The page to write; default: what-if.html, unless --json is specified.",
+)  # fmt: skip
+@click.option(
+    "--points", type=click.IntRange(1, 5000), metavar="N", default=240, show_default=True,
+    help="Number of replays.  The first are spread over all machines, later ones mostly go where "
+    "the interpolation is least sure.",
+)  # fmt: skip
+@click.option(
+    "--time", "limit", metavar="TIME",
+    help="Start no further replays after this time, such as 5m; the page is made of those done.",
+)  # fmt: skip
+@click.option(
+    "--check", type=click.IntRange(0, 1000), metavar="N", default=12, show_default=True,
+    help="Number of further replays of machines drawn at random, which the interpolation is "
+    "checked with.  The page reports how many it meets.",
+)  # fmt: skip
+@click.option(
+    "--cache", "caches", type=click.Choice([each for each in CACHES if each != "none"]),
+    multiple=True, help="Kind of cache; repeatable.  Default: those that can be installed, and "
+    "page.",
+)  # fmt: skip
+@click.option(
+    "--policy", "policies", metavar="NAME", multiple=True,
+    help="Policy of `--cache page`, such as lru or larc+arc; repeatable.  Default: learned, lru.",
+)  # fmt: skip
+@click.option(
+    "--size", "sizes", metavar="LOW..HIGH",
+    help="Cache sizes, such as 1GiB..64GiB.  Default: 1% to 100% of what the trace touches.",
+)  # fmt: skip
+@click.option(
+    "--ssd", "ssds", metavar="NAME", multiple=True,
+    help="SSD model of the catalog; repeatable.  Default: the scenario's, and a SATA drive.",
+)  # fmt: skip
+@click.option(
+    "--members", metavar="N,N", help="Numbers of disks.  Default: as many, 1.5 and 2 times as many."
+)
+@click.option(
+    "--load", "loads", metavar="X,X",
+    help="Factors of the load: 2 is twice as fast as recorded.  Default: 0.5 to 2.",
+)  # fmt: skip
+@set_option
+@mode_option("see `hybridsim replay --help`; auto: as `replay` chooses for the scenario.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of processes; default: one per core.",
+)
+@click.option("--folder", metavar="DIR", help="Folder of stored results; default: hybridsim-sweep.")
+@json_option
+def explore(
+    paths: tuple[str, ...],
+    format: str | None,
+    device: str | None,
+    use_dispatch: bool,
+    scenario_file: str | None,
+    preset: str | None,
+    html_file: str | None,
+    points: int,
+    limit: str | None,
+    check: int,
+    caches: tuple[str, ...],
+    policies: tuple[str, ...],
+    sizes: str | None,
+    ssds: tuple[str, ...],
+    members: str | None,
+    loads: str | None,
+    settings: tuple[str, ...],
+    mode: str | None,
+    workers: int | None,
+    folder: str | None,
+    json_file: str | None,
+) -> None:
+    """What if?  Write a page with sliders that answers at once, for TRACE.
+
+    Replays a planned set of machines, with other caches, sizes, SSDs, numbers of disks and loads,
+    and interpolates between them; the error of the interpolation is shown as a band.  The page is
+    one file that loads nothing.  Results are stored: the same command again takes seconds, and one
+    with more --points adds to them.
+    """
+    from hybridsim.cli.running import check_folder, note_compiling, write_html, write_json
+    from hybridsim.show.explore import text
+    from hybridsim.show.page import is_ascii
+    from hybridsim.studies.explore.exploring import explore as run
+    from hybridsim.studies.sweep.named_trace import NamedTrace
+    from hybridsim.studies.sweep.store import FOLDER
+
+    html_file = html_file or (None if json_file else "what-if.html")
+    check_folder(html_file)
+    check_folder(json_file)
+    site = machine(scenario_file, settings, preset=preset, mode=mode)
+    trace = NamedTrace.here(paths, format, device, use_dispatch)
+    note_compiling()
+    with _progress() as report:
+        found = run(
+            trace, site, points=points, seconds=_seconds(limit), check=check,
+            folder=folder or FOLDER, workers=workers, report=report, caches=caches,
+            policies=policies, sizes=sizes or "", ssds=ssds,
+            members=_numbers("members", members, int), loads=_numbers("load", loads, float),
+        )  # fmt: skip
+    document = found.to_dict()
+    if html_file:
+        write_html(document, html_file)
+    if json_file:
+        write_json(document, json_file)
+    if json_file != "-":
+        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
+    if found.interrupted:
+        raise click.exceptions.Exit(130)
+
+
+def _seconds(text: str | None) -> float | None:
+    from hybridsim.foundation.units import parse_time
+
+    if text is None:
+        return None
+    try:
+        seconds = parse_time(text) / 1e9
+    except ValueError as error:
+        raise UsageError(f"--time {text}: {error}") from None
+    if seconds <= 0:
+        raise UsageError(f"--time {text}: must be above 0")
+    return seconds
+
+
+def _numbers(option: str, text: str | None, of: Any) -> list[Any]:
+    if text is None:
+        return []
+    try:
+        return [of(each.strip()) for each in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--{option} {text}: must be numbers, such as 4,6,8") from None
+
+
+@contextmanager
+def _progress() -> Iterator[Report]:
+    """Show the progress on standard error: in place at a terminal, else a line now and then."""
+    from hybridsim.show.screen import clear, show
+
+    is_terminal = sys.stderr.isatty()
+    written = time.monotonic()
+
+    def report(status: Status) -> None:
+        nonlocal written
+        if status.settled is not None and status.settled.row is None:
+            click.echo(f"failed: {status.settled.point.command}: {status.settled.why}", err=True)
+        now = time.monotonic()
+        if now - written < (DRAWN_EVERY_S if is_terminal else LINE_EVERY_S):
+            return
+        written = now
+        if is_terminal:
+            show(words(status))
+        else:
+            click.echo(words(status), err=True)
+
+    try:
+        yield report
+    finally:
+        if is_terminal:
+            clear()
+
+
+def words(status: Status) -> str:
+    """Return the progress as a line."""
+    from hybridsim.foundation.wording import span
+
+    parts = [f"{status.done:,} of {status.of:,} replays"]
+    if status.known:
+        parts.append(f"{status.known:,} reused")
+    if status.left_s is not None:
+        parts.append(f"{span(round(status.left_s) * 1e9)} to go")
+    return " · ".join(parts)

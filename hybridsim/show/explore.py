@@ -1,0 +1,72 @@
+"""The summary of an exploration as text: the caches at the scenario's own settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hybridsim.foundation.wording import NONE, counted, latency, percent
+from hybridsim.show.page import page, paragraph, table, trace_line
+from hybridsim.studies.explore.axes import CACHE, SIZE
+from hybridsim.studies.explore.exploring import (
+    CLOSE,
+    GAIN,
+    HIT,
+    READ,
+    READ_P99,
+    Exploration,
+)
+from hybridsim.studies.explore.planning import all_places
+
+HEADS = ("cache", "answer", "gain", "from SSD", "mean read", "p99 read")
+
+
+def text(found: Exploration, ascii_only: bool = False) -> str:
+    """Return the summary as text."""
+    return page([*_head(found), "", *_table(found)], ascii_only)
+
+
+def _head(found: Exploration) -> Iterator[str]:
+    yield from trace_line(found.about)
+    machines = all_places(found.axes)
+    yield from paragraph(
+        "replays",
+        f"{counted(len(found.replays), 'replay')} stand for {counted(machines, 'machine')}: "
+        f"{found.computed:,} computed in {found.seconds:,.0f} s, {found.known:,} stored before.",
+    )
+    if found.failed:
+        yield from paragraph("failed", f"{len(found.failed):,}, such as: {found.failed[0][1]}")
+    yield from paragraph("sure", sure(found))
+    for note in found.notes:
+        yield from paragraph("note", note)
+    yield from paragraph("assumed", f"{found.mode} mode")
+
+
+def sure(found: Exploration) -> str:
+    """Return how many of the replays that the surfaces did not hold they met."""
+    if not found.checked:
+        return "Not checked on replays that the interpolation did not have (--check N)."
+    places = {each.place for each in found.checked}
+    met = sum(each.holds for each in found.checked)
+    return (
+        f"{met:,} of {len(found.checked):,} figures of {counted(len(places), 'replay')} that the "
+        f"interpolation did not have are within {percent(CLOSE)} or inside its band."
+    )
+
+
+def _table(found: Exploration) -> list[str]:
+    names = [axis.name for axis in found.axes]
+    cache, size = names.index(CACHE), names.index(SIZE)
+    rows = []
+    for number, choice in enumerate(found.axes[cache].choices):
+        place = (*found.own[:cache], number, *found.own[cache + 1 :])
+        answer, may_differ = found.answer(place)
+        gain, hit, mean, tail = (
+            found.estimate(name, place).value for name in (GAIN, HIT, READ, READ_P99)
+        )
+        rows.append([
+            choice.name, answer + " ?" * may_differ, NONE if gain is None else f"{gain:.2f}",
+            percent(hit), latency(mean), latency(tail),
+        ])  # fmt: skip
+    own = found.axes[size].choices[found.own[size]].name
+    lines = table((f"{own} of", *HEADS[1:]), rows)
+    return [*lines, "? another answer is within the error of the interpolation"]

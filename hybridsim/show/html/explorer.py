@@ -1,0 +1,74 @@
+"""The page of an exploration: sliders, and answers that follow at once, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from hybridsim.foundation.wording import counted, percent
+from hybridsim.show.html.page import HERE, island, rendered, report_style
+
+TITLE = "What if?"
+
+
+def explorer(document: Mapping[str, Any], subtitle: str) -> str:
+    """Return the page of a `hybridsim explore --json` document."""
+    return rendered(
+        "explorer.html",
+        _style(),
+        _script(),
+        title=TITLE,
+        subtitle=subtitle,
+        result=island(document),
+        sure=_sure(document),
+        checked=_checked(document),
+        notes=document["notes"],
+    )
+
+
+@cache
+def _style() -> str:
+    own = (HERE / "templates" / "explorer.css").read_text(encoding="utf-8")
+    return f"{report_style()}\n{own}"
+
+
+@cache
+def _script() -> str:
+    return "\n" + (HERE / "templates" / "explorer.js").read_text(encoding="utf-8")
+
+
+def _sure(document: Mapping[str, Any]) -> list[str]:
+    machines = 1
+    for axis in document["axes"]:
+        machines *= len(axis["choices"])
+    replays = len(document["replays"])
+    words = [
+        f"{counted(replays, 'replay')} stand for {counted(machines, 'machine')}. Where a machine "
+        "was replayed, the page shows the figures of that replay; elsewhere it interpolates. The "
+        "band is as wide as the errors that were found when each replay was left out: it should "
+        "hold 99 of 100 figures.",
+        f"All replays have the mode {document['inputs']['mode']}. Times and hit ratios are of the "
+        "whole trace, from an empty cache on; the verdict is the judge's forecast, as in "
+        "`hybridsim replay`. Prices only change the cost.",
+    ]
+    if document["failed"]:
+        failed = document["failed"]
+        words.append(f"{counted(len(failed), 'machine')} could not be replayed: {failed[0]['why']}")
+    return words
+
+
+def _checked(document: Mapping[str, Any]) -> list[list[str]]:
+    titles = {each["name"]: each["title"] for each in document["quantities"]}
+    rows = [
+        [
+            titles[each["name"]],
+            f"{each['number']:,}",
+            f"{each['hold']:,}",
+            f"{each['close']:,}",
+            "\N{EN DASH}" if each["median_off"] is None else percent(each["median_off"]),
+        ]
+        for each in document["checked"]
+    ]
+    heads = ["figure", "replays", "right or in the band", "within 3%", "median error"]
+    return [heads, *rows] if rows else []

@@ -1,0 +1,775 @@
+"""Explore: replay a planned set of machines, and answer for all machines between them."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hybridsim.answers.advice.alternatives import GB, Pricing, copies, pricing
+from hybridsim.answers.forecast import (
+    LOSS,
+    MUCH,
+    NO,
+    NOTHING,
+    SURE,
+    UNSURE,
+    WORTH_IT,
+    YES,
+    answer_of,
+)
+from hybridsim.answers.result import plain
+from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.printable import shell_line
+from hybridsim.foundation.version import __version__
+from hybridsim.scenario import Scenario
+from hybridsim.studies.explore import planning
+from hybridsim.studies.explore.axes import MEMBERS, SIZE, SSD, Axis, Place, axes, values_at
+from hybridsim.studies.explore.figures import DETAIL, HIT_PART, PARTS, WEAR, explored
+from hybridsim.studies.explore.surface import (
+    ERROR_MOST,
+    LINEAR,
+    LOG,
+    NEARBY,
+    SHARPER,
+    Coordinates,
+    Surface,
+)
+from hybridsim.studies.sweep.compute import Compute
+from hybridsim.studies.sweep.named_trace import NamedTrace
+from hybridsim.studies.sweep.point import Point, point
+from hybridsim.studies.sweep.running import Progress, Running
+from hybridsim.studies.sweep.store import FOLDER, Store
+from hybridsim.studies.sweep.sweep import check_crew, crew, in_order
+from hybridsim.studies.sweep.workers import Settled
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+SCHEMA = "hybridsim.explore/1"
+POINTS = 240  # replays, by default
+SPREAD_FIRST = 48  # replays that are spread before the surfaces are looked at
+STEP = 24  # replays between two looks at the surfaces
+DOUBTFUL = 16  # of these go where the surfaces are unsure; the others are spread
+NEAR_POWER = 4  # of what machines have in common: weights of the replays around a place
+DOUBT = 0.05  # of that weight: a smaller share of the replays around a place does not count
+CLOSE = 0.03  # relative error that counts as right
+SEED = 1
+
+SHARE, TIME, FACTOR, NUMBER, FLAG = "share", "ns", "factor", "number", "flag"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A figure of a replay that has a surface."""
+
+    name: str  # among the figures of a replay
+    title: str
+    unit: str
+    wants_less: bool | None = None  # None: neither is better
+    like: str = ""  # the quantity whose parameters it takes
+    is_checked: bool = False  # on replays that the surfaces do not hold
+
+    @property
+    def scale(self) -> str:
+        """The scale of the interpolation."""
+        return LINEAR if self.unit == SHARE else LOG
+
+
+READ, WRITE = "mean.reads.whole", "mean.writes.whole"
+READ_P99, WRITE_P99 = "p99.reads.whole", "p99.writes.whole"
+HIT, GAIN, FORECAST = "hit.whole", "gain", "forecast"
+LOW, HIGH = "forecast.low", "forecast.high"
+WARM = "warmup"
+PERCENTILES = ("p50", "p90", "p95", "p99.9")
+SATURATED, ALONE_SATURATED = "saturated", "alone.saturated"
+QUANTITIES = (
+    Quantity(HIT, "reads served by the SSD", SHARE, False, is_checked=True),
+    Quantity(READ, "mean time of a read", TIME, True, is_checked=True),
+    Quantity(READ_P99, "p99 of reads", TIME, True, is_checked=True),
+    Quantity(WRITE, "mean time of a write", TIME, True, is_checked=True),
+    Quantity(WRITE_P99, "p99 of writes", TIME, True, is_checked=True),
+    Quantity(GAIN, "gain", FACTOR, False, is_checked=True),
+    Quantity(FORECAST, "forecast gain", FACTOR, False, GAIN),
+    Quantity(LOW, "lower end of the forecast", FACTOR, False, GAIN),
+    Quantity(HIGH, "upper end of the forecast", FACTOR, False, GAIN),
+    Quantity(WEAR, "drive writes per day", NUMBER, True, is_checked=True),
+    Quantity(WARM, "time until it is warm", TIME, True, is_checked=True),
+    *(Quantity(f"{each}.reads.whole", f"{each} of reads", TIME, True, READ_P99)
+      for each in PERCENTILES),
+    Quantity("alone." + READ, "mean time of a read, disks alone", TIME),
+    Quantity("alone." + WRITE, "mean time of a write, disks alone", TIME),
+    Quantity("alone." + READ_P99, "p99 of reads, disks alone", TIME),
+    Quantity("alone." + WRITE_P99, "p99 of writes, disks alone", TIME),
+    *(Quantity(f"alone.{each}.reads.whole", f"{each} of reads, disks alone", TIME, None,
+               "alone." + READ_P99) for each in PERCENTILES),
+    *(Quantity(f"{HIT_PART}{n}", f"reads served by the SSD, part {n + 1} of {PARTS}", SHARE,
+               False, HIT) for n in range(PARTS)),
+)  # fmt: skip
+KEY = (HIT, READ, READ_P99, GAIN)  # whose bands decide where to replay next
+RULE = {"worth_it": WORTH_IT, "nothing": NOTHING, "much": MUCH, "sure": SURE, "loss": LOSS}
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One replay of an exploration."""
+
+    place: Place
+    figures: Mapping[str, Any]
+    command: str
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure at a place: of a replay, or interpolated with its band; None where unknown."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    is_replayed: bool
+    in_doubt: bool = False  # replays nearby differ in whether the figure is known
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A figure of a replay that the surfaces did not hold, beside their estimate."""
+
+    name: str
+    place: Place
+    replayed: float | None
+    estimate: Estimate
+
+    @property
+    def off(self) -> float | None:
+        """The relative error; None if either is unknown."""
+        value = self.estimate.value
+        if self.replayed is None or value is None:
+            return None
+        return abs(value - self.replayed) / abs(self.replayed) if self.replayed else abs(value)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the band holds the replayed value; or both are unknown, or that was in doubt."""
+        low, high = self.estimate.low, self.estimate.high
+        if self.replayed is None or low is None or high is None:
+            return (self.replayed is None and low is None) or self.estimate.in_doubt
+        return low <= self.replayed <= high
+
+    @property
+    def holds(self) -> bool:
+        """Whether the estimate is within CLOSE of the replayed value, or this inside the band."""
+        return self.is_inside or (self.off is not None and self.off <= CLOSE)
+
+
+@dataclass(frozen=True)
+class Status:
+    """Progress of an exploration."""
+
+    done: int
+    of: int
+    known: int  # of these, on disk before
+    left_s: float | None  # None: unknown
+    settled: Settled | None = None
+
+
+Report = Callable[[Status], None]
+
+
+def _silent(status: Status) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """Replays over several axes, and a surface of each figure between them."""
+
+    trace: NamedTrace
+    about: Mapping[str, Any]  # the trace
+    site: Scenario  # with the mode that all replays have
+    axes: list[Axis]
+    replays: list[Replay]
+    failed: list[tuple[str, str]]  # command, why
+    checked: list[Checked] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    computed: int = 0
+    known: int = 0
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @functools.cached_property
+    def where(self) -> Coordinates:
+        """The axes as numbers."""
+        return Coordinates(self.axes)
+
+    @functools.cached_property
+    def surfaces(self) -> dict[str, Surface]:
+        """The surface of each quantity that enough replays know, by name."""
+        return surfaces_of(self.where, self.replays)
+
+    @functools.cached_property
+    def by_place(self) -> dict[Place, Replay]:
+        """The replays by place."""
+        return {each.place: each for each in self.replays}
+
+    @property
+    def own(self) -> Place:
+        """The place of the scenario itself, or of the nearest choices."""
+        return planning.own_place(self.axes)
+
+    @property
+    def mode(self) -> str:
+        """The mode of all replays: open, think or closed."""
+        return str(self.site.replay.mode)
+
+    @property
+    def prices(self) -> Pricing:
+        """The prices of the scenario, or of the catalog."""
+        return pricing(self.site)
+
+    def place(self, **names: str) -> Place:
+        """Return the place with these choices, by axis and name; the scenario's for the others.
+
+        Raises UsageError for an unknown axis or choice.
+        """
+        result = list(self.own)
+        for name, choice in names.items():
+            number = next((n for n, axis in enumerate(self.axes) if axis.name == name), None)
+            if number is None:
+                raise UsageError(f"no axis {name!r}: {', '.join(a.name for a in self.axes)}")
+            known = [each.name for each in self.axes[number].choices]
+            if str(choice) not in known:
+                raise UsageError(f"{name}: no choice {choice!r}: {', '.join(known)}")
+            result[number] = known.index(str(choice))
+        return tuple(result)
+
+    def estimate(self, name: str, place: Place) -> Estimate:
+        """Return a quantity at a place: as replayed, or interpolated with its band.
+
+        Times are in ns, shares and factors are plain numbers.
+        """
+        return estimated(self.surfaces, self.by_place, self.where, name, place)
+
+    def answer(self, place: Place) -> tuple[str, bool]:
+        """Return yes, no or unsure, and whether another answer is within the band.
+
+        At a replay the answer is that of its judge.
+        """
+        return answered(self.surfaces, self.by_place, self.where, place)
+
+    def command(self, place: Place) -> str:
+        """Return the command that replays the machine at a place."""
+        return point(self.trace, "", self.site, values_at(self.axes, place), None).command
+
+    def frame(self) -> DataFrame:
+        """Return a pandas frame with a row per replay: its choices, and its quantities.
+
+        Times are in ns as in the stored figures; NaN where unknown.  Needs pandas.
+        """
+        from pandas import DataFrame
+
+        return DataFrame(
+            [
+                {axis.name: axis.choices[n].name for axis, n in zip(self.axes, each.place)}
+                | {"answer": each.figures["answer"]}
+                | {q.name: _number(each.figures.get(q.name)) for q in QUANTITIES}
+                for each in self.replays
+            ]
+        )
+
+    def __repr__(self) -> str:
+        caches = len(self.axes[0].choices)
+        return (
+            f"<Exploration of {self.trace.name}: {len(self.replays)} replays, "
+            f"{planning.all_places(self.axes):,} machines, {caches} caches>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of the JSON, which the HTML page contains too."""
+        names = [each.name for each in QUANTITIES]
+        prices = self.prices
+        base = self.own
+        result = {
+            "schema": SCHEMA,
+            "tool": {"version": __version__},
+            "inputs": {
+                "trace": dict(self.about),
+                "scenario": {
+                    "file": self.site.origin.name or None,
+                    "options": self.site.options,
+                    "summary": self._summary(),
+                    "toml": self.site.to_toml(),
+                },
+                "mode": self.mode,
+            },
+            "replays_run": {
+                "computed": self.computed,
+                "known": self.known,
+                "failed": len(self.failed),
+            },
+            "command": self._command_parts(),
+            "price": {**prices.price.model_dump(), "source": prices.source},
+            "rule": RULE,
+            "near": {
+                "power": NEAR_POWER,
+                "doubt": DOUBT,
+                "sharper": SHARPER,
+                "nearby": NEARBY,
+                "error_most": ERROR_MOST,
+            },
+            "axes": [self._axis(number, base) for number in range(len(self.axes))],
+            "base": list(base),
+            "quantities": [
+                {
+                    "name": each.name,
+                    "title": each.title,
+                    "unit": each.unit,
+                    "wants_less": each.wants_less,
+                    "surface": self.surfaces[each.name].to_dict()
+                    if each.name in self.surfaces
+                    else None,
+                }
+                for each in QUANTITIES
+            ],
+            "replays": [
+                {
+                    "place": list(each.place),
+                    "answer": each.figures["answer"],
+                    "headline": each.figures["headline"],
+                    "saturated": bool(each.figures[SATURATED]),
+                    "alone_saturated": bool(each.figures[ALONE_SATURATED]),
+                    "values": [_short(each.figures.get(name)) for name in names],
+                }
+                for each in self.replays
+            ],
+            "failed": [{"command": command, "why": why} for command, why in self.failed],
+            "checked": [self._check(name) for name in dict.fromkeys(e.name for e in self.checked)],
+            "notes": self.notes,
+        }
+        document: dict[str, Any] = plain(result)
+        return document
+
+    def _summary(self) -> str:
+        backing = self.site.backing
+        return f"{backing.members} x {backing.drive.name}, {backing.kind}"
+
+    def _command_parts(self) -> dict[str, Any]:
+        """Return the command of a replay: what all have in common, then one text per choice."""
+        words = ["hybridsim", "replay", *self.trace.arguments]
+        if self.site.origin.name:
+            words += ["--scenario", self.site.origin.name]
+        keys = {
+            key for axis in self.axes for choice in axis.choices for key in _keys(choice.values)
+        }
+        for option in self.site.options:
+            path = _key_of(self.site, option)
+            if path not in keys:
+                words += option.split(" ", 1)
+        return {"base": shell_line(words)}
+
+    def _axis(self, number: int, base: Place) -> dict[str, Any]:
+        axis = self.axes[number]
+        choices = []
+        for n, each in enumerate(axis.choices):
+            place = (*base[:number], n, *base[number + 1 :])
+            about: dict[str, Any] = {
+                "name": each.name,
+                "at": each.at,
+                "words": list(each.words),
+                "options": _options(self.site, each.values),
+            }
+            site = _first_able(self.site, self.axes, place, number)
+            if axis.name == SSD and site is not None:
+                drive, tier = site.cache.drive, site.cache
+                about |= {
+                    "drives": tier.members,
+                    "gb": tier.members * drive.capacity_bytes / GB,
+                    "kind": drive.kind,
+                    "capacity_bytes": tier.members * drive.capacity_bytes,
+                    "endurance_bytes": tier.endurance_bytes,
+                }
+            if axis.name == MEMBERS and site is not None:
+                disks = site.backing
+                about |= {
+                    "gb": disks.members * disks.drive.capacity_bytes / GB,
+                    "kind": disks.drive.kind,
+                }
+            if axis.name == "cache" and site is not None:
+                about |= {"copies": copies(site)}
+            choices.append(about)
+        return {
+            "name": axis.name,
+            "title": axis.title,
+            "is_ordered": axis.is_ordered,
+            "choices": choices,
+        }
+
+    def _check(self, name: str) -> dict[str, Any]:
+        of_one = [each for each in self.checked if each.name == name]
+        offs = [each.off for each in of_one if each.off is not None]
+        return {
+            "name": name,
+            "number": len(of_one),
+            "hold": sum(each.holds for each in of_one),
+            "close": sum(each.off is not None and each.off <= CLOSE for each in of_one),
+            "inside": sum(each.is_inside for each in of_one),
+            "median_off": float(np.median(offs)) if offs else None,
+        }
+
+
+def estimated(
+    surfaces: Mapping[str, Surface],
+    by_place: Mapping[Place, Replay],
+    where: Coordinates,
+    name: str,
+    place: Place,
+) -> Estimate:
+    """Return a quantity at a place; see Exploration.estimate."""
+    if place in by_place:
+        value = by_place[place].figures.get(name)
+        number = None if value is None else float(value)
+        return Estimate(number, number, number, True)
+    surface = surfaces.get(name)
+    if surface is None:
+        return Estimate(None, None, None, False)
+    known = known_share(surfaces, by_place, where, name, place)
+    in_doubt = DOUBT < known < 1 - DOUBT
+    if known < 0.5:
+        return Estimate(None, None, None, False, in_doubt)
+    middle, low, high = (float(each[0]) for each in surface.at([place]))
+    if surface.scale == LINEAR:
+        middle, low, high = (min(max(each, 0.0), 1.0) for each in (middle, low, high))
+    return Estimate(middle, low, high, False, in_doubt)
+
+
+def known_share(
+    surfaces: Mapping[str, Surface],
+    by_place: Mapping[Place, Replay],
+    where: Coordinates,
+    name: str,
+    place: Place,
+) -> float:
+    """Return the share of the replays around a place that know a quantity, weighted by nearness."""
+    known = np.array([each.figures.get(name) is not None for each in by_place.values()], float)
+    if known.all():
+        return 1.0
+    return float(_nearness(surfaces, by_place, where, place) @ known)
+
+
+def _nearness(
+    surfaces: Mapping[str, Surface],
+    by_place: Mapping[Place, Replay],
+    where: Coordinates,
+    place: Place,
+) -> Any:
+    parameters = next(iter(surfaces.values())).parameters
+    alike = where.alike(where.apart([place], list(by_place)), parameters)[0] ** NEAR_POWER
+    return alike / max(float(alike.sum()), 1e-300)
+
+
+def answered(
+    surfaces: Mapping[str, Surface],
+    by_place: Mapping[Place, Replay],
+    where: Coordinates,
+    place: Place,
+) -> tuple[str, bool]:
+    """Return the answer at a place; see Exploration.answer."""
+    if place in by_place:
+        return str(by_place[place].figures["answer"]), False
+    parts = [estimated(surfaces, by_place, where, name, place) for name in (FORECAST, LOW)]
+    if parts[0].value is None or parts[1].value is None:
+        nearness = _nearness(surfaces, by_place, where, place)
+        answers = [str(each.figures["answer"]) for each in by_place.values()]
+        shares = {one: float(sum(w for w, a in zip(nearness, answers) if a == one))
+                  for one in (YES, NO, UNSURE)}  # fmt: skip
+        best = max(shares, key=lambda one: shares[one])
+        return best, shares[best] < 1 - DOUBT
+    expected, allowance = math.log(parts[0].value), math.log(parts[0].value / parts[1].value)
+    answer = answer_of(expected, allowance)
+    ends = [parts[0].low or parts[0].value, parts[0].high or parts[0].value]
+    others = {answer_of(math.log(max(end, 1e-9)), allowance) for end in ends}
+    return answer, others != {answer}
+
+
+def surfaces_of(
+    where: Coordinates, replays: Sequence[Replay], only: Sequence[str] = ()
+) -> dict[str, Surface]:
+    """Return the surfaces of all quantities, or of some."""
+    places = [each.place for each in replays]
+    result: dict[str, Surface] = {}
+    for each in QUANTITIES:
+        if only and each.name not in only:
+            continue
+        values = [_figure(one.figures.get(each.name)) for one in replays]
+        parameters = result[each.like].parameters if each.like in result else None
+        made = Surface.of(each.name, each.scale, where, places, values, parameters)
+        if made is not None:
+            result[each.name] = made
+    return result
+
+
+class _Planned:
+    """The replays of an exploration in progress."""
+
+    def __init__(
+        self, trace: NamedTrace, site: Scenario, of: list[Axis], running: Running, ends: float
+    ) -> None:
+        self.trace, self.site, self.axes, self.running = trace, site, of, running
+        self.digest = trace.digest()
+        self.replays: list[Replay] = []
+        self.failed: dict[Place, tuple[str, str]] = {}
+        self._ends = ends
+        self._able: dict[Place, bool] = {}
+
+    @property
+    def taken(self) -> list[Place]:
+        """The places that are replayed or failed."""
+        return [*(each.place for each in self.replays), *self.failed]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is used up."""
+        return time.monotonic() >= self._ends
+
+    def able(self, place: Place) -> bool:
+        """Return whether the machine at a place can be built, as far as two axes decide it.
+
+        Building thousands of scenarios takes longer than replays; what contradicts is the size with
+        the cache or with the SSD.
+        """
+        base = planning.own_place(self.axes)
+        size = [axis.name for axis in self.axes].index(SIZE)
+        for other in range(len(self.axes)):
+            pair = {size: place[size], other: place[other]}
+            near = tuple(pair.get(axis, number) for axis, number in enumerate(base))
+            if near not in self._able:
+                try:
+                    self.point(near)
+                    self._able[near] = True
+                except ScenarioError:
+                    self._able[near] = False
+            if not self._able[near]:
+                return False
+        return True
+
+    def point(self, place: Place) -> Point:
+        """Return the replay of a place; raise ScenarioError if it cannot be built."""
+        made = point(self.trace, self.digest, self.site, values_at(self.axes, place), None)
+        return replace(made, detail=DETAIL)
+
+    def run(self, places: Sequence[Place]) -> list[Replay]:
+        """Replay these places; return the replays that succeeded."""
+        points: dict[str, tuple[Place, Point]] = {}
+        for each in places:
+            try:
+                one = self.point(each)
+            except ScenarioError as error:
+                self.failed[each] = ("", str(error))
+                continue
+            points[one.key] = each, one
+        rows = self.running.finish(in_order([one for _, one in points.values()]))
+        done = []
+        for key, (place, one) in points.items():
+            if key in rows:
+                done.append(Replay(place, rows[key]["figures"], one.command))
+            elif key in self.running.failures:
+                self.failed[place] = (one.command, self.running.failures[key].why)
+        return done
+
+
+def explore(
+    trace: NamedTrace,
+    site: Scenario | None = None,
+    *,
+    points: int = POINTS,
+    seconds: float | None = None,
+    check: int = 0,
+    folder: str | os.PathLike[str] = FOLDER,
+    workers: int | None = None,
+    report: Report = _silent,
+    compute: Compute | None = None,
+    **choices: Any,
+) -> Exploration:
+    """Replay `points` machines (fewer if `seconds` are over); return what lies between them.
+
+    `check` further replays, at places drawn at random, are compared with the surfaces, and added to
+    them afterwards.  `choices` are those of `axes.axes`: caches, policies, sizes, ssds, members,
+    loads.  Results are kept in `folder`; `workers` is a number of processes (None: one per core).
+
+    All replays have one mode: the scenario's, or what `replay` chooses for the scenario itself.
+
+    Raises UsageError for contradicting choices, a package that is missing, or a trace from which
+    too few machines can be replayed; TraceError and ScenarioError as `replay` does.
+    """
+    check_crew(workers, None)
+    if points < 1 or check < 0 or (seconds is not None and seconds <= 0):
+        raise UsageError("the numbers of replays and seconds must be positive")
+    begun = time.monotonic()
+    site = site or Scenario.default()
+    summary = trace.open().summary()
+    of, notes = axes(site, summary.footprint_bytes, **choices)
+    points = min(points, planning.all_places(of))
+    hire = functools.partial(crew, workers, None, compute or explored)
+    interrupted = False
+    checked: list[Checked] = []
+
+    def on_point(progress: Progress, settled: Settled | None) -> None:
+        worked = progress.computed + progress.failed
+        left = None
+        if worked:
+            left = progress.passed_s / worked * max(points + check - progress.done, 0)
+            if seconds is not None:
+                left = min(left, max(begun + seconds - time.monotonic(), 0.0))
+        report(Status(progress.done, points + check, progress.known, left, settled))
+
+    with Store(folder) as store, Running(hire, store, on_point) as running:
+        ends = math.inf if seconds is None else begun + seconds
+        plan = _Planned(trace, site, of, running, ends)
+        try:
+            plan = _with_mode(plan)
+            _replay(plan, points)
+            checked = _check(plan, check)
+        except KeyboardInterrupt:
+            interrupted = True
+        progress = running.progress
+    if not plan.replays:
+        raise UsageError(next(iter(plan.failed.values()))[1] if plan.failed else "interrupted")
+    about = {
+        "name": trace.name,
+        "requests": summary.requests,
+        "reads": summary.reads,
+        "writes": summary.writes,
+        "span_ns": summary.span_ns,
+        "footprint_bytes": summary.footprint_bytes,
+    }
+    return Exploration(
+        trace, about, plan.site, of, plan.replays, list(plan.failed.values()), checked, notes,
+        progress.computed, progress.known, time.monotonic() - begun, interrupted,
+    )  # fmt: skip
+
+
+def _with_mode(plan: _Planned) -> _Planned:
+    """Return the plan with the mode that `replay` chooses for the scenario itself."""
+    if plan.site.replay.mode != "auto":
+        return plan
+    base = planning.own_place(plan.axes)
+    done = plan.run([base])
+    if not done:
+        raise UsageError(plan.failed[base][1])
+    site = plan.site.with_options(mode=str(done[0].figures["mode"]))
+    return _Planned(plan.trace, site, plan.axes, plan.running, plan._ends)
+
+
+def _replay(plan: _Planned, points: int) -> None:
+    """Replay places step by step; what a step does not depend on how many follow.
+
+    So an exploration with more points repeats one with fewer, and reuses its results.
+    """
+    where = Coordinates(plan.axes)
+    queue = [each for each in planning.lines(plan.axes) if plan.able(each)]
+    queue += planning.spread(plan.axes, where, SPREAD_FIRST, queue, plan.able, SEED)
+    for part in _parts(queue[:points], STEP):
+        if plan.is_over and plan.replays:
+            return
+        plan.replays += plan.run(part)
+    while (left := points - len(plan.taken)) > 0 and not plan.is_over:
+        taken = plan.taken
+        unsure = surfaces_of(where, plan.replays, KEY)
+        more = planning.doubtful(
+            plan.axes, unsure.values(), DOUBTFUL, taken, plan.able, SEED + len(taken)
+        )
+        more += planning.spread(
+            plan.axes, where, STEP - DOUBTFUL, [*taken, *more], plan.able, SEED + len(taken)
+        )
+        if not more:
+            return
+        plan.replays += plan.run(more[:left])
+
+
+def _check(plan: _Planned, number: int) -> list[Checked]:
+    """Compare the surfaces with replays that they do not hold; then add these to the replays."""
+    if not number:
+        return []
+    where = Coordinates(plan.axes)
+    surfaces = surfaces_of(where, plan.replays)
+    if not surfaces:
+        return []
+    by_place = {each.place: each for each in plan.replays}
+    free = planning.drawn(plan.axes, set(plan.taken), plan.able, SEED + 10**6)
+    places = [tuple(int(one) for one in each) for each in free[:number]]
+    result = []
+    done = plan.run(places)
+    for each in done:
+        for quantity in QUANTITIES:
+            if quantity.is_checked:
+                value = _figure(each.figures.get(quantity.name))
+                found = estimated(surfaces, by_place, where, quantity.name, each.place)
+                if value is None and found.value is None:
+                    continue
+                result.append(Checked(quantity.name, each.place, value, found))
+    plan.replays += done
+    return result
+
+
+def _parts(places: Sequence[Place], size: int) -> Iterator[Sequence[Place]]:
+    for start in range(0, len(places), size):
+        yield places[start : start + size]
+
+
+def _figure(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _short(value: Any) -> float | None:
+    """Return a value with the digits that a screen can show, and a few more."""
+    number = _figure(value)
+    return None if number is None else float(f"{number:.7g}")
+
+
+def _keys(values: Mapping[str, Any]) -> set[str]:
+    policy = {"cache.admission", "cache.replacement"} if "cache.policy" in values else set()
+    return (set(values) - {"cache.policy"}) | policy
+
+
+def _key_of(site: Scenario, option: str) -> str:
+    """Return the key that an option of a scenario sets."""
+    for path, name in site.origin.options.items():
+        if option == name or option.startswith((f"{name} ", f"{name}=")):
+            return ".".join(map(str, path))
+    return ""
+
+
+def _options(site: Scenario, values: Mapping[str, Any]) -> str:
+    """Return the options that set these values, for a shell."""
+    from hybridsim.scenario.overrides import over
+
+    keys = _keys(values)
+    origin = over(site.origin, values)
+    made = replace(site, origin=origin)
+    words: list[str] = []
+    for option in made.options:
+        if _key_of(made, option) in keys:
+            words += option.split(" ", 1)
+    return shell_line(words)
+
+
+def _first_able(site: Scenario, of: Sequence[Axis], place: Place, keep: int) -> Scenario | None:
+    """Return the machine at a place, or one that differs in its size if it cannot be built."""
+    size = [axis.name for axis in of].index(SIZE)
+    numbers = [place[size], *range(len(of[size].choices))] if keep != size else [place[size]]
+    for number in numbers:
+        at = (*place[:size], number, *place[size + 1 :])
+        try:
+            return site.with_values(values_at(of, at))
+        except ScenarioError:
+            continue
+    return None

@@ -1,0 +1,123 @@
+"""Which machines to replay: first spread over all axes, then where the surfaces are least sure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.studies.explore.axes import CACHE, SIZE, Axis, Place
+from hybridsim.studies.explore.surface import FIRST, LINEAR, Coordinates, Surface
+
+CANDIDATES = 4000  # places that are looked at in each step
+CLOSE = 0.03  # an error that is good enough, of the figure
+CLOSE_SHARE = 0.01  # of a share
+MOST = 10.0  # times CLOSE: a larger error of one figure counts no more
+
+Floats = npt.NDArray[np.float64]
+
+
+def all_places(axes: Sequence[Axis]) -> int:
+    """Return the number of places."""
+    number = 1
+    for axis in axes:
+        number *= len(axis.choices)
+    return number
+
+
+def own_place(axes: Sequence[Axis]) -> Place:
+    """Return the place of the scenario itself, or the one nearest to it."""
+    return tuple(axis.base for axis in axes)
+
+
+def lines(axes: Sequence[Axis]) -> list[Place]:
+    """Return the scenario, and each cache at the ends and the middle of its sizes."""
+    names = [axis.name for axis in axes]
+    cache, size = names.index(CACHE), names.index(SIZE)
+    last = len(axes[size].choices) - 1
+    result = [own_place(axes)]
+    for number, at in itertools.product(range(len(axes[cache].choices)), (last, 0, last // 2)):
+        place = list(own_place(axes))
+        place[cache], place[size] = number, at
+        result.append(tuple(place))
+    return list(dict.fromkeys(result))
+
+
+def spread(
+    axes: Sequence[Axis],
+    where: Coordinates,
+    number: int,
+    taken: Sequence[Place],
+    able: Callable[[Place], bool],
+    seed: int,
+) -> list[Place]:
+    """Return places that are far from each other and from those that are taken."""
+    chosen: list[Place] = []
+    candidates = drawn(axes, set(taken), able, seed)
+    parameters = np.array([FIRST[each] for each in where.kinds])
+    unsure = np.ones(len(candidates))
+    for each in taken:
+        unsure *= _left(where, parameters, candidates, each)
+    while len(chosen) < number and len(candidates):
+        best = int(np.argmax(unsure))
+        if unsure[best] <= 0:
+            break
+        chosen.append(tuple(int(one) for one in candidates[best]))
+        unsure = unsure * _left(where, parameters, candidates, chosen[-1])
+        unsure[best] = 0.0
+    return chosen
+
+
+def doubtful(
+    axes: Sequence[Axis],
+    surfaces: Iterable[Surface],
+    number: int,
+    taken: Sequence[Place],
+    able: Callable[[Place], bool],
+    seed: int,
+) -> list[Place]:
+    """Return the places where the bands of the surfaces are widest."""
+    candidates = drawn(axes, set(taken), able, seed)
+    if not len(candidates):
+        return []
+    wide = np.zeros(len(candidates))
+    several = list(surfaces)
+    for each in several:
+        _, half = each.raw(candidates)
+        close = CLOSE_SHARE if each.scale == LINEAR else CLOSE
+        wide += np.minimum(half / close, MOST)
+    chosen: list[Place] = []
+    while len(chosen) < min(number, len(candidates)):
+        best = int(np.argmax(wide))
+        chosen.append(tuple(int(one) for one in candidates[best]))
+        for each in several[:1]:
+            wide = wide * _left(each.where, each.parameters, candidates, chosen[-1])
+        wide[best] = -1.0
+    return chosen
+
+
+def drawn(
+    axes: Sequence[Axis], taken: set[Place], able: Callable[[Place], bool], seed: int
+) -> npt.NDArray[np.int64]:
+    """Return places that are free and can be built: all, or CANDIDATES random ones."""
+    numbers = [len(axis.choices) for axis in axes]
+    every: Iterable[Place]
+    if all_places(axes) <= CANDIDATES:
+        every = itertools.product(*map(range, numbers))
+    else:
+        draw = np.random.default_rng(seed)
+        columns = [draw.integers(0, each, CANDIDATES) for each in numbers]
+        every = dict.fromkeys(zip(*(column.tolist() for column in columns)))
+    found = [each for each in every if each not in taken and able(each)]
+    return np.array(found, np.int64).reshape(-1, len(axes))
+
+
+def _left(
+    where: Coordinates, parameters: Floats, candidates: npt.NDArray[np.int64], taken: Place
+) -> Floats:
+    """Return the share of the doubt about candidates that a replay at `taken` leaves."""
+    alike = where.alike(where.apart(candidates, [taken]), parameters)[:, 0]
+    result: Floats = 1 - alike**2
+    return result

@@ -1,0 +1,264 @@
+"""Interpolation of one figure between replays, with an error measured by leaving replays out.
+
+A Gaussian process over the axes (Rasmussen and Williams, 2006, chapters 2 and 5): what two
+machines have in common falls with their distance in cache size, load and number of disks (Matern
+3/2), and by a factor where kind, mode, policy or SSD differ.  The distances are fitted by maximum
+likelihood.
+
+The band: leaving each replay out gives its error in units of the standard deviation that the model
+expects there.  Where those errors are large nearby, as at a cliff, the band widens; its factor is
+chosen so that COVERED of the replays that were left out are inside.
+
+The HTML page computes the same in JavaScript (show/html/templates/explorer.js): change both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.studies.explore.axes import CACHE, Axis, Place
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+COVERED = 0.99  # of the replays that are left out, that the band holds
+FEWEST = 8  # replays that a surface needs
+ERROR_MOST = 8.0  # standard deviations: a larger error counts no more
+NEARBY = 4.0  # weight of the expected error among those found nearby
+SHARPER = 4  # power of what machines have in common, that makes a replay "nearby"
+ROOT3 = math.sqrt(3.0)
+# Ends of the fitted parameters, as logarithms: distances relative to the whole axis, the factors of
+# words as -ln, and the scatter relative to the variance.
+ENDS = {"ordered": (math.log(0.05), math.log(30)), "word": (math.log(1e-4), math.log(4)),
+        "scatter": (math.log(1e-7), math.log(3))}  # fmt: skip
+FIRST = {"ordered": math.log(1.0), "word": math.log(0.2), "scatter": math.log(1e-3)}
+LINEAR, LOG = "linear", "log"
+
+
+class Coordinates:
+    """Places as numbers: one column for each ordered axis that varies, one for each word."""
+
+    def __init__(self, axes: Sequence[Axis]) -> None:
+        self.ordered: list[tuple[int, Floats]] = []  # axis, positions of its choices in 0 .. 1
+        self.words: list[tuple[int, npt.NDArray[np.int64]]] = []  # axis, code of each choice
+        for number, axis in enumerate(axes):
+            if not axis.varies:
+                continue
+            if axis.is_ordered:
+                at = np.array([each.at for each in axis.choices])
+                self.ordered.append((number, (at - at[0]) / (at[-1] - at[0])))
+            elif axis.name == CACHE:
+                for word in zip(*(each.words for each in axis.choices)):
+                    if len(set(word)) > 1:
+                        self.words.append((number, _codes(word)))
+            else:
+                self.words.append((number, _codes([each.name for each in axis.choices])))
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of each parameter: of the ordered axes, of the words, the scatter."""
+        return ["ordered"] * len(self.ordered) + ["word"] * len(self.words) + ["scatter"]
+
+    def apart(self, some: npt.ArrayLike, others: npt.ArrayLike) -> list[Floats]:
+        """Return how far places are apart: a matrix per parameter; 0 or 1 for words."""
+        one, two = (np.asarray(each, np.int64).reshape(-1, _axes(each)) for each in (some, others))
+        result = [
+            np.abs(at[one[:, axis]][:, None] - at[two[:, axis]][None, :])
+            for axis, at in self.ordered
+        ]
+        result += [
+            (code[one[:, axis]][:, None] != code[two[:, axis]][None, :]).astype(np.float64)
+            for axis, code in self.words
+        ]
+        return result
+
+    def alike(self, apart: Sequence[Floats], parameters: Floats) -> Floats:
+        """Return what places have in common, 0 to 1."""
+        scales = np.exp(parameters)
+        ordered = len(self.ordered)
+        exponent = np.zeros(apart[0].shape) if apart else np.ones((1, 1))
+        factor = np.ones(exponent.shape)
+        for number, each in enumerate(apart):
+            if number < ordered:
+                far = ROOT3 * each / scales[number]
+                factor *= 1 + far
+                exponent += far
+            else:
+                exponent += each * scales[number]
+        result: Floats = factor * np.exp(-exponent)
+        return result
+
+
+def _axes(places: npt.ArrayLike) -> int:
+    return int(np.asarray(places).shape[-1])
+
+
+def _codes(words: Sequence[str]) -> npt.NDArray[np.int64]:
+    known = list(dict.fromkeys(words))
+    return np.array([known.index(each) for each in words], np.int64)
+
+
+def parameters_of(where: Coordinates, places: npt.ArrayLike, values: Floats) -> Floats:
+    """Return the parameters of maximum likelihood for values at places."""
+    from scipy.optimize import minimize
+
+    y = values - values.mean()
+    spread = float(y.std())
+    if spread < 1e-12 * (1 + abs(float(values.mean()))):  # a constant
+        return np.array([FIRST[each] for each in where.kinds])
+    y = y / spread
+    apart = where.apart(places, places)
+    n = len(y)
+    eye = np.eye(n)
+    ordered = len(where.ordered)
+
+    def cost(parameters: Floats) -> tuple[float, Floats]:
+        scales = np.exp(parameters)
+        alike = where.alike(apart, parameters)
+        whole = alike + (scales[-1] + 1e-10) * eye
+        try:
+            lower = np.linalg.cholesky(whole)
+        except np.linalg.LinAlgError:
+            return 1e10, np.zeros(len(parameters))
+        inverse = np.linalg.inv(lower)
+        inverse = inverse.T @ inverse
+        weights = inverse @ y
+        variance = float(y @ weights) / n
+        value = 0.5 * n * math.log(variance) + float(np.log(np.diag(lower)).sum())
+        slope = inverse - np.outer(weights, weights) / variance
+        gradient = np.empty(len(parameters))
+        for number, each in enumerate(apart):
+            if number < ordered:  # of (1 + f) exp(-f) with f = far / scale, by ln(scale)
+                far = ROOT3 * each / scales[number]
+                changes = alike * far * far / (1 + far)
+            else:
+                changes = -alike * each * scales[number]
+            gradient[number] = 0.5 * float((slope * changes).sum())
+        gradient[-1] = 0.5 * scales[-1] * float(np.trace(slope))
+        return value, gradient
+
+    kinds = where.kinds
+    found = minimize(
+        cost, np.array([FIRST[each] for each in kinds]), jac=True, method="L-BFGS-B",
+        bounds=[ENDS[each] for each in kinds], options={"maxiter": 60},
+    )  # fmt: skip
+    result: Floats = np.round(found.x, 4)
+    return result
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The surface of one figure: estimates with a band, at any place."""
+
+    name: str
+    scale: str  # LINEAR or LOG: in which the figure is interpolated
+    floor: float  # added before the logarithm
+    rows: npt.NDArray[np.int64]  # of the replays whose figure is known
+    parameters: Floats
+    where: Coordinates
+    places: npt.NDArray[np.int64]  # of those replays
+    mean: float
+    variance: float
+    inverse: Floats
+    weights: Floats
+    errors: Floats  # of each replay left out, in standard deviations
+    factor: float  # half of the band, in standard deviations
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        scale: str,
+        where: Coordinates,
+        places: Sequence[Place],
+        values: Sequence[float | None],
+        parameters: Floats | None = None,
+        floor: float | None = None,
+    ) -> Surface | None:
+        """Return the surface of values, None where unknown; None for too few known values.
+
+        `parameters` are those of a similar figure; without, they are fitted.
+        """
+        rows = np.array([n for n, each in enumerate(values) if each is not None], np.int64)
+        if len(rows) < FEWEST:
+            return None
+        known = np.array([float(values[n] or 0.0) for n in rows])
+        least = known[known > 0].min() if (known > 0).any() else 1.0
+        low = floor if floor is not None else (least / 10 if (known <= 0).any() else 0.0)
+        y = known if scale == LINEAR else np.log(np.maximum(known, 0.0) + low)
+        at = np.asarray(places, np.int64)[rows]
+        if parameters is None:
+            parameters = parameters_of(where, at, y)
+        return cls._at(name, scale, low, rows, parameters, where, at, y)
+
+    @classmethod
+    def _at(
+        cls, name: str, scale: str, floor: float, rows: npt.NDArray[np.int64], parameters: Floats,
+        where: Coordinates, at: npt.NDArray[np.int64], y: Floats,
+    ) -> Surface:  # fmt: skip
+        n = len(y)
+        mean = float(y.mean())
+        alike = where.alike(where.apart(at, at), parameters)
+        scatter = math.exp(parameters[-1]) + 1e-10
+        inverse = np.asarray(np.linalg.inv(alike + scatter * np.eye(n)), np.float64)
+        weights: Floats = inverse @ (y - mean)
+        variance = max(float((y - mean) @ weights) / n, 1e-18)
+        own = np.diag(inverse)
+        errors: Floats = weights / own / np.sqrt(variance / own)
+        near = alike**SHARPER * (1 - np.eye(n))
+        local = _unrest(near, errors)
+        ratios = np.sort(np.abs(errors) / local)
+        factor = float(ratios[min(math.ceil(COVERED * (n + 1)), n) - 1])
+        return cls(
+            name, scale, floor, rows, parameters, where, at, mean, variance, inverse, weights,
+            errors, factor,
+        )  # fmt: skip
+
+    def at(self, places: Sequence[Place] | npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """Return estimate, lower and upper end of the band at places."""
+        middle, half = self.raw(places)
+        return self._out(middle), self._out(middle - half), self._out(middle + half)
+
+    def raw(self, places: Sequence[Place] | npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Return estimate and half of the band, in the scale of the interpolation."""
+        alike = self.where.alike(self.where.apart(places, self.places), self.parameters)
+        middle = self.mean + alike @ self.weights
+        scatter = math.exp(self.parameters[-1])
+        left = 1 + scatter - np.einsum("ij,jk,ik->i", alike, self.inverse, alike)
+        spread = np.sqrt(self.variance * np.maximum(left, scatter))
+        return middle, self.factor * spread * _unrest(alike**SHARPER, self.errors)
+
+    def _out(self, values: Floats) -> Floats:
+        if self.scale == LINEAR:
+            return values
+        result: Floats = np.maximum(np.exp(np.minimum(values, 690.0)) - self.floor, 0.0)
+        return result
+
+    @property
+    def left_out(self) -> Floats:
+        """The errors of the replays that were left out, in the scale of the interpolation."""
+        own = np.diag(self.inverse)
+        result: Floats = self.weights / own
+        return result
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JavaScript needs, beside the replays: parameters, factor, scale."""
+        return {
+            "scale": self.scale,
+            "floor": self.floor,
+            "parameters": [float(each) for each in self.parameters],
+            "factor": self.factor,
+        }
+
+
+def _unrest(near: Floats, errors: Floats) -> Floats:
+    """Return by how much errors nearby exceed those expected, as a factor."""
+    squares = np.minimum(np.abs(errors), ERROR_MOST) ** 2
+    result: Floats = np.sqrt((NEARBY + near @ squares) / (NEARBY + near.sum(axis=1)))
+    return result

@@ -1,0 +1,294 @@
+"""`hybridsim explore`: replays, the surfaces between them, and what the page computes itself."""
+
+import itertools
+import json
+import shlex
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from explored import LOAD, exploration, made_up
+from jsonschema import Draft202012Validator
+
+from hybridsim import Scenario
+from hybridsim.answers.advice.alternatives import cache_cost
+from hybridsim.cli import cli
+from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.show import schemas
+from hybridsim.show.explore import text
+from hybridsim.show.html import of
+from hybridsim.studies.explore import planning
+from hybridsim.studies.explore.axes import CACHE, SIZE, axes, scenario_at, values_at
+from hybridsim.studies.explore.exploring import QUANTITIES, explore
+from hybridsim.studies.explore.surface import LOG, Coordinates, Surface
+from hybridsim.studies.sweep.named_trace import NamedTrace
+from hybridsim.studies.sweep.point import point
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return exploration(folder)
+
+
+def test_all_caches_that_can_be_installed_are_explored_around_the_scenario(found):
+    words = {each.words for each in found.axes[0].choices}
+    assert {("bcache", "write-back", ""), ("dm-writecache", "write-back", ""),
+            ("open-cas", "write-through", ""), ("page", "write-through", "learned"),
+            ("page", "write-through", "lru")} <= words  # fmt: skip
+    own = scenario_at(found.site, found.axes, found.own)
+    assert (own.cache.kind, own.cache.mode) == ("page", "write-through")
+    assert own.cache.admission == own.cache.replacement == "learned"
+    assert (own.backing.members, own.replay.speed) == (4, 1.0)
+
+
+def test_sizes_reach_from_a_hundredth_of_what_the_trace_touches_to_all_of_it(found):
+    sizes = [np.exp(each.at) for each in found.axes[1].choices]
+    touched = found.about["footprint_bytes"]
+    assert sizes[0] <= max(touched / 100, 2**20) < sizes[1]
+    assert sizes[-2] < touched <= sizes[-1]
+    assert all(1.1 < b / a < 1.4 for a, b in itertools.pairwise(sizes))
+
+
+def test_at_a_replay_the_figures_and_the_answer_are_those_of_the_replay(found):
+    for each in found.replays:
+        for quantity in QUANTITIES:
+            estimate = found.estimate(quantity.name, each.place)
+            assert estimate.value == each.figures[quantity.name]
+            assert estimate.is_replayed
+        assert found.answer(each.place) == (each.figures["answer"], False)
+
+
+def test_estimates_hold_for_machines_that_were_not_replayed(found):
+    assert len({each.place for each in found.checked}) == 40
+    held = [each.holds for each in found.checked]
+    assert np.mean(held) >= 0.97
+    hits = [each for each in found.checked if each.name == "hit.whole"]
+    assert np.median([each.off for each in hits]) < 0.01
+
+
+def test_the_band_is_wide_at_a_cliff_and_narrow_elsewhere(folder):
+    wide = exploration(folder, points=40, check=0, caches=["page"], loads=[1.0], members=[4])
+    place = list(wide.own)
+    halves = {}
+    for number, choice in enumerate(wide.axes[1].choices):
+        place[1] = number
+        estimate = wide.estimate("p99.reads.whole", tuple(place))
+        halves[np.exp(choice.at) / 2**20] = (estimate.high - estimate.low) / 2 / estimate.value
+    smooth = [wide.estimate("hit.whole", each.place) for each in wide.replays]
+    assert all(each.low == each.value for each in smooth)
+    assert max(halves.values()) < 1
+
+
+def test_surfaces_reproduce_a_function_and_state_their_error():
+    site = Scenario.default()
+    grid, _ = axes(site, 2**30, caches=["page"], policies=["lru"])
+    where = Coordinates(grid)
+    draw = np.random.default_rng(3)
+    places = [tuple(int(draw.integers(len(a.choices))) for a in grid) for _ in range(150)]
+    places = list(dict.fromkeys(places))
+
+    def truth(place):
+        at = [axis.choices[n].at for axis, n in zip(grid, place)]
+        return np.exp(0.3 * np.sin(at[1]) + 0.5 * at[3] + 0.2 * at[4]) * (1 + 0.2 * place[2])
+
+    values = [truth(each) for each in places]
+    surface = Surface.of("f", LOG, where, places[:100], values[:100])
+    middle, low, high = surface.at(places[100:])
+    off = np.abs(middle / values[100:] - 1)
+    inside = (low <= values[100:]) & (values[100:] <= high)
+    assert np.median(off) < 0.03
+    assert (inside | (off < 0.03)).mean() > 0.9
+    assert len(surface.left_out) == 100
+
+
+def test_noise_makes_the_band_as_wide_as_the_noise():
+    grid, _ = axes(Scenario.default(), 2**30, caches=["page"], policies=["lru"], loads=[1.0])
+    draw = np.random.default_rng(4)
+    places = [tuple(int(draw.integers(len(a.choices))) for a in grid) for _ in range(120)]
+    values = np.exp(draw.normal(0, 0.2, len(places)))
+    surface = Surface.of("noise", LOG, Coordinates(grid), places[:80], list(values[:80]))
+    middle, low, high = surface.at(places[80:])
+    inside = (low <= values[80:]) & (values[80:] <= high)
+    assert inside.mean() >= 0.9
+    assert np.median(np.log(high / middle)) > 0.2
+
+
+def test_a_figure_that_some_machines_lack_is_unknown_or_in_doubt_near_them(found):
+    lacking = [each for each in found.checked if each.name == "warmup"]
+    assert any(each.replayed is None for each in found.checked) or lacking
+    for each in lacking:
+        if each.replayed is None and each.estimate.value is not None:
+            assert each.estimate.in_doubt
+
+
+def test_the_answer_between_replays_is_by_the_rule_of_the_judge(found):
+    right, sure = 0, 0
+    draw = np.random.default_rng(5)
+    for _ in range(150):
+        place = tuple(int(draw.integers(len(axis.choices))) for axis in found.axes)
+        try:
+            made = point(found.trace, "", found.site, values_at(found.axes, place), None)
+        except ScenarioError:
+            continue
+        answer, may_differ = found.answer(place)
+        true = made_up(made)["answer"]
+        right += answer == true
+        sure += not may_differ
+        assert answer == true or may_differ
+    assert right > 120
+    assert sure > 75
+
+
+def test_a_second_exploration_computes_nothing_and_more_points_add_to_it(found, folder):
+    again = exploration(folder)
+    assert (again.computed, again.known) == (0, found.computed + found.known)
+    assert [each.place for each in again.replays] == [each.place for each in found.replays]
+    more = exploration(folder, points=100, check=0)
+    assert 0 < more.computed <= 100 - 90
+
+
+def test_replays_go_where_the_surfaces_are_least_sure(folder):
+    few = exploration(folder, points=60, check=0, caches=["page"], policies=["lru"])
+    free = planning.drawn(few.axes, {each.place for each in few.replays}, lambda place: True, 7)
+    surfaces = [few.surfaces["hit.whole"]]
+    chosen = planning.doubtful(few.axes, surfaces, 1, [each.place for each in few.replays],
+                               lambda place: True, 7)  # fmt: skip
+    halves = surfaces[0].raw(free)[1]
+    assert surfaces[0].raw(chosen)[1][0] == pytest.approx(halves.max())
+
+
+def test_time_stops_the_exploration(folder):
+    found = exploration(folder, points=90, check=0, seconds=1e-6, loads=[1.5])
+    assert 0 < len(found.replays) < 90
+
+
+def test_places_are_named_and_wrong_names_refused(found):
+    place = found.place(cache="bcache write-back", members="8")
+    assert found.axes[0].choices[place[0]].name == "bcache write-back"
+    assert place[1] == found.own[1]
+    with pytest.raises(UsageError, match=r"no axis 'disks': cache, size"):
+        found.place(disks="8")
+    with pytest.raises(UsageError, match=r"members: no choice '5': 4, 6, 8"):
+        found.place(members="5")
+
+
+def test_wrong_choices_are_refused(folder):
+    with pytest.raises(UsageError, match="the smaller size comes first"):
+        exploration(folder, sizes="2GiB..1GiB")
+    with pytest.raises(UsageError, match="--size 1parsec"):
+        exploration(folder, sizes="1parsec")
+    with pytest.raises(UsageError, match="factors above 0"):
+        exploration(folder, loads=[-1.0])
+    with pytest.raises(ScenarioError, match="members"):
+        exploration(folder, members=[1])
+    with pytest.raises(ScenarioError, match="no-such"):
+        exploration(folder, ssds=["no-such"])
+    with pytest.raises(UsageError, match="save standard input first"):
+        explore(NamedTrace.here(("-",)))
+
+
+def test_the_frame_has_a_row_per_replay(found):
+    frame = found.frame()
+    assert len(frame) == len(found.replays)
+    assert list(frame.columns[:6]) == ["cache", "size", "ssd", "members", "load", "answer"]
+    assert frame["hit.whole"].between(0, 1).all()
+
+
+def test_the_document_is_valid_and_complete(found):
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    Draft202012Validator(schemas.load("explore")).validate(document)
+    assert len(document["replays"]) == len(found.replays)
+    assert {each["name"] for each in document["checked"]} >= {"hit.whole", "p99.reads.whole"}
+
+
+def test_the_parts_of_a_command_make_the_command_of_each_replay(found):
+    document = found.to_dict()
+    for each in found.replays:
+        parts = [axis["choices"][n]["options"] for axis, n in zip(document["axes"], each.place)]
+        words = shlex.split(" ".join([document["command"]["base"], *parts]))
+        other = shlex.split(each.command)
+        assert sorted(words) == sorted(other)
+        assert words[: len(words) - len(shlex.split(" ".join(parts)))] == [
+            *other[:3], "--mode", "open"]  # fmt: skip
+
+
+def test_options_of_the_user_stay_in_the_command(folder):
+    site = Scenario.default().with_values({"cache.page": "128KiB", "backing.chunk": "128KiB"})
+    found = exploration(folder, points=9, check=0, site=site, caches=["page"], loads=[1.0])
+    base = found.to_dict()["command"]["base"]
+    assert "--set cache.page=128KiB" in base
+    assert "--set backing.chunk=128KiB" in base
+    assert "cache.size" not in base
+
+
+def test_costs_follow_from_the_document(found):
+    document = found.to_dict()
+    price = found.prices.price
+    for cache, ssd in itertools.product(range(len(found.axes[0].choices)), range(2)):
+        place = (cache, found.own[1], ssd, *found.own[3:])
+        site = scenario_at(found.site, found.axes, place)
+        one, drive = (document["axes"][a]["choices"][place[a]] for a in (0, 2))
+        assert one["copies"] * drive["gb"] * price.ssd_per_gb == pytest.approx(
+            cache_cost(site, price)
+        )
+
+
+def test_the_page_is_one_small_file_that_loads_nothing(found):
+    page = of(found.to_dict())
+    assert len(page.encode()) < 1.5e6
+    assert "default-src &#39;none&#39;" in page
+    assert "src=" not in page.replace("img-src", "").replace("script-src", "")
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in page.split("</style>")[1]
+
+
+def test_the_summary_has_a_row_for_each_cache_and_fits_a_terminal(found):
+    lines = text(found, ascii_only=True).splitlines()
+    assert max(map(len, lines)) <= 80
+    for choice in found.axes[0].choices:
+        assert any(line.startswith(choice.name) for line in lines)
+    assert any("had" in line or "band" in line for line in lines)
+
+
+def test_the_command_writes_page_and_json(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hybridsim.studies.explore.exploring.explored", made_up, raising=True)
+    line = ["explore", LOAD, "--points", "20", "--check", "3", "--cache", "page", "--mode", "open",
+            "--workers", "1", "-o", "w.html", "--json", "w.json"]  # fmt: skip
+    done = CliRunner().invoke(cli, line, catch_exceptions=False)
+    assert done.exit_code == 0
+    document = json.loads((tmp_path / "w.json").read_text())
+    assert document["schema"] == "hybridsim.explore/1"
+    assert (tmp_path / "w.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (["--time", "0s"], "--time 0s"),
+        (["--time", "soon"], "--time soon"),
+        (["--members", "few"], "--members few: must be numbers"),
+        (["--size", "9GiB..1GiB"], "--size 9GiB..1GiB"),
+        (["-o", "no/such/folder.html"], "no such folder"),
+    ],
+)
+def test_wrong_options_are_one_clear_error(more, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Exception, match=why):
+        CliRunner().invoke(
+            cli, ["explore", LOAD, *more], catch_exceptions=False, standalone_mode=False
+        )
+
+
+def test_lines_come_first_the_scenario_and_each_cache_at_its_ends(found):
+    places = planning.lines(found.axes)
+    assert places[0] == found.own
+    cache, size = ([a.name for a in found.axes].index(name) for name in (CACHE, SIZE))
+    for number in range(len(found.axes[cache].choices)):
+        of_one = {each[size] for each in places if each[cache] == number}
+        assert {0, len(found.axes[size].choices) - 1} <= of_one
