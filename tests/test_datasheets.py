@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridsim.cli import cli
+from hybridsim.foundation.units import parse_size
 from hybridsim.storage import catalog
 from hybridsim.storage.drives import SolidState
 
@@ -142,3 +143,18 @@ def test_a_whole_drive_is_filled_as_fast_as_reviewers_measured(tmp_path, drive):
         f"--size={10**7 * (capacity - 1)}",
     )
     assert rate / 1e6 == pytest.approx(mean, rel=0.1)
+
+
+# Random reads of 4 KiB a second at depth 16 with the write cache off, by the maker; the disks' seek
+# times are assumed, so the rates are predicted.
+DISKS = {"seagate-exos-x18": 170, "seagate-exos-x20": 168}
+
+
+@pytest.mark.parametrize("name", DISKS)
+def test_random_reads_of_disks(tmp_path, name):
+    capacity = catalog.load(name).rows["capacity"].value
+    whole = parse_size(capacity) // 2**20 * 2**20
+    job = ["--rw=randread", "--bs=4k", "--iodepth=16", f"--size={whole}", "--runtime=100s"]
+    off = 'kind = "single"\nmembers = 1\nwrite_cache = "off"'
+    iops, _, _ = fio(tmp_path, {"like": name}, *job, backing=off)
+    assert iops == pytest.approx(DISKS[name], rel=TOLERANCE)
