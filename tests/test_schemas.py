@@ -54,6 +54,7 @@ COMMANDS = {
 PRINTED = {
     "hits": "hits small.csv --ram 64KiB,8MiB --cache-size 5%,50% --admission learned",
     "within a budget": "hits small.csv --write-budget 5%",
+    "bounds": "bounds iostat.txt",
     "mrc": "mrc small.csv",
     "why": "why small.csv",
     "catalog": "catalog",
@@ -88,6 +89,8 @@ def written(tmp_path_factory):
             f"uptime {number}0.5 1.0\n0 9 cache 8 9/99 128 {counts} 1 writethrough 0 smq 0 rw -\n"
         )
         (folder / f"counters-{number}.txt").write_text(text)
+    heads = "Device r/s rkB/s r_await w/s wkB/s w_await %util"
+    (folder / "iostat.txt").write_text(f"{heads}\nsda 90.5 900.0 8.5 10.0 80.0 20.0 60.0\n")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=folder,

@@ -31,6 +31,10 @@ COMMANDS = {
         "Is an SSD cache worth buying, and what are the alternatives?",
     ),
     "size": ("hybridsim.cli.size", "How large must the SSD be to meet your requirements?"),
+    "bounds": (
+        "hybridsim.cli.bounds",
+        "What could a cache do at best and at worst, from iostat, sar or fio alone?",
+    ),
     "setup": ("hybridsim.cli.setup", "Which commands build this cache on a real machine?"),
     "check": ("hybridsim.cli.check", "Does the running cache keep what was simulated?"),
     "sweep": (

@@ -1,0 +1,131 @@
+"""What averages alone say of an SSD cache: the best and the worst that it could do, no more.
+
+Averages do not say which data is read again, so that any share of the reads may hit.  The best
+case is that all reads hit, and in write-back that all writes are taken by the SSD: no cache does
+better, as long as the load that arrives stays the same.  The worst case is that none does; copying
+to the SSD may slow the disks down beyond that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hybridsim.answers.forecast import WORTH_IT
+from hybridsim.storage.drives import SolidState
+from hybridsim.traces.averages import Interval
+
+DAY_S, YEAR_S = 86_400, 365.25 * 86_400
+LARGE_BYTES = 256 * 1024  # mean size of reads that are mostly in sequence: caches let them pass
+
+
+@dataclass(frozen=True)
+class Case:
+    """The mean latency of all requests in a mode of caches, in nanoseconds; and the gain."""
+
+    mode: str
+    now_ns: float
+    best_ns: float
+    worst_ns: float
+
+    @property
+    def gains(self) -> tuple[float, float]:
+        """Least and largest ratio of today's mean latency to that with the cache."""
+        return self.now_ns / self.worst_ns, self.now_ns / self.best_ns
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as JSON."""
+        least, largest = self.gains
+        return {
+            "mode": self.mode,
+            "now_ns": self.now_ns,
+            "best_ns": self.best_ns,
+            "worst_ns": self.worst_ns,
+            "gain_at_least": least,
+            "gain_at_most": largest,
+        }
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The answers for one device."""
+
+    device: str
+    intervals: int
+    requests_per_s: float
+    read_share: float | None  # of the requests; None: unknown
+    mean_read_bytes: float | None
+    busy: float | None
+    busiest: Interval  # with the most requests
+    cases: tuple[Case, ...]
+    busiest_cases: tuple[Case, ...]
+    written_bytes_per_day: float  # upper limit: every write and every read goes to the SSD once
+    life_years: float | None  # lower limit, of the drive's rated endurance; None: not rated
+
+    @property
+    def is_no(self) -> bool:
+        """Whether even the best case is no use: no cache of these kinds can be."""
+        return all(case.gains[1] < WORTH_IT for case in self.cases)
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the reads are so large that most of them pass by a cache."""
+        return (self.mean_read_bytes or 0) >= LARGE_BYTES
+
+
+def bounds(intervals: Sequence[Interval], drive: SolidState) -> Bounds | None:
+    """Return the bounds for a cache on `drive`; None: no request in any interval."""
+    busy = [one for one in intervals if one.requests_per_s > 0]
+    if not busy:
+        return None
+    count = sum(one.requests_per_s for one in busy)
+    is_split = all(one.reads_per_s is not None for one in busy)
+    reads = sum(one.reads_per_s or 0 for one in busy)
+    read_bytes = sum(one.read_bytes_per_s for one in busy)
+    all_bytes = read_bytes + sum(one.write_bytes_per_s for one in busy)
+    shares = [one.busy for one in intervals if one.busy is not None]
+    busiest = max(busy, key=lambda one: one.requests_per_s)
+    per_day = all_bytes / len(intervals) * DAY_S
+    endurance = drive.endurance_bytes
+    return Bounds(
+        busy[0].device,
+        len(intervals),
+        count / len(intervals),
+        reads / count if is_split else None,
+        read_bytes / reads if is_split and reads else None,
+        sum(shares) / len(shares) if shares else None,
+        busiest,
+        _cases(busy, drive),
+        _cases([busiest], drive),
+        per_day,
+        endurance / per_day * DAY_S / YEAR_S if endurance and per_day else None,
+    )
+
+
+def _cases(intervals: Sequence[Interval], drive: SolidState) -> tuple[Case, ...]:
+    """Return the cases of write-through and of write-back, over all requests of the intervals."""
+    now = best_through = worst_through = best_back = worst_back = 0.0
+    for one in intervals:
+        waited = one.requests_per_s * one.wait_ns
+        now += waited
+        if one.reads_per_s is None or one.read_wait_ns is None or one.write_wait_ns is None:
+            fastest = min(drive.read_latency_ns, drive.write_latency_ns, one.wait_ns)
+            best_through += one.requests_per_s * fastest  # all of them may be reads
+            worst_through += one.requests_per_s * max(one.wait_ns, drive.write_latency_ns)
+            best_back += one.requests_per_s * fastest
+            worst_back += waited
+            continue
+        reads, writes = one.reads_per_s, one.writes_per_s or 0.0
+        hits = reads * min(drive.read_latency_ns, one.read_wait_ns)
+        misses = reads * one.read_wait_ns
+        through = writes * max(one.write_wait_ns, drive.write_latency_ns)
+        best_through += hits + through
+        worst_through += misses + through
+        best_back += hits + writes * min(drive.write_latency_ns, one.write_wait_ns)
+        worst_back += misses + writes * one.write_wait_ns
+    count = sum(one.requests_per_s for one in intervals)
+    return (
+        Case("write-through", now / count, best_through / count, worst_through / count),
+        Case("write-back", now / count, best_back / count, worst_back / count),
+    )

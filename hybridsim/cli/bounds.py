@@ -1,0 +1,63 @@
+"""`hybridsim bounds`: what averages of iostat, sar or fio allow an SSD cache to do."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from hybridsim.cli.json_output import echo_document
+from hybridsim.cli.machine_options import machine, machine_options, set_option
+from hybridsim.cli.trace_arguments import examples
+
+SCHEMA = "hybridsim.bounds/1"
+
+
+@click.command(
+    epilog=examples(
+        "hybridsim bounds iostat.txt",
+        "hybridsim bounds sar.txt --device sdb",
+        "hybridsim bounds fio.json --set cache.drive.like=micron-7450-pro-3840gb",
+        "hybridsim bounds iostat.json --json",
+    )
+)
+@click.argument("file", metavar="FILE")
+@click.option("--device", metavar="NAME", help="Device in FILE, as printed there: sda, dm-0.")
+@machine_options
+@set_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def bounds(
+    file: str,
+    device: str | None,
+    preset: str | None,
+    scenario_file: str | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Print the best and the worst that an SSD cache could do, from averages alone.
+
+    FILE is the output of `iostat -x`, `iostat -x -o JSON`, `sar -d` or `fio --output-format=json`
+    of the device in use today.  Averages do not show which data is read again, so the bounds are
+    wide; no cache does better than the best case, so that a "no" is final.  For an answer record a
+    trace.
+    """
+    from hybridsim.answers.bounds import bounds as bounded
+    from hybridsim.foundation.errors import TraceError, UsageError
+    from hybridsim.foundation.printable import printable
+    from hybridsim.show.bounds import document, text
+    from hybridsim.show.page import is_ascii
+    from hybridsim.storage.drives import SolidState
+    from hybridsim.traces.averages import read
+
+    site = machine(scenario_file, settings, preset=preset)
+    drive = getattr(site.cache, "drive", None)
+    if not isinstance(drive, SolidState):
+        raise UsageError("bounds needs a cache on an SSD: choose one with --set cache.drive.like=")
+    result = bounded(read(file, device), drive)
+    if result is None:
+        raise TraceError(f"{printable(file)}: the device had no request: there is nothing to bound")
+    name = drive.name or drive.like or "SSD"
+    if as_json:
+        echo_document(SCHEMA, document(result, name, file))
+    else:
+        click.echo(text(result, name, printable(file), is_ascii(sys.stdout)))

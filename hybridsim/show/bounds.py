@@ -1,0 +1,109 @@
+"""The report of `bounds`: what averages allow, and what to record to know more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridsim.answers.bounds import Bounds, Case
+from hybridsim.foundation.units import human_count, human_rate, human_size
+from hybridsim.foundation.wording import lasting, latency, percent, times
+from hybridsim.show.page import page, paragraph, table
+
+HEADS = ("mean of all requests", "now", "best", "worst", "gain at most")
+
+
+def text(bounds: Bounds, drive: str, source: str, ascii_only: bool = False) -> str:
+    """Return the report as text, at most 80 columns wide."""
+    lines = [
+        *paragraph("answer", _answer(bounds)),
+        *paragraph("load", _load(bounds, source)),
+        "",
+        *table(HEADS, [*(_row(case.mode, case) for case in bounds.cases), *_busiest(bounds)]),
+        "",
+        *paragraph("SSD writes", _writes(bounds, drive)),
+        *paragraph("why so wide", WHY),
+        *paragraph("narrow it", _record(bounds)),
+    ]
+    return page(lines, ascii_only)
+
+
+WHY = (
+    "averages do not say what is read again. Best: every read hits and, in write-back, the SSD "
+    "takes every write; worst: none. Copying to the SSD may slow the disks down beyond that."
+)
+
+
+def _answer(bounds: Bounds) -> str:
+    most = max(case.gains[1] for case in bounds.cases)
+    if bounds.is_no:
+        return f"no: even if everything hit, requests would be only {times(most)} faster."
+    answer = f"can't say: between nothing and {times(most)} faster, by what the load reads again."
+    if bounds.is_streaming:
+        answer += (
+            f" Reads of {human_size(bounds.mean_read_bytes or 0)} on average look like streams,"
+            " which caches let pass: expect the worst case for them."
+        )
+    return answer
+
+
+def _load(bounds: Bounds, source: str) -> str:
+    count = bounds.intervals
+    rate = f"{human_count(bounds.requests_per_s)} requests a second"
+    reads = "reads and writes not separated"
+    if bounds.read_share is not None:
+        reads = f"{percent(bounds.read_share)} reads"
+    busy = "" if bounds.busy is None else f", busy {percent(bounds.busy)} of the time"
+    number = "1 interval" if count == 1 else f"{count} intervals"
+    return f"{bounds.device} in {source}: {number}, {rate}, {reads}{busy}."
+
+
+def _row(name: str, case: Case) -> tuple[str, ...]:
+    means = (case.now_ns, case.best_ns, case.worst_ns)
+    return (name, *map(latency, means), times(case.gains[1]))
+
+
+def _busiest(bounds: Bounds) -> list[tuple[str, ...]]:
+    if bounds.intervals == 1:
+        return []
+    return [_row(f"{case.mode}, busiest interval", case) for case in bounds.busiest_cases]
+
+
+def _writes(bounds: Bounds, drive: str) -> str:
+    day = f"at most {human_size(bounds.written_bytes_per_day)} a day"
+    rate = human_rate(bounds.written_bytes_per_day / 86_400)
+    text = f"{day} ({rate}), if every request went to the SSD once"
+    if bounds.life_years is None:
+        return f"{text}; the {drive} has no rated endurance."
+    return f"{text}; the {drive} would last {lasting(bounds.life_years)} or longer."
+
+
+def _record(bounds: Bounds) -> str:
+    device = bounds.device if bounds.device != "fio" else "sda"
+    when = f" around {bounds.busiest.at}" if bounds.busiest.at else " while the load is typical"
+    return (
+        f"record ten minutes{when}: `hybridsim trace record /dev/{device} --for 10m`, then "
+        "`hybridsim replay` it: gain with an interval, size, warm-up."
+    )
+
+
+def document(bounds: Bounds, drive: str, source: str) -> dict[str, Any]:
+    """Return the report as JSON."""
+    return {
+        "source": source,
+        "device": bounds.device,
+        "drive": drive,
+        "intervals": bounds.intervals,
+        "requests_per_s": bounds.requests_per_s,
+        "read_share": bounds.read_share,
+        "mean_read_bytes": bounds.mean_read_bytes,
+        "busy": bounds.busy,
+        "answer": "no" if bounds.is_no else "unsure",
+        "cases": [case.to_dict() for case in bounds.cases],
+        "busiest": {
+            "at": bounds.busiest.at,
+            "requests_per_s": bounds.busiest.requests_per_s,
+            "cases": [case.to_dict() for case in bounds.busiest_cases],
+        },
+        "ssd_bytes_per_day_at_most": bounds.written_bytes_per_day,
+        "ssd_life_years_at_least": bounds.life_years,
+    }

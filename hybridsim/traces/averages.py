@@ -1,0 +1,227 @@
+"""Averages of a device over intervals, as iostat, sar and fio print them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hybridsim.foundation.errors import TraceError
+from hybridsim.foundation.printable import printable
+from hybridsim.foundation.reading import whole_text
+from hybridsim.foundation.suggest import hint
+
+MS = 1e6  # nanoseconds
+SECTOR_BYTES = 512
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Averages of one device over one interval; sar has one rate and one wait of all requests."""
+
+    device: str
+    at: str  # the end of the interval, as printed; empty: not printed
+    requests_per_s: float
+    reads_per_s: float | None  # None: not separated from writes
+    read_bytes_per_s: float
+    write_bytes_per_s: float
+    wait_ns: float  # mean of all requests, in the queue and in service
+    read_wait_ns: float | None
+    write_wait_ns: float | None
+    busy: float | None  # share of the interval in which the device had a request
+
+    @property
+    def writes_per_s(self) -> float | None:
+        """Writes per second; None: not separated from reads."""
+        return None if self.reads_per_s is None else self.requests_per_s - self.reads_per_s
+
+
+def read(name: str, device: str | None = None) -> list[Interval]:
+    """Return the intervals of one device that a file of iostat -x, sar -d or fio's JSON holds.
+
+    Without `device` the file must hold one device with requests.  The first report of iostat, of
+    the time since boot, is left out where others follow.  Raises TraceError for a file that is
+    none of these, or that leaves the device open.
+    """
+    text = whole_text(name, TraceError)
+    found = [*_intervals(name, text)]
+    if not found:
+        raise TraceError(
+            f"{printable(name)} has no averages of a device: save the output of `iostat -x 10`, "
+            "`iostat -x -o JSON`, `sar -d` or `fio --output-format=json`"
+        )
+    active = [one.device for one in found if one.requests_per_s > 0]
+    devices = list(dict.fromkeys(active or [one.device for one in found]))
+    if device is None:
+        if len(devices) > 1:
+            listed = ", ".join(map(printable, devices))
+            raise TraceError(
+                f"{printable(name)} has {len(devices)} devices, {listed}: choose one with --device"
+            )
+        device = devices[0]
+    chosen = [one for one in found if one.device == device]
+    if not chosen:
+        names = list(dict.fromkeys(one.device for one in found))
+        raise TraceError(f"{printable(name)} has no device {device!r}: {hint(device, names)}")
+    return chosen
+
+
+def _intervals(name: str, text: str) -> Iterator[Interval]:
+    if text.lstrip().startswith("{"):
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            raise TraceError(f"{printable(name)} begins like JSON, but is not") from None
+        yield from _of_json(document)
+        return
+    yield from _of_tables(name, text)
+
+
+# --- tables of iostat and sar -------------------------------------------------------------------
+
+
+def _of_tables(name: str, text: str) -> Iterator[Interval]:
+    heads: list[str] = []
+    reports: list[list[Interval]] = []
+    is_iostat = False
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.replace(",", ".").split()
+        columns = [word.rstrip(":") for word in words]
+        if "Device" in columns[:1] or "DEV" in columns[:3]:
+            is_iostat = columns[0] == "Device"
+            heads = columns[columns.index("Device" if is_iostat else "DEV") :]
+            reports.append([])
+            continue
+        if not words or not heads or columns[0] == "Average":
+            heads = heads if words else []
+            continue
+        before, values = words[: -len(heads)], words[-len(heads) :]
+        if len(values) < len(heads):
+            continue
+        try:
+            row = dict(zip(heads[1:], map(float, values[1:])))
+        except ValueError:
+            raise TraceError(
+                f"{printable(name)}:{number}: a table of {len(heads)} columns has a row that is "
+                "not of numbers: save the output unchanged"
+            ) from None
+        if not all(math.isfinite(value) and value >= 0 for value in row.values()):
+            raise TraceError(f"{printable(name)}:{number}: a value is negative or not finite")
+        at = " ".join(before)
+        one = _of_row(values[0], at, row)
+        if one is None:
+            raise TraceError(
+                f"{printable(name)}:{number}: the table has no waiting times: "
+                "use `iostat -x` or `sar -d`"
+            )
+        reports[-1].append(one)
+    kept = reports[1:] if is_iostat and len(reports) > 1 else reports
+    for report in kept:
+        yield from report
+
+
+def _of_row(device: str, at: str, row: dict[str, float]) -> Interval | None:
+    """Return the interval of a row of a table or of iostat's JSON; None: without waiting times."""
+    if "r/s" in row:
+        reads, writes = row["r/s"], row.get("w/s", 0.0)
+        read_ms, write_ms = row.get("r_await"), row.get("w_await")
+        both = row.get("await")
+        if read_ms is None or write_ms is None:
+            if both is None:
+                return None
+            read_ms = write_ms = both
+        count = reads + writes
+        wait_ms = (reads * read_ms + writes * write_ms) / count if count else 0.0
+        return Interval(
+            device, at, count, reads, _bytes(row, "r"), _bytes(row, "w"), wait_ms * MS,
+            read_ms * MS, write_ms * MS, _busy(row),
+        )  # fmt: skip
+    if "tps" not in row or "await" not in row:
+        return None
+    read_bytes, write_bytes = _bytes(row, "r"), _bytes(row, "w")
+    wait_ns, count = row["await"] * MS, row["tps"]
+    reads_only = write_bytes == 0
+    if reads_only or read_bytes == 0:  # of one direction
+        reads = count if reads_only else 0.0
+        return Interval(
+            device, at, count, reads, read_bytes, write_bytes, wait_ns, wait_ns, wait_ns, _busy(row)
+        )
+    return Interval(
+        device, at, count, None, read_bytes, write_bytes, wait_ns, None, None, _busy(row)
+    )
+
+
+def _bytes(row: dict[str, float], way: str) -> float:
+    """Return bytes per second: kB and MB are 1024 and 1024^2 bytes, as sysstat counts them."""
+    sectors = "rd_sec/s" if way == "r" else "wr_sec/s"
+    for column, unit in (
+        (f"{way}kB/s", 1024),
+        (f"{way}MB/s", 1024**2),
+        (f"{way}sec/s", SECTOR_BYTES),
+        (sectors, SECTOR_BYTES),
+    ):
+        if column in row:
+            return row[column] * unit
+    return 0.0
+
+
+def _busy(row: dict[str, float]) -> float | None:
+    share = row.get("%util", row.get("util"))
+    return None if share is None else min(share / 100, 1.0)
+
+
+# --- JSON of iostat and fio ---------------------------------------------------------------------
+
+
+def _of_json(document: Any) -> Iterator[Interval]:
+    try:
+        if "sysstat" in document:
+            yield from _of_sysstat(document["sysstat"]["hosts"])
+        elif "jobs" in document:
+            yield from _of_fio(document["jobs"])
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise TraceError(
+            "the JSON is of iostat or fio, but keys are missing or have other types: "
+            "save the output unchanged"
+        ) from None
+
+
+def _of_sysstat(hosts: Iterable[Any]) -> Iterator[Interval]:
+    for host in hosts:
+        reports = [one for one in host["statistics"] if "disk" in one]
+        for report in reports[1:] if len(reports) > 1 else reports:
+            for disk in report["disk"]:
+                row = {k: float(v) for k, v in disk.items() if k != "disk_device"}
+                one = _of_row(str(disk["disk_device"]), str(report.get("timestamp", "")), row)
+                if one is not None:
+                    yield one
+
+
+def _of_fio(jobs: Iterable[Any]) -> Iterator[Interval]:
+    """Yield one interval: all jobs, as if they ran at the same time, over the longest runtime."""
+    reads = writes = read_bytes = write_bytes = 0.0
+    read_ns = write_ns = longest_ms = 0.0
+    for job in jobs:
+        for way in ("read", "write"):
+            part = job[way]
+            count = float(part["total_ios"])
+            longest_ms = max(longest_ms, float(part["runtime"]))
+            waited = count * float(part.get("lat_ns", part.get("clat_ns"))["mean"])
+            if way == "read":
+                reads, read_bytes, read_ns = (
+                    reads + count, read_bytes + float(part["io_bytes"]), read_ns + waited,
+                )  # fmt: skip
+            else:
+                writes, write_bytes, write_ns = (
+                    writes + count, write_bytes + float(part["io_bytes"]), write_ns + waited,
+                )  # fmt: skip
+    if not longest_ms or not reads + writes:
+        return
+    seconds, count = longest_ms / 1000, reads + writes
+    yield Interval(
+        "fio", "", count / seconds, reads / seconds, read_bytes / seconds, write_bytes / seconds,
+        (read_ns + write_ns) / count, read_ns / reads if reads else 0.0,
+        write_ns / writes if writes else 0.0, None,
+    )  # fmt: skip
