@@ -169,8 +169,10 @@ def test_best_and_worst_enclose_today_and_write_back_is_the_better_best(rows):
     assert back.worst_ns == pytest.approx(back.now_ns)
 
 
-def test_the_command_prints_answer_first_and_what_to_record(tmp_path):
-    done = CliRunner().invoke(cli, ["bounds", saved(tmp_path, SAR)], catch_exceptions=False)
+def test_the_command_prints_answer_first_and_what_to_record(tmp_path, monkeypatch):
+    saved(tmp_path, SAR, "sar.txt")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["bounds", "sar.txt"], catch_exceptions=False)
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert lines[0].startswith("answer       can't say: between nothing and")
