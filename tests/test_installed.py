@@ -45,9 +45,9 @@ def test_a_cache_keeps_what_was_promised(kind, mode, recorded, tmp_path):
     """Capture, promise, setup, load, check: the answer rests on counters and a capture."""
     capture = recorded / "capture" / "vda.blktrace.0"
     own = [*lab.options(kind, mode), *lab.calibrated(recorded)]
-    promise, scripts = lab.promised(capture, tmp_path, *own)
+    promise = lab.promised(capture, tmp_path, *own)
     device = lab.cached_device(kind)
-    files = scripts | {"load.fio": lab.load(lab.HOT, SECONDS, device, seed=2)}
+    files = lab.scripts(tmp_path, promise) | {"load.fio": lab.load(lab.HOT, SECONDS, device, seed=2)}
     out = tmp_path / "cached"
     lab.guest_run(OPERATE.replace("DEVICE", device), files, out, lab.BOOT_S + 5 * SECONDS)
     found = tmp_path / "check.json"
