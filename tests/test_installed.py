@@ -19,6 +19,17 @@ CACHES = [
     ("bcache", "write-back"),
     ("dm-writecache", "write-back"),
 ]
+# Pages of a database: some are read much more often than others, and commits wait for flushes.
+DATABASE = """[database]
+rw=randrw
+rwmixread=75
+bs=8k
+iodepth=64
+rate_iops=36,12
+rate_process=poisson
+random_distribution=zipf:1.1
+fsync=16
+"""
 OPERATE = """
 sh check.sh; sh install.sh; sh verify.sh > $OUT/verify.txt
 counters first

@@ -51,7 +51,7 @@ case $1 in
   wait $loading || say FIO-ENDED-WITH $?
   say AFTER-PULL $(status)
   dd if=%(device)s of=/dev/null bs=64k count=800 iflag=direct 2>&1 | tail -1 || true
-  dmesg | tail -40;;
+  dmesg | grep -v "access beyond end\|vdb: rw=" | tail -15;;
 esac
 """
 
@@ -118,7 +118,7 @@ STATES = re.compile(
 def state(line):
     """Return dirty bytes, used bytes, read hits and misses of a line of the cache's state."""
     if not line.startswith("bcache"):
-        if " cache " not in line:
+        if " cache " not in line or line.endswith(" Fail"):
             return None
         words = line.split(" cache ")[1].split()
         used, hits, misses, dirty = (int(words[at].split("/")[0]) for at in (3, 4, 5, 10))
