@@ -49,9 +49,9 @@ read_latency = "{SSD_US}us"
 write_latency = "{SSD_US}us"
 random_read_iops = 5000
 random_write_iops = 5000
-sequential_read = "200MB/s"
-sequential_write = "100MB/s"
-dies = 128
+sequential_read = "100MB/s"
+sequential_write = "50MB/s"
+dies = 512 # enough for a guest that is slow
 fua = false # like virtio-blk
 """
 # Requests arrive at random times, at a rate that the disk alone can serve: an application does not

@@ -41,24 +41,26 @@ sh remove.sh
 """
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    """The folder of a capture of the load on the plain disks."""
+@pytest.fixture(scope="module", params=[lab.HOT, DATABASE], ids=["hot", "database"])
+def recorded(request, tmp_path_factory):
+    """A load, and the folder of its capture on the plain disks."""
     lab.available()
     out = tmp_path_factory.mktemp("plain")
-    lab.record(lab.HOT, SECONDS // CAPTURE_SHARE, out)
-    return out
+    lab.record(request.param, SECONDS // CAPTURE_SHARE, out)
+    return request.param, out
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("kind", "mode"), CACHES)
 def test_a_cache_keeps_what_was_promised(kind, mode, recorded, tmp_path):
     """Capture, promise, setup, load, check: the answer rests on counters and a capture."""
-    capture = recorded / "capture" / "vda.blktrace.0"
-    own = [*lab.options(kind, mode), *lab.calibrated(recorded)]
+    job, plain = recorded
+    capture = plain / "capture" / "vda.blktrace.0"
+    own = [*lab.options(kind, mode), *lab.calibrated(plain)]
     promise = lab.promised(capture, tmp_path, *own)
     device = lab.cached_device(kind)
-    files = lab.scripts(tmp_path, promise) | {"load.fio": lab.load(lab.HOT, SECONDS, device, seed=2)}
+    load = lab.load(job, SECONDS, device, seed=2)
+    files = lab.scripts(tmp_path, promise) | {"load.fio": load}
     out = tmp_path / "cached"
     lab.guest_run(OPERATE.replace("DEVICE", device), files, out, lab.BOOT_S + 5 * SECONDS)
     found = tmp_path / "check.json"

@@ -27,11 +27,12 @@ captured
 fio --name=one --filename=$FAST --direct=1 --ioengine=libaio --rw=randread --bs=4k --iodepth=1 \
   --runtime=10 --time_based --output-format=json --output=$OUT/fast.json
 """
-LIVE = """
+LIVE = r"""
 KIND=%(kind)s
 case $1 in
 1) sh check.sh > /dev/null; sh install.sh
-  load cached2.fio cached2; say BEFORE-CRASH $(status); sleep 1; echo b > /proc/sysrq-trigger; sleep 60;;
+  load cached2.fio cached2; say BEFORE-CRASH $(status); sleep 1
+  echo b > /proc/sysrq-trigger; sleep 60;;
 2) activate; say AFTER-CRASH $(status); sampled crashed
   load cached3.fio cached3; say BEFORE-REBOOT $(status); deactivate;;
 3) activate; say AFTER-REBOOT $(status); sampled rebooted
