@@ -654,6 +654,7 @@ GUEST = [
     ("bcache", {"size": "160MiB", "mode": "writeback", "bucket": "128KiB", "block": "4KiB",
                 "sequential_cutoff": "0B", "writeback_percent": 40, "replacement": "fifo",
                 "congested_read": "0ms"}, 1, "device"),
+    ("bcache", {"size": "160MiB", "mode": "writethrough", "congested_write": "5ms"}, 1, "device"),
     ("bcache", {"size": "300MiB", "mode": "writearound", "replacement": "random"}, 1, "device"),
     ("bcache", {"size": "300MiB", "mode": "writeback"}, 2, "device"),
 ]  # fmt: skip
