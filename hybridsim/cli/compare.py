@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -96,7 +96,7 @@ def compare(
 
 
 def _simulated(
-    job: str, scenario_file: str | None, settings: tuple[str, ...], **options: str | None
+    job: str, scenario_file: str | None, settings: tuple[str, ...], **options: Any
 ) -> Measurement:
     """Run a job file on the machine, and return its measurement."""
     from hybridsim.cli.running import progress_of_jobs
