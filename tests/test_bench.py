@@ -1,5 +1,8 @@
 """`bench`: the five measured loads, and the rule for a steady value."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ from hybridsim import Scenario
 from hybridsim.cli.bench import depths_of
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.show.bench import text
+from hybridsim.studies import bench as measuring
 from hybridsim.studies.bench import (
     PARAMETERS,
     Bench,
@@ -28,7 +32,7 @@ BY_NAME = {each.name: each for each in PARAMETERS}
 
 def jobs(name, turns=(0, 1)):
     parameter = BY_NAME[name]
-    return jobs_of(written([job(SITE, SETTING, parameter, 8, turn) for turn in turns]))
+    return jobs_of(written([job(SITE, SETTING, parameter, 8, turn, turn + 1) for turn in turns]))
 
 
 def test_measurements_run_in_sequence_on_one_volume():
@@ -141,3 +145,41 @@ def test_queue_depths_double_by_default_or_are_those_specified():
 def test_unmeasurable_loads_are_refused(options, error, words):
     with pytest.raises(error, match=words):
         bench(SITE, **options)
+
+
+def test_all_machines_serve_the_same_requests_at_a_depth(monkeypatch):
+    """The random offsets and the place of a job do not depend on the jobs before it."""
+    asked = []
+
+    def fake(jobs, scenario, progress=None, cached=True):
+        asked.append([
+            (each.pattern.seeds(), each.depth, each.pattern.offset_bytes, each.pattern.pass_bytes)
+            for each in jobs_of(jobs)
+        ])  # fmt: skip
+        return SimpleNamespace(machine="m", of_jobs=[None] * len(asked[-1]))
+
+    point = Point("", "", 1, 1.0, 1.0, 1.0, 1, 0.0, True)
+    monkeypatch.setattr(measuring, "fio", fake)
+    monkeypatch.setattr(Point, "of", lambda *_: point)
+    bench(SITE.with_options(cache="page"), [1, 8], hot_bytes=1 << 30, requests=100)
+    without, *empty, warm = asked
+    assert len(without) == 20
+    assert without == [each for jobs in empty for each in jobs] == warm[1:]
+    assert len({tuple(seeds) for seeds, *_ in warm}) == 21  # a warm-up and 20 measurements
+
+
+def test_a_gain_is_of_the_same_requests():
+    same = bench_of()
+    assert same.gain("hot random read", 8) == 1.0
+    points = [
+        replace(each, iops=2 * each.iops, requests=7 if each.depth == 8 else 0)
+        if each.state == "warm" else each
+        for each in same.points
+    ]  # fmt: skip
+    results = replace(same, points=points)
+    assert results.gain("hot random read", 4) == 2.0
+    assert results.gain("hot random read", 8) is None  # cut short
+    assert results.gain("hot random read", 999) is None
+    assert {"parameter": "random write", "depth": 4, "gain": 2.0} in results.to_dict()["gains"]
+    (line,) = [one for one in text(results).splitlines() if one.startswith("hot, gain")]
+    assert line.split()[2:] == ["2.00", "2.00", "2.00", "\N{EN DASH}", *["2.00"] * 4]

@@ -6,12 +6,14 @@ import pytest
 from html_documents import replayed
 from test_html import Parsed
 
+from hybridsim.answers.advice.alternatives import pricing
 from hybridsim.answers.advice.bill import bill
 from hybridsim.answers.result import plain
 from hybridsim.foundation.wording import money
 from hybridsim.scenario import Scenario
 from hybridsim.show.html import of
 from hybridsim.show.terminal import render
+from hybridsim.studies.candidates import Candidate, purchase
 
 SITE = """
 [backing]
@@ -43,6 +45,14 @@ def test_the_bill_counts_whole_drives_or_the_part_that_the_cache_uses(tmp_path):
     assert costs.ssd_cost == pytest.approx(16384 * 65536 / 1e9 * 0.1)
     before, after = (replay.phases[name].figures.reads.mean_ns for name in ("none", "warm"))
     assert costs.per_saved_ms == pytest.approx(costs.ssd_cost / ((before - after) / 1e6))
+
+
+def test_write_back_is_billed_as_a_mirror_as_advise_does(tmp_path):
+    scenario = site(tmp_path, SITE + PRICES).with_options(cache="bcache", cache_mode="write-back")
+    costs = with_bill(scenario)[1]
+    bought = purchase(Candidate(scenario), pricing(scenario))
+    assert (costs.ssds, costs.ssds_cost) == ("2 x 1.92 TB", bought.cost)
+    assert costs.ssd_cost == pytest.approx(2 * 16384 * 65536 / 1e9 * 0.1)
 
 
 def test_the_report_shows_costs_and_the_source_of_the_prices(tmp_path):

@@ -135,7 +135,7 @@ def test_the_rest_of_the_document(found, as_json):
     assert as_json["verdict"]["confidence"] == found.verdict.confidence
     assert as_json["verdict"]["advice"] == [vars(each) for each in found.verdict.advice]
     assert as_json["wear"] == vars(found.wear)
-    assert found.wear.bytes_written == found.phases["warm"].counters["fast_bytes_written"]
+    assert found.wear.bytes_written == found.phases["whole"].counters["fast_bytes_written"]
     assert found.wear.endurance_bytes == SCENARIO["endurance_bytes"]
     assert found.wear.drive_writes_per_day == found.wear.bytes_per_day / 10**12
     series = dict(as_json["series"])

@@ -40,7 +40,7 @@ COMMANDS = {
     "open-cas": "replay small.csv --cache open-cas --cache-size 8MiB",
     "size": "size small.csv --require hit>1%",
     "advise": "advise small.csv",
-    "fleet": f"advise small.csv {LOAD} --fleet all --workers 1 --folder kept --cache bcache",
+    "fleet": f"advise small.csv {LOAD} --fleet all --workers 1 --folder fleet --cache bcache",
     "bench": "bench bare.toml --depths 1 --requests 20",
     "setup": "setup --cache bcache --cache-size 64MiB",
     "setup of a result": "setup dm-cache.json",
@@ -104,7 +104,8 @@ def written(tmp_path_factory):
     documents = {
         name: json.loads((folder / f"{name}.json").read_text()) for name in COMMANDS | PRINTED
     }
-    return documents | {"point": json.loads(kept[0])}
+    stored = (folder / "fleet" / "results.jsonl").read_text().splitlines()
+    return documents | {"point": json.loads(kept[0]), "stored advice": json.loads(stored[0])}
 
 
 def wrong(document):
@@ -114,7 +115,7 @@ def wrong(document):
     return [f"{each.json_path}: {each.message[:200]}" for each in errors]
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *PRINTED, "point"])
+@pytest.mark.parametrize("name", [*COMMANDS, *PRINTED, "point", "stored advice"])
 def test_json_output_matches_its_schema(name, written):
     assert wrong(written[name]) == []
 

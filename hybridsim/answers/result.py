@@ -165,7 +165,7 @@ def conclude(
     )
     return Result(
         trace, scenario, with_cache, without, warm_up, phases, judge(case), judgement,
-        wear(judged, scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),
+        wear(phases["whole"], scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),
         fidelity, list(warnings or []), seed, engine,
     )  # fmt: skip
 

@@ -218,9 +218,9 @@ def risks(document: Document) -> list[str]:
     return [*result, "another day's load may differ"]
 
 
-def risks_in_words(document: Document) -> str:
+def risks_in_words(document: Document, number: int = RISKS_SHOWN) -> str:
     """Return the first risks as one sentence."""
-    words = "; ".join(risks(document)[:RISKS_SHOWN])
+    words = "; ".join(risks(document)[:number])
     return words[:1].upper() + words[1:] + "."
 
 

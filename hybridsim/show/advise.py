@@ -22,21 +22,26 @@ SCREEN = 24  # lines of the first screen
 def text(advice: Advice, ascii_only: bool = False, details: bool = False) -> str:
     """Return the advice as text: one screen, or with `details` all of it."""
     document = plain(advice.to_dict())
-    head, end = list(_head(document)), _next(document)
+    end = _next(document)
+    head = list(_head(document, words.RISKS_SHOWN))
+    for risks in range(words.RISKS_SHOWN - 1, 0, -1):
+        if details or len(head) + len(end) + 2 <= SCREEN:
+            break
+        head = list(_head(document, risks))  # fewer, so that --details can be named
     if not details:
         others = _others(document, SCREEN - len(head) - len(end) - 1)
         return page([*head, *others, *end], ascii_only)
     return page([*head, "", *_details(document), *end], ascii_only)
 
 
-def _head(document: Document) -> Iterator[str]:
+def _head(document: Document, risks: int) -> Iterator[str]:
     yield from trace_line(document["inputs"]["trace"])
     yield from paragraph("ADVICE", words.to_do(document))
     if document["answer"] != NO:
         yield from paragraph("", f"Check: {words.command(document)}")
     yield from paragraph("brings", words.brings(document))
     yield from paragraph("costs", words.costs(document))
-    yield from paragraph("risks", words.risks_in_words(document))
+    yield from paragraph("risks", words.risks_in_words(document, risks))
     yield from paragraph("assumed", words.assumed(document))
 
 

@@ -52,7 +52,13 @@ def _lines(bench: Bench) -> Iterator[str]:
         for state in states:
             points = [bench.at(state, name, depth) for depth in setting.depths]
             rows.append([f"{BY_DEPTH[name]}, {BRIEF[state]}", *map(_iops, points)])
+        gains = [bench.gain(name, depth) for depth in setting.depths]
+        if any(gains):
+            rows.append([f"{BY_DEPTH[name]}, gain", *(f"{each:.2f}" if each else NONE
+                                                      for each in gains)])  # fmt: skip
     yield from table(["depth", *depths], rows)
+    if "warm" in states:
+        yield "gain: warm over none, of the same requests; the maxima above may be at other depths"
     yield ""
     yield from _steadiness(bench)
     for number, note in enumerate(bench.notes):

@@ -61,7 +61,7 @@ def _wear(result: Result) -> Iterator[tuple[str, str]]:
     wear = result.wear
     if wear is None or not rows(result):
         return
-    judged = result.phases["warm"].span_ns
+    judged = result.phases["whole"].span_ns
     is_long = judged >= SHORTEST_NS  # enough to extrapolate to days and years
     parts = [f"{human_size(wear.bytes_per_day)} a day"] if is_long else []
     if not is_long:

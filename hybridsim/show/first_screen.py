@@ -10,6 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from hybridsim.answers.advice.alternatives import KEEPS_WRITES
 from hybridsim.answers.result import Result
 from hybridsim.answers.verdict import SHORTEST_NS, Step
 from hybridsim.foundation.printable import printable
@@ -114,8 +115,8 @@ def _costs(result: Result) -> Iterator[str]:
     else:
         source = "the scenario" if cost["is_own"] else "the catalog"
         yield (
-            f"{money(cost['ssds_cost'], cost['price']['currency'])} for {cost['ssds']} of SSD "
-            f"(prices of {source}, {cost['price']['date']})."
+            f"{money(cost['ssds_cost'], cost['price']['currency'])} for {cost['ssds']} of "
+            f"SSD{_mirrored(result)} (prices of {source}, {cost['price']['date']})."
         )
     size = result.scenario.get("cache_bytes")
     if size:
@@ -130,9 +131,13 @@ def _costs(result: Result) -> Iterator[str]:
         )
 
 
+def _mirrored(result: Result) -> str:
+    return ", mirrored" if result.scenario.get("cache_mode") in KEEPS_WRITES else ""
+
+
 def _is_long(result: Result) -> bool:
-    """Return whether the judged phase is long enough to extrapolate to days and years."""
-    return result.phases["warm"].span_ns >= SHORTEST_NS
+    """Return whether the run is long enough to extrapolate to days and years."""
+    return result.phases["whole"].span_ns >= SHORTEST_NS
 
 
 def _risks(result: Result) -> Iterator[str]:

@@ -93,20 +93,20 @@ def to_do(document: Document) -> str:
     bought, answers = document["purchase"], document["answers"]
     if not answers[YES]:
         if answers[UNSURE]:
-            return f"Buy nothing yet: record {longest(document)} longer captures."
+            return f"Buy nothing yet: record longer captures of {undecided(document)}."
         return "Buy no SSD: none of them has a use for a cache."
     names = len(bought["servers"])
     of = len({each["server"] for each in document["members"]})
     what = f"Buy {drives(document)} ({bought['drive']}) for {names} of {counted(of, 'server')}"
     if answers[UNSURE]:
-        what += f"; record {longest(document)} longer captures"
+        what += f"; record longer captures of {undecided(document)}"
     return f"{what}."
 
 
-def longest(document: Document) -> str:
+def undecided(document: Document) -> str:
     """Return of how many members the captures are too short."""
     number = document["answers"][UNSURE]
-    return f"of {number} of them" if len(document["members"]) > number else "of all of them"
+    return f"{number} of them" if len(document["members"]) > number else "all of them"
 
 
 def drives(document: Document) -> str:

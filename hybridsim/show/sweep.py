@@ -9,9 +9,11 @@ from hybridsim.foundation.wording import NONE, counted, percent, span
 from hybridsim.show import fleet
 from hybridsim.show.page import page, paragraph, table
 from hybridsim.studies.sweep.confidence import LEVEL
+from hybridsim.studies.sweep.figures import FORECAST
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.answer import Effect, Setting, SweepResult
+    from hybridsim.studies.sweep.objectives import Objective
 
 SHOWN = 10  # settings of a table
 FAILED_SHOWN = 5
@@ -121,9 +123,17 @@ def _table(sweep_result: SweepResult, rows: Sequence[Setting]) -> list[str]:
 
 def _cells(sweep_result: SweepResult, setting: Setting) -> list[str]:
     return [
-        NONE if each is None else each.worded(objective.worded)
+        NONE if each is None else each.worded(objective.worded) + _ends_of(objective, setting)
         for objective, each in zip(sweep_result.plan.objectives, setting.estimates)
     ]
+
+
+def _ends_of(objective: Objective, setting: Setting) -> str:
+    """Return the interval of a forecast of one replay; with several seeds ± is printed."""
+    if objective.text != FORECAST or len(setting.figures) != 1:
+        return ""
+    low, high = (setting.figures[0].get(f"{FORECAST}.{end}") for end in ("low", "high"))
+    return "" if low is None or high is None else f" ({low:.1f} to {high:.1f})"
 
 
 def _short(keys: Sequence[str]) -> list[str]:

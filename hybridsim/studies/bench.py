@@ -2,7 +2,8 @@
 
 Sequential write and read, random write, cold random read (of data that no cache holds) and hot
 random read (of a hot spot that fits into the cache), each at doubling queue depths, as jobs of fio.
-Each is measured twice in a row.  If the second result differs from the first by more than DRIFT and
+All three machines serve the same requests at a depth, so that their rates are a gain.  Each is
+measured twice in a row.  If the second result differs from the first by more than DRIFT and
 more than chance explains, it is marked as not steady.
 """
 
@@ -27,6 +28,7 @@ from hybridsim.workloads.fio.results import JobResult, Measured
 SCHEMA = "hybridsim.bench/1"
 DRIFT = 0.05  # relative difference of two equal measurements that is still steady
 STANDARD_ERRORS = 4  # of their difference that are attributed to chance
+JOBS_MAX = 1000  # of a bench: each has its own random numbers
 RUN_S = 120  # maximum simulated time of a job, as in the guide
 SEQUENTIAL_SHARE = 10  # divisor of the number of sequential requests, which are larger
 WARM_UP_TOUCHES = 64  # reads per page of the hot spot
@@ -77,6 +79,7 @@ class Point:
     drift: float  # relative change from the first measurement to the second; 0.1 is 10% faster
     steady: bool
     iops_half: float | None = None  # half width of the 95% interval over several seeds
+    requests: int = 0  # of the second measurement: fewer than planned if it took RUN_S
 
     @classmethod
     def of(cls, state: str, parameter: Parameter, depth: int, pair: Sequence[JobResult]) -> Point:
@@ -95,6 +98,7 @@ class Point:
             measured.latency.percentile(99),
             drift,
             abs(drift) <= allowed,
+            requests=measured.count,
         )
 
 
@@ -108,7 +112,7 @@ class Setting:
     depths: list[int]
     requests: int  # of each measurement
     warm_up: int  # requests
-    randseed: int | None = None  # of random requests; None: fio's own
+    randseed: int | None = None  # of random requests; None: 0
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,13 @@ class Bench:
             (one for one in self.points if (one.state, one.parameter, one.depth) == wanted), None
         )
 
+    def gain(self, parameter: str, depth: int) -> float | None:
+        """How many times sooner the same requests are done with the warm cache; None if unknown."""
+        before, after = (self.at(state, parameter, depth) for state in ("without", "warm"))
+        if before is None or after is None or before.requests != after.requests or not before.iops:
+            return None  # one of them was cut short: they did other requests
+        return after.iops / before.iops
+
     def best(self, state: str, parameter: str) -> Point | None:
         """Return the point with the highest IOPS; of equals the one with the lowest depth."""
         known = [one for one in self.points if (one.state, one.parameter) == (state, parameter)]
@@ -142,6 +153,12 @@ class Bench:
             "scenario": self.scenario,
             "setting": vars(self.setting),
             "points": [vars(one) for one in self.points],
+            "gains": [
+                {"parameter": one.name, "depth": depth, "gain": self.gain(one.name, depth)}
+                for one in PARAMETERS
+                for depth in self.setting.depths
+                if self.at("warm", one.name, depth) is not None
+            ],
             "notes": self.notes,
         }
 
@@ -237,9 +254,12 @@ def _row(
     scenario: Scenario, setting: Setting, state: str, progress: Progress
 ) -> tuple[str, list[Point]]:
     """Measure all parameters at all depths in sequence on one machine."""
-    wanted = [(one, depth) for one in PARAMETERS for depth in setting.depths]
+    wanted = wanted_of(setting)
     twice = [each for each in wanted for _ in range(2)]
-    jobs = [job(scenario, setting, *each, turn) for turn, each in enumerate(twice)]
+    before = 1 if state == "warm" else 0  # the warm-up
+    jobs = [
+        job(scenario, setting, *each, turn, before + turn + 1) for turn, each in enumerate(twice)
+    ]
     if state == "warm":
         jobs.insert(0, warm_up(setting))
     result = fio(written(jobs), scenario, progress=progress, cached=state == "warm")
@@ -248,24 +268,40 @@ def _row(
     return result.machine, [Point.of(state, *one, pair) for one, pair in zip(wanted, pairs)]
 
 
+def wanted_of(setting: Setting) -> list[tuple[Parameter, int]]:
+    """Return the parameters and depths to measure, in order."""
+    return [(one, depth) for one in PARAMETERS for depth in setting.depths]
+
+
 def _cold(
     scenario: Scenario, setting: Setting, parameter: Parameter, progress: Progress
 ) -> list[Point]:
     """Measure a parameter at all depths, each on a machine with an empty cache."""
     points = []
+    wanted = wanted_of(setting)
     for depth in setting.depths:
-        jobs = [job(scenario, setting, parameter, depth, turn) for turn in range(2)]
+        first = 2 * wanted.index((parameter, depth))  # the same requests as on the other machines
+        jobs = [
+            job(scenario, setting, parameter, depth, first + turn, turn + 1) for turn in range(2)
+        ]
         result = fio(written(jobs), scenario, progress=progress)
         points.append(Point.of("cold", parameter, depth, result.of_jobs))
     return points
 
 
 def job(
-    scenario: Scenario, setting: Setting, parameter: Parameter, depth: int, turn: int
+    scenario: Scenario,
+    setting: Setting,
+    parameter: Parameter,
+    depth: int,
+    turn: int,
+    thread: int,
 ) -> list[str]:
     """Return the options of fio that measure a parameter once.
 
-    A sequential job continues where the previous one (`turn`) ended: no data is used twice.
+    A sequential job continues where the previous one (`turn`) ended: no data is used twice.  The
+    random offsets depend on `turn` alone, not on the jobs before: `thread` is the job's number
+    in its run, from 1, by which fio multiplies the seed.
     """
     size, number = setting.block_bytes, setting.requests
     held = scenario.backing.held_bytes
@@ -281,7 +317,7 @@ def job(
     span = (end - begin) // size * size
     return [
         *_options(parameter.rw, size, begin, span, depth, number, f"{RUN_S}s"),
-        *_seed(setting),
+        *_seed(setting, turn, thread),
     ]
 
 
@@ -290,11 +326,18 @@ def warm_up(setting: Setting) -> list[str]:
     number = setting.warm_up
     size, hot_bytes = setting.block_bytes, setting.hot_bytes
     options = _options("randread", size, 0, hot_bytes, WARM_UP_DEPTH, number, "30d")
-    return [*options, *_seed(setting)]
+    return options if setting.randseed is None else [*options, f"--randseed={setting.randseed}"]
 
 
-def _seed(setting: Setting) -> list[str]:
-    return [] if setting.randseed is None else [f"--randseed={setting.randseed}"]
+def _seed(setting: Setting, turn: int, thread: int) -> list[str]:
+    """Return the options for random offsets that depend on the seed and `turn` alone.
+
+    `thread` is turn + 1, turn + 2 (after a warm-up), 1 or 2 (on an empty cache): their product, and
+    so seed * thread, is the same for all.
+    """
+    number = (setting.randseed or 0) * JOBS_MAX + turn + 1
+    product = 2 * (turn + 1) * (turn + 2) * number
+    return [f"--randseed={product // thread}", "--randrepeat=0"]
 
 
 def _options(

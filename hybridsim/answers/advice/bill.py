@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hybridsim.answers.advice.alternatives import GB, Pricing, drives_cost, human_drive, pricing
+from hybridsim.answers.advice.alternatives import (
+    GB,
+    Pricing,
+    cache_cost,
+    copies,
+    drives_cost,
+    human_drive,
+    pricing,
+)
 from hybridsim.answers.result import Result
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.fast_tier import FastTier
@@ -22,8 +30,8 @@ class Bill:
     disks: str
     disks_cost: float | None  # of whole drives
     ssds: str
-    ssds_cost: float | None  # of whole drives
-    ssd_cost: float | None  # of the capacity that the cache uses
+    ssds_cost: float | None  # of whole drives, mirrored if they hold the only copy of writes
+    ssd_cost: float | None  # of the capacity that the cache uses on them
     what: str  # "reads", or "writes" if there are no reads
     saved_ns: float | None  # reduction of their mean latency; None: unknown, or no reduction
 
@@ -58,16 +66,16 @@ def bill(scenario: Scenario, result: Result) -> Bill | None:
         scenario.price is not None,
         _named(backing),
         drives_cost(backing, prices.price),
-        _named(cache),
-        drives_cost(cache, prices.price),
-        cache_bytes / GB * prices.price.ssd_per_gb if is_priced else None,
+        _named(cache, copies(scenario)),
+        cache_cost(scenario, prices.price),
+        copies(scenario) * cache_bytes / GB * prices.price.ssd_per_gb if is_priced else None,
         what,
         saved_ns,
     )
 
 
-def _named(tier: Backing | FastTier) -> str:
-    return f"{tier.members} x {human_drive(tier.drive.capacity_bytes)}"
+def _named(tier: Backing | FastTier, number: int = 1) -> str:
+    return f"{number * tier.members} x {human_drive(tier.drive.capacity_bytes)}"
 
 
 def _saved(result: Result) -> tuple[str, float | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from hybridsim.answers.advice.alternatives import GB, drives_cost, pricing
+from hybridsim.answers.advice.alternatives import cache_cost, drives_cost, pricing
 from hybridsim.answers.requirements import Measure, parse_measure
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
@@ -20,7 +20,7 @@ OWN = {
     GAIN: "the judge's gain: what the second half of the requests costs without and with the cache",
     WHOLE_GAIN: "the same for all requests",
     FORECAST: "the gain that is forecast for the time after the trace",
-    COST: "price of the drives, with the used part of the SSD",
+    COST: "price of disks and SSDs as bought: whole drives, mirrored if they alone hold writes",
     SSD: "size of the cache on the SSD",
 }
 Figures = Mapping[str, Any]
@@ -72,7 +72,8 @@ class Objective(NamedTuple):
             return float(figures["ssd_bytes"])
         price = pricing(scenario).price
         disks = drives_cost(scenario.backing, price)
-        return None if disks is None else disks + figures["ssd_bytes"] / GB * price.ssd_per_gb
+        ssds = cache_cost(scenario, price) if figures["ssd_bytes"] else 0.0
+        return None if disks is None or ssds is None else disks + ssds
 
     def worded(self, value: float | None) -> str:
         """Return the text of a value."""

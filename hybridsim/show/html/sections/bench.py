@@ -19,7 +19,7 @@ def section(document: Mapping[str, Any]) -> Section:
         f"{human_size(setting['sequential_bytes'])}; a hot spot of "
         f"{human_size(setting['hot_bytes'])}; {setting['requests']:,} requests per measurement."
     )
-    blocks: list[Block] = [_most(document), *_doubts(document)]
+    blocks: list[Block] = [_most(document), *_gains(document), *_doubts(document)]
     if document["notes"]:
         blocks.append(Prose(document["notes"], "note"))
     return Section("most", "Maximum rates", blocks, lead)
@@ -38,6 +38,20 @@ def _most(document: Mapping[str, Any]) -> Table:
             row += [NONE] * 3 if best is None else _cells(name, best)
         rows.append(row)
     return Table("Maximum of each parameter over all queue depths", heads, rows)
+
+
+def _gains(document: Mapping[str, Any]) -> list[Table]:
+    """Return the gain of the warm cache by depth: of the same requests."""
+    depths = document["setting"]["depths"]
+    known = {(each["parameter"], each["depth"]): each["gain"] for each in document["gains"]}
+    rows = [
+        [name, *(f"{gain:.2f}" if (gain := known.get((name, depth))) else NONE for depth in depths)]
+        for name in PARAMETERS
+    ]
+    heads = ["queue depth", *map(str, depths)]
+    return [Table("Rate with the warm cache over that without, same requests", heads, rows)] * bool(
+        known
+    )
 
 
 def _cells(name: str, best: Mapping[str, Any]) -> list[str]:

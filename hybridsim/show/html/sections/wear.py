@@ -13,7 +13,7 @@ from hybridsim.show.html.blocks import Block, KeyFigures, Section
 
 
 def section(document: Mapping[str, Any]) -> Section | None:
-    """Return the wear of the warm phase, and the writes to the SSDs over time."""
+    """Return the wear over the whole run, and the writes to the SSDs over time."""
     wear = document.get("wear")
     if not wear or not document["inputs"]["scenario"].get("cache_pages", 1):
         return None
@@ -25,8 +25,8 @@ def section(document: Mapping[str, Any]) -> Section | None:
 
 
 def _figures(document: Mapping[str, Any], wear: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    warm = document["phases"]["warm"]
-    judged = warm["end_ns"] - warm["start_ns"]
+    whole = document["phases"]["whole"]
+    judged = whole["end_ns"] - whole["start_ns"]
     result = [("written to the SSD", human_size(wear["bytes_written"]), f"in {span(judged)}")]
     if judged >= SHORTEST_NS:
         result.append(("at this rate", f"{human_size(wear['bytes_per_day'])} a day", ""))
