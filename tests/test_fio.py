@@ -204,11 +204,47 @@ def test_a_synchronous_engine_has_a_depth_of_one():
         ),
         ("--name=a --random_distribution=zipf:1", "zipf:1 is not defined"),
         ("--name=a --random_distribution=zoned:50/10", "must add up to 100"),
+        ("--name=a --random_distribution=pareto:1.5", "pareto:1.5: must be more than 0"),
+        ("--name=a --random_distribution=normal:100", "the deviation must be 0 to 99 percent"),
+        ("--name=a --random_distribution=zipf:1.2:3", "the center must be 0 to 1"),
+        ("--name=a --rwmixread=101", "rwmixread: 101: a percentage must be 0 to 100"),
+        ("--name=a --percentage_random=-1", "percentage_random: -1: a percentage must be"),
+        (
+            "--name=a --rw=randread --size=16k --random_distribution=normal:50",
+            "random_distribution=normal with a deviation over only 4 blocks",
+        ),
+        (
+            "--name=a --rw=randread --size=8m --bsrange=4k-8k --zonemode=strided --zonesize=1m",
+            "zonesize with random requests of several sizes, which may end beyond the last of 256",
+        ),
+        (
+            "--name=a --rw=randread --size=256k --bs=64k --random_generator=lfsr --numjobs=3 "
+            "--offset_increment=4k",
+            "random_generator=lfsr does not start with the seed of process 3 for 4 blocks",
+        ),
+        ("--name=a --filesize=1k", "size is less than a block of 4.00 KiB"),
+        (
+            "--name=a --size=1m --bssplit=4k/60:64k/40 --bsrange=1k-3k",
+            "bsrange after bssplit: no size of bssplit is the minimum, 1024 bytes",
+        ),
         ("--rw=read", "no job"),
     ],
 )
 def test_the_error_names_the_wrong_option_and_the_correction(text, message):
     assert message in wrong(text)
+
+
+def test_nrfiles_after_the_filename_uses_the_first_files():
+    assert job("--name=a --size=1m --filename=a:b:c --nrfiles=2").files == ("a", "b")
+    assert job("--name=a --size=1m --nrfiles=2 --filename=a:b:c").files == ("a", "b", "c")
+
+
+def test_filenames_of_global_and_section_add_up(tmp_path, site):
+    path = tmp_path / "job.fio"
+    path.write_text("[global]\nfilename=one\nsize=64k\n[a]\nfilename=two\n[b]\n")
+    assert [each.files for each in jobs_of(read([str(path)]))] == [("one", "two"), ("one",)]
+    notes = fio(read([str(path)]), site, interpreted=True).notes
+    assert "filename=two: used in addition to the files of [global], as in fio" in notes
 
 
 def test_all_mistakes_of_a_job_file_are_reported_with_their_lines(tmp_path):
