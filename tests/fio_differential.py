@@ -134,7 +134,7 @@ def _public(dice: random.Random) -> Section:
         (0.02, "end_fsync", ["1"]),
         (0.02, "filename_format", ["t.$jobnum", "r.$jobnum.$filenum", "f.$clientuid.$jobnum"]),
         (0.02, "create_on_open", ["1"]),
-        (0.03, "filename", ["shared", "/dev/shm/hybridsim_shared"]),
+        (0.03, "filename", ["shared", "folder_name"]),
     ]  # fmt: skip
     for share, name, values in shares:
         if _maybe(dice, share):
@@ -598,7 +598,8 @@ def _differs_in_law(mine: list[Request], theirs: list[Request], section: Section
     if len(mine) != len(theirs):
         return f"{len(mine)} instead of {len(theirs)} requests"
     is_mapped = not any(name in section for name in (*UNMAPPED, "file_service_type"))
-    if is_mapped and not {"io_size", "number_ios", "loops"} & section.keys():
+    partial = {"io_size", "number_ios", "loops", "filesize", "zonemode"}  # not all blocks
+    if is_mapped and not partial & section.keys():
         if sorted(mine) != sorted(theirs):
             return "other requests"
     return ""

@@ -239,6 +239,13 @@ def test_nrfiles_after_the_filename_uses_the_first_files():
     assert job("--name=a --size=1m --nrfiles=2 --filename=a:b:c").files == ("a", "b", "c")
 
 
+def test_an_empty_part_of_a_size_keeps_that_of_the_global_section(tmp_path):
+    path = tmp_path / "job.fio"
+    path.write_text("[global]\nbs=8k,4k\nsize=1m\n[a]\nbs=,16k\n")
+    (one,) = jobs_of(read([str(path)]))
+    assert [each.minimum >> 10 for each in one.pattern.sizes] == [8, 16, 16]
+
+
 def test_filenames_of_global_and_section_add_up(tmp_path, site):
     path = tmp_path / "job.fio"
     path.write_text("[global]\nfilename=one\nsize=64k\n[a]\nfilename=two\n[b]\n")

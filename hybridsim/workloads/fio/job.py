@@ -44,6 +44,7 @@ DIRECTIONS = {
     "read": (READ,), "write": (WRITE,), "trim": (TRIM,), "rw": (READ, WRITE),
     "readwrite": (READ, WRITE), "trimwrite": (TRIM, WRITE),
 }  # fmt: skip
+BY_DIRECTION = frozenset({"bs", "ba", "rate", "rate_iops", "rate_min", "rate_iops_min"})
 FEW_BLOCKS = 12  # with at least as many, normal's mean of twelve numbers is never the last one
 WORD = 64  # blocks of a word of fio's map
 PERCENTS = (
@@ -132,6 +133,9 @@ def jobs_of(written: Written) -> list[Job]:
             added = section.options["filename"]
             all_files = f"{common['filename'].value}:{added.value}"
             specified["filename"] = replace(added, value=all_files)
+        for option in BY_DIRECTION & common.keys() & section.options.keys():
+            before, after = common[option].value, section.options[option]
+            specified[option] = replace(after, value=options.filled(before, after.value))
         reader = Reader(specified, wrong, section.place)
         begins = reader.flag("stonewall") or not jobs
         group += begins

@@ -22,8 +22,10 @@ def sizes_of(reader: Reader, is_random: bool) -> tuple[Sizes, Sizes, Sizes]:
     for (minimum, maximum), split, unit in zip(ranges, splits, units):
         if split and not is_range_later:
             minimum, maximum = min(size for size, _ in split), max(size for size, _ in split)
-        if split and minimum > 0 and minimum < min(
-            min(size - size % minimum, maximum) for size, _ in split
+        if (
+            split
+            and minimum > 0
+            and minimum < min(min(size - size % minimum, maximum) for size, _ in split)
         ):
             reader.refuse(
                 "bsrange",
