@@ -417,10 +417,12 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
             return [f"write_lat_log={logs}/{number}", "log_offset=1"]
 
         (logs / "job.fio").write_text(text(job, more))
+        limit = ["timeout", "--signal=KILL", str(TIMEOUT_S)]
         done = subprocess.run(
-            [program, f"{logs}/job.fio"], cwd=folder, capture_output=True, text=True,
-            timeout=TIMEOUT_S,
+            [*limit, program, f"{logs}/job.fio"], cwd=folder, capture_output=True, text=True,
         )  # fmt: skip
+        if done.returncode in (-9, 137):
+            return "timeout"
         if done.returncode:
             return f"exit {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}"
         run: Run = []
@@ -433,13 +435,11 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
                 path = logs / f"{number}_clat.{thread}.log"
                 run.append(_of_latencies(path, _kept(section)))
         return run
-    except subprocess.TimeoutExpired:
-        return "timeout"
     except FileNotFoundError as error:  # fio ended a job before it began
         return f"no log: {error}"
     finally:
-        shutil.rmtree(folder)
-        shutil.rmtree(logs)
+        for each in (folder, logs):  # processes of fio may still write there
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def _kept(section: Section) -> int | None:

@@ -250,7 +250,7 @@ def time_ns(text: str, unit_ns: int) -> int:
 
 
 def filled(before: str, after: str) -> str:
-    """Return the values of an option by direction; as in fio, an empty part keeps the one before."""
+    """Return the values of an option by direction; an empty part keeps the one before."""
     parts = [part.strip() for part in after.split(",")]
     if all(parts) or len(parts) > 3:
         return after
