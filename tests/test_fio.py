@@ -768,6 +768,14 @@ def test_a_start_delay_is_no_part_of_the_runtime(site):
         assert f"bw={fio_text.short(total, 1024)}B/s" in line
 
 
+def test_groups_are_numbered_as_in_fio(site):
+    arguments = ["--size=64k", "--name=a", "--name=b", "--new_group", "--name=c", "--stonewall"]
+    result = fio(read(arguments), site, interpreted=True)
+    assert [job["groupid"] for job in fio_json.document(result, False)["jobs"]] == [0, 1, 2]
+    text = fio_text.text(result)
+    assert all(f"Run status group {group} (all jobs):" in text for group in range(3))
+
+
 def test_a_job_waits_for_the_job_that_it_names(site):
     result = run("--size=64k --name=a --rw=write --name=b --rw=read --wait_for=a", site)
     first, second = result.of_jobs
