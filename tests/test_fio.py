@@ -204,11 +204,54 @@ def test_a_synchronous_engine_has_a_depth_of_one():
         ),
         ("--name=a --random_distribution=zipf:1", "zipf:1 is not defined"),
         ("--name=a --random_distribution=zoned:50/10", "must add up to 100"),
+        ("--name=a --random_distribution=pareto:1.5", "pareto:1.5: must be more than 0"),
+        ("--name=a --random_distribution=normal:100", "the deviation must be 0 to 99 percent"),
+        ("--name=a --random_distribution=zipf:1.2:3", "the center must be 0 to 1"),
+        ("--name=a --rwmixread=101", "rwmixread: 101: a percentage must be 0 to 100"),
+        ("--name=a --percentage_random=-1", "percentage_random: -1: a percentage must be"),
+        (
+            "--name=a --rw=randread --size=16k --random_distribution=normal:50",
+            "random_distribution=normal with a deviation over only 4 blocks",
+        ),
+        (
+            "--name=a --rw=randread --size=8m --bsrange=4k-8k --zonemode=strided --zonesize=1m",
+            "zonesize with random requests of several sizes, which may end beyond the last of 256",
+        ),
+        (
+            "--name=a --rw=randread --size=256k --bs=64k --random_generator=lfsr --numjobs=3 "
+            "--offset_increment=4k",
+            "random_generator=lfsr does not start with the seed of process 3 for 4 blocks",
+        ),
+        ("--name=a --filesize=1k", "size is less than a block of 4.00 KiB"),
+        (
+            "--name=a --size=1m --bssplit=4k/60:64k/40 --bsrange=1k-3k",
+            "bsrange after bssplit: no size of bssplit is the minimum, 1024 bytes",
+        ),
         ("--rw=read", "no job"),
     ],
 )
 def test_the_error_names_the_wrong_option_and_the_correction(text, message):
     assert message in wrong(text)
+
+
+def test_nrfiles_after_the_filename_uses_the_first_files():
+    assert job("--name=a --size=1m --filename=a:b:c --nrfiles=2").files == ("a", "b")
+    assert job("--name=a --size=1m --nrfiles=2 --filename=a:b:c").files == ("a", "b", "c")
+
+
+def test_an_empty_part_of_a_size_keeps_that_of_the_global_section(tmp_path):
+    path = tmp_path / "job.fio"
+    path.write_text("[global]\nbs=8k,4k\nsize=1m\n[a]\nbs=,16k\n")
+    (one,) = jobs_of(read([str(path)]))
+    assert [each.minimum >> 10 for each in one.pattern.sizes] == [8, 16, 16]
+
+
+def test_filenames_of_global_and_section_add_up(tmp_path, site):
+    path = tmp_path / "job.fio"
+    path.write_text("[global]\nfilename=one\nsize=64k\n[a]\nfilename=two\n[b]\n")
+    assert [each.files for each in jobs_of(read([str(path)]))] == [("one", "two"), ("one",)]
+    notes = fio(read([str(path)]), site, interpreted=True).notes
+    assert "filename=two: used in addition to the files of [global], as in fio" in notes
 
 
 def test_all_mistakes_of_a_job_file_are_reported_with_their_lines(tmp_path):
@@ -723,6 +766,14 @@ def test_a_start_delay_is_no_part_of_the_runtime(site):
         slow = max(each.span_ns for each in result.of_jobs)
         total = 2 * 64 * 1024 * 10**9 / slow
         assert f"bw={fio_text.short(total, 1024)}B/s" in line
+
+
+def test_groups_are_numbered_as_in_fio(site):
+    arguments = ["--size=64k", "--name=a", "--name=b", "--new_group", "--name=c", "--stonewall"]
+    result = fio(read(arguments), site, interpreted=True)
+    assert [job["groupid"] for job in fio_json.document(result, False)["jobs"]] == [0, 1, 2]
+    text = fio_text.text(result)
+    assert all(f"Run status group {group} (all jobs):" in text for group in range(3))
 
 
 def test_a_job_waits_for_the_job_that_it_names(site):

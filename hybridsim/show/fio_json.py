@@ -84,7 +84,7 @@ def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
     job = result.jobs[0]
     results: dict[str, Any] = {
         "jobname": job.name,
-        "groupid": job.group,
+        "groupid": job.kin,
         "error": result.error,
         "eta": 0,
         "elapsed": -(-result.end_ns // SECOND),

@@ -56,7 +56,7 @@ def _both(rate: float) -> str:
 def _heading(result: FioResult) -> Iterator[str]:
     seen: list[Job] = []
     for job in result.jobs:
-        if seen and (job.name, job.group) == (seen[-1].name, seen[-1].group):
+        if seen and (job.name, job.kin) == (seen[-1].name, seen[-1].kin):
             if len(seen) < 2 or seen[-2].name != job.name:
                 yield "..."
         else:
@@ -66,7 +66,7 @@ def _heading(result: FioResult) -> Iterator[str]:
             )
             engine = job.specified.get("ioengine", "psync")
             yield (
-                f"{job.name}: (g={job.group}): rw={job.specified.get('rw', 'read')}, bs={sizes}, "
+                f"{job.name}: (g={job.kin}): rw={job.specified.get('rw', 'read')}, bs={sizes}, "
                 f"ioengine={engine}, iodepth={job.depth}"
             )
         seen.append(job)
@@ -79,7 +79,7 @@ def _job(result: JobResult) -> Iterator[str]:
     error = "err= 0"
     if result.error:
         error = f"err={result.error} (func=max latency exceeded, error=Connection timed out)"
-    yield f"{job.name}: (groupid={job.group}, jobs={len(result.jobs)}): {error}: pid=0: simulated"
+    yield f"{job.name}: (groupid={job.kin}, jobs={len(result.jobs)}): {error}: pid=0: simulated"
     for name, measured in result.reported:
         if measured.count:
             yield from _direction(name, measured, result, job)
@@ -174,10 +174,10 @@ def _coarse(result: JobResult) -> Iterator[str]:
 
 
 def _groups(result: FioResult) -> Iterator[str]:
-    for group in sorted({job.group for job in result.jobs}):
+    for group in sorted({job.kin for job in result.jobs}):
         yield ""
         yield f"Run status group {group} (all jobs):"
-        members = [each for each in result.of_jobs if each.jobs[0].group == group]
+        members = [each for each in result.of_jobs if each.jobs[0].kin == group]
         for wanted in (*NAMES, MIXED):
             pairs = [
                 (each, part.moved_bytes)

@@ -224,6 +224,12 @@ def _parameters(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.
     return np.array(rows, np.int64)
 
 
+def _adds_files(job: Job) -> bool:
+    """Return whether a job's filename adds to another one."""
+    own = job.own.get("filename")
+    return own is not None and job.specified["filename"] != own
+
+
 def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
     """Return the ignored options, and differences from a real machine."""
     notes = []
@@ -256,6 +262,10 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
         )
     if any({"read_iolog", "write_iolog"} <= job.specified.keys() for job in jobs):
         notes.append("write_iolog is ignored where read_iolog is set, as in fio")
+    added = sorted({job.own["filename"] for job in jobs if _adds_files(job)})
+    if added:
+        names = ", ".join(added)
+        notes.append(f"filename={names}: used in addition to the files of [global], as in fio")
     unsized = sorted({job.files[0] for job in jobs if job.lacks_size})
     if unsized:
         notes.append(

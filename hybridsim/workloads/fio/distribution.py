@@ -41,17 +41,23 @@ def served(reader: Reader) -> Served:
         service = SERVICES[kind]
         if service not in SHAPES:
             return Served(service, max(1, int(rest or 1)))
-        shape = float(rest or SHAPES[service])
-        if service == Service.ZIPF:
-            _check_zipf(shape)
+        shape = float(rest.partition(":")[0] or SHAPES[service])
+        if ":" in rest:
+            raise ValueError(f"{text}: a center is supported only in random_distribution")
+        _check(kind, shape)
         return Served(service, 1, shape)
 
     return reader.read("file_service_type", parse, Served())
 
 
-def _check_zipf(theta: float) -> None:
-    if theta == 1:
+def _check(kind: str, shape: float) -> None:
+    """Refuse the shapes that fio refuses."""
+    if kind == "zipf" and shape == 1:
         raise ValueError("zipf:1 is not defined; use zipf:0.999 or zipf:1.001")
+    if kind == "pareto" and not 0 < shape < 1:
+        raise ValueError(f"pareto:{shape:g}: must be more than 0 and less than 1")
+    if kind in ("normal", "gauss") and not 0 <= shape < 100:
+        raise ValueError(f"{kind}:{shape:g}: the deviation must be 0 to 99 percent")
 
 
 def distributed(reader: Reader, pattern: Pattern) -> Pattern:
@@ -69,8 +75,9 @@ def distributed(reader: Reader, pattern: Pattern) -> Pattern:
         if kind in shapes:
             which, default = shapes[kind]
             shape, _, center = (rest or default).partition(":")
-            if which == Distribution.ZIPF:
-                _check_zipf(float(shape))
+            _check(kind, float(shape))
+            if center and not 0 <= float(center) <= 1:
+                raise ValueError(f"{text}: the center must be 0 to 1")
             return replace(
                 pattern,
                 distribution=which,

@@ -44,6 +44,7 @@ DIRECTIONS = {
     "read": (READ,), "write": (WRITE,), "trim": (TRIM,), "rw": (READ, WRITE),
     "readwrite": (READ, WRITE), "trimwrite": (TRIM, WRITE),
 }  # fmt: skip
+BY_DIRECTION = frozenset({"bs", "ba", "rate", "rate_iops", "rate_min", "rate_iops_min"})
 FEW_BLOCKS = 12  # with at least as many, normal's mean of twelve numbers is never the last one
 WORD = 64  # blocks of a word of fio's map
 PERCENTS = (
@@ -132,6 +133,9 @@ def jobs_of(written: Written) -> list[Job]:
             added = section.options["filename"]
             all_files = f"{common['filename'].value}:{added.value}"
             specified["filename"] = replace(added, value=all_files)
+        for option in BY_DIRECTION & common.keys() & section.options.keys():
+            before, after = common[option].value, section.options[option]
+            specified[option] = replace(after, value=options.filled(before, after.value))
         reader = Reader(specified, wrong, section.place)
         begins = reader.flag("stonewall") or not jobs
         group += begins
@@ -474,7 +478,7 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         total, size = size, reader.read("filesize", _one_size, 0)
     moved = amount(reader, "io_size")[0]
     loops = reader.number("loops", 1, 1)
-    randomness = reader.three("percentage_random", int, 100)
+    randomness = reader.three("percentage_random", _percent, 100)
     order = served(reader)
     # As in fio, time_based without a runtime has no effect.
     is_endless = reader.flag("time_based") and reader.time("runtime", SECOND) > 0
@@ -522,9 +526,9 @@ def _read_percent(reader: Reader) -> int:
     """Return the share of reads; of rwmixread and rwmixwrite the later one counts."""
     for name in reversed(list(reader.specified)):
         if name == "rwmixread":
-            return reader.number(name, 50)
+            return reader.read(name, _percent, 50)
         if name == "rwmixwrite":
-            return 100 - reader.number(name, 50)
+            return 100 - reader.read(name, _percent, 50)
     return 50
 
 
@@ -561,6 +565,13 @@ def _is_poisson(text: str) -> bool:
     if text not in ("linear", "poisson"):
         raise ValueError(f"{text}: must be linear or poisson")
     return text == "poisson"
+
+
+def _percent(text: str) -> int:
+    percent = int(text)
+    if not 0 <= percent <= 100:
+        raise ValueError(f"{text}: a percentage must be 0 to 100")
+    return percent
 
 
 def _percents(text: str) -> tuple[float, ...]:

@@ -249,6 +249,14 @@ def time_ns(text: str, unit_ns: int) -> int:
     return int(match[1]) * (_TIMES_NS[match[2].lower()] if match[2] else unit_ns)
 
 
+def filled(before: str, after: str) -> str:
+    """Return the values of an option by direction; an empty part keeps the one before."""
+    parts = [part.strip() for part in after.split(",")]
+    if all(parts) or len(parts) > 3:
+        return after
+    return ",".join(part or old for part, old in zip(parts, each_direction(before)))
+
+
 def each_direction(text: str) -> list[str]:
     """Return the values for reads, writes and trims.
 

@@ -73,6 +73,10 @@ def _ended(jobs: Sequence[Job], capacity_bytes: int) -> list[Job]:
             ended.append(job)
             continue
         pattern = job.pattern
+        if job.specified.get("ioengine") == "null":  # as in fio: its files are no real ones
+            end = max(pattern.offset_bytes + pattern.file_bytes, pattern.end_bytes)
+            ended.append(replace(job, pattern=replace(pattern, end_bytes=end)))
+            continue
         for file in job.files:
             end = pattern.offset_bytes + pattern.file_bytes
             if is_device(file):

@@ -22,6 +22,16 @@ def sizes_of(reader: Reader, is_random: bool) -> tuple[Sizes, Sizes, Sizes]:
     for (minimum, maximum), split, unit in zip(ranges, splits, units):
         if split and not is_range_later:
             minimum, maximum = min(size for size, _ in split), max(size for size, _ in split)
+        if (
+            split
+            and minimum > 0
+            and minimum < min(min(size - size % minimum, maximum) for size, _ in split)
+        ):
+            reader.refuse(
+                "bsrange",
+                f"bsrange after bssplit: no size of bssplit is the minimum, {minimum} bytes: near "
+                "the end of a file fio itself draws sizes without end",
+            )
         if minimum <= 0 or maximum < minimum:
             name = "bsrange" if "bsrange" in reader.specified else "bs"
             problem = "the minimum must be at least 1 byte and not above the maximum"
