@@ -255,10 +255,13 @@
   };
   const lasting = (years) => (years == null ? DASH : years >= 30 ? "more than 30 years" : years >= 1 ? years.toFixed(1) + " years" : (12 * years).toFixed(1) + " months");
   const UNITS = { share: percent, ns: time, factor, number: (v) => (v == null ? DASH : digits(v)) };
-  const worded = (name, value) => UNITS[quantities[numberOf[name]].unit](value);
+  const AT_ONCE_NS = 1e8; // a shorter warm-up is none: it is a multiple of the width of a time bin
+  const worded = (name, value) =>
+    name === "warmup" && value != null && value < AT_ONCE_NS ? "at once" : UNITS[quantities[numberOf[name]].unit](value);
   // How wide the band is.
   function band(name, found) {
     if (found.value == null || found.replayed) return "";
+    if (worded(name, found.low) === worded(name, found.high)) return "";
     return `likely ${worded(name, found.low)} to ${worded(name, found.high)}`;
   }
 
