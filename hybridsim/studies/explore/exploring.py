@@ -43,6 +43,7 @@ from hybridsim.studies.explore.axes import (
 from hybridsim.studies.explore.figures import DETAIL, HIT_PART, PARTS, WEAR, explored, figures_of
 from hybridsim.studies.explore.surface import (
     ERROR_MOST,
+    FIRST,
     LINEAR,
     LOG,
     NEARBY,
@@ -486,7 +487,8 @@ def _nearness(
     where: Coordinates,
     place: Place,
 ) -> Any:
-    parameters = next(iter(surfaces.values())).parameters
+    unfitted = np.array([FIRST[each] for each in where.kinds])  # of too few replays
+    parameters = next((each.parameters for each in surfaces.values()), unfitted)
     alike = where.alike(where.apart([place], list(by_place)), parameters)[0] ** NEAR_POWER
     return alike / max(float(alike.sum()), 1e-300)
 

@@ -142,7 +142,8 @@
   const keyOf = (place) => place.join(",");
   const replayAt = new Map(replays.map((each) => [keyOf(each.place), each]));
   const first = quantities.find((each) => each.surface);
-  const firstScales = first ? first.surface.parameters.map(Math.exp) : [];
+  const firstScales = first ? first.surface.parameters.map(Math.exp)
+    : [...ordered.map(() => 1), ...words.map(() => 0.2)]; // of too few replays: FIRST in surface.py
 
   const nearnessAt = new Map();
   function nearness(place) {
