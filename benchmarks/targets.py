@@ -13,6 +13,7 @@ package blktrace.  If a program is missing, its row shows how to install it.  Gr
     hits       caches without devices, compared with libCacheSim; the curve of LRU
     learned    CPU time and memory of the learned policy
     sweep      two workers compared with one
+    explore    estimates of `explore` against replays that they do not have: only with --only
     notebooks  all notebooks in fast mode: only with --only
     lab        the short run in a guest: only with --only
     decisions  verdicts, choices and forecasts on families that no rule was fitted to: only with
@@ -292,6 +293,23 @@ def sweep(options: Options) -> Iterator[Row]:
     yield times(what, took[2], "wall s", ("one process", took[1]), 1.8, less=True)
 
 
+def explore(options: Options) -> Iterator[Row]:
+    """Yield how often the estimates of an exploration hold, and the size of its page."""
+    from explore import DEMO, PAGE_MAX, measured
+
+    check = options.size(100, 10)
+    with tempfile.TemporaryDirectory() as folder:
+        found = measured([DEMO], options.size(240, 60), check, folder)
+        again = measured([DEMO], options.size(240, 60), check, folder)
+    what = f"explore: figures of {check} held-out replays within 3 % or in the band"
+    yield at_least(what, 100 * found["hold"], "%", 98)
+    yield at_least("– machines of which all figures hold", found["machines_hold"], "", check)
+    yield at_most("– wrong answers without a warning", found["answers_wrong"], "", 0)
+    yield at_most("– the page", found["page_bytes"] / MB, "MB", PAGE_MAX / MB)
+    yield Row("– the first call", found["seconds"], "wall s")
+    yield Row("– a second call", again["seconds"], "wall s")
+
+
 def notebooks(options: Options) -> Iterator[Row]:
     yield suite("all notebooks in fast mode", "tests/test_notebooks.py", 300)
 
@@ -367,13 +385,14 @@ GROUPS: dict[str, Callable[[Options], Iterator[Row]]] = {
     "hits": hits,
     "learned": learned,
     "sweep": sweep,
+    "explore": explore,
     "notebooks": notebooks,
     "lab": lab,
     "decisions": decisions,
     "errors": errors,
     "intervals": intervals,
 }
-BY_NAME = ("notebooks", "lab", "decisions", "intervals")  # each takes minutes
+BY_NAME = ("explore", "notebooks", "lab", "decisions", "intervals")  # each takes minutes
 
 
 def measure(groups: list[str], options: Options) -> Iterator[Row]:

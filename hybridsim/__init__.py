@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hybridsim.foundation.errors import HybridsimError
     from hybridsim.scenario import Scenario
     from hybridsim.show import plot
+    from hybridsim.show.interactive import explore
     from hybridsim.studies.advise import advise
     from hybridsim.studies.bench import bench
     from hybridsim.studies.compare import compare
@@ -41,6 +42,7 @@ _HOME = {
     "advise": "hybridsim.studies.advise",
     "bench": "hybridsim.studies.bench",
     "compare": "hybridsim.studies.compare",
+    "explore": "hybridsim.show.interactive",
     "fit": "hybridsim.studies.fit",
     "hits": "hybridsim.studies.hits",
     "miss_ratio_curve": "hybridsim.studies.mrc",
@@ -59,6 +61,7 @@ __all__ = [
     "advise",
     "bench",
     "compare",
+    "explore",
     "fit",
     "hits",
     "miss_ratio_curve",

@@ -162,6 +162,17 @@ def test_replays_go_where_the_surfaces_are_least_sure(folder):
     assert surfaces[0].raw(chosen)[1][0] == pytest.approx(halves.max())
 
 
+def test_too_few_replays_for_a_surface_still_answer_where_they_were(tmp_path):
+    few = exploration(tmp_path, points=4, check=2, caches=["page"])
+    assert few.surfaces == {}
+    assert few.checked == []
+    assert few.answer(few.own) == (few.by_place[few.own].figures["answer"], False)
+    other = few.place(members="8", load="2")
+    assert few.estimate("hit.whole", other).value is None
+    assert few.answer(other)[0] in ("yes", "no", "unsure")
+    assert "page write-back lru" in text(few)
+
+
 def test_time_stops_the_exploration(folder):
     found = exploration(folder, points=90, check=0, seconds=1e-6, loads=[1.5])
     assert 0 < len(found.replays) < 90

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -26,7 +26,12 @@ from hybridsim.answers.warmup import State, WarmUp, of_hits, of_iops
 from hybridsim.answers.wear import Wear, wear
 from hybridsim.foundation.codes import Reason
 from hybridsim.foundation.histogram import Distribution
+from hybridsim.foundation.in_notebooks import table_html
 from hybridsim.foundation.version import __version__
+from hybridsim.foundation.wording import latency, percent
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SCHEMA = "hybridsim.result/1"
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
@@ -65,6 +70,46 @@ class Result:
     dirty: Dirt | None = None  # None: nothing was dirty
     metadata_ram: dict[str, Any] | None = None  # of a cache that can be installed
     events: list[EventCost] = field(default_factory=list)  # reboots, removals, failures
+
+    def __repr__(self) -> str:
+        gain = self.judgement.gain
+        words = "gain unknown" if gain is None else f"gain {gain:.2f}"
+        return f"<Result of {self.trace.get('name', 'a trace')}: {self.verdict.answer}, {words}>"
+
+    def _repr_html_(self) -> str:
+        cached, alone = self.cached.whole.figures, self.plain.whole.figures
+        rows = [
+            ("verdict", f"{self.verdict.answer}: {self.verdict.headline}"),
+            ("trace", str(self.trace.get("name", ""))),
+            ("machine", str(self.scenario.get("summary", ""))),
+            ("reads from the SSD", percent(cached.hit_ratio)),
+        ]
+        for name, with_cache, without in (
+            ("mean read", cached.reads.mean_ns, alone.reads.mean_ns),
+            ("p99 of reads", cached.reads.percentile(99), alone.reads.percentile(99)),
+            ("mean write", cached.writes.mean_ns, alone.writes.mean_ns),
+        ):
+            rows.append((name, f"{latency(with_cache)}; disks alone: {latency(without)}"))
+        return table_html("Result", rows)
+
+    def frame(self) -> DataFrame:
+        """Return the figures over time as a pandas frame: a row per time bin.
+
+        Columns: `time_ns` (start of the bin), `hit_ratio`, `page_hit_ratio`, `mean_ns`, `p50_ns`
+        and `p99_ns` of reads, `iops`, `outstanding`, `disk_utilisation_ratio`,
+        `ssd_utilisation_ratio`, `occupancy_pages`, `ssd_write_bytes_per_s`; each but the time also
+        with the suffix `_alone`, of the disks alone, where it exists.  NaN where unknown.  Needs
+        pandas (`hybridsim[notebooks]`).
+        """
+        from pandas import DataFrame
+
+        with_cache, alone = _columns(self.cached.series()), _columns(self.plain.series())
+        result = DataFrame(with_cache)
+        other = DataFrame(alone).drop(columns=["occupancy_pages", "ssd_write_bytes_per_s",
+                                               "hit_ratio", "page_hit_ratio",
+                                               "ssd_utilisation_ratio"])  # fmt: skip
+        result = result.merge(other, on="time_ns", how="outer", suffixes=("", "_alone"))
+        return result.astype(float, errors="ignore")
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -113,6 +158,24 @@ class Result:
             "miss_ratio_curve": self.curve,
             "warnings": [vars(one) for one in self.warnings],
         }
+
+
+def _columns(series: Series) -> dict[str, Any]:
+    """Return the columns of a frame."""
+    return {
+        "time_ns": series.start_ns,
+        "hit_ratio": series.hit,
+        "page_hit_ratio": series.page_hit,
+        "mean_ns": series.mean_ns,
+        "p50_ns": series.p50_ns,
+        "p99_ns": series.p99_ns,
+        "iops": series.iops,
+        "outstanding": series.outstanding,
+        "disk_utilisation_ratio": series.disk_utilisation,
+        "ssd_utilisation_ratio": series.ssd_utilisation,
+        "occupancy_pages": series.occupancy_pages,
+        "ssd_write_bytes_per_s": series.ssd_write_bytes_per_s,
+    }
 
 
 def conclude(

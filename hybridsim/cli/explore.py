@@ -30,10 +30,10 @@ DRAWN_EVERY_S = 0.1
 
 @click.command(
     epilog=examples(
-        "hybridsim explore sda.blktrace.0 -o what-if.html --points 8 --cache page --ssd "
-        "samsung-pm883-960gb --workers 1",
-        "hybridsim explore sda.blktrace.0 --points 12 --cache page --load 1 --workers 1 --json "
-        "what-if.json",
+        "hybridsim explore sda.blktrace.0 -o what-if.html --points 8 --check 2 --cache page "
+        "--ssd samsung-pm883-960gb --workers 1",
+        "hybridsim explore sda.blktrace.0 --points 9 --check 0 --cache page --load 1 --workers 1 "
+        "--json what-if.json",
     )
 )
 @trace_options

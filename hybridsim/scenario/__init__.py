@@ -20,9 +20,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Unpack
 
 from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.in_notebooks import table_html
 from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.parsing import cleaned
@@ -34,6 +35,7 @@ from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.event import Event
 from hybridsim.scenario.host import Host
 from hybridsim.scenario.machine import Price, Replay
+from hybridsim.scenario.options import Options
 from hybridsim.scenario.origin import OPTIONS, Origin
 from hybridsim.scenario.overrides import SET, over, written
 from hybridsim.scenario.resolve import resolved
@@ -80,8 +82,15 @@ class Scenario:
         """Read a scenario from text; errors refer to it as `name`."""
         return cls._of(Origin.read(cleaned(text), name))
 
-    def with_options(self, **options: Any) -> Scenario:
-        """Return the scenario with command-line options applied; None leaves a value as it is."""
+    def with_options(self, **options: Unpack[Options]) -> Scenario:
+        """Return the scenario with command-line options applied; None leaves a value as it is.
+
+        Raises TypeError for an unknown option, ScenarioError for a wrong value.
+
+        >>> site = Scenario.default().with_options(cache="bcache", cache_size="64MiB")
+        >>> site.cache.kind, site.backing.members
+        ('bcache', 4)
+        """
         unknown = [option for option in options if option not in OPTIONS]
         if unknown:
             raise TypeError(f"no option {unknown[0]!r}: {hint(unknown[0], OPTIONS)}")
@@ -114,6 +123,26 @@ class Scenario:
                 continue
             words.append(f"{name}={written(value)}" if name.startswith(SET) else f"{name} {value}")
         return words
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """The array and the cache in words."""
+        disks = f"{self.backing.members} x {self.backing.drive.name}, {self.backing.kind}"
+        if self.cache.kind == "none":
+            return disks, "none"
+        ssds = self.cache.drive.name
+        ssds = ssds if self.cache.members == 1 else f"{self.cache.members} x {ssds}"
+        return disks, f"{self.cache.kind} {self.cache.words}, {self.cache.size} on {ssds}"
+
+    def __repr__(self) -> str:
+        disks, cache = self.words
+        return f"<Scenario {disks}; cache: {cache}>"
+
+    def _repr_html_(self) -> str:
+        disks, cache = self.words
+        rows = [("disks", disks), ("cache", cache), ("requests", f"mode {self.replay.mode}")]
+        rows += [("options", " ".join(self.options))] if self.options else []
+        return table_html("Scenario", rows)
 
     def to_toml(self) -> str:
         """Return the scenario as TOML: each value, with its source in a comment.

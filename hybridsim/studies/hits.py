@@ -149,6 +149,9 @@ def hits(
     fill the caches and train the policies, and are not counted.
 
     Raises UsageError for invalid arguments, TraceError for a trace without reads and writes.
+
+    >>> hits(np.array([1, 2, 1, 2, 3]), cache_size="2 pages")[0].page_hits
+    2
     """
     page_bytes = size_bytes(page)
     if page_bytes < 1:

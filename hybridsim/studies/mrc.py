@@ -14,12 +14,16 @@ from numpy.typing import NDArray
 from hybridsim.engine.stack import Stack, count_depths, in_order_of_use, weigh_depths
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.errors import TraceError, UsageError
-from hybridsim.foundation.units import parse_percent
+from hybridsim.foundation.in_notebooks import table_html
+from hybridsim.foundation.units import human_size, parse_percent
+from hybridsim.foundation.wording import percent
 from hybridsim.jit import fitting
 from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
 from hybridsim.studies.hits import Cache, Feed, Policy, check, readable_twice, size_bytes
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from hybridsim.answers.result import Result
     from hybridsim.traces.trace import Trace
 
@@ -62,6 +66,30 @@ class Curve:
     sampled: int  # page accesses simulated
     distinct: int  # pages touched; estimated if sampled
     rate: float  # share of the pages sampled at the end; 1: all
+
+    def __repr__(self) -> str:
+        return f"<Curve of {self.policy}: {len(self.pages)} sizes, {self._knee_words}>"
+
+    @property
+    def _knee_words(self) -> str:
+        size = human_size(int(self.pages[self.knee]) * self.page_bytes)
+        return f"knee at {size} with {percent(float(self.miss_ratio[self.knee]))} misses"
+
+    def _repr_html_(self) -> str:
+        rows = [("policy", self.policy), ("sizes", str(len(self.pages)))]
+        return table_html("Miss-ratio curve", [*rows, ("knee", self._knee_words)])
+
+    def frame(self) -> DataFrame:
+        """Return the curve as a pandas frame: `pages`, `size_bytes`, `miss_ratio`, `error`.
+
+        Needs pandas (`hybridsim[notebooks]`).
+        """
+        from pandas import DataFrame
+
+        return DataFrame({
+            "pages": self.pages, "size_bytes": self.pages * self.page_bytes,
+            "miss_ratio": self.miss_ratio, "error": self.error,
+        })  # fmt: skip
 
     @property
     def first_uses(self) -> float:
@@ -131,6 +159,10 @@ def miss_ratio_curve(
 
     Raises UsageError for invalid options, for a sample of a policy whose small caches are not like
     large ones (NOT_SAMPLED), and for a size that the sample shrinks to fewer than eight pages.
+
+    >>> from hybridsim import Trace
+    >>> miss_ratio_curve(Trace.read("gen:zipf,requests=300,span=16MiB"), sizes=[16, 256])
+    <Curve of lru: 2 sizes, knee at ...>
     """
     page_bytes = size_bytes(page)
     check(parameters, admission, policy)

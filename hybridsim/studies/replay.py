@@ -94,6 +94,11 @@ def replay(
 
     Raises TraceError for a trace that cannot be replayed, ScenarioError for an array too small for
     it, UsageError for a warm start that does not match the cache or a goal that cannot be judged.
+
+    >>> trace = Trace.read("gen:zipf,theta=1.2,requests=300,span=16MiB,rate=100")
+    >>> result = replay(trace, Scenario.default().with_options(cache_size="4MiB"))
+    >>> result.trace["requests"], 0 < result.phases["whole"].figures.hit_ratio < 1
+    (300, True)
     """
     check_is_read(trace)
     if goal not in GOALS:

@@ -6,11 +6,12 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import hint
 from hybridsim.scenario import Scenario
+from hybridsim.scenario.options import Choices
 from hybridsim.scenario.origin import OPTIONS
 from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.plan import Axis, Plan
@@ -32,7 +33,7 @@ def what_if(
     folder: str | os.PathLike[str] = FOLDER,
     workers: int | None = 1,
     progress: bool = True,
-    **options: Any,
+    **options: Unpack[Choices],
 ) -> DataFrame:
     """Replay a trace on each machine of a grid; return a pandas frame with one row per machine.
 
@@ -55,6 +56,11 @@ def what_if(
     Raises UsageError for an unknown option, an empty list or standard input, TraceError for a trace
     that cannot be read, ScenarioError for a wrong value.  Machines that cannot be built are left
     out with a warning.
+
+    >>> frame = what_if("gen:zipf,requests=300,span=16MiB,rate=100", cache_size=["1MiB", "4MiB"],
+    ...                 progress=False)
+    >>> frame["cache_size"].tolist()
+    ['1MiB', '4MiB']
     """
     lists: dict[str, Sequence[Any]] = {}
     values: dict[str, Any] = {}

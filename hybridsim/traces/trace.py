@@ -13,9 +13,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.in_notebooks import table_html
 from hybridsim.foundation.printable import printable
 from hybridsim.requests.rows import Device, Findings, Requests, TraceWarning, in_chunks
 from hybridsim.traces.formats import Reader, open_reader
@@ -23,6 +25,9 @@ from hybridsim.traces.formats.blktrace_files import cpu_of, per_cpu_files
 from hybridsim.traces.formats.files import STDIN, Source, inline, source
 from hybridsim.traces.formats.ordering import from_origin
 from hybridsim.traces.summary import Summary, Tally, summarize
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 
@@ -69,6 +74,9 @@ class Trace:
         `device` is a device of the trace; default: the one with the most bytes queued.  With
         `use_dispatch` the requests are those issued to the device, after merging and scheduling,
         and arrive at their issue times.  Raises TraceError if a file cannot be read.
+
+        >>> Trace.read("gen:zipf,requests=100,span=16MiB")
+        <Trace gen:zipf,requests=100,span=16MiB (workload)>
         """
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         if not paths:
@@ -83,6 +91,37 @@ class Trace:
         trace.selection = (tuple(names), format, device, use_dispatch)
         trace._sources = sources
         return trace
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.name} ({self.format})>"
+
+    def _repr_html_(self) -> str:
+        rows = [("name", self.name), ("format", self.format)]
+        if len(self.devices) > 1:
+            rows.append(("devices", ", ".join(each.name for each in self.devices)))
+        return table_html("Trace", rows)
+
+    def frame(self, rows: int | None = None) -> DataFrame:
+        """Return the requests, or the first `rows`, as a pandas frame: a row per request.
+
+        Columns: those of a chunk; times in ns from the start of the trace, lengths and offsets in
+        bytes, -1 for times that are unknown.  Needs pandas (`hybridsim[notebooks]`).
+
+        >>> Trace.read("gen:zipf,requests=100,span=16MiB").frame(3).shape[0]
+        3
+        """
+        from pandas import DataFrame, concat
+
+        parts: list[Any] = []
+        missing = rows
+        for chunk in self.chunks():
+            part = DataFrame(chunk._asdict())
+            parts.append(part if missing is None else part.head(missing))
+            if missing is not None:
+                missing -= len(parts[-1])
+                if missing <= 0:
+                    break
+        return concat(parts, ignore_index=True) if parts else DataFrame(columns=Requests._fields)
 
     def seeded(self, seed: int) -> Trace:
         """Return a workload with another random seed; a capture unchanged."""

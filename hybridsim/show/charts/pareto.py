@@ -70,6 +70,9 @@ def _backwards(line: Line) -> Line:
                 names=list(line.names)[::-1])  # fmt: skip
 
 
+UNITS = {"_ms": "ms", "_s": "s", "_gib": "GiB"}  # of the columns of frames
+
+
 def named(key: str, values: Sequence[float]) -> Axis:
     """Return the axis of a column by the end of its name."""
     words = key.replace("_", " ").replace(".", " ")
@@ -79,6 +82,9 @@ def named(key: str, values: Sequence[float]) -> Axis:
         return axes.shares(words, high=None)
     if key.endswith("_share"):
         return axes.shares(words.removesuffix(" share"), high=None)
+    for suffix, unit in UNITS.items():
+        if key.endswith(suffix):
+            return Axis(words[: -len(suffix)], unit, low=0)
     if key.endswith("_ns"):
         return axes.latencies(axes.maximum(values), words.removesuffix(" ns"))
     if key.endswith("_bytes"):

@@ -24,16 +24,26 @@ from hybridsim.answers.forecast import (
     YES,
     answer_of,
 )
-from hybridsim.answers.result import plain
+from hybridsim.answers.result import Result, plain
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.printable import shell_line
 from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
 from hybridsim.studies.explore import planning
-from hybridsim.studies.explore.axes import MEMBERS, SIZE, SSD, Axis, Place, axes, values_at
-from hybridsim.studies.explore.figures import DETAIL, HIT_PART, PARTS, WEAR, explored
+from hybridsim.studies.explore.axes import (
+    MEMBERS,
+    SIZE,
+    SSD,
+    Axis,
+    Place,
+    axes,
+    scenario_at,
+    values_at,
+)
+from hybridsim.studies.explore.figures import DETAIL, HIT_PART, PARTS, WEAR, explored, figures_of
 from hybridsim.studies.explore.surface import (
     ERROR_MOST,
+    FIRST,
     LINEAR,
     LOG,
     NEARBY,
@@ -262,6 +272,16 @@ class Exploration:
         """
         return answered(self.surfaces, self.by_place, self.where, place)
 
+    def scenario(self, place: Place) -> Scenario:
+        """Return the machine at a place; raise ScenarioError if it cannot be built."""
+        return scenario_at(self.site, self.axes, place)
+
+    def with_replay(self, place: Place, result: Result) -> Exploration:
+        """Return the exploration with the result of one more replay."""
+        others = [each for each in self.replays if each.place != place]
+        more = Replay(place, figures_of(result), self.command(place))
+        return replace(self, replays=[*others, more])
+
     def command(self, place: Place) -> str:
         """Return the command that replays the machine at a place."""
         return point(self.trace, "", self.site, values_at(self.axes, place), None).command
@@ -467,7 +487,8 @@ def _nearness(
     where: Coordinates,
     place: Place,
 ) -> Any:
-    parameters = next(iter(surfaces.values())).parameters
+    unfitted = np.array([FIRST[each] for each in where.kinds])  # of too few replays
+    parameters = next((each.parameters for each in surfaces.values()), unfitted)
     alike = where.alike(where.apart([place], list(by_place)), parameters)[0] ** NEAR_POWER
     return alike / max(float(alike.sum()), 1e-300)
 

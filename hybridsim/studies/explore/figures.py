@@ -11,6 +11,7 @@ from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.result import Result
 from hybridsim.answers.wear import wear
 from hybridsim.studies.sweep.compute import replayed
+from hybridsim.studies.sweep.figures import figures
 from hybridsim.studies.sweep.point import Point
 
 DETAIL = "replay explore/1"  # a replay with these figures; part of the key of a stored one
@@ -22,6 +23,11 @@ HIT_PART = "hit.part."  # and the number of the part, from 0
 def explored(point: Point) -> dict[str, Any]:
     """Replay a point; return the figures of a sweep, saturation, and the warm-up curve."""
     return replayed(point, _curves)
+
+
+def figures_of(result: Result) -> dict[str, Any]:
+    """Return what an exploration keeps of a result."""
+    return figures(result) | _curves(result)
 
 
 def _curves(result: Result) -> dict[str, Any]:

@@ -142,7 +142,8 @@
   const keyOf = (place) => place.join(",");
   const replayAt = new Map(replays.map((each) => [keyOf(each.place), each]));
   const first = quantities.find((each) => each.surface);
-  const firstScales = first ? first.surface.parameters.map(Math.exp) : [];
+  const firstScales = first ? first.surface.parameters.map(Math.exp)
+    : [...ordered.map(() => 1), ...words.map(() => 0.2)]; // of too few replays: FIRST in surface.py
 
   const nearnessAt = new Map();
   function nearness(place) {
@@ -255,10 +256,13 @@
   };
   const lasting = (years) => (years == null ? DASH : years >= 30 ? "more than 30 years" : years >= 1 ? years.toFixed(1) + " years" : (12 * years).toFixed(1) + " months");
   const UNITS = { share: percent, ns: time, factor, number: (v) => (v == null ? DASH : digits(v)) };
-  const worded = (name, value) => UNITS[quantities[numberOf[name]].unit](value);
+  const AT_ONCE_NS = 1e8; // a shorter warm-up is none: it is a multiple of the width of a time bin
+  const worded = (name, value) =>
+    name === "warmup" && value != null && value < AT_ONCE_NS ? "at once" : UNITS[quantities[numberOf[name]].unit](value);
   // How wide the band is.
   function band(name, found) {
     if (found.value == null || found.replayed) return "";
+    if (worded(name, found.low) === worded(name, found.high)) return "";
     return `likely ${worded(name, found.low)} to ${worded(name, found.high)}`;
   }
 
