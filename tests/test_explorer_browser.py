@@ -124,9 +124,9 @@ def answered(page, places, names):
 def test_the_page_computes_the_same_as_python(found, page):
     names = [each.name for each in QUANTITIES]
     places = places_of(found, 60)
-    for place, said in zip(places, answered(page, places, names), strict=True):
-        assert tuple(said["answer"]) == found.answer(place), place
-        for name, figures in zip(names, said["figures"], strict=True):
+    for place, shown in zip(places, answered(page, places, names), strict=True):
+        assert tuple(shown["answer"]) == found.answer(place), place
+        for name, figures in zip(names, shown["figures"], strict=True):
             known = found.estimate(name, place)
             assert figures[3] == known.in_doubt
             expected = [known.value, known.low, known.high]

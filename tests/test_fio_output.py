@@ -201,3 +201,17 @@ def test_fio_histo_log_pctiles_reads_the_histogram_log(logged, tmp_path):
 def test_fio2gnuplot_reads_the_bandwidth_log(logged, tmp_path):
     output_of(tool("fio2gnuplot", tmp_path), ["-p", "log_bw.1.log"], tmp_path)
     assert list(tmp_path.glob("*.average")) or list(tmp_path.glob("*.gnuplot"))
+
+
+@pytest.mark.parametrize("loops", [1, 2])
+def test_writes_and_what_verify_reads_back_have_runtimes_of_their_own(loops, site):
+    """As in fio: 1,024 writes in 557 ms and their 1,024 reads in 213 ms of a job of 769 ms."""
+    words = f"--name=a --rw=randwrite --bs=4k --size=64k --verify=crc32c --loops={loops}"
+    result = simulated(words.split(), site)
+    (job,) = fio_json.document(result, with_bins=False)["jobs"]
+    write, read_back = job["write"], job["read"]
+    assert write["total_ios"] == read_back["total_ios"] == 16 * loops
+    assert write["runtime"] + read_back["runtime"] == pytest.approx(job["job_runtime"], abs=2)
+    (each,) = result.of_jobs
+    assert each.written_ns + each.read_back_ns == each.span_ns
+    assert each.written_ns == pytest.approx(write["total_ios"] * write["lat_ns"]["mean"], rel=0.01)

@@ -91,7 +91,7 @@ def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
         "job options": {"name": job.name, **DEFAULTS, **job.specified},
     }
     for name, measured in result.reported:
-        results[name] = _direction(result, measured, job, with_bins)
+        results[name] = _direction(name, result, measured, job, with_bins)
     syncs = result.directions[SYNC]
     if not job.is_unified:
         results["sync"] = {"total_ios": syncs.count, "lat_ns": _latency(syncs, job, with_bins)}
@@ -132,9 +132,11 @@ def _steady(progress: Progress) -> dict[str, Any]:
     }
 
 
-def _direction(result: JobResult, measured: Measured, job: Job, with_bins: bool) -> dict[str, Any]:
-    seconds = result.span_ns / SECOND
-    span_ms = result.span_ms if measured.count else 0
+def _direction(
+    name: str, result: JobResult, measured: Measured, job: Job, with_bins: bool
+) -> dict[str, Any]:
+    seconds = result.span_of(name) / SECOND
+    span_ms = result.span_ms_of(name) if measured.count else 0
     rate = measured.moved_bytes / seconds
     moved = _moments(measured.moved.whole(result.span_ns) if measured.count else [])
     done = _moments(measured.done.whole(result.span_ns) if measured.count else [])

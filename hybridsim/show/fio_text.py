@@ -116,10 +116,10 @@ def _steady(progress: Progress) -> str:
 
 
 def _direction(name: str, measured: Measured, result: JobResult, job: Job) -> Iterator[str]:
-    seconds = result.span_ns / SECOND
+    seconds = result.span_of(name.strip()) / SECOND
     rate = measured.moved_bytes / seconds
     iops = short(measured.count / seconds, 1000)
-    moved = f"{short(measured.moved_bytes, 1024)}B/{result.span_ms}msec"
+    moved = f"{short(measured.moved_bytes, 1024)}B/{result.span_ms_of(name.strip())}msec"
     yield f"  {name}: IOPS={iops}, BW={_both(rate)}({moved})"
     yield f"    clat {_moments(measured)}"
     yield f"     lat {_moments(measured)}"
@@ -188,9 +188,9 @@ def _groups(result: FioResult) -> Iterator[str]:
             if not pairs:
                 continue
             moved = sum(part for _, part in pairs)
-            span = max(each.span_ns for each, _ in pairs)  # as in fio, without their delays
-            rates = [part * SECOND / each.span_ns for each, part in pairs]
-            spans = [each.span_ms for each, _ in pairs]
+            span = max(each.span_of(wanted) for each, _ in pairs)  # as in fio, without their delays
+            rates = [part * SECOND / each.span_of(wanted) for each, part in pairs]
+            spans = [each.span_ms_of(wanted) for each, _ in pairs]
             low, high = min(rates), max(rates)
             yield (
                 f"{wanted.upper():>7}: bw={_both(moved * SECOND / span)}, "

@@ -148,6 +148,11 @@ class Pattern:
     service_shape: float = 0.0
 
     @property
+    def reads_back_alone(self) -> bool:
+        """Whether all reads are of verify, in passes of their own."""
+        return self.reads_back and not self.backlog and READ not in self.directions
+
+    @property
     def files(self) -> int:
         """Number of files."""
         return len(self.file_names)

@@ -131,6 +131,10 @@ class JobResult:
     begin_ns: int = 0  # start of the measurement
     end_ns: int = 0  # last completion
     merged_ns: int = 0  # of merged results: the longest duration
+    # Of a job that only writes, and reads back what it wrote: time of the passes of writes and of
+    # those of reads; 0: other jobs. Of merged results the longest of each.
+    written_ns: int = 0
+    read_back_ns: int = 0
     depths: list[Ints] = field(default_factory=list)  # state of the depth search, by job
     checked: list[Progress] = field(default_factory=list)  # minimum rates, steady state, by job
     log: list[npt.NDArray[np.int64]] = field(default_factory=list)
@@ -141,7 +145,13 @@ class JobResult:
         """Restart the measurement; logs continue."""
         self.directions = _directions(self.jobs[0])
         self.coarse[:] = 0
-        self.end_ns = 0
+        self.end_ns = self.written_ns = self.read_back_ns = 0
+
+    def add_passes(self, begin_ns: int, done_ns: Ints, is_read: Mask) -> None:
+        """Add the time between completions to the passes of writes, or to those of reads."""
+        passed_ns = np.diff(done_ns, prepend=self.end_ns or begin_ns)
+        self.read_back_ns += int(passed_ns[is_read].sum())
+        self.written_ns += int(passed_ns[~is_read].sum())
 
     @property
     def span_ns(self) -> int:
@@ -152,6 +162,16 @@ class JobResult:
     def span_ms(self) -> int:
         """Duration of the measurement in ms, rounded as by fio."""
         return max(1, round(self.span_ns / MILLISECOND))
+
+    def span_of(self, direction: str) -> int:
+        """Return the duration in ns that the rates of a direction refer to, as in fio."""
+        if not self.read_back_ns or direction == MIXED:
+            return self.span_ns
+        return max(self.read_back_ns if direction == NAMES[READ] else self.written_ns, 1)
+
+    def span_ms_of(self, direction: str) -> int:
+        """Return the same in ms, rounded as by fio."""
+        return max(1, round(self.span_of(direction) / MILLISECOND))
 
     @property
     def reported(self) -> list[tuple[str, Measured]]:
@@ -183,6 +203,8 @@ class JobResult:
             min(self.begin_ns, other.begin_ns),
             max(self.end_ns, other.end_ns),
             merged_ns=max(self.span_ns, other.span_ns),
+            written_ns=max(self.written_ns, other.written_ns),
+            read_back_ns=max(self.read_back_ns, other.read_back_ns),
             depths=self.depths + other.depths,
             checked=self.checked + other.checked,
         )
@@ -245,6 +267,8 @@ class Results:
                 measured.add(latency_ns[chosen], done_ns[chosen] - begin_ns, length[chosen])
             coarse = np.searchsorted(EDGES_NS, latency_ns[kind != SYNC])
             result.coarse += np.bincount(coarse, minlength=len(EDGES_NS) + 1)
+            if job.pattern.reads_back_alone:
+                result.add_passes(begin_ns, done_ns, kind == READ)
             result.begin_ns = begin_ns
             result.end_ns = max(result.end_ns, int(done_ns[-1]))
 
