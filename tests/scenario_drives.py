@@ -139,6 +139,7 @@ class Drives(RandomValues):
             "flush": self.time(0, 5 * MS),
             "blocking_flush": self.yes(),
             "fua": self.yes(),
+            "volatile_cache": self.yes(),
             "endurance": self.size(10**15, 0),
         }
 
@@ -163,9 +164,24 @@ class Drives(RandomValues):
             "program_size": self.size(program),
             "read_step": self.time(0, 10 * US),
             "write_buffer": self.size(4096, 16 * MIB),
+            "write_rule": self.rng.choice(["streams", "requests"]),
             "flash": self.flash(dies),
         }
-        return needed | self.changes("ssd") | self.some(optional)
+        parts = self.changes("ssd") | self.some(optional)
+        if "flash" not in parts:
+            parts |= self.some({"map_unit": self.size(16 * KIB)})
+        return needed | parts | (self.slc(write_rate) if self.yes() else {})
+
+    def slc(self, write_rate: int) -> Table:
+        """Return the keys of an SLC cache, of which three go together."""
+        native = write_rate * 10**6 // 4
+        slc = {
+            "slc_cache": self.size(64 * KIB, GIB),
+            "native_write": self.rate(native),
+            "native_write_iops": native // 131_072 + self.rng.choice([0, 5000]),
+        }
+        refill = {"slc_refill": self.rate(400 * 10**6), "slc_idle": self.time(0, 5 * MS)}
+        return slc | self.some(refill)
 
     def flash(self, dies: int) -> Table:
         is_log = self.yes()

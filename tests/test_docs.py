@@ -80,6 +80,19 @@ def desk(tmp_path_factory):
     for name in ("real", "simulated"):
         results = {"fio version": "fio-3.33", "jobs": [done]}
         (folder / f"{name}.json").write_text(json.dumps(results), encoding="utf-8")
+    row = {"disk_device": "sda", "r/s": 90.0, "w/s": 10.0, "r_await": 8.0, "w_await": 20.0}
+    reports = {"sysstat": {"hosts": [{"statistics": [{"disk": [row]}]}]}}
+    (folder / "iostat.json").write_text(json.dumps(reports), encoding="utf-8")
+    iostat = "Device r/s rkB/s r_await w/s wkB/s w_await %util\nsda 90 800 8 10 80 20 60\n"
+    (folder / "iostat.txt").write_text(iostat, encoding="utf-8")
+    sar = "09:00:00 DEV tps rkB/s wkB/s await %util\n09:10:00 sdb 100.0 800.0 80.0 9.5 60.0\n"
+    (folder / "sar.txt").write_text(sar, encoding="utf-8")
+    idle = {"io_bytes": 0, "runtime": 0, "total_ios": 0, "clat_ns": {**latency, "mean": 0}}
+    whole = {"jobs": [{**done, "write": idle}]}
+    (folder / "fio.json").write_text(json.dumps(whole), encoding="utf-8")
+    for server in ("web1/sda", "web2/sda", "db1/sda"):
+        (folder / server).parent.mkdir(exist_ok=True)
+        shutil.copy(folder / "sda.blktrace.0", folder / f"{server}.blktrace.0")
     checked = ROOT / "tests" / "data" / "check"
     shutil.copy(checked / "dm-cache-writeback.json", folder / "promise.json")
     samples = (checked / "dm-cache-writeback.log").read_text(encoding="utf-8").splitlines()

@@ -39,7 +39,8 @@ def flash_timing(drive: SolidState, flash: Flash, capacity_bytes: int) -> dict[s
     program_ns = flash.program_ns
     if program_ns is None:
         transfer_ns = bus_ns + drive.program_bytes * SECOND_NS // flash.channel_rate
-        cycle_ns = drive.dies * drive.program_bytes * SECOND_NS // drive.sequential_write
+        rate = drive.native_write or drive.sequential_write  # it has no SLC cache
+        cycle_ns = drive.dies * drive.program_bytes * SECOND_NS // rate
         program_ns = max(cycle_ns - transfer_ns, 0)
     read_ns = flash.read_ns if flash.read_ns is not None else max(drive.read_ns - unit_ns, 0)
     program_units = drive.program_bytes // UNIT_BYTES

@@ -23,7 +23,7 @@ def _share(text: Any) -> str:
 
 
 class Flash(Part):
-    """The flash behind the controller, if it is simulated in detail."""
+    """The flash behind the controller, if it is simulated in detail: without an SLC cache."""
 
     gc: Literal["closed-form", "simulated"] = "simulated"
     over_provisioning: Annotated[str, BeforeValidator(_share)] = "7%"  # of the visible capacity
@@ -171,11 +171,10 @@ class SolidState(Datasheet):
                 yield key, f"{key} is the figure of writes beyond an SLC cache: set slc_cache"
         if self.native_write is not None and self.native_write > self.sequential_write:
             yield "native_write", "native_write is faster than sequential_write, into the SLC cache"
-        if self.flash is not None and (self.slc_cache_bytes or self.map_bytes > UNIT_BYTES):
+        if self.flash is not None and self.map_bytes > UNIT_BYTES:
             yield (
                 "flash",
-                "flash in detail has no SLC cache, and a map of 4 KiB: leave out the table flash,"
-                " or slc_cache, native_write, native_write_iops and map_unit",
+                "flash in detail maps units of 4 KiB: leave out flash, or set map_unit = 4KiB",
             )
 
     def _contradictions_of_flash(self) -> Iterator[tuple[str, str]]:
