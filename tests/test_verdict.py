@@ -40,7 +40,7 @@ def test_a_cache_that_makes_reads_much_faster_is_worth_it():
     before, after = (ranged(each.value, each.low, each.high) for each in known)
     assert verdict.headline.startswith(f"A request takes {after} on average instead of {before}")
     later = results.judgement.forecast
-    assert f"({gain:.1f} times less; forecast {later.gain:.2f}, 90%: {later.low:.2f} to " in (
+    assert f": {gain:.1f} times less; forecast {later.gain:.2f}, 90%: {later.low:.2f} to " in (
         verdict.headline
     )
     for which in ("reads", "writes"):

@@ -232,10 +232,10 @@ def _saved(judgement: Judgement) -> str:
     change = f"{_change(judgement.gain)}; {sure}"
     if judgement.goal == "p99":
         now, then = (latency(each.both.percentile(99)) for each in (after, before))
-        return f"p99 of all requests is {now} instead of {then} ({change})"
+        return f"p99 of all requests is {now} instead of {then}: {change}"
     if judgement.goal == "disk-time":
         now, then = (span(each.disk_ns or 0) for each in (after, before))
-        return f"The disks are busy for {now} instead of {then} ({change})"
+        return f"The disks are busy for {now} instead of {then}: {change}"
     if judgement.goal == "throughput" or (judgement.goal == "time" and judgement.adapts):
         now, then = span(after.took_ns), span(before.took_ns)
         if "took" in judgement.means["cached"]:
@@ -244,11 +244,11 @@ def _saved(judgement: Judgement) -> str:
             judgement.goal == "time"
         ):  # the gain of the mean completion time, not of the last completion
             change = f"{_sooner(judgement.gain)} on average; {sure}"
-        return f"The second half of the work takes {now} instead of {then} ({change})"
+        return f"The second half of the work takes {now} instead of {then}: {change}"
     now, then = (latency(each.both.mean_ns) for each in (after, before))
     if "all" in judgement.means["cached"]:
         now, then = (_with_ends(judgement, side, "all") for side in ("cached", "none"))
-    return f"A request takes {now} on average instead of {then} ({change})"
+    return f"A request takes {now} on average instead of {then}: {change}"
 
 
 def _with_ends(judgement: Judgement, side: str, name: str) -> str:
