@@ -9,6 +9,7 @@ from hybridsim.caches.page.cache import DEFAULTS
 from hybridsim.caches.page.preload import WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.budget import Bucket, Budgeted
+from hybridsim.caches.writecache.write_back import COPIER
 from hybridsim.engine import loops
 from hybridsim.engine.life import LivedRun, Step
 from hybridsim.engine.machine import Machine, Run
@@ -35,7 +36,7 @@ from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices import HDD, SSD, Flash, Volume
 from hybridsim.storage.raid import Tier
 from hybridsim.storage.throttle import COUNTERS as THROTTLE_COUNTERS
-from hybridsim.storage.throttle import Throttle
+from hybridsim.storage.throttle import NOTHING, Throttle
 
 POLICY_PARAMETERS = {  # parameters of the reference's admission policies, by the engine's names
     "learned": ["write_price_per_thousand"],
@@ -173,7 +174,8 @@ def machine(scenario):
     if scenario.controller is not None:
         slow = Controller.new(slow, vars(scenario.controller), capacity=4)
     if scenario.throttle is not None:
-        slow = Throttle.new(slow, **vars(scenario.throttle), room=4)
+        calls = COPIER if isinstance(scenario.cache, WritecacheParameters) else NOTHING
+        slow = Throttle.new(slow, **vars(scenario.throttle), room=4, calls=calls)
     return Machine.new(source, cache_of(scenario), slow, tier(FAST, scenario.fast), host)
 
 

@@ -13,11 +13,15 @@ from hybridsim.reference import SourceParameters, WritecacheParameters
 
 @st.composite
 def writecache_scenarios(
-    draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
+    draw: st.DrawFn,
+    slow_kind: str = "any",
+    fast_kind: str = "any",
+    controller: bool = True,
+    slow_members: int = 6,
 ) -> Scenario:
     """Draw a machine with a dm-writecache and a workload for it."""
     minimum = metadata_bytes(1) + 4 * KIB
-    slow, fast = draw(both_tiers(slow_kind, fast_kind, minimum))
+    slow, fast = draw(both_tiers(slow_kind, fast_kind, minimum, slow_members))
     block = draw(st.sampled_from([4 * KIB, 4 * KIB, KIB, 512]))
     maximum = (fast.capacity_bytes - metadata_bytes(1)) // block
     blocks = max(

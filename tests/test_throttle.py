@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios_bcache import bcache_scenarios
+from scenarios_writecache import writecache_scenarios
 
+from hybridsim.caches.writecache.write_back import COPIER
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.jit.events import SLOW, Events
@@ -221,8 +223,9 @@ def test_both_throttles_agree(seed):
 
 @st.composite
 def throttled_scenarios(draw):
-    """A bcache that cleans to one device behind a throttle."""
-    scenario = draw(bcache_scenarios(controller=False, slow_members=1))
+    """A bcache or dm-writecache that cleans to one device behind a throttle."""
+    kinds = (bcache_scenarios, writecache_scenarios)
+    scenario = draw(draw(st.sampled_from(kinds))(controller=False, slow_members=1))
     scenario.throttle = ThrottleParameters(
         draw(st.sampled_from([100_000, 2 * MS, TARGET])),
         draw(st.sampled_from([1, 2, 8, 256])),
@@ -275,6 +278,12 @@ def test_below_bcache_a_single_disk_is_throttled_as_the_kernel_does(
 ):
     made = built(f"{SINGLE}{backing}\n{BCACHE}")
     assert (made.target_ns, made.queue_depth, made.has_write_cache) == (target_ns, 256, write_cache)
+
+
+def test_below_dm_writecache_it_wakes_the_worker_that_copies():
+    text = f'{SINGLE}drive = {{like = "hgst-ultrastar-7k8"}}\nwriteback_throttle = "auto"\n'
+    slow = built(f'{text}[cache]\nkind = "dm-writecache"\nsize = "300MiB"\n')
+    assert (slow.target_ns, slow.calls) == (75 * MS, COPIER)
 
 
 @pytest.mark.parametrize(

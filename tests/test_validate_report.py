@@ -30,6 +30,8 @@ from validate.twin.simulate import Twin
 
 SECONDS = 100
 
+KIND = "dm-cache"
+
 
 def curve(iops):
     edges = np.arange(SECONDS + 1) * SECOND_NS
@@ -58,7 +60,7 @@ def row(measure, error, tolerance=0.05, real=1.0):
 def held(found, tmp_path, repeats=1, apart=None):
     record = Record(tmp_path, "t", {"kind": "dm-cache"}, 1, "", 1, None, None)
     twin = Twin(found.simulated, None, "seed = 1\n", Calibration({}), "a load", 1.0, 0.5, ["so"])
-    found.rows = [judged(each, None) for each in found.rows]
+    found.rows = [judged(each, None, KIND) for each in found.rows]
     return Held(record, twin, found, apart or {}, repeats)
 
 
@@ -67,23 +69,23 @@ def held(found, tmp_path, repeats=1, apart=None):
 
 @pytest.mark.parametrize("measure", ["promotions", f"{HIT_RATIO} each 10 s", f"{IOPS} t90"])
 def test_figures_of_the_warm_up_are_checked(measure):
-    assert judged(row(measure, 0.9), None).is_met is False
+    assert judged(row(measure, 0.9), None, KIND).is_met is False
 
 
 @pytest.mark.parametrize("measure", ["clat p99", "read_hits", f"{HIT_RATIO} curve"])
 def test_other_figures_are_not_checked(measure):
-    assert judged(row(measure, 0.9), None).is_met is None
+    assert judged(row(measure, 0.9), None, KIND).is_met is None
 
 
 def test_rows_without_a_steady_state_are_not_checked():
-    assert judged(row(f"{IOPS} t50", None, real=None), None).is_met is None
-    assert judged(row(f"{IOPS} level", 0.5, tolerance=None), None).is_met is None
+    assert judged(row(f"{IOPS} t50", None, real=None), None, KIND).is_met is None
+    assert judged(row(f"{IOPS} level", 0.5, tolerance=None), None, KIND).is_met is None
 
 
 def test_larger_noise_of_real_runs_is_the_bound():
-    assert judged(row("promotions", 0.08), 0.09).is_met
-    assert judged(row("promotions", 0.08), 0.07).is_met is False
-    assert judged(row("promotions", 0.04), 0.01).is_met
+    assert judged(row("promotions", 0.08), 0.09, KIND).is_met
+    assert judged(row("promotions", 0.08), 0.07, KIND).is_met is False
+    assert judged(row("promotions", 0.04), 0.01, KIND).is_met
 
 
 def test_largest_error_of_the_hit_ratio_in_10_s_is_reported():

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybridsim.answers.measurements.measurement import SECOND, Curve
+from hybridsim.answers.comparison.rows import Row
+from hybridsim.answers.measurements.measurement import CACHE, SECOND, Curve, Name
 from hybridsim.foundation.errors import UsageError
 from hybridsim.scenario import Scenario
 from hybridsim.workloads.fio.arrivals import Pace
@@ -17,6 +18,7 @@ from hybridsim.workloads.fio.real_run import RealRun
 from hybridsim.workloads.fio.requests import Generated
 from validate import layout
 from validate.experiment import load
+from validate.report.bounds import judged
 from validate.twin import calibrate, foreign, recorded, traced
 from validate.twin.begin import begin_s, lateness_s
 from validate.twin.calibrate import calibrated, slower
@@ -312,3 +314,72 @@ def test_load_on_a_warm_cache_follows_the_first_load():
     ]  # fmt: skip
     first, again, too = (job.pattern.seeds() for job in jobs)
     assert first == again != too  # each fio numbers its jobs from 0
+
+
+# Runs whose cache was built by hand.
+
+RESULTS = Path(__file__).parents[1] / "validate" / "results"
+
+
+def tables_of(cache):
+    return Scenario.loads(toml_of({**tomllib.loads(MACHINE), "cache": dict(cache)}), "").cache
+
+
+def test_settings_of_open_cas_are_those_that_casadm_shows():
+    run = record(RESULTS / "opencas-wb-alru-often-wbtoff")
+    assert run.cache == {
+        "kind": "open-cas", "size": f"{23_488 * 4096}B", "mode": "wb", "line": "4KiB",
+        "sequential_cutoff": "1024KiB", "sequential_cutoff_policy": "full",
+        "promotion": "always", "insertion_threshold": 3, "trigger_threshold": "80%",
+        "cleaning": "alru", "wake_up": "1s", "staleness_time": "10s", "flush_max_buffers": 100,
+        "activity_threshold": "0ms",
+    }  # fmt: skip
+    assert tables_of(run.cache).flush_lines == 100
+    assert (run.cached_device, run.throttle, run.created_s) == ("cas1-1", "off", 3.96)
+
+
+def test_settings_of_a_writecache_are_those_of_its_table_and_status():
+    run = record(RESULTS / "dm-writecache-randwrite-full")
+    assert run.cache == {"kind": "dm-writecache", "size": f"{66_300 * 4096}B", "block": "4096B"}
+    assert (run.cached_device, run.throttle) == ("dm-0", "auto")
+    assert run.origin_bytes == 2 << 30
+    assert "size=2147483648" in run.job
+
+
+def test_options_of_a_writecache_are_read_from_its_table(tmp_path):
+    for name in (path.name for path in (RESULTS / "dm-writecache-pause").iterdir()):
+        (tmp_path / name).write_text((RESULTS / "dm-writecache-pause" / name).read_text())
+    table = "0 4194304 writecache s 254:0 254:16 4096 6 high_watermark 70 low_watermark 60 "
+    (tmp_path / "table.txt").write_text(f"{table}pause_writeback 0\n")
+    cache = dict(record(tmp_path).cache)
+    assert (cache["high_watermark"], cache["low_watermark"]) == ("70%", "60%")
+    assert tables_of(cache).pause_writeback_ns == 0
+
+
+def test_the_second_load_of_a_restarted_cache_follows_the_first():
+    run = record(RESULTS / "opencas-wt-restart" / "restart")
+    assert run.before == record(RESULTS / "opencas-wt-restart")
+    assert run.created_s > run.before.created_s
+
+
+def test_disks_of_runs_by_hand_are_calibrated_to_the_runs_on_the_bare_models():
+    run = record(RESULTS / "opencas-wt-hot-4k")
+    assert {bare.results.parent.name for bare in (*run.slow, *run.fast)} == {
+        layout.BARE_SLOW, layout.BARE_FAST,
+    }  # fmt: skip
+
+
+def test_runs_by_hand_without_settings_are_refused(tmp_path):
+    for name in ("commands.log", "machine.toml", "load.fio", "fio.json", "env.txt"):
+        text = (RESULTS / "dm-writecache-pause" / name).read_text()
+        (tmp_path / name).write_text(text)
+    with pytest.raises(RecordError, match=r"neither casadm-before\.txt nor table\.txt"):
+        record(tmp_path)
+
+
+def test_counters_with_few_events_are_not_checked():
+    name = Name("", CACHE, "writes_around")
+    few, many = (Row(name, real, 2 * real, 1.0, 0.05) for real in (16.0, 1600.0))
+    assert judged(few, None, "dm-writecache").is_met is None
+    assert judged(many, None, "dm-writecache").is_met is False
+    assert judged(many, None, "dm-cache").is_met is None

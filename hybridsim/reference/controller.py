@@ -90,9 +90,12 @@ class Controller:
         """Whether every request is complete, including those to the array."""
         return self.outstanding == 0 and self.array.is_idle
 
-    def submit_background(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Take a write that nobody waits for."""
+    def submit_background(
+        self, op: int, offset: int, length: int, done: Done, let_in: Done | None = None
+    ) -> bool:
+        """Take a write that nobody waits for; return whether it waits in front of the tier: no."""
         self.submit(op, offset, length, done)
+        return False
 
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
         """Take a request; `done` is called when it completes, never from within this call."""

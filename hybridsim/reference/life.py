@@ -72,9 +72,13 @@ class CacheTier:
         """Begin a request; its completion is dropped if the cache has stopped."""
         self.tier.submit(op, offset, length, self.gate.through(done))
 
-    def submit_background(self, op: int, offset: int, length: int, done: Done) -> None:
+    def submit_background(
+        self, op: int, offset: int, length: int, done: Done, let_in: Done | None = None
+    ) -> bool:
         """Take a write that nobody waits for."""
-        self.tier.submit_background(op, offset, length, self.gate.through(done))
+        called = None if let_in is None else self.gate.through(let_in)
+        waits = self.tier.submit_background(op, offset, length, self.gate.through(done), called)
+        return bool(waits)
 
 
 PASS_FROM, PASS_STREAM = 1 << 60, 1 << 40

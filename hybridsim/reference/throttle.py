@@ -22,7 +22,8 @@ class Queue:
 
     for_discards: bool = False
     inflight: int = 0
-    waiting: deque[tuple[int, Done]] = field(default_factory=deque)  # since when, what to do
+    # since when, what to do, whom to call then
+    waiting: deque[tuple[int, Done, Done | None]] = field(default_factory=deque)
 
 
 class Throttle:
@@ -114,9 +115,12 @@ class Throttle:
 
             self.tier.submit(op, offset, length, written)
 
-    def submit_background(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Take a write that nobody waits for."""
-        self.enter(self.background, op, offset, length, done)
+    def submit_background(
+        self, op: int, offset: int, length: int, done: Done, let_in: Done | None = None
+    ) -> bool:
+        """Take a write that nobody waits for; return whether it waits, until `let_in` is called."""
+        self.enter(self.background, op, offset, length, done, let_in)
+        return bool(self.background.waiting)
 
     def read(self, op: int, offset: int, length: int, done: Done) -> None:
         """Send a read, and see how long it takes."""
@@ -141,7 +145,15 @@ class Throttle:
         if self.armed is not None:
             self.write_samples += 1
 
-    def enter(self, queue: Queue, op: int, offset: int, length: int, done: Done) -> None:
+    def enter(
+        self,
+        queue: Queue,
+        op: int,
+        offset: int,
+        length: int,
+        done: Done,
+        let_in: Done | None = None,
+    ) -> None:
         """Send what counts, or let it wait."""
 
         def complete() -> None:
@@ -159,7 +171,7 @@ class Throttle:
         if not queue.waiting and queue.inflight < self.limit(queue):
             go()
         else:
-            queue.waiting.append((self.clock.now, go))
+            queue.waiting.append((self.clock.now, go, let_in))
 
     def left(self, queue: Queue) -> None:
         """One of a queue is complete."""
@@ -178,10 +190,12 @@ class Throttle:
     def wake(self, queue: Queue) -> None:
         """Let those that wait pass, in order."""
         while queue.waiting and queue.inflight < self.limit(queue):
-            since, go = queue.waiting.popleft()
+            since, go, let_in = queue.waiting.popleft()
             self.counts["held_writes"] += 1
             self.counts["held_ns"] += self.clock.now - since
             go()
+            if let_in is not None:
+                self.clock.at(self.clock.now, let_in)
 
     # Windows.
 

@@ -71,9 +71,12 @@ class Tier:
         else:
             self.begin(op, offset, length, done)
 
-    def submit_background(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Take a write that nobody waits for."""
+    def submit_background(
+        self, op: int, offset: int, length: int, done: Done, let_in: Done | None = None
+    ) -> bool:
+        """Take a write that nobody waits for; return whether it waits in front of the tier: no."""
         self.submit(op, offset, length, done)
+        return False
 
     def begin(self, op: int, offset: int, length: int, done: Done) -> None:
         """Issue a request to the members; it completes `path_ns` after its last part."""

@@ -11,9 +11,10 @@ from hybridsim.reference.parameters import WritecacheParameters
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.writecache_commits import Commits
+from hybridsim.reference.writecache_copier import Copier
 
 SECOND = 10**9
-COPIES_MAX = 128
+PASS_BLOCKS = 64
 COPY_BLOCKS = 256
 
 
@@ -60,10 +61,13 @@ class Writecache:
         self.commits = Commits(self.fast, parameters.blocks * self.size, self.committed)
         self.timer_set = False
         self.server_called = self.writer_called = False
-        self.drains: str | None = None
-        self.copies = 0
+        self.drains = False
+        self.copier = Copier(
+            slow, fast, self.size, self.count_written, self.take_written, self.call_writer
+        )
         self.around = 0
         self.quiet = -parameters.pause_ns
+        self.pause_ns = parameters.pause_ns
         self.landed: list[list[Slot]] = []
         self.flushing = False
         self.counts: Counter[str] = Counter()
@@ -76,7 +80,7 @@ class Writecache:
         self.commits.count = old.commits.count
         self.cleans = how == Restart.CLEANER
         if self.cleans:
-            self.high = self.low = 0
+            self.high = self.low = self.pause_ns = 0
         newest: dict[int, int] = {}  # slots by block
         for slot in old.slots:
             if slot.block < 0 or (how == Restart.UNCLEAN and not slot.committed):
@@ -339,39 +343,52 @@ class Writecache:
 
     def check(self) -> None:
         """Start draining if more than high_blocks are used."""
-        if self.drains is None and len(self.order) > self.high:
-            self.drains = "once quiet"
+        if not self.drains and len(self.order) > self.high:
+            self.drains = True
             self.call_writer()
 
     def call_writer(self, at: int | None = None) -> None:
-        """Schedule the next copy."""
+        """Schedule the next pass."""
         if self.drains and not self.writer_called:
             self.writer_called = True
-            self.clock.at(self.clock.now if at is None else at, self.begin_copy)
+            self.clock.at(self.clock.now if at is None else at, self.begin_pass)
 
-    def begin_copy(self) -> None:
-        """Begin a copy, if possible."""
+    def begin_pass(self) -> None:
+        """Choose copies, if possible."""
         self.writer_called = False
-        if self.commits.under_way:
+        if self.commits.under_way or self.copier.is_busy or self.copier.reading:
             return
-        if self.drains == "once quiet":
+        if self.pause_ns:
             if self.around:
                 return
-            if self.clock.now < self.quiet + self.parameters.pause_ns:
-                self.call_writer(self.quiet + self.parameters.pause_ns)
+            if self.clock.now < self.quiet + self.pause_ns:
+                self.call_writer(self.quiet + self.pause_ns)
                 return
-            self.drains = "now"
         if len(self.order) <= self.low:
-            self.drains = None
+            self.drains = False
             return
-        oldest = next((slot for slot in self.order if slot.older is None), None)
-        if oldest is None or self.copies == COPIES_MAX:
+        oldest = self.oldest()
+        if oldest is None:
             return
         if not oldest.committed:
             self.commits.begin()
             return
-        self.copy(list(self.run(oldest)))
-        self.call_writer()
+        chosen = 0
+        while oldest is not None and oldest.committed:
+            copy = list(self.run(oldest))
+            for slot in copy:
+                slot.flies = True
+                del self.order[slot]
+            self.copier.to_read.append(copy)
+            chosen += len(copy)
+            if chosen >= PASS_BLOCKS or len(self.order) <= self.low:
+                break
+            oldest = self.oldest()
+        self.copier.work()
+
+    def oldest(self) -> Slot | None:
+        """Return the slot to copy first."""
+        return next((slot for slot in self.order if slot.older is None), None)
 
     def run(self, oldest: Slot) -> Iterator[Slot]:
         """Yield the slots that are copied together with the oldest one."""
@@ -382,24 +399,15 @@ class Writecache:
                 return
             yield slot
 
-    def copy(self, slots: list[Slot]) -> None:
-        """Read consecutive slots and write their blocks to the slow tier."""
-        self.copies += 1
-        for slot in slots:
-            slot.flies = True
-            del self.order[slot]
-        to = self.extent([slot.block for slot in slots])
+    def count_written(self, blocks: int) -> None:
+        """Count the blocks of a write of the worker."""
+        self.counts["blocks_written_back"] += blocks
 
-        def written() -> None:
-            self.counts["blocks_written_back"] += len(slots)
-            self.landed.append(slots)
-            if not self.flushing:
-                self.flush()
-
-        def write() -> None:
-            self.slow.submit(Op.WRITE, *to, written)
-
-        self.fast.submit(Op.READ, slots[0].number * self.size, len(slots) * self.size, write)
+    def take_written(self, copy: list[Slot]) -> None:
+        """Take a copy that the worker reports."""
+        self.landed.append(copy)
+        if not self.flushing:
+            self.flush()
 
     def flush(self) -> None:
         """Flush the slow tier for all written copies, then free their slots."""
@@ -410,7 +418,6 @@ class Writecache:
             for slots in reversed(copies):
                 for slot in slots:
                     self.free_flown(slot)
-            self.copies -= len(copies)
             self.flushing = False
             if self.landed:
                 self.flush()

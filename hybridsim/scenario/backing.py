@@ -62,6 +62,7 @@ class Backing(Part):
     write_cache: Literal["drive", "off"] = "drive"
     # Linux's writeback throttling (blk-wbt) of a single drive: the latency of reads above which
     # background writes have to wait; auto: 75ms for a hard disk and 2ms for an SSD, below bcache
+    # and dm-writecache
     writeback_throttle: Annotated[str, _time_or("auto", "off")] = "off"
     # maximum number of requests on the path to the array; 0: unlimited
     queue_depth: int = Field(0, ge=0, le=65_536)

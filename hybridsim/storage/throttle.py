@@ -15,7 +15,7 @@ from hybridsim.foundation.arrays import Bytes, Int32s, Ints, doubled, extended_f
 from hybridsim.foundation.arrays import longer as lengthened
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.jit import kernel, method, state_machine
-from hybridsim.jit.events import CONTROLLER, Events
+from hybridsim.jit.events import CACHE, CONTROLLER, Events
 
 NOTHING = -1
 NEVER = -(1 << 40)
@@ -56,12 +56,16 @@ def depth_of(queue_depth, step):
 
 @state_machine
 class Throttle(NamedTuple):
-    """Requests in front of a tier of one device and in it; the tag in the tier is their number."""
+    """Requests in front of a tier of one device and in it; the tag in the tier is their number.
+
+    `calls` is the event of the cache when a background write of it that waited is issued; -1: none.
+    """
 
     target_ns: int
     queue_depth: int
     has_write_cache: int
     capacity_bytes: int
+    calls: int
     array: Any  # a Tier
     tag: Ints
     op: Bytes
@@ -80,7 +84,13 @@ class Throttle(NamedTuple):
 
     @classmethod
     def new(
-        cls, array: Any, target_ns: int, queue_depth: int, has_write_cache: bool, room: int = 64
+        cls,
+        array: Any,
+        target_ns: int,
+        queue_depth: int,
+        has_write_cache: bool,
+        room: int = 64,
+        calls: int = NOTHING,
     ) -> Throttle:
         """Throttle the writes to a tier so that its reads take `target_ns` at most."""
         windows = [WINDOW_NS] + [
@@ -96,6 +106,7 @@ class Throttle(NamedTuple):
             queue_depth,
             int(has_write_cache),
             int(array.capacity_bytes),
+            calls,
             array,
             tag=longs[0],
             op=np.zeros(room, np.uint8),
@@ -166,7 +177,7 @@ class Throttle(NamedTuple):
     @method
     def reserved(self):
         """Return how many device requests and events those that wait can need."""
-        return self.array.reserved() + 2 * self.state[WAITING]
+        return self.array.reserved() + 3 * self.state[WAITING]
 
     @method
     def has_room(self, demand):
@@ -190,6 +201,11 @@ class Throttle(NamedTuple):
     def submit_background(self, now, tag, op, offset, length, events):
         """Take a write that nobody waits for."""
         self.enter(now, self.take(tag, op, offset, length, WAITS), events)
+
+    @method
+    def holds_back(self):
+        """Return whether the last background write waits in front of the tier."""
+        return self.first[WAITS] != NOTHING
 
     @method
     def take(self, tag, op, offset, length, what):
@@ -322,6 +338,8 @@ class Throttle(NamedTuple):
             self.counts[HELD_WRITES] += 1
             self.counts[HELD_NS] += now - self.since_ns[number]
             self.let_in(now, number, queue, events)
+            if self.calls != NOTHING and self.what[number] == WAITS:
+                events.push(now, CACHE, self.calls)
 
     # The window.
 

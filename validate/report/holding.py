@@ -87,7 +87,8 @@ def _with_noise(runs: Iterable[Held]) -> Iterator[Held]:
     noises = {title: noise(ones) for title, ones in same.items() if len(ones) > 1}
     for one in runs:
         own = noises.get(one.record.title, {})
-        one.found.rows = [judged(row, own.get(row.name)) for row in one.found.rows]
+        kind = str(one.record.cache.get("kind"))
+        one.found.rows = [judged(row, own.get(row.name), kind) for row in one.found.rows]
         yield Held(one.record, one.twin, one.found, own, len(same[one.record.title]))
 
 

@@ -79,7 +79,10 @@ def calibrated(record: Record) -> Calibration:
         tables["cache"] = {"drive": _fitted_fast(record, notes)}
     sides = {"slow": record.slow, "fast": record.fast if has_cache else ()}
     if sides["fast"] and tables["cache"]["drive"].get("kind") == "ssd":
-        tables["cache"]["drive"] = fast.measured(tables["cache"]["drive"], sides["fast"])
+        specified = tables["cache"]["drive"]
+        tables["cache"]["drive"] = fast.measured(specified, sides["fast"])
+        for kind in ("read", "write"):
+            tables = _streamed(tables, kind, specified, sides["fast"])
         notes.append("fast device: latencies and rates as measured on the bare device")
     for side, bare in sides.items():
         if bare:
@@ -115,6 +118,29 @@ def _paced(tables: Tables, side: str, bare: Sequence[Bare], notes: list[str]) ->
         f"within {off:.1%} of the measured {deepest.iops:,.0f} IOPS"
     )
     return slower(tables, side, times)
+
+
+def _streamed(tables: Tables, kind: str, specified: Tables, bare: Sequence[Bare]) -> Tables:
+    """Return the tables with the sequential rate of the fast drive at which its stream is as fast.
+
+    A stream of low queue depth waits for the latency of its requests, too: its measured rate is the
+    least that the drive can have, and the specified rate is the most.
+    """
+    streams = [run for run in map(_Measured.of, bare) if run.pattern == kind]
+    key = f"sequential_{kind}"
+    if not streams:
+        return tables
+    run = max(streams, key=lambda one: (one.iops, one.depth))
+    least, most = (parse_rate(str(drive[key])) for drive in (tables["cache"]["drive"], specified))
+    rate = least
+    for _ in range(TURNS):
+        iops = simulated_iops(_single(tables, "fast"), run.job)
+        if iops >= run.iops * (1 - CLOSE) or rate >= most:
+            break
+        rate = min(max(round(rate * run.iops / iops), rate + 1), most)
+        tables = deepcopy(tables)
+        tables["cache"]["drive"][key] = format_rate(rate)
+    return tables
 
 
 def _with_path(tables: Tables, bare: Sequence[Bare], notes: list[str]) -> Tables:

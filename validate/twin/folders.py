@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from validate import layout
-from validate.twin import foreign, recorded
+from validate.twin import commanded, foreign, recorded
 from validate.twin.record import Record, RecordError
 
 FORMS: tuple[tuple[Callable[[Path], bool], Callable[[Path], Record]], ...] = (
     (recorded.is_recorded, recorded.read),
     (foreign.is_foreign, foreign.read),
+    (commanded.is_commanded, commanded.read),
 )
 
 

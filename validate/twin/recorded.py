@@ -53,7 +53,9 @@ def read(folder: Path) -> Record:
             before,
             folder=folder,
             title=f"{before.title}, warm",
-            job=_sized(_job(folder / layout.JOB_FILE), environment["devices"]["cached"]),
+            job=sized(
+                _job(folder / layout.JOB_FILE), int(environment["devices"]["cached"]["size_bytes"])
+            ),
             created_s=environment["cache"].get("restarted_uptime_s"),
             trace=None,
             before=before,
@@ -63,33 +65,36 @@ def read(folder: Path) -> Record:
         raise RecordError(f"{folder}: {environment.get('schema')!r}; expected {layout.SCHEMA}")
     if not environment.get("complete"):
         raise RecordError(f"{folder}: the run did not end in order: {environment.get('error')}")
-    device = environment["devices"]["cached"]
-    job = _sized(_job(folder / layout.JOB_FILE), device)
+    job = sized(_job(folder / layout.JOB_FILE), _size_bytes(environment))
     trace = folder / layout.TRACE
     return Record(
         folder=folder,
-        title=_title(folder, environment),
+        title=f"{_title(folder, environment)}\n{_throttle(folder)}",
         cache=_cache(environment["cache"]),
         origin_bytes=int(environment["origin"]["size_bytes"]),
         job=job,
         depth=sum(each.depth for each in jobs_of(written(job))),
         created_s=environment["cache"].get("made_uptime_s"),
         machine=_machine(folder),
-        slow=_bare(folder, layout.BARE_SLOW),
-        fast=_bare(folder, layout.BARE_FAST),
-        cached_device=str(device["name"]),
+        slow=bare(folder, layout.BARE_SLOW),
+        fast=bare(folder, layout.BARE_FAST),
+        cached_device=str(environment["devices"]["cached"]["name"]),
         trace=trace if trace.is_dir() else None,
         throttle=_throttle(folder),
         notes=tuple(environment.get("notes", ())),
     )
 
 
-def _sized(job: str, device: Mapping[str, Any]) -> str:
-    """Return a job file whose jobs without a size reach to the end of the device.
+def _size_bytes(environment: Mapping[str, Any]) -> int:
+    """Return the size of the cached device."""
+    return int(environment["devices"]["cached"]["size_bytes"])
+
+
+def sized(job: str, whole: int) -> str:
+    """Return a job file whose jobs without a size reach to the end of a device of `whole` bytes.
 
     Without a size fio goes from a job's offset to the end.
     """
-    whole = int(device["size_bytes"])
     job = job.replace("[global]\n", f"[global]\nsize={whole}\n", 1)
     sections = re.split(r"^(?=\[)", job, flags=re.MULTILINE)
     others = [each for each in sections if each.startswith("[global]")]
@@ -144,8 +149,11 @@ def _job(path: Path) -> str:
 
 def _machine(folder: Path) -> Mapping[str, Any] | None:
     path = folder / MACHINE
-    if not path.exists():
-        return None
+    return served(path) if path.exists() else None
+
+
+def served(path: Path) -> Mapping[str, Any]:
+    """Return the tables of a scenario whose drives the lab serves."""
     machine = tomllib.loads(path.read_text(encoding="utf-8"))
     # The drives of the lab are models that it serves, and before machines had these keys, their
     # disks took turns, and their SSDs counted scattered writes by request and were sent FLUSH.
@@ -183,7 +191,7 @@ def _number(text: str) -> int:
     return round(float(text[:-1]) * unit) if unit else int(text)
 
 
-def _bare(folder: Path, name: str) -> tuple[Bare, ...]:
+def bare(folder: Path, name: str) -> tuple[Bare, ...]:
     """Return the runs on a bare device: its own, or of the calibration nearest in time."""
     beside = [each for each in folder.parent.glob(f"{SHARED}*") if (each / name).is_dir()]
     beside.sort(key=lambda each: (abs(_started_s(each) - _started_s(folder)), each.name))

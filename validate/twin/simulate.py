@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hybridsim.answers.measurements.measurement import Measurement
 from hybridsim.requests.source import NEVER
 from hybridsim.scenario import Scenario
+from hybridsim.scenario.building import THROTTLED
 from hybridsim.show.fio_json import measurement
 from hybridsim.studies.fio import fio
 from hybridsim.workloads.fio.arrivals import Pace
@@ -57,8 +58,8 @@ def twin(record: Record, calibration: Calibration | None = None) -> Twin:
             "the creation time of the cache is unknown: the time of the first request is used"
         )
     tables = devices.with_cache(record.cache)
-    is_one = int(tables["backing"].get("members", 4)) == 1 and record.cache.get("kind") == "bcache"
-    throttle = record.throttle if is_one else "auto"
+    is_one = int(tables["backing"].get("members", 4)) == 1
+    throttle = record.throttle if is_one and record.cache.get("kind") in THROTTLED else "auto"
     tables["backing"] = tables["backing"] | {"writeback_throttle": throttle}
     text = toml_of(tables)
     scenario = Scenario.loads(text, f"the twin of {record.name}")

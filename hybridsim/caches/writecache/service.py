@@ -12,8 +12,9 @@ from hybridsim.caches.writecache.commits import (
     UNCOMMITTED,
     WRITES_UNDER_WAY,
 )
+from hybridsim.caches.writecache.copier import TAG_BITS
 from hybridsim.caches.writecache.slots import FREE, HOLDS, NOTHING
-from hybridsim.caches.writecache.write_back import AROUND, TAG_BITS, WriteBack
+from hybridsim.caches.writecache.write_back import AROUND, WriteBack
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op, Path, Reason
 from hybridsim.jit import method, state_machine

@@ -21,6 +21,13 @@ from hybridsim.caches.writecache.commits import (
     WRITES_UNDER_WAY,
     Commits,
 )
+from hybridsim.caches.writecache.copier import (
+    COPY_FLUSH,
+    COPY_READ,
+    COPY_WRITE,
+    QUEUE_MAX,
+    TAG_BITS,
+)
 from hybridsim.caches.writecache.service import (
     AROUND_WRITE,
     CACHED_WRITE,
@@ -31,17 +38,8 @@ from hybridsim.caches.writecache.service import (
     WRITES_BLOCKED,
     Service,
 )
-from hybridsim.caches.writecache.slots import FLYING, FREE, IS_FREE, NOTHING, RUN_BLOCKS, Slots
-from hybridsim.caches.writecache.write_back import (
-    AUTOCOMMIT,
-    COPY_FLUSH,
-    COPY_READ,
-    COPY_WRITE,
-    SERVER,
-    TAG_BITS,
-    WRITER,
-    WriteBack,
-)
+from hybridsim.caches.writecache.slots import FLYING, FREE, IS_FREE, NOTHING, Slots
+from hybridsim.caches.writecache.write_back import AUTOCOMMIT, COPIER, SERVER, WRITER, WriteBack
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
@@ -94,8 +92,8 @@ class DmWritecache(NamedTuple):
         return 0
 
     def demand(self, longest_bytes: int) -> int:
-        """Return the maximum number of blocks in one step: of a request or copy, plus metadata."""
-        return max(longest_bytes // self.page_bytes + 2, RUN_BLOCKS) + 32
+        """Return the maximum number of parts in one step: of a request, or of the worker."""
+        return max(longest_bytes // self.page_bytes + 2, 2 * QUEUE_MAX) + 32
 
     def grown(self, room: int) -> DmWritecache:
         """Return the cache, which need not grow."""
@@ -121,8 +119,10 @@ class DmWritecache(NamedTuple):
         epoch = int(old.commits.state[EPOCH])
         slots = old.slots.restarted(epoch if how == Restart.UNCLEAN else NOTHING, epoch)
         commits = old.commits.restarted()
-        marks = (0, 0) if how == Restart.CLEANER else (old.high_blocks, old.low_blocks)
-        write_back = WriteBack.new(self.page_bytes, marks, old.pause_ns, slots, commits)
+        marks, pause_ns = (old.high_blocks, old.low_blocks), old.pause_ns
+        if how == Restart.CLEANER:
+            marks, pause_ns = (0, 0), 0
+        write_back = WriteBack.new(self.page_bytes, marks, pause_ns, slots, commits)
         service = self.service._replace(cleans=how == Restart.CLEANER, write_back=write_back)
         state = np.array([NOTHING, NOTHING, 0, 0, 0, self.state[WRITTEN_BACK]])
         return self._replace(write_back=write_back, service=service, state=state)
@@ -270,10 +270,10 @@ class DmWritecache(NamedTuple):
         what = tag & (1 << TAG_BITS) - 1
         number = tag >> TAG_BITS
         if what == COPY_READ:
-            self.write_back.write(now, number, below)
+            self.write_back.on_read(now, number, below)
         elif what == COPY_WRITE:
-            self.state[WRITTEN_BACK] += self.write_back.run[number]
-            self.write_back.written(now, number, below)
+            self.state[WRITTEN_BACK] += self.write_back.copier.run[number]
+            self.write_back.on_written(now, number, below)
         elif what == COPY_FLUSH:
             self.write_back.flushed(now, below)
             self.call_server(now, below.events)
@@ -322,6 +322,8 @@ class DmWritecache(NamedTuple):
             self.serve_first(now, requests, below)
         elif number == WRITER:
             self.write_back.run_writer(now, below)
+        elif number == COPIER:
+            self.write_back.let_in(now, below)
         else:
             self.state[TIMER_SET] = 0
             commits = self.write_back.commits

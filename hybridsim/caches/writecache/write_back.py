@@ -7,30 +7,27 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.writecache.commits import EPOCH, IDLE, STAGE, Commits
+from hybridsim.caches.writecache.copier import COPY_FLUSH, DONE, SLEEPS, Copier
 from hybridsim.caches.writecache.slots import NOTHING, Slots
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
-COPIES_MAX = 128  # queue length of a block device (BLKDEV_DEFAULT_RQ)
+PASS_BLOCKS = 64  # blocks after which a pass ends, and the next one begins (WRITEBACK_LATENCY)
 
-READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
+FLUSH = int(Op.FLUSH)
 
-# Whether to write back: not, once the slow tier is quiet, yes.
-NO, ONCE_QUIET, YES = range(3)
-# In the low bits of a tier request's tag; the number of a slot is in the high bits.
-COPY_READ, COPY_WRITE, COPY_FLUSH = 4, 5, 6
-TAG_BITS = 3
+NO, YES = range(2)  # whether to write back
 # The number of an event is the routine to run.
-SERVER, WRITER, AUTOCOMMIT = range(3)
+SERVER, WRITER, AUTOCOMMIT, COPIER = range(4)
 
-DRAINS, COPIES, IS_CALLED, AROUND, QUIET_SINCE, LANDED, FLUSHED = range(7)
+DRAINS, IS_CALLED, AROUND, QUIET_SINCE, LANDED, FLUSHED = range(6)
 
 
 @state_machine
 class WriteBack(NamedTuple):
-    """Copies in progress, each of a run of slots that is identified by the first one."""
+    """Chooses what is copied; each copy is a run of slots that is identified by the first one."""
 
     block_bytes: int
     high_blocks: int
@@ -38,7 +35,7 @@ class WriteBack(NamedTuple):
     pause_ns: int
     slots: Slots
     commits: Commits
-    run: Ints  # by first slot: length of the run
+    copier: Copier
     following: Int32s  # by first slot: the next copy that waits for the same flush, or NOTHING
     state: Ints  # [DRAINS ... FLUSHED]
 
@@ -52,10 +49,10 @@ class WriteBack(NamedTuple):
         commits: Commits,
     ) -> WriteBack:
         """Return a structure with nothing to copy; watermarks in blocks: high, low."""
-        blocks = len(slots.free)
-        run, following = np.zeros(blocks, np.int64), np.zeros(blocks, np.int32)
-        state = np.array([NO, 0, 0, 0, -pause_ns, NOTHING, NOTHING])
-        return cls(block_bytes, *watermarks, pause_ns, slots, commits, run, following, state)
+        copier = Copier.new(block_bytes, slots)
+        following = np.zeros(len(slots.free), np.int32)
+        state = np.array([NO, 0, 0, -pause_ns, NOTHING, NOTHING])
+        return cls(block_bytes, *watermarks, pause_ns, slots, commits, copier, following, state)
 
     @method
     def call(self, now, events):
@@ -68,55 +65,81 @@ class WriteBack(NamedTuple):
     def check(self, now, events):
         """Start write-back if more than the high watermark is used."""
         if self.state[DRAINS] == NO and self.slots.used() > self.high_blocks:
-            self.state[DRAINS] = ONCE_QUIET
+            self.state[DRAINS] = YES
             self.call(now, events)
 
     @method
     def run_writer(self, now, below):
-        """Start one copy, and schedule the next one at the same time."""
+        """Run one pass, and schedule the next one at the same time."""
         state, events = self.state, below.events
         state[IS_CALLED] = 0
-        if self.commits.state[STAGE] != IDLE:
+        copier = self.copier
+        if self.commits.state[STAGE] != IDLE or copier.is_busy() or copier.is_reading():
             return
-        if state[DRAINS] == ONCE_QUIET:
+        if self.pause_ns > 0:
             if state[AROUND] > 0:
                 return
             if now < state[QUIET_SINCE] + self.pause_ns:
                 state[IS_CALLED] = 1
                 events.push(state[QUIET_SINCE] + self.pause_ns, CACHE, WRITER)
                 return
-            state[DRAINS] = YES
         if self.slots.used() <= self.low_blocks:
             state[DRAINS] = NO
             return
         slot = self.slots.to_write_back()
-        if slot == NOTHING or state[COPIES] == COPIES_MAX:
+        if slot == NOTHING:
             return
         if self.slots.epoch[slot] == self.commits.state[EPOCH]:
             self.commits.begin(now, below)
             return
-        self.copy(now, slot, below)
-        self.call(now, events)
+        self.run_pass(slot)
+        self.work(now, below)
 
     @method
-    def copy(self, now, slot, below):
-        """Read a run of slots."""
-        number = self.slots.run_of(slot, self.commits.state[EPOCH])
-        for each in range(slot, slot + number):
-            self.slots.fly(each)
-        self.run[slot] = number
-        self.state[COPIES] += 1
-        at = slot * self.block_bytes
-        tag = slot << TAG_BITS | COPY_READ
-        below.fast.submit(now, tag, READ, at, number * self.block_bytes, below.events)
+    def run_pass(self, slot):
+        """Choose copies, the oldest slots first."""
+        chosen = 0
+        while slot != NOTHING and self.slots.epoch[slot] != self.commits.state[EPOCH]:
+            number = self.slots.run_of(slot, self.commits.state[EPOCH])
+            for each in range(slot, slot + number):
+                self.slots.fly(each)
+            self.copier.add(slot, number)
+            chosen += number
+            if chosen >= PASS_BLOCKS or self.slots.used() <= self.low_blocks:
+                return
+            slot = self.slots.to_write_back()
+
+    # Copies.
 
     @method
-    def write(self, now, slot, below):
-        """Write the data that has been read."""
-        at = self.slots.table.number[slot] * self.block_bytes
-        length = min(self.run[slot] * self.block_bytes, below.slow.capacity_bytes - at)
-        tag = slot << TAG_BITS | COPY_WRITE
-        below.slow.submit(now, tag, WRITE, at, length, below.events)
+    def work(self, now, below):
+        """Let the worker go on, take the copies that it reports, and call the writer."""
+        self.copier.work(now, below)
+        if self.copier.is_busy():
+            return
+        slot = self.copier.pop(DONE)
+        while slot != NOTHING:
+            self.written(now, slot, below)
+            slot = self.copier.pop(DONE)
+        self.call(now, below.events)
+
+    @method
+    def on_read(self, now, slot, below):
+        """Take a completed read of the worker."""
+        self.copier.on_read(slot)
+        self.work(now, below)
+
+    @method
+    def on_written(self, now, slot, below):
+        """Take a completed write of the worker."""
+        self.copier.on_written(slot)
+        self.work(now, below)
+
+    @method
+    def let_in(self, now, below):
+        """Wake the worker: the disk has let the write in that it held back."""
+        self.copier.state[SLEEPS] = 0
+        self.work(now, below)
 
     @method
     def written(self, now, slot, below):
@@ -138,10 +161,9 @@ class WriteBack(NamedTuple):
         """Free the slots of the flushed copies, the copy written last first."""
         slot = self.state[FLUSHED]
         while slot != NOTHING:
-            for each in range(slot, slot + self.run[slot]):
+            for each in range(slot, slot + self.copier.run[slot]):
                 self.slots.landed(each)
                 self.commits.note(each)
-            self.state[COPIES] -= 1
             slot = self.following[slot]
         self.state[FLUSHED] = NOTHING
         if self.state[LANDED] != NOTHING:

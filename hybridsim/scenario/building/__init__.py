@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridsim.caches.page.preload import COLD_START, WarmStart
+from hybridsim.caches.writecache.write_back import COPIER
 from hybridsim.engine.machine import Machine
 from hybridsim.foundation.codes import Level, Replay
 from hybridsim.jit.events import FAST, SLOW
@@ -20,8 +21,9 @@ from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices.hdd_geometry import ORDERS
 from hybridsim.storage.drives import Drive, HardDisk, Placement, SolidState
 from hybridsim.storage.raid import Tier
-from hybridsim.storage.throttle import Throttle
+from hybridsim.storage.throttle import NOTHING, Throttle
 
+THROTTLED = {"bcache", "dm-writecache"}  # kinds of cache with background writes
 THROTTLE_QUEUE = 256  # nr_requests of a queue, unless its driver sets a depth
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 
@@ -42,8 +44,9 @@ def machine(
     if not has_life:
         check_no_events(scenario)
     array = slow_tier(scenario.backing, volume_bytes, scenario.seed)
-    is_cleaned = scenario.cache.kind == "bcache" and pages > 0
-    slow = throttle(scenario.backing, array, is_cleaned)
+    kind = scenario.cache.kind if pages > 0 else "none"
+    calls = COPIER if kind == "dm-writecache" else NOTHING
+    slow = throttle(scenario.backing, array, kind in THROTTLED, calls)
     place = caches.Place(pages, slow.capacity_bytes, scenario.seed, warm)
     return Machine.new(
         Source.new(int(REPLAYS[mode]), scenario.replay.depth),
@@ -96,13 +99,16 @@ def slow_tier(table: Backing, volume_bytes: int, seed: int = 0) -> Tier | Contro
 
 
 def throttle(
-    table: Backing, tier: Tier | Controller, by_default: bool
+    table: Backing, tier: Tier | Controller, by_default: bool, calls: int = NOTHING
 ) -> Tier | Controller | Throttle:
-    """Put writeback throttling in front of a tier, if the scenario has it."""
+    """Put writeback throttling in front of a tier, if the scenario has it.
+
+    `by_default`: whether "auto" is on; `calls`: as of Throttle.
+    """
     target_ns = table.throttle_ns(by_default)
     if target_ns == 0:
         return tier
-    return Throttle.new(tier, target_ns, THROTTLE_QUEUE, has_volatile_cache(table))
+    return Throttle.new(tier, target_ns, THROTTLE_QUEUE, has_volatile_cache(table), calls=calls)
 
 
 def has_volatile_cache(table: Backing) -> bool:

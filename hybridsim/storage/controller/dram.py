@@ -170,6 +170,11 @@ class Controller(NamedTuple):
         self.submit(now, tag, op, offset, length, events)
 
     @method
+    def holds_back(self):
+        """Return whether the last background write waits in front of the tier: never."""
+        return False
+
+    @method
     def complete(self, now, number, events):
         """Take a device's completion; return the tag of a request that it completes, or -1."""
         return self.array_done(now, self.array.complete(now, number, events), events)

@@ -197,6 +197,11 @@ class Tier(NamedTuple):
         self.submit(now, tag, op, offset, length, events)
 
     @method
+    def holds_back(self):
+        """Return whether the last background write waits in front of the tier: never."""
+        return False
+
+    @method
     def begin(self, now, tag, op, offset, length, events):
         """Issue a request to the members."""
         if self.has_fua == 0 and op & FUA != 0:
