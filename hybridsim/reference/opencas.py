@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from hybridsim.foundation.codes import (
@@ -212,13 +212,13 @@ class OpenCas:
                 self.end(job)
             else:
                 job.done()
-                each_of(self.places(job, Op.WRITE), lambda: self.backfilled(job))
+                each_of(self.places(job, Op.WRITE, hits), lambda: self.backfilled(job))
 
+        hits = frozenset(k for k, line in job.lines.items() if job.sectors(k) <= line.valid)
         if job.way != Way.PASS:
             job.judge(Path.MISS, self.why_missing(job))
         if job.way == Way.OVERLAY:
-            whole = [k for k, line in job.lines.items() if job.sectors(k) <= line.valid]
-            job.verdict.pages_hit = len(whole)
+            job.verdict.pages_hit = len(hits)
         elif job.way == Way.INSERT:
             self.make_valid(job)
             self.backfills += 1
@@ -294,18 +294,27 @@ class OpenCas:
 
     # Tiers.
 
-    def places(self, job: Job, op: int) -> list[Callable[[Done], None]]:
-        """Return the accesses of a job to the cache, one if its lines are consecutive."""
+    def places(
+        self, job: Job, op: int, but: frozenset[int] = frozenset()
+    ) -> list[Callable[[Done], None]]:
+        """Return the accesses of a job to the cache, one for each run of consecutive lines.
+
+        Runs that begin at one of the core lines `but` begin after it, unless there is only one run.
+        """
         size = self.parameters.line_bytes
-        lines = [job.lines[each] for each in job.core_lines]
-        first = lines[0].number
-        if [line.number for line in lines] == list(range(first, first + len(lines))):
-            at = first * size + job.offset % size
-            return [self.part_of_cache(op, at, job.length)]
+        left = deque((each, job.lines[each].number) for each in job.core_lines)
+        numbers = [number for _, number in left]
+        is_one = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         result = []
-        for each, line in zip(job.core_lines, lines, strict=True):
-            start, end = job.part(each)
-            result.append(self.part_of_cache(op, line.number * size + start, end - start))
+        while left:
+            first, number = left.popleft()
+            if first in but and not is_one:
+                continue
+            last = first
+            while left and left[0] == (last + 1, number + last + 1 - first):
+                last, _ = left.popleft()
+            start, end = job.part(first)[0], (last - first) * size + job.part(last)[1]
+            result.append(self.part_of_cache(op, number * size + start, end - start))
         return result
 
     def part_of_cache(self, op: int, at: int, length: int) -> Callable[[Done], None]:

@@ -323,7 +323,7 @@ class OpenCas(NamedTuple):
         if job != NOTHING:
             transfers = self.paths.entry.cleaner.transfers
             transfers.lines.jobs.step[job] = IS_BACKFILLED
-            transfers.places(now, job, WRITE, below)
+            transfers.missing_places(now, job, below)
 
     @method
     def wake(self, now, number, requests, below):

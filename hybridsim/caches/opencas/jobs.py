@@ -27,7 +27,7 @@ class Needs(NamedTuple):
     line: Ints  # or NOTHING; 64 bits, as it is multiplied to an address
     job: Int32s
     is_there: Bytes  # whether the line held the core line at the last look-up
-    is_marked: Bytes  # 1: to be cleaned, or its metadata must be written
+    is_marked: Bytes  # 1: to be cleaned, its metadata must be written, or not to be backfilled
     waiting_next: Int32s  # the next need that waits for the same line
     following: Int32s  # the next need of the same job, in order; or in the free list
     free: Ints  # [FREE, COUNT]

@@ -123,6 +123,7 @@ class Paths(NamedTuple):
             jobs.step[job] = OVERLAYS
         if jobs.way[job] == INSERT:
             jobs.step[job] = BACKFILLS
+            self.mark_valid(job)
             self.make_valid(job)
             self.entry.backfills.begin()
         transfers.range_to_origin(now, job, READ, below)
@@ -148,6 +149,20 @@ class Paths(NamedTuple):
                 reason = lines.why_missing(line, core_line)
             need = needs.following[need]
         requests.reason[slot] = reason
+
+    @method
+    def mark_valid(self, job):
+        """Mark the lines of a job whose sectors are all valid: they are not written again."""
+        lines = self.entry.cleaner.transfers.lines
+        needs = lines.jobs.needs
+        offset = lines.jobs.offset[job]
+        end = offset + lines.jobs.length[job]
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            core_line = needs.core_line[need]
+            start, stop = lines.start(core_line, offset), lines.end(core_line, end)
+            needs.is_marked[need] = lines.valid.has_all(needs.line[need], start, stop)
+            need = needs.following[need]
 
     @method
     def make_valid(self, job):

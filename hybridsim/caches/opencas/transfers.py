@@ -82,35 +82,49 @@ class Transfers(NamedTuple):
 
     @method
     def places(self, now, job, op, below):
-        """Read or write the range of a job in its lines."""
-        jobs, line_bytes = self.lines.jobs, self.lines.line_bytes
-        offset = jobs.offset[job]
-        length = jobs.length[job]
-        need = jobs.first_need[job]
-        line = jobs.needs.line[need]
-        within = offset % line_bytes
-        if self.follow_each_other(need):
-            self.to_cache(now, job, op, line * line_bytes + within, length, below)
-            return
+        """Read or write the range of a job in its lines: a request for each run of adjacent lines."""
+        need = self.lines.jobs.first_need[job]
         while need != NOTHING:
-            part = min(line_bytes - within, length)
-            at = jobs.needs.line[need] * line_bytes + within
-            self.to_cache(now, job, op, at, part, below)
-            length -= part
-            within = 0
-            need = jobs.needs.following[need]
+            need = self.run(now, job, need, op, below)
 
     @method
-    def follow_each_other(self, need):
-        """Return whether the lines from a need on are adjacent."""
+    def missing_places(self, now, job, below):
+        """Write the range of a job to its lines, but not runs that begin at a marked line.
+
+        If all its lines are adjacent, it is written whole.
+        """
+        jobs = self.lines.jobs
+        need = jobs.first_need[job]
+        is_one = self.end_of_run(need) == NOTHING
+        while need != NOTHING:
+            if jobs.needs.is_marked[need] == 1 and not is_one:
+                need = jobs.needs.following[need]
+            else:
+                need = self.run(now, job, need, WRITE, below)
+
+    @method
+    def run(self, now, job, need, op, below):
+        """Read or write the lines from a need on that are adjacent; return the need after them."""
+        jobs, line_bytes = self.lines.jobs, self.lines.line_bytes
+        core_line, end = jobs.needs.core_line[need], self.end_of_run(need)
+        begin = max(jobs.offset[job], core_line * line_bytes)
+        upto = jobs.offset[job] + jobs.length[job]
+        if end != NOTHING:
+            upto = jobs.needs.core_line[end] * line_bytes
+        at = jobs.needs.line[need] * line_bytes + begin - core_line * line_bytes
+        self.to_cache(now, job, op, at, upto - begin, below)
+        return end
+
+    @method
+    def end_of_run(self, need):
+        """Return the first need whose line is not adjacent to the one before, or -1."""
         needs = self.lines.jobs.needs
-        following = needs.following[need]
-        while following != NOTHING:
-            if needs.line[following] != needs.line[need] + 1:
-                return False
-            need = following
-            following = needs.following[need]
-        return True
+        line = needs.line[need] + 1
+        need = np.int64(needs.following[need])
+        while need != NOTHING and needs.line[need] == line:
+            line += 1
+            need = np.int64(needs.following[need])
+        return need
 
     @method
     def overlay(self, now, job, below):
