@@ -22,6 +22,7 @@ from validate.twin.record import SECOND, Record, RecordError
 from validate.twin.toml_text import toml_of
 
 RELOADED = {"dm-cache"}  # kinds that the simulator can stop and restart
+THROTTLED = {"bcache", "open-cas", "dm-writecache"}  # kinds whose disk throttles write-back
 CLOSED = "the same fio job with the same offsets, in closed loop"
 PACED = f"{CLOSED}; for the cache's counters, at the real run's own pace"
 TRACED = f"{CLOSED}; for the cache's counters, at the arrival times in the blktrace"
@@ -57,8 +58,9 @@ def twin(record: Record, calibration: Calibration | None = None) -> Twin:
             "the creation time of the cache is unknown: the time of the first request is used"
         )
     tables = devices.with_cache(record.cache)
-    is_one = int(tables["backing"].get("members", 4)) == 1 and record.cache.get("kind") == "bcache"
-    throttle = record.throttle if is_one else "auto"
+    is_one = int(tables["backing"].get("members", 4)) == 1
+    is_throttled = is_one and record.cache.get("kind") in THROTTLED
+    throttle = record.throttle if is_throttled else "auto"
     tables["backing"] = tables["backing"] | {"writeback_throttle": throttle}
     text = toml_of(tables)
     scenario = Scenario.loads(text, f"the twin of {record.name}")
