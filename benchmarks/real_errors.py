@@ -21,6 +21,14 @@ ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "hybridsim" / "answers" / "real_errors.csv"
 BARE = "calibration"  # an experiment that the devices are calibrated with is no test
 COUNTED = {"dm-cache": "promotions", "bcache": "cache_misses"}
+# Reads that hit, and all of them; counters of caches whose hit ratio `validate` does not compare.
+HITS = {
+    "open-cas": ("read_hits", ("read_hits", "read_deferred", "read_partial_misses",
+                               "read_full_misses", "pass_through_reads")),
+    "dm-writecache": ("read_hits", ("reads",)),
+}  # fmt: skip
+# Runs that differ by the repetition or the throttle of the disk only are one experiment.
+SAME = re.compile(r"(-r[0-9]+|-wbtoff|-default|-off)+$")
 HEAD = """\
 # Errors of the simulated twins of the real runs in validate/results, one run a line.
 # Written by benchmarks/real_errors.py.  iops, steady_iops: real / simulated - 1, of all requests
@@ -64,7 +72,7 @@ def table(report: dict[str, Any]) -> str:
     """Return the errors of a report as CSV."""
     lines = [",".join(("kind", "experiment", "run", "writes", *FIGURES))]
     for run in report["runs"]:
-        experiment = re.sub(r"-r[0-9]+$", "", run["name"].removesuffix(", warm"))
+        experiment = SAME.sub("", run["name"].removesuffix(", warm"))
         if experiment != BARE:
             kind = tomllib.loads(run["scenario"])["cache"]["kind"]
             rows = run["comparison"]["rows"]
@@ -94,15 +102,31 @@ def _errors(kind: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, float]
         found = of(f"{measure} in closed loop")
         if found:
             yield name, found[0]["real"] - found[0]["simulated"]
+    if kind in HITS:
+        yield from _hits(*HITS[kind], {row["measure"]: row for row in rows})
     steady = [row for row in of("IOPS level") if row["pass"] is not None]
     if steady:
         real, modelled = both(steady)
         yield "steady_iops", real / modelled - 1
-    for row in of("lat mean"):
+    for row in (each for each in of("lat mean") if each["what"] in ("read", "write")):
         yield f"{row['what']}_mean", row["real"] / row["simulated"] - 1
-    counted = of(COUNTED[kind])
+    counted = of(COUNTED.get(kind, ""))
     if counted and counted[0]["error"] is not None:
         yield "promotions", abs(counted[0]["error"])
+
+
+def _hits(
+    hits: str, reads: tuple[str, ...], rows: dict[str, dict[str, Any]]
+) -> Iterator[tuple[str, float]]:
+    """Yield the error of the hit ratio, from the last counts of both."""
+    last = {name: rows[f"{name} in closed loop"] for name in (hits, *reads)}
+    ratios = []
+    for side in ("real", "simulated"):
+        whole = sum(last[name][side] for name in reads)
+        if not whole:
+            return
+        ratios.append(last[hits][side] / whole)
+    yield "hit_ratio", ratios[0] - ratios[1]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -22,9 +23,7 @@ def interval(
     `ratio` takes how often each block was drawn, one row a draw (draws, blocks), and returns the
     ratio of each row; rows whose ratio is not finite are left out.
     """
-    picked = np.random.default_rng(SEED).integers(0, blocks, (draws, blocks))
-    often = np.zeros((draws, blocks))
-    np.add.at(often, (np.arange(draws)[:, None], picked), 1.0)
+    often = drawn(blocks, draws)
     with np.errstate(divide="ignore", invalid="ignore"):
         result = ratio(often)
     result = result[np.isfinite(result)]
@@ -32,3 +31,13 @@ def interval(
         return 0.0, float("inf")
     low, high = np.quantile(result, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
+
+
+@functools.lru_cache(maxsize=8)
+def drawn(blocks: int, draws: int) -> Floats:
+    """Return how often each block is drawn, one row a draw; the same for all calls."""
+    picked = np.random.default_rng(SEED).integers(0, blocks, (draws, blocks))
+    often = np.zeros((draws, blocks))
+    np.add.at(often, (np.arange(draws)[:, None], picked), 1.0)
+    often.flags.writeable = False
+    return often

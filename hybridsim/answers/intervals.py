@@ -4,8 +4,8 @@ Sources of an interval of LEVEL:
 
     trace   the capture is a sample: its second half is cut into blocks of equal recorded time,
             which are drawn with replacement
-    model   the errors of the simulation in real runs on file, for caches of their kinds
-            (model_error.py); there are none for disks alone and for other kinds
+    model   the errors of the simulation in real runs on file, by kind of cache (model_error.py);
+            there are none for disks alone
     seeds   random numbers, where a run is repeated with several seeds
 
 They are independent, so their squares add up, as factors of the figure.  Not covered: another
@@ -16,7 +16,7 @@ forecast.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,14 +24,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hybridsim.answers.bootstrap import interval
-from hybridsim.answers.model_error import FEW_WRITES, group, half_width, real_runs
+from hybridsim.answers.model_error import FEW_WRITES, half_of
+from hybridsim.foundation.histogram import VALUES
 
 Floats = npt.NDArray[np.float64]
 Ends = tuple[float, float]
 
 TRACE, MODEL, SEEDS = "trace", "model", "seeds"
 FEWEST = 5  # blocks with requests: fewer say nothing of the others
+NO_CACHE = "none"  # kind of the disks alone, of which there are no real runs
 RATE = "iops"  # figure of real runs: a duration has its error
+NAMES = ("read", "write", "all", "took")
+ARRAYS = ("counts", "totals_ns", "took_ns")
+QUANTILE_DRAWS = 400  # of histograms, which are large
 OF_DIRECTION = ("read_mean", "write_mean")  # figures of real runs, by direction
 
 
@@ -80,48 +85,150 @@ def of_trace(sums: Floats, counts: Floats) -> Ends | None:
 
 
 def of_model(kind: str, writes: float, figure: str) -> float | None:
-    """Return half the width of the model's error of a figure of real runs, as a share of it.
+    """Return half the width of the model's error of a figure of real runs.
 
-    `kind` is the kind of cache, `writes` the share of the requests that are writes.
+    It is a share of the figure; of figures that are shares themselves, a difference.  `kind` is the kind of cache, `writes` the share of the requests that are writes.
     """
-    its = group(kind, writes > FEW_WRITES)
-    if not any(run.kind == kind and run.group == its for run in real_runs()):
-        return None
-    return half_width(real_runs(), its, figure)
+    half = None if kind == NO_CACHE else half_of(kind, writes > FEW_WRITES, figure)
+    return None if half is None else half.width
 
 
-def means(
-    totals_ns: Floats, counts: Floats, took_ns: Floats, kind: str, writes: float
-) -> dict[str, Interval]:
+@dataclass(frozen=True)
+class Blocks:
+    """What one machine did with some requests, in blocks of equal recorded time.
+
+    The same requests on two machines are in the same blocks, so that these pair them.
+    """
+
+    kind: str  # of cache; NO_CACHE: the disks alone
+    first: int  # request, from 0
+    end: int  # the request after the last
+    counts: Floats  # reads and writes (blocks, 2)
+    totals_ns: Floats  # their latencies (blocks, 2)
+    took_ns: Floats  # how long each block took (blocks); zeros if arrivals are kept
+
+    @property
+    def writes(self) -> float:
+        """Share of the requests that are writes."""
+        return float(self.counts[:, 1].sum() / max(self.counts.sum(), 1))
+
+    def of(self, name: str) -> tuple[Floats, Floats]:
+        """Return sums and counts by block of one of NAMES; its figure is their ratio."""
+        if name == "took":
+            return self.took_ns, np.full(len(self.took_ns), 1.0 / max(len(self.took_ns), 1))
+        if name == "all":
+            return self.totals_ns.sum(axis=1), self.counts.sum(axis=1)
+        place = NAMES.index(name)
+        return self.totals_ns[:, place], self.counts[:, place]
+
+    def model(self, name: str) -> float | None:
+        """Return half the width of the model's error of one of NAMES, as a share of it."""
+        if name == "took":
+            return of_model(self.kind, self.writes, RATE)
+        halves = [of_model(self.kind, self.writes, each) for each in OF_DIRECTION]
+        if name != "all":
+            return halves[NAMES.index(name)]
+        both = self.totals_ns.sum(axis=0)
+        if None in (half for half, total in zip(halves, both) if total):
+            return None
+        # The errors of reads and writes are taken to be in the same direction.
+        return float(sum((half or 0.0) * one for half, one in zip(halves, both)) / both.sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON: integers, times in ns."""
+        return {
+            "kind": self.kind,
+            "first": self.first,
+            "end": self.end,
+            **{name: getattr(self, name).round().astype(np.int64).tolist() for name in ARRAYS},
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Blocks:
+        """Return the blocks of such a document; raise KeyError, TypeError or ValueError."""
+        arrays = [np.asarray(document[name], np.float64) for name in ARRAYS]
+        return cls(document["kind"], document["first"], document["end"], *arrays)
+
+    def pairs_with(self, other: Blocks) -> bool:
+        """Whether both machines served the same requests in the same blocks."""
+        ends = (self.first, self.end) == (other.first, other.end)
+        return ends and np.array_equal(self.counts, other.counts)
+
+
+def means(blocks: Blocks) -> dict[str, Interval]:
     """Return the intervals of the mean latencies and of the duration of blocks of requests.
 
-    `totals_ns` and `counts` have one row a block and one column a direction (reads, writes);
-    `took_ns` is the time that each block took.  Keys: read, write, all, took.
+    Keys: those of NAMES that there are.
     """
-    halves = [of_model(kind, writes, each) for each in OF_DIRECTION]
-    result: dict[str, Interval | None] = {}
-    for place, name in enumerate(("read", "write")):
-        sums, number = totals_ns[:, place], counts[:, place]
-        if number.sum():
-            result[name] = combined(
-                float(sums.sum() / number.sum()),
-                {TRACE: of_trace(sums, number), MODEL: halves[place]},
-            )
-    both = totals_ns.sum(axis=0)
-    if counts.sum():
-        known: Sequence[float | None] = [each for each, sum in zip(halves, both) if sum]
-        # The errors of reads and writes are taken to be in the same direction.
-        half = None if None in known else float(
-            sum((each or 0.0) * one for each, one in zip(halves, both)) / max(both.sum(), 1)
-        )  # fmt: skip
-        result["all"] = combined(
-            float(both.sum() / counts.sum()),
-            {TRACE: of_trace(totals_ns.sum(axis=1), counts.sum(axis=1)), MODEL: half},
-        )
-    if took_ns.sum() > 0:
-        # The time of all blocks: each takes its mean time.
-        ends = of_trace(took_ns, np.full(len(took_ns), 1 / len(took_ns)))
-        result["took"] = combined(
-            float(took_ns.sum()), {TRACE: ends, MODEL: of_model(kind, writes, RATE)}
-        )
-    return {name: each for name, each in result.items() if each is not None}
+    result = {}
+    for name in NAMES:
+        sums, counts = blocks.of(name)
+        if not sums.sum() > 0:
+            continue
+        value = float(sums.sum() / counts.sum())
+        known = combined(value, {TRACE: of_trace(sums, counts), MODEL: blocks.model(name)})
+        if known is not None:
+            result[name] = known
+    return result
+
+
+def gains(before: Blocks, after: Blocks) -> dict[str, Interval]:
+    """Return how many times less the same requests cost on the machine `after`, with intervals.
+
+    The blocks are paired: what both machines have in common does not widen the intervals.  The
+    errors of the model on both machines are taken to be independent.  Keys: those of NAMES that
+    both have; none if the machines did not serve the same requests.
+    """
+    result: dict[str, Interval] = {}
+    if not before.pairs_with(after):
+        return result
+    for name in NAMES:
+        (old, counts), (new, _) = before.of(name), after.of(name)
+        if not old.sum() > 0 or not new.sum() > 0:
+            continue
+        enough = np.count_nonzero(counts) >= FEWEST
+        ends = interval(len(old), _ratio_of(old, new)) if enough else None
+        halves = [half for half in (before.model(name), after.model(name)) if half is not None]
+        model = math.expm1(math.hypot(*map(math.log1p, halves))) if halves else None
+        known = combined(float(old.sum() / new.sum()), {TRACE: ends, MODEL: model})
+        if known is not None:
+            result[name] = known
+    return result
+
+
+def _ratio_of(old: Floats, new: Floats) -> Callable[[Floats], Floats]:
+    return lambda often: (often @ old) / (often @ new)
+
+
+def of_percentile(histograms: Floats, percent: float) -> Ends | None:
+    """Return the interval of a percentile of latencies, from their histograms by block."""
+    if np.count_nonzero(histograms.sum(axis=1)) < FEWEST:
+        return None
+
+    def at(often: Floats) -> Floats:
+        reached = np.cumsum(often @ histograms, axis=1)
+        place = (reached >= percent / 100 * reached[:, -1:]).argmax(axis=1)
+        found: Floats = VALUES[place].astype(np.float64)
+        return found
+
+    return interval(len(histograms), at, QUANTILE_DRAWS)
+
+
+def scaled(value: float, ends: Ends | None, middle: float) -> Ends | None:
+    """Return an interval around a value from that around a figure of nearly the same requests."""
+    if ends is None or middle <= 0:
+        return None
+    return value * min(ends[0] / middle, 1.0), value * max(ends[1] / middle, 1.0)
+
+
+def of_share(value: float, ends: Ends | None, half: float | None) -> Interval | None:
+    """Return the interval of a share, such as a hit ratio; its sources add up as differences.
+
+    `ends` are those from the trace, `half` is half the width of the model's error.
+    """
+    known = [name for name, part in ((TRACE, ends), (MODEL, half)) if part is not None]
+    if not known:
+        return None
+    below, above = (max(value - ends[0], 0.0), max(ends[1] - value, 0.0)) if ends else (0.0, 0.0)
+    low, high = (math.hypot(each, half or 0.0) for each in (below, above))
+    return Interval(value, max(value - low, 0.0), min(value + high, 1.0), tuple(known))

@@ -32,6 +32,7 @@ writes cease to be cheap is part of the forecast.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ from hybridsim.answers.forecast import (
     Forecast,
     forecast,
 )
-from hybridsim.answers.intervals import Interval, means
+from hybridsim.answers.intervals import Blocks, Interval, means
 from hybridsim.answers.ledger import JOINED, READ, WRITE, Ledger
 from hybridsim.foundation.histogram import BINS, VALUES, Distribution
 
@@ -181,7 +182,13 @@ class Judgement:
     more_ns: int | None  # recorded time that may be enough to decide, beyond this capture
     span_ns: int  # recorded, of the capture
     pairs: Mapping[str, Pair]  # filling, warm, whole, judged
-    means: Mapping[str, Mapping[str, Interval]]  # of the judged half: none, cached
+    blocks: Mapping[str, Blocks]  # of the judged half: none, cached; empty if it is too short
+
+    @functools.cached_property
+    def means(self) -> Mapping[str, Mapping[str, Interval]]:
+        """The means of the judged half with their intervals: none, cached."""
+        known = {side: means(blocks) for side, blocks in self.blocks.items()}
+        return {"none": {}, "cached": {}} | known
 
     @property
     def judged(self) -> Pair:
@@ -243,6 +250,7 @@ class Judgement:
                 side: {name: each.to_dict() for name, each in known.items()}
                 for side, known in self.means.items()
             },
+            "blocks": {side: each.to_dict() for side, each in self.blocks.items()},
         }
 
 
@@ -269,8 +277,7 @@ def judge(
     if too_short:
         return Judgement(
             UNSURE, goal, adapts, pairs["judged"].gain(goal, adapts), None, None, None, None, None,
-            None, grown, 0.0, too_short, _more(both.span_ns, 0.0, 1.0), both.span_ns, pairs,
-            {"none": {}, "cached": {}},
+            None, grown, 0.0, too_short, _more(both.span_ns, 0.0, 1.0), both.span_ns, pairs, {},
         )  # fmt: skip
     blocks = both.blocks(half)
     charge = both.put_off(half, grown) if grown >= STEADY_GROWTH else 0.0
@@ -294,7 +301,7 @@ def judge(
             more_ns = max(more_ns, round(2 * later.ahead * both.span_ns))
     return Judgement(
         answer, goal, adapts, value, low, high, sampled, later, course, charged, grown,
-        float(luck.sum()), "", more_ns, both.span_ns, pairs, both.means(half, blocks, adapts),
+        float(luck.sum()), "", more_ns, both.span_ns, pairs, both.sides(half, blocks, adapts),
     )  # fmt: skip
 
 
@@ -439,9 +446,9 @@ class Both:
             return "nearly all requests of its second half come at once"
         return ""
 
-    def blocks(self, start: int) -> Ints:
-        """The block of each group from `start` on: equal parts of the recorded time."""
-        times = self.times_ns[start:]
+    def blocks(self, start: int, stop: int | None = None) -> Ints:
+        """The block of each group [start, stop): equal parts of the recorded time."""
+        times = self.times_ns[start:stop]
         edges = np.linspace(int(times[0]), int(times[-1]) + 1, BLOCKS + 1)[1:-1]
         result: Ints = np.searchsorted(edges, times, side="right").astype(np.int64)
         return result
@@ -597,16 +604,16 @@ class Both:
             cached = cached + charge * self._writes(start) * plain
         return _Ratio(plain, cached, goal == "p99")
 
-    def means(self, start: int, blocks: Ints, adapts: bool) -> dict[str, dict[str, Interval]]:
-        """The means of both machines from a group on, with their intervals; see intervals.py."""
+    def sides(self, start: int, blocks: Ints, adapts: bool) -> dict[str, Blocks]:
+        """What both machines did from a group on, by block; see intervals.py."""
         result = {}
         counts = self._by_block(self.plain.ledger.count, start, blocks)
-        writes = float(counts[:, WRITE].sum() / max(counts.sum(), 1))
+        first = min(start * self.each, self.requests)
         for name, (side, done) in zip(("none", "cached"), self._sides):
             took = self._times(side, done, start, blocks) if adapts else np.zeros(BLOCKS)
             totals = self._by_block(side.ledger.total_ns, start, blocks)
             kind = "none" if name == "none" else side.kind
-            result[name] = means(totals, counts, took, kind, writes)
+            result[name] = Blocks(kind, first, self.requests, counts, totals, took)
         return result
 
     def _by_block(self, column: Ints, start: int, blocks: Ints) -> Floats:

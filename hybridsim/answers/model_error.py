@@ -2,8 +2,9 @@
 
 The errors of all real runs on file (real_errors.csv, written by benchmarks/real_errors.py) are
 pooled by figure.  As kinds of caches and loads have errors of different sizes, each is divided by
-the mean absolute error of its group: reads on each kind of cache, and loads with writes on all of
-them, which are few.  Of n scores that are even draws, the ceil((n + 1) p)-th smallest is exceeded
+the mean absolute error of its group: reads on each kind of cache, loads with writes on each, but on
+bcache and dm-cache together, as these are few.  A kind with too few experiments has the widest
+interval of the other kinds with such a load, and says so.  Of n scores that are even draws, the ceil((n + 1) p)-th smallest is exceeded
 by the next one with a probability of at most 1 - p (split conformal prediction with normalised
 scores: H. Papadopoulos et al., ECAI 2008).  Repeated runs of one experiment are not independent, so
 the m experiments count instead: p becomes p (1 + 1 / m), and the scale of a group of k experiments
@@ -15,8 +16,8 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +31,13 @@ LEVEL = 0.9
 FEWEST = 3  # experiments of a group
 FEWEST_POOLED = 10  # experiments of all groups: fewer have no quantile of LEVEL
 FEW_WRITES = 0.02  # share of the requests: the load is taken as one of reads
-# Errors of these are shares of the figure; of the others, differences.
+# Errors of these are factors, less 1, in either direction; of the others, differences.
 RELATIVE = ("iops", "steady_iops", "read_mean", "write_mean")
-WITH_WRITES = "reads and writes"  # the group of all kinds of caches
+READS, WITH_WRITES = "reads", "reads and writes"  # loads; the latter also the group of POOLED
+POOLED = ("bcache", "dm-cache")  # kinds whose loads with writes are one group
 COUNTED = {"dm-cache": "promotions", "bcache": "cache_misses"}  # `promotions` of the table
 TABLED = dict.fromkeys(COUNTED.values(), "promotions")  # figure: its column of the table
+UNLIKE = "dm-writecache"  # it keeps no reads: its errors say nothing of other kinds
 TINY = 1e-9
 COVERS = (
     "It covers the error of the model on machines and loads like those of these runs; not another "
@@ -50,7 +53,7 @@ class RealRun:
     experiment: str
     name: str
     writes: float  # share of the requests
-    errors: dict[str, float]
+    errors: dict[str, float] = field(hash=False)
 
     @property
     def group(self) -> str:
@@ -59,12 +62,30 @@ class RealRun:
 
 
 @dataclass(frozen=True)
+class Half:
+    """Half the width of the interval of a figure, and the real runs that it rests on."""
+
+    width: float
+    group: str
+    runs: int
+    kind: str
+    is_own: bool  # the runs are of that kind of cache and load
+
+    @property
+    def basis(self) -> str:
+        """The real runs in words."""
+        few = "" if self.is_own else f", as there are too few of {self.kind} with such a load"
+        return f"{counted(self.runs, 'real run')} on {named(self.group)}{few}"
+
+
+@dataclass(frozen=True)
 class ModelError:
     """The intervals of a replay's figures, or why there are none."""
 
     kind: str
-    load: str  # "reads", "reads and writes"
-    runs: int
+    load: str  # READS or WITH_WRITES
+    runs: int  # on this kind with such a load
+    bases: tuple[str, ...]  # real runs that the figures rest on, in words
     level: float
     figures: dict[str, tuple[float, float, float]]  # value, low, high
     why_not: str = ""
@@ -72,9 +93,7 @@ class ModelError:
     @property
     def covers(self) -> str:
         """One sentence: what the interval covers, and what it does not."""
-        where = "all kinds of caches" if self.load == WITH_WRITES else self.kind
-        share = f"{self.level:.0%} interval from {self.runs} real runs on {where}"
-        return f"{share} ({self.load}). {COVERS}."
+        return f"{self.level:.0%} interval from {'; '.join(self.bases)}. {COVERS}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as what JSON can hold."""
@@ -109,8 +128,61 @@ def real_runs() -> tuple[RealRun, ...]:
 
 
 def group(kind: str, has_writes: bool) -> str:
-    """Return the group of a run on a kind of cache: all loads with writes are one group."""
-    return WITH_WRITES if has_writes else kind
+    """Return the group of a run on a kind of cache: loads with writes on POOLED are one."""
+    if not has_writes:
+        return kind
+    return WITH_WRITES if kind in POOLED else f"{kind} with writes"
+
+
+def named(group_name: str) -> str:
+    """Return a group in words: which caches, which load."""
+    if group_name == WITH_WRITES:
+        return f"{' and '.join(POOLED)} ({WITH_WRITES})"
+    kind, writes, _ = group_name.partition(" with writes")
+    return f"{kind} ({WITH_WRITES if writes else READS})"
+
+
+def half_of(
+    kind: str, has_writes: bool, figure: str, runs: Sequence[RealRun] | None = None
+) -> Half | None:
+    """Return half the width of a figure's interval for a kind of cache and load.
+
+    Where too few experiments are of that kind and load, those of that kind with the other load
+    count; without them the widest interval of the other kinds with such a load, then the widest of
+    all.  None from too few experiments in all.
+    """
+    return _half_of(kind, has_writes, figure, real_runs() if runs is None else tuple(runs))
+
+
+@lru_cache(maxsize=512)
+def _half_of(
+    kind: str, has_writes: bool, figure: str, runs: tuple[RealRun, ...]
+) -> Half | None:
+    own = group(kind, has_writes)
+    number: dict[str, int] = {}
+    load: dict[str, bool] = {}
+    for run in runs:
+        if figure in run.errors:
+            number[run.group] = number.get(run.group, 0) + 1
+            load[run.group] = run.writes > FEW_WRITES
+    width = half_width(runs, own, figure)
+    if width is not None:
+        return Half(width, own, number[own], kind, True)
+    same = group(kind, not has_writes)
+    width = half_width(runs, same, figure)
+    if width is not None:
+        return Half(width, same, number[same], kind, False)
+    others = [
+        (each, half_width(runs, each, figure))
+        for each in sorted(number)
+        if not each.startswith(UNLIKE)
+    ]
+    known = [(each, one) for each, one in others if one is not None]
+    alike = [pair for pair in known if load[pair[0]] == has_writes] or known
+    if not alike:
+        return None
+    name, width = max(alike, key=lambda pair: pair[1])
+    return Half(width, name, number[name], kind, False)
 
 
 def half_width(runs: Sequence[RealRun], name: str, figure: str) -> float | None:
@@ -119,27 +191,38 @@ def half_width(runs: Sequence[RealRun], name: str, figure: str) -> float | None:
     experiments: dict[str, set[str]] = {}
     for run in runs:
         if figure in run.errors:
-            errors.setdefault(run.group, []).append(abs(run.errors[figure]))
+            errors.setdefault(run.group, []).append(size_of(figure, run.errors[figure]))
             experiments.setdefault(run.group, set()).add(run.experiment)
-    pooled = sum(map(len, experiments.values()))
-    if len(experiments.get(name, ())) < FEWEST or pooled < FEWEST_POOLED:
+    if len(experiments.get(name, ())) < FEWEST:
+        return None
+    # The largest score of a small group is small, as its scale contains that error.
+    scored = {each for each in errors if len(experiments[each]) > FEWEST}
+    if sum(len(experiments[each]) for each in scored) < FEWEST_POOLED:
+        scored = set(errors)
+    pooled = sum(len(experiments[each]) for each in scored)
+    if pooled < FEWEST_POOLED:
         return None
     scale = {
         each: max(sum(some) / len(some), TINY) * (1 + 1 / len(experiments[each]))
         for each, some in errors.items()
     }
-    scores = sorted(one / scale[each] for each, some in errors.items() for one in some)
+    scores = sorted(one / scale[each] for each in scored for one in errors[each])
     rank = math.ceil(len(scores) * LEVEL * (1 + 1 / pooled) - 1e-9)
     return scores[min(rank, len(scores)) - 1] * scale[name]
+
+
+def size_of(figure: str, error: float) -> float:
+    """Return how large an error of the table is: a factor counts the same in both directions."""
+    return math.expm1(abs(math.log1p(error))) if figure in RELATIVE else abs(error)
 
 
 def interval(figure: str, value: float, half: float) -> tuple[float, float]:
     """Return the ends of the interval of a simulated figure."""
     if figure in COUNTED.values():  # the error is a share of the real count
         return value / (1 + half), value / max(1 - half, TINY)
-    reach = value * half if figure in RELATIVE else half
-    low, high = max(value - reach, 0.0), value + reach
-    return (low, high) if figure in RELATIVE else (low, min(high, 1.0))
+    if figure in RELATIVE:
+        return value / (1 + half), value * (1 + half)
+    return max(value - half, 0.0), min(value + half, 1.0)
 
 
 def model_error(result: Result) -> ModelError | None:
@@ -150,21 +233,21 @@ def model_error(result: Result) -> ModelError | None:
     whole = result.cached.whole.figures
     requests = sum(whole.done.values())
     has_writes = whole.writes.count > FEW_WRITES * max(requests, 1)
-    load, its = WITH_WRITES if has_writes else "reads", group(kind, has_writes)
-    alike = [run for run in real_runs() if run.group == its]
-    if not any(run.kind == kind for run in alike):
-        alike = []
+    load = WITH_WRITES if has_writes else READS
     simulated = _figures(result, kind)
     halves = {
-        name: half_width(real_runs(), its, TABLED.get(name, name)) for name in simulated if alike
+        name: half
+        for name in simulated
+        if (half := half_of(kind, has_writes, TABLED.get(name, name))) is not None
     }
     figures = {
-        name: (value, *interval(name, value, half))
-        for name, value in simulated.items()
-        if (half := halves.get(name)) is not None
+        name: (simulated[name], *interval(name, simulated[name], half.width))
+        for name, half in halves.items()
     }
-    why_not = "" if figures else _why_not(kind, load, len(alike))
-    return ModelError(kind, load, len(alike), LEVEL, figures, why_not)
+    runs = sum(run.kind == kind and run.group == group(kind, has_writes) for run in real_runs())
+    bases = tuple(dict.fromkeys(half.basis for half in halves.values()))
+    why_not = "" if figures else _why_not(kind, load, runs)
+    return ModelError(kind, load, runs, bases, LEVEL, figures, why_not)
 
 
 def _figures(result: Result, kind: str) -> dict[str, float]:

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from hybridsim.answers.intervals import Interval
 from hybridsim.answers.outcome import Phase
 from hybridsim.answers.warmup import WarmUp
 from hybridsim.answers.wear import Wear
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import parse_percent, parse_time
-from hybridsim.foundation.wording import NONE, latency, percent, span
+from hybridsim.foundation.wording import NONE, latency, percent, ranged, span
 
 EXAMPLE = "'p99.warm<8ms', 'hit>80%', 'dwpd<1' or 'warmup<1h'"
 PHASES = ("warm", "cold", "whole")
@@ -198,6 +199,25 @@ class Checked:
     value: float | None  # None: unknown
     met: bool
     why: str  # why the value is unknown
+    interval: Interval | None = None  # of the value; None: it has none
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is met at the worse end of the interval too."""
+        if not self.met or self.interval is None:
+            return self.met
+        worst = self.interval.high if self.requirement.wants_less else self.interval.low
+        return COMPARED[self.requirement.compared](worst, self.requirement.bound)
+
+    @property
+    def ranged(self) -> str:
+        """The value with its interval: 2.60 ms (2.40 to 2.90)."""
+        if self.value is None or self.interval is None:
+            return self.words
+        low, high = self.interval.low, self.interval.high
+        if self.requirement.is_time and self.words == latency(self.value):
+            return ranged(self.value, low, high)
+        return f"{self.words} ({self.requirement.worded(low)} to {self.requirement.worded(high)})"
 
     @property
     def words(self) -> str:
@@ -216,8 +236,15 @@ class Checked:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
-        return {"expr": self.requirement.text, "value": self.value, "words": self.words,
-                "ok": self.met}  # fmt: skip
+        return {
+            "expr": self.requirement.text,
+            "value": self.value,
+            "words": self.words,
+            "ok": self.met,
+            "sure": self.is_sure,
+            "interval": self.interval and self.interval.to_dict(),
+            "ranged": self.ranged,
+        }
 
 
 def parse(text: str) -> Requirement:

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import Dirt, dirt, dirty
 from hybridsim.answers.fidelity import Fidelity
-from hybridsim.answers.judge import Judgement, Side
+from hybridsim.answers.judge import Both, Judgement, Side
 from hybridsim.answers.judge import judge as weigh
 from hybridsim.answers.life import EventCost
 from hybridsim.answers.metrics import Collector, Kind
+from hybridsim.answers.measured import with_intervals
 from hybridsim.answers.model_error import ModelError, model_error
 from hybridsim.answers.outcome import Outcome, Phase, Series
 from hybridsim.answers.requirements import Checked, Requirement, Seen
@@ -124,7 +125,20 @@ class Result:
     def with_requirements(self, require: Sequence[Requirement]) -> Result:
         """Return the result with these requirements, checked for the machine with the cache."""
         seen = Seen.cached(self)
-        return replace(self, required=[each.check(seen) for each in require])
+        return replace(self, required=self.sure_of([each.check(seen) for each in require]))
+
+    def sure_of(self, checked: Sequence[Checked], first: int | None = None) -> list[Checked]:
+        """Return checked requirements with their intervals.
+
+        `first` is the request since which the cache is warm; None: as its warm-up has it.
+        """
+        if not checked:
+            return []
+        both = Both(*self.sides)
+        if first is None:
+            warm = self.judgement.pairs.get("warm")
+            first = both.requests if warm is None else warm.first
+        return with_intervals(checked, both, both.border(first))
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the result as JSON: times are integers in ns, sizes in bytes, unknowns null."""

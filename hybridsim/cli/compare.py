@@ -73,7 +73,8 @@ def compare(
     dm-writecache), of `casadm --stats -o csv` or of bcache's stats_total, each with the
     uptime at which it was taken.
     SIMULATED is the output of `hybridsim fio --output-format=json+` or `hybridsim replay --json`;
-    or, with options of a machine, a job file to run now.
+    or, with options of a machine, a job file to run now.  If both are results of `hybridsim replay`
+    for the same requests, these are paired: the gain of the second machine, with its interval.
     Exit code 4: a figure exceeds its tolerance.
     """
     from hybridsim.cli.running import check_folder, write_html
@@ -107,4 +108,6 @@ def _simulated(
     site = machine(scenario_file, settings, **options)
     with progress_of_jobs() as progress:
         result = fio(read([job]), site, progress=progress)
-    return measurement(result, job)
+    measured = measurement(result, job)
+    measured.kind = site.cache.kind
+    return measured

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,11 @@ LISTED_MAX = 12  # names per line of the text; the JSON has all
 
 def text(comparison: Comparison, ascii_only: bool = False) -> str:
     """Return the report; it fits a screen."""
-    lines = [*_sources(comparison), "", *_verdict(comparison), ""]
+    lines = [*_sources(comparison), "", *_verdict(comparison), *_paired(comparison), ""]
     drawn = _chosen(comparison)
     if drawn is not None:
         lines += [*_curves(drawn, ascii_only), ""]
-    lines += [*_table(comparison), "", *_left(comparison)]
+    lines += [*_table(comparison), "", *_sure(comparison), *_left(comparison)]
     whole = "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
     return in_ascii(whole) if ascii_only else whole
 
@@ -62,6 +63,8 @@ def document(comparison: Comparison) -> dict[str, Any]:
                 "tolerance": row.tolerance,
                 "slack": row.slack,
                 "pass": row.is_met,
+                "interval": row.ends and list(row.ends),
+                "inside": row.is_inside,
             }
             for row in comparison.rows
         ],
@@ -74,6 +77,9 @@ def document(comparison: Comparison) -> dict[str, Any]:
             for name, measure in comparison.only_simulated
         ],
         "notes": comparison.notes,
+        "interval_basis": comparison.basis or None,
+        "paired_requests": comparison.paired,
+        "gains": {name: each.to_dict() for name, each in comparison.gains.items()},
     }
 
 
@@ -179,6 +185,55 @@ def _table(comparison: Comparison) -> Iterator[str]:
         yield f"{row.name!s:{width}}{known}{error:>10}{allowed:>10} {mark}"
 
 
+GAINS = {"read": "reads wait", "write": "writes wait", "all": "all wait", "took": "all take"}
+
+
+def gains_in_words(gains: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return paired gains as text: 'reads wait 1.62 (1.50 to 1.75) times less'."""
+    return [
+        f"{words} {each['value']:.2f} ({each['low']:.2f} to {each['high']:.2f}) times less"
+        if each["value"] >= 1
+        else f"{words} {1 / each['value']:.2f} ({1 / each['high']:.2f} to {1 / each['low']:.2f}) "
+        "times as long"
+        for name, words in GAINS.items()
+        if (each := gains.get(name))
+    ]
+
+
+def verdict_on_gains(gains: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return whether two machines can be told apart, by the time of the work or all latencies."""
+    one = gains.get("took") or gains.get("all")
+    if one is None:
+        return ""
+    if one["low"] <= 1 <= one["high"]:
+        return "The machines cannot be told apart"
+    return f"The {'second' if one['value'] > 1 else 'first'} machine is faster"
+
+
+def sure_in_words(row: Row) -> str:
+    """Return the interval of a simulated figure as text, and whether the real one is inside."""
+    assert row.ends is not None
+    values = (value_in_words(row.name.measure, each) for each in (row.simulated, *row.ends))
+    figure, low, high = values
+    return f"{row.name} {figure} ({low} to {high}), real {'inside' if row.is_inside else 'outside'}"
+
+
+def _paired(comparison: Comparison) -> Iterator[str]:
+    """Yield the gains of the second of two replays of the same requests."""
+    gains = {name: each.to_dict() for name, each in comparison.gains.items()}
+    if gains:
+        found = f"of the same {comparison.paired:,} requests, {', '.join(gains_in_words(gains))}"
+        yield from _labelled("paired", f"{verdict_on_gains(gains)}: {found}.")
+
+
+def _sure(comparison: Comparison) -> Iterator[str]:
+    """Yield the intervals of the simulated figures."""
+    rows = [row for row in comparison.rows if row.ends is not None]
+    if rows:
+        figures = "; ".join(map(sure_in_words, rows))
+        yield from _labelled("intervals", f"{figures}. {comparison.basis}.")
+
+
 def _left(comparison: Comparison) -> Iterator[str]:
     still = [row.name for row in comparison.judged if row.real == row.simulated == 0]
     rows = [row for row in comparison.rows if row.is_met is None]
@@ -211,7 +266,9 @@ def row_from(document: Mapping[str, Any]) -> Row:
     """Return the Row that a row of the document was written from."""
     name = Name(*(document[part] for part in Name._fields))
     figures = ("real", "simulated", "error", "tolerance", "slack")
-    return Row(name, *(document[part] for part in figures))
+    ends = document.get("interval")
+    row = Row(name, *(document[part] for part in figures))
+    return replace(row, ends=(ends[0], ends[1])) if ends else row
 
 
 def value_in_words(measure: str, value: float | None) -> str:

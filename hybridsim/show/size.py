@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hybridsim.answers.requirements import Checked
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import NONE, latency, money, percent
+from hybridsim.foundation.wording import latency, money, percent, ranged
 from hybridsim.show.curve import draw
 from hybridsim.show.page import columns, page, paragraph, table, trace_line
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 5
 SCREEN = 24  # lines of the first screen
-MET, MISSED = "✓", "✗"
+MET, LIKELY, MISSED = "✓", "~", "✗"
 
 
 def text(sizing: Sizing, ascii_only: bool = False, details: bool = False) -> str:
@@ -28,9 +28,17 @@ def text(sizing: Sizing, ascii_only: bool = False, details: bool = False) -> str
     table_of = _tried(sizing)
     room = SCREEN - len(head) - 1
     if len(table_of) > room:
-        table_of = table_of[: room - 1]
+        table_of = _near(sizing, table_of, room - 1)
     rest = "All replays, the curve and the notes: --details"
     return page([*head, *table_of, rest], ascii_only)
+
+
+def _near(sizing: Sizing, rows: list[str], room: int) -> list[str]:
+    """Return the head of the table and the rows around the answer, or the last ones."""
+    rest = rows[1:]
+    place = sizing.tried.index(sizing.answer) if sizing.answer else len(rest)
+    first = max(min(place - room // 2, len(rest) - room + 1), 0)
+    return [rows[0], *rest[first : first + room - 1]]
 
 
 def _head(sizing: Sizing) -> Iterator[str]:
@@ -66,7 +74,8 @@ def _details(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
     yield from paragraph(
         "columns",
         "hit, read (mean) and p99: the reads from the request on at which all sizes are warm; "
-        "no SSD: the mean of the same reads without a cache; whole: the mean of all reads.",
+        "no SSD: the mean of the same reads without a cache; whole: the mean of all reads; "
+        f"{LIKELY}: the figures meet all requirements, but not all of their intervals.",
     )
     yield ""
     yield from _curve(sizing, ascii_only)
@@ -83,21 +92,41 @@ def _answer(sizing: Sizing) -> Iterator[str]:
         size = human_size(sizing.answer.size_bytes)
         yield from paragraph(
             "ANSWER",
-            f"{size} is the smallest SSD that meets {all_of_them}, with {sizing.answer.name}.",
+            f"{size} is the smallest SSD that meets {all_of_them}, with {sizing.answer.name}: "
+            f"{worst(sizing.answer.decisive)}.",
         )
-        below = sizing.below
-        if below is None:
-            why = "It is the smallest possible cache of this kind."
-        else:
-            failed = "; ".join(f"{one.requirement.text} ({one.words})" for one in below.failed)
-            why = f"The next smaller size, {human_size(below.size_bytes)}, does not: {failed}."
-        yield from paragraph("", why)
+        yield from paragraph("", " ".join(why_not_smaller(sizing)))
     else:
         yield from paragraph("ANSWER", f"No size of SSD meets {all_of_them}.")
         for index in range(number):
             yield from _best(sizing, index)
         largest = human_size(sizing.tried[-1].size_bytes)
         yield from paragraph("", f"Nothing larger than {largest} was tried: {sizing.largest_why}.")
+
+
+def worst(checked: Sequence[Checked]) -> str:
+    """Return the figures of requirements with their intervals, in words."""
+    return "; ".join(f"{each.requirement.measure} {each.ranged}" for each in checked)
+
+
+def why_not_smaller(sizing: Sizing) -> Iterator[str]:
+    """Yield sentences: how sure the answer is, and why no smaller size is."""
+    answer, below, likely = sizing.answer, sizing.below, sizing.likely
+    assert answer is not None
+    if not sizing.is_sure:
+        unsure = "; ".join(each.requirement.text for each in answer.unsure)
+        yield f"No size is sure: part of the interval does not meet {unsure}."
+    if below is None:
+        yield "It is the smallest possible cache of this kind."
+    else:
+        failed = "; ".join(
+            f"{each.requirement.text} ({each.ranged})" for each in below.failed or below.unsure
+        )
+        does = "does not" if below.failed else "is not sure to"
+        yield f"The next smaller size, {human_size(below.size_bytes)}, {does}: {failed}."
+    if sizing.is_sure and likely is not None and likely is not below and likely is not answer:
+        size = human_size(likely.size_bytes)
+        yield f"Its figures meet it from {size} on ({likely.name}), its interval does not."
 
 
 def _best(sizing: Sizing, index: int) -> Iterator[str]:
@@ -110,7 +139,7 @@ def _best(sizing: Sizing, index: int) -> Iterator[str]:
     checked, at = result
     if not checked.met:
         where = f"with {human_size(at.size_bytes)}"
-        yield from paragraph("", f"{required.text}: the best is {checked.words}, {where}.")
+        yield from paragraph("", f"{required.text}: the best is {checked.ranged}, {where}.")
     elif not all(one.checked[index].met for one in sizing.tried):
         sizes = [human_size(one.size_bytes) for one in sizing.tried if one.checked[index].met]
         yield from paragraph("", f"{required.text}: met with {', '.join(sizes)}.")
@@ -131,24 +160,29 @@ def _required(sizing: Sizing) -> list[str]:
 
 
 def _cell(checked: Checked) -> str:
-    value = checked.requirement.worded(checked.value)
-    return f"{value} {MET if checked.met else MISSED}"
+    value = checked.requirement.worded(checked.value) if checked.value is None else checked.ranged
+    return f"{value} {mark(checked.met, checked.is_sure)}"
+
+
+def mark(met: bool, sure: bool) -> str:
+    """Return a sign: met at both ends of the interval, at the figure only, or not met."""
+    return MET if sure else LIKELY if met else MISSED
 
 
 def _tried(sizing: Sizing) -> list[str]:
     """Return a table of all replayed sizes."""
-    heads = [
-        "replayed", "SSD", "hit", "read", "no SSD", "p99", "whole", "DWPD", "meets",
-    ]  # fmt: skip
+    heads = ["replayed", "SSD", "hit", "read", "no SSD", "p99", "whole", "meets"]
     return table(heads, [_row(sizing, one) for one in sizing.tried])
 
 
 def _row(sizing: Sizing, one: Tried) -> list[str]:
-    wear = NONE if one.drive_writes_per_day is None else f"{one.drive_writes_per_day:.2g}"
+    read = latency(one.mean_ns)
+    if one.mean is not None:
+        read = ranged(one.mean.value, one.mean.low, one.mean.high)
     return [
-        one.name, human_size(one.size_bytes), percent(one.hit), latency(one.mean_ns),
-        latency(one.alone_ns), latency(one.p99_ns), latency(one.whole_ns), wear,
-        MET if one.meets else MISSED,
+        one.name, human_size(one.size_bytes), percent(one.hit), read,
+        latency(one.alone_ns), latency(one.p99_ns), latency(one.whole_ns),
+        mark(one.meets, one.surely),
     ]  # fmt: skip
 
 

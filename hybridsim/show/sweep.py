@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.foundation.wording import NONE, counted, percent, span
+from hybridsim.foundation.wording import NONE, counted, percent, ranged, span
 from hybridsim.show import fleet
 from hybridsim.show.page import page, paragraph, table
+from hybridsim.studies.sweep.apart import interval_of
 from hybridsim.studies.sweep.confidence import LEVEL
-from hybridsim.studies.sweep.figures import FORECAST
+from hybridsim.studies.sweep.objectives import GAINS
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.answer import Effect, Setting, SweepResult
+    from hybridsim.studies.sweep.confidence import Estimate
     from hybridsim.studies.sweep.objectives import Objective
 
 SHOWN = 10  # settings of a table
 FAILED_SHOWN = 5
+LISTED_MAX = 4  # settings of a sentence
 CELL = 24  # maximum number of columns of a value
 
 
@@ -33,6 +36,8 @@ def _lines(sweep_result: SweepResult) -> Iterator[str]:
         yield from fleet.lines(sweep_result)
     elif sweep_result.settings:
         yield from paragraph("best", best(sweep_result))
+        for sentence in not_apart(sweep_result):
+            yield from paragraph("not apart", sentence)
         for title, rows in tables(sweep_result):
             yield ""
             yield title
@@ -81,9 +86,33 @@ def best(sweep_result: SweepResult) -> str:
         f"{objective.text} {cell}"
         for objective, cell in zip(sweep_result.plan.objectives, _cells(sweep_result, first))
     )
-    where = first.trace if len({each.trace for each in sweep_result.settings}) > 1 else ""
-    values = " ".join(f"{key}={value}" for key, value in first.values.items())
-    return f"{' '.join(filter(None, (where, values))) or 'the only setting'}: {figures}"
+    return f"{_named(sweep_result, first) or 'the only setting'}: {figures}"
+
+
+def _named(sweep_result: SweepResult, setting: Setting) -> str:
+    where = setting.trace if len({each.trace for each in sweep_result.settings}) > 1 else ""
+    values = " ".join(f"{key}={value}" for key, value in setting.values.items())
+    return " ".join(filter(None, (where, values)))
+
+
+def not_apart(sweep_result: SweepResult) -> Iterator[str]:
+    """Yield which settings cannot be told apart from the best, and from those on the front."""
+    first, objectives = sweep_result.plan.objectives[0], sweep_result.plan.objectives
+    if sweep_result.alike:
+        words = _listed([_named(sweep_result, each) for each in sweep_result.alike])
+        yield f"By {first.text}, the best cannot be told apart from {words}."
+    near = sweep_result.near_front
+    if len(objectives) > 1 and near:
+        words = _listed([_named(sweep_result, each) for each in near])
+        yield f"Off the Pareto front, but not surely worse: {words}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - LISTED_MAX
+    if len(names) == 1:
+        return names[0]
+    shown = list(names[:LISTED_MAX])
+    return f"{'; '.join(shown)}" + (f"; and {more:,} more (--json)" if more > 0 else "")
 
 
 def tables(sweep_result: SweepResult) -> list[tuple[str, list[Setting]]]:
@@ -123,17 +152,30 @@ def _table(sweep_result: SweepResult, rows: Sequence[Setting]) -> list[str]:
 
 def _cells(sweep_result: SweepResult, setting: Setting) -> list[str]:
     return [
-        NONE if each is None else each.worded(objective.worded) + _ends_of(objective, setting)
-        for objective, each in zip(sweep_result.plan.objectives, setting.estimates)
+        _ends_of(objective, number, setting)
+        for number, objective in enumerate(sweep_result.plan.objectives)
     ]
 
 
-def _ends_of(objective: Objective, setting: Setting) -> str:
-    """Return the interval of a forecast of one replay; with several seeds ± is printed."""
-    if objective.text != FORECAST or len(setting.figures) != 1:
-        return ""
-    low, high = (setting.figures[0].get(f"{FORECAST}.{end}") for end in ("low", "high"))
-    return "" if low is None or high is None else f" ({low:.1f} to {high:.1f})"
+def worded(objective: Objective, estimate: Estimate, known: Mapping[str, Any] | None) -> str:
+    """Return an objective with its interval: 2.60 ms (2.4 to 2.9); or its mean over seeds."""
+    if known is None or estimate.n > 1:
+        return estimate.worded(objective.worded)
+    low, high = known["low"], known["high"]
+    if objective.is_time:
+        return ranged(estimate.mean, low, high)
+    if objective.text in GAINS:
+        return f"{objective.worded(estimate.mean)} ({low:.2f} to {high:.2f})"
+    ends = (objective.worded(low), objective.worded(high))
+    return f"{objective.worded(estimate.mean)} ({' to '.join(ends)})"
+
+
+def _ends_of(objective: Objective, number: int, setting: Setting) -> str:
+    estimate = setting.estimates[number]
+    if estimate is None:
+        return NONE
+    known = interval_of(setting, number, objective)
+    return worded(objective, estimate, None if known is None else known.to_dict())
 
 
 def _short(keys: Sequence[str]) -> list[str]:

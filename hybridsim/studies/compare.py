@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hybridsim.answers.comparison.comparing import compare as compare_measured
 from hybridsim.answers.comparison.rows import Comparison
+from hybridsim.answers.comparison.sureness import with_intervals
 from hybridsim.answers.comparison.tolerances import parse
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.answers.measurements.measurement import Measurement
@@ -15,10 +16,13 @@ def compare(real: str, simulated: str | Measurement, tolerance: Sequence[str] = 
     """Compare the results of two runs; each is a file, a folder, or a prefix of file names.
 
     A simulated run may also be a Measurement (show/fio_json.py creates one for fio's jobs).
-    `tolerance` has the syntax of `--tolerance`: `10%`, `iops=5%,p99=20%`.  Raises MeasurementError
+    Two replays of the same requests are paired: how many times less the second one waits, with its
+    interval.  `tolerance` has the syntax of `--tolerance`: `10%`, `iops=5%,p99=20%`.  Raises MeasurementError
     for files that cannot be read or have nothing to compare, UsageError for an invalid tolerance.
     """
     allowed = parse(tolerance)
     measured = gather(real)
     other = simulated if isinstance(simulated, Measurement) else gather(simulated)
-    return compare_measured(measured, other, allowed)
+    result = compare_measured(measured, other, allowed)
+    with_intervals(result)
+    return result

@@ -15,8 +15,16 @@ from itertools import pairwise
 from typing import Any
 
 from hybridsim.answers.advice.alternatives import Pricing, pricing
+from hybridsim.answers.intervals import Interval
 from hybridsim.answers.outcome import Outcome, Phase
-from hybridsim.answers.requirements import Checked, Requirement, Seen, check_answerable, parse_all
+from hybridsim.answers.requirements import (
+    Checked,
+    Requirement,
+    Seen,
+    check_answerable,
+    parse,
+    parse_all,
+)
 from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import format_size, human_size
@@ -45,6 +53,7 @@ AT_ONCE = 3  # sizes replayed in one pass between two known ones
 FALLEN = (0.5, 0.8, 0.95)  # shares of the curve's whole fall at the first sizes
 LARGEST_MINIMUM = 41  # 1 TiB as a power of two: no kind needs as much
 POINTS = 200  # of the curve in JSON
+MEAN = parse("mean.warm<1s")  # whose value and interval each row has
 Status = Callable[[str], None]
 
 
@@ -63,6 +72,7 @@ class Tried:
     whole_ns: float | None  # mean of all reads of the run
     drive_writes_per_day: float | None
     warm_ns: int | None  # None: not steady at the end
+    mean: Interval | None  # of mean_ns
     checked: list[Checked]  # since all machines are warm
     own: list[Checked]  # since it is warm itself, as `replay --require` checks it
 
@@ -80,6 +90,7 @@ class Tried:
         alike = seen._replace(phases={**seen.phases, "warm": warm})
         reads = warm.figures.reads
         known = not warm.saturated
+        (mean,) = result.sure_of([MEAN.check(alike)], first)
         return cls(
             candidate.kind,
             candidate.mode,
@@ -92,14 +103,20 @@ class Tried:
             None if whole.saturated else whole.figures.reads.mean_ns,
             seen.dwpd,
             seen.warm_ns,
-            [each.check(alike) for each in require],
-            [each.check(seen) for each in require],
+            mean.interval if known else None,
+            result.sure_of([each.check(alike) for each in require], first),
+            result.sure_of([each.check(seen) for each in require]),
         )
 
     @property
     def meets(self) -> bool:
         """Whether it meets all requirements in both phases."""
         return all(each.met for each in [*self.checked, *self.own])
+
+    @property
+    def surely(self) -> bool:
+        """Whether it meets them at the worse ends of their intervals too."""
+        return all(each.is_sure for each in [*self.checked, *self.own])
 
     @property
     def name(self) -> str:
@@ -109,18 +126,29 @@ class Tried:
 
     @property
     def decisive(self) -> list[Checked]:
-        """Each requirement in the phase that decides: one in which it fails, if any."""
-        return [own if one.met else one for one, own in zip(self.checked, self.own)]
+        """Each requirement in the phase that decides: the one in which it is less sure."""
+        return [
+            min((own, one), key=lambda each: (each.met, each.is_sure))
+            for one, own in zip(self.checked, self.own)
+        ]
 
     @property
     def failed(self) -> list[Checked]:
         """The requirements that it does not meet."""
         return [each for each in self.decisive if not each.met]
 
+    @property
+    def unsure(self) -> list[Checked]:
+        """The requirements that it does not surely meet."""
+        return [each for each in self.decisive if not each.is_sure]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         return {
             "name": self.name, **vars(self),
+            "mean": self.mean and self.mean.to_dict(),
+            "meets": self.meets,
+            "surely": self.surely,
             "checked": [each.to_dict() for each in self.checked],
             "own": [each.to_dict() for each in self.own],
         }  # fmt: skip
@@ -137,7 +165,7 @@ class Sizing:
     curve: Curve
     tried: list[Tried]  # by size
     answer: Tried | None
-    below: Tried | None  # the next smaller size, which fails
+    below: Tried | None  # the next smaller size, which fails or is not sure
     largest_why: str  # why no larger size was tried
     notes: list[str] = field(default_factory=list)
     bought: Purchase | None = None
@@ -148,6 +176,16 @@ class Sizing:
     def needs_no_ssd(self) -> bool:
         """Whether the disks alone meet all requirements."""
         return all(each.met for each in self.alone)
+
+    @property
+    def likely(self) -> Tried | None:
+        """The smallest whose figures meet all requirements, their intervals aside."""
+        return smallest([each for each in self.tried if each.meets])
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the answer meets all requirements at the worse ends of their intervals too."""
+        return self.answer is not None and self.answer.surely
 
     def best(self, index: int) -> tuple[Checked, Tried] | None:
         """Return the best value of a requirement, and the smallest size that has it."""
@@ -168,6 +206,8 @@ class Sizing:
             "require": [each.text for each in self.require],
             "needs_no_ssd": self.needs_no_ssd,
             "answer": self.answer and self.answer.to_dict(),
+            "sure": self.is_sure,
+            "likely": self.likely and self.likely.to_dict(),
             "below": self.below and self.below.to_dict(),
             "alone": [each.to_dict() for each in self.alone],
             "best": [one and {**one[0].to_dict(), "size_bytes": one[1].size_bytes} for one in best],
@@ -238,6 +278,7 @@ class Runs:
         self.results: list[Result] = []
         self.alone: list[Checked] = []  # the disks without a cache
         self._ran: list[tuple[Candidate, int]] = []
+        self._rows: dict[int, list[Tried]] = {}  # by the request since which all are warm
         self._grids: dict[str, tuple[list[int], str]] = {}
         self._several, self._require, self._curve, self._status = several, require, curve, status
 
@@ -279,10 +320,12 @@ class Runs:
     def tried(self) -> list[Tried]:
         """Return the results by size, all from the same request on."""
         first = self._first
-        results = [
-            Tried.of(candidate, size, result, self._require, first)
-            for (candidate, size), result in zip(self._ran, self.results)
-        ]
+        for number in range(len(self._rows.get(first, ())), len(self.results)):
+            candidate, size = self._ran[number]
+            self._rows.setdefault(first, []).append(
+                Tried.of(candidate, size, self.results[number], self._require, first)
+            )
+        results = self._rows.get(first, [])
         return sorted(results, key=lambda one: (one.size_bytes, one.name))
 
     def best(self) -> list[Candidate]:
@@ -291,21 +334,27 @@ class Runs:
         If none does, those that come nearest, as sizes between may be better.
         """
         tried = self.tried()
-        met = [each for each in tried if each.meets]
+        met = [each for each in tried if each.surely] or [each for each in tried if each.meets]
         ordered = met or sorted(tried, key=lambda one: (len(one.failed), _far(one)))
         names = list(dict.fromkeys(each.name for each in ordered))[:SEARCHED]
         return [next(c for c, _ in self._ran if c.label == name) for name in names]
 
     def narrow(self, candidate: Candidate) -> None:
-        """Replay sizes of a candidate until the smallest that meets the requirements is known."""
-        search = Search(self._grids[candidate.label][0], ())
-        while True:
-            for each in self._of(candidate):
-                search.record(each.size_bytes, each.meets)
-            sizes = search.next()
-            if not sizes:
+        """Replay sizes of a candidate until the smallest that surely meets them is known.
+
+        If none does, until the smallest is known whose figures meet them.
+        """
+        for surely in (True, False):
+            search = Search(self._grids[candidate.label][0], ())
+            while True:
+                for each in self._of(candidate):
+                    search.record(each.size_bytes, each.surely if surely else each.meets)
+                sizes = search.next()
+                if not sizes:
+                    break
+                self._replay([(candidate, each) for each in sorted(sizes, reverse=True)])
+            if search.answer is not None:
                 return
-            self._replay([(candidate, each) for each in sorted(sizes, reverse=True)])
 
     def refine(self) -> None:
         """Replay other settings of the answer, at the size below it, which failed.
@@ -342,14 +391,14 @@ class Runs:
         return [each for each in self.tried() if each.name == candidate.label]
 
     def answer(self) -> tuple[Tried | None, Tried | None, str]:
-        """Return the smallest that meets, the next smaller of its kind, and why none is larger."""
+        """Return the smallest that meets, the next smaller of its kind, and why none is larger.
+
+        The smallest that surely meets the requirements; if none does, that whose figures do.
+        """
         tried = self.tried()
-        met = [each for each in tried if each.meets]
-        # Of equal sizes, one without write-back, and with default settings.
-        result = min(
-            met, key=lambda one: (one.size_bytes, "back" in one.mode, bool(one.setting)),
-            default=None,
-        )  # fmt: skip
+        result = smallest([each for each in tried if each.surely]) or smallest(
+            [each for each in tried if each.meets]
+        )
         why = self._grids[(result or tried[-1]).name][1]
         if result is None:
             return None, None, why
@@ -360,6 +409,14 @@ class Runs:
     def candidate(self, one: Tried | None) -> Candidate | None:
         """Return the candidate of a replay."""
         return next((c for c, _ in self._ran if one and c.label == one.name), None)
+
+
+def smallest(tried: Sequence[Tried]) -> Tried | None:
+    """Return the smallest; of equal sizes, one without write-back, and with default settings."""
+    return min(
+        tried, key=lambda one: (one.size_bytes, "back" in one.mode, bool(one.setting)),
+        default=None,
+    )  # fmt: skip
 
 
 def from_request(outcome: Outcome, first: int) -> Phase:

@@ -59,7 +59,8 @@ def twin(record: Record, calibration: Calibration | None = None) -> Twin:
         )
     tables = devices.with_cache(record.cache)
     is_one = int(tables["backing"].get("members", 4)) == 1
-    throttle = record.throttle if is_one and record.cache.get("kind") in THROTTLED else "auto"
+    is_throttled = is_one and record.cache.get("kind") in THROTTLED
+    throttle = record.throttle if is_throttled else "auto"
     tables["backing"] = tables["backing"] | {"writeback_throttle": throttle}
     text = toml_of(tables)
     scenario = Scenario.loads(text, f"the twin of {record.name}")

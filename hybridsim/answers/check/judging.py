@@ -17,11 +17,8 @@ from hybridsim.answers.dirt import OPEN_CAS_COUNTS
 from hybridsim.answers.model_error import (
     FEW_WRITES,
     LEVEL,
-    WITH_WRITES,
-    group,
-    half_width,
+    half_of,
     interval,
-    real_runs,
 )
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import hint
@@ -403,23 +400,12 @@ def _divided(value: float, width: float | None) -> tuple[float | None, float | N
 def _half(kind: str, has_writes: bool, figure: str) -> tuple[float | None, str]:
     """Return half the width of the interval of a figure, and which real runs it rests on.
 
-    Where too few are of that kind of cache, the widest interval of another kind counts.
+    Where too few are of that kind of cache, the widest interval of the other kinds counts.
     """
-    runs = real_runs()
-    of = group(kind, has_writes)
-    half = half_width(runs, of, figure)
-    if half is None:
-        others = {run.group for run in runs} - {of}
-        known = ((half_width(runs, other, figure), other) for other in sorted(others))
-        half, of = max(
-            ((one, other) for one, other in known if one is not None), default=(None, of)
-        )
+    half = half_of(kind, has_writes, figure)
     if half is None:
         return None, "no real runs on file"
-    number = sum(run.group == of and figure in run.errors for run in runs)
-    where = "caches with reads and writes" if of == WITH_WRITES else f"{of} with reads"
-    few = "" if of == group(kind, has_writes) else f", as too few are of {kind}"
-    return half, f"{LEVEL:.0%} interval from {counted(number, 'real run')} on {where}{few}"
+    return half.width, f"{LEVEL:.0%} interval from {half.basis}"
 
 
 # Possible causes.

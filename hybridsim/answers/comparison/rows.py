@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hybridsim.answers.comparison.tolerances import DISTANCES
+from hybridsim.answers.intervals import Interval
 from hybridsim.answers.measurements.measurement import Ints, Measurement, Name
 from hybridsim.answers.warmup import WarmUp
 
@@ -19,6 +21,14 @@ class Row:
     error: float | None
     tolerance: float | None  # None: reported, not checked
     slack: float = 0.0  # error allowed for the resolution of the curves
+    ends: tuple[float, float] | None = None  # of the interval of the simulated value
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether the real value is in the interval of the simulated one; None if it has none."""
+        if self.ends is None or self.real is None:
+            return None
+        return self.ends[0] <= self.real <= self.ends[1]
 
     @property
     def is_met(self) -> bool | None:
@@ -50,6 +60,10 @@ class Comparison:
     only_real: list[tuple[Name, str]] = field(default_factory=list)  # name and description
     only_simulated: list[tuple[Name, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    basis: str = ""  # what the intervals of the simulated figures rest on
+    # How many times less the same requests cost in `simulated`, if both runs are replays of them.
+    gains: Mapping[str, Interval] = field(default_factory=dict)
+    paired: int = 0  # requests that are paired
 
     @property
     def judged(self) -> list[Row]:

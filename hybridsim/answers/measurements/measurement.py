@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.answers.intervals import Blocks
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.foundation.histogram import Distribution
 
@@ -112,6 +113,9 @@ class Measurement:
     notes: list[str] = field(default_factory=list)
     is_instant: bool = False  # submission takes no time: lat is clat
     begin_s: float | None = None  # start of the load on the clock of the samples
+    kind: str = ""  # of cache, of a simulated run; empty: unknown, or a real run
+    blocks: Blocks | None = None  # the second half of the requests of a replay, to be paired
+    requests_of: str = ""  # digest of these requests
 
     def put(self, job: str, what: str, measure: str, value: float) -> None:
         """Add a figure."""
@@ -145,6 +149,9 @@ class Measurement:
         self.is_instant |= other.is_instant
         self.levels |= other.levels
         self.notes += other.notes
+        self.kind = self.kind or other.kind
+        self.blocks = self.blocks or other.blocks
+        self.requests_of = self.requests_of or other.requests_of
 
 
 def _renamed(name: Name, job: str, title: str) -> Name:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridsim.answers.intervals import Blocks
 from hybridsim.answers.measurements.measurement import (
     BYTES,
     CACHE,
@@ -49,6 +50,10 @@ def read(name: str, text: str) -> Measurement:
         for counter, value in phase["counters"].items():
             result.put("", CACHE, counter, value)
         _curves(result, whole["series"], phase["end_ns"])
+        result.kind = str(whole["inputs"]["scenario"].get("cache_kind", ""))
+        result.requests_of = str(whole["inputs"]["trace"].get("requests_sha256", ""))
+        blocks = whole.get("judgement", {}).get("blocks", {}).get("cached")
+        result.blocks = blocks and Blocks.from_dict(blocks)
     except (ValueError, KeyError, TypeError) as error:
         raise MeasurementError(f"{name}: not the JSON of replay --json ({error!r})") from error
     return result

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from hybridsim.foundation.units import human_size
 from hybridsim.show.charts import axes
-from hybridsim.show.charts.chart import Chart, Line, Mark
+from hybridsim.show.charts.chart import Axis, Chart, Line, Mark, Ranges
 from hybridsim.show.charts.documents import Document
+
+NEAR = 4  # sizes on either side of the answer
+ENDS = ("low", "value", "high")
 
 
 def by_size(document: Document) -> list[Chart]:
@@ -28,6 +32,25 @@ def by_size(document: Document) -> list[Chart]:
         Chart("hit-by-size", "Hit ratio, warm", x, axes.shares("hit ratio"), hits, marks=marks),
         Chart("latency-by-size", "Read latency, warm", x, y, lines, marks=marks),
     ]
+
+
+def ranges(document: Document) -> list[Ranges]:
+    """Return the mean read latency of the answer and of its neighbours, with their intervals."""
+    answer = document["answer"]
+    if answer is None:
+        return []
+    others = [each for each in document["tried"] if each["name"] == answer["name"]]
+    place = others.index(answer)
+    near = [answer, *others[max(place - NEAR, 0) : place], *others[place + 1 : place + 1 + NEAR]]
+    rows = [
+        (human_size(each["size_bytes"]), *(each["mean"][end] / 1e6 for end in ENDS))
+        for each in near
+        if each["mean"]
+    ]
+    if not rows:
+        return []
+    title = f"Mean read latency with its interval of 90 %, {answer['name']}"
+    return [Ranges("mean-ranges", title, Axis("mean read latency", "ms"), rows)]
 
 
 def _line(document: Document, key: str, name: str, place: int) -> Line:

@@ -13,8 +13,9 @@ from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.requirements import OF_RUNS
 from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import counted, latency
+from hybridsim.studies.sweep import apart
 from hybridsim.studies.sweep.confidence import Estimate, estimate
-from hybridsim.studies.sweep.figures import ALONE, GAIN, WORK, WORK_NS
+from hybridsim.studies.sweep.figures import ALONE, BLOCKS, GAIN, INTERVALS, WORK, WORK_NS
 from hybridsim.studies.sweep.objectives import Objective
 from hybridsim.studies.sweep.plan import Plan
 from hybridsim.studies.sweep.point import Point
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "hybridsim.sweep/1"
 NAMED_MAX = 8  # traces
+NEAR_MAX = 1000  # settings, each of which is compared with those on the front
 GROUPS = 4  # number of groups for a key with many numeric values
 APART = 1.1  # largest ratio of the disks' own latencies at which settings are comparable
 QUANTILES = (10, 25, 50, 75, 90)
@@ -91,6 +93,10 @@ class Setting:
 
     def to_dict(self, objectives: Sequence[Objective]) -> dict[str, Any]:
         """Return the setting for JSON."""
+        known = {
+            objective.text: apart.interval_of(self, number, objective)
+            for number, objective in enumerate(objectives)
+        }
         return {
             "trace": self.trace,
             "device": self.points[0].trace.device,
@@ -99,6 +105,7 @@ class Setting:
                 objective.text: each and each.to_dict()
                 for objective, each in zip(objectives, self.estimates)
             },
+            "intervals": {name: each.to_dict() for name, each in known.items() if each},
             "answers": sorted({str(figures["answer"]) for figures in self.figures}),
             "commands": [point.command for point in self.points],
         }
@@ -247,6 +254,36 @@ class SweepResult:
         return sorted(best, key=lambda each: signs[0] * (each.score[0] or 0.0))
 
     @property
+    def alike(self) -> list[Setting]:
+        """The settings that cannot be told apart from the best, by the first objective."""
+        ranked = self.ranked()
+        if not ranked or self.is_fleet:
+            return []
+        return [ranked[at] for at in apart.alike(ranked, self.plan.objectives[0])]
+
+    @property
+    def near_front(self) -> list[Setting]:
+        """Settings off the Pareto front that no setting on it is surely better than.
+
+        That is: one on the front is better, but by no objective so that they can be told apart.
+        """
+        front = self.front
+        if len(self.settings) > NEAR_MAX or self.is_fleet:
+            return []
+        return [
+            each
+            for each in self.settings
+            if each not in front
+            and any(
+                all(
+                    apart.is_no_worse(each, one, number, objective)
+                    for number, objective in enumerate(self.plan.objectives)
+                )
+                for one in front
+            )
+        ]
+
+    @property
     def fleet(self) -> list[FleetRow]:
         """One row per setting of the keys, over all volumes; empty without a fleet."""
         return fleet_rows(self.settings) if self.is_fleet else []
@@ -281,7 +318,7 @@ class SweepResult:
         return [
             {
                 "trace": setting.trace, "seed": point.scenario.seed, **setting.values,
-                **_own(self.plan, figures, point), **figures,
+                **_own(self.plan, figures, point), **_flat(figures),
             }
             for setting in self.settings
             for point, figures in zip(setting.points, setting.figures)
@@ -319,7 +356,9 @@ class SweepResult:
             "fleet": [row.to_dict() for row in self.fleet],
             "settings": [each.to_dict(plan.objectives) for each in self.settings],
             "best": self.settings.index(self.ranked()[0]) if self.settings else None,
+            "alike": [self.settings.index(each) for each in self.alike],
             "front": [self.settings.index(each) for each in self.front],
+            "near_front": [self.settings.index(each) for each in self.near_front],
             "effects": [each.to_dict() for each in self.effects],
             "failed": [vars(each) for each in self.failed],
             "notes": [*self.notes, *self.doubts],
@@ -426,6 +465,14 @@ def _own(plan: Plan, figures: dict[str, Any], point: Point) -> dict[str, Any]:
         for each in plan.objectives
         if each.measure is None
     }
+
+
+def _flat(figures: dict[str, Any]) -> dict[str, Any]:
+    """Return figures for a table: the ends of intervals have columns, blocks have none."""
+    flat = {name: each for name, each in figures.items() if name not in (INTERVALS, BLOCKS)}
+    for name, (low, high) in figures.get(INTERVALS, {}).items():
+        flat |= {f"{name}.low": low, f"{name}.high": high}
+    return flat
 
 
 def fleet_rows(settings: Sequence[Setting]) -> list[FleetRow]:

@@ -46,8 +46,8 @@ def estimate(values: Sequence[float | None]) -> Estimate | None:
     return Estimate(mean, quantile(n - 1) * deviation / math.sqrt(n), n)
 
 
-def quantile(degrees: int) -> float:
-    """Return half the width of the interval at LEVEL, in standard errors."""
+def quantile(degrees: int, level: float = LEVEL) -> float:
+    """Return half the width of the interval at a level, in standard errors."""
     from scipy.special import stdtrit  # scipy.stats takes half a second to import
 
-    return float(stdtrit(degrees, (1 + LEVEL) / 2))
+    return float(stdtrit(degrees, (1 + level) / 2))

@@ -11,16 +11,18 @@ from hybridsim.answers.requirements import (
     OF_RUNS,
     PHASES,
     Measure,
+    Requirement,
     Seen,
     has_direction,
 )
 from hybridsim.answers.result import PERCENTILES, Result, plain
 
-__all__ = ["ALONE", "FORECAST", "GAIN", "PERCENTILES", "WHOLE_GAIN", "WORK", "WORK_NS",
+__all__ = ["ALONE", "BLOCKS", "FORECAST", "GAIN", "INTERVALS", "PERCENTILES", "WHOLE_GAIN", "WORK", "WORK_NS",
            "alone_name", "figures", "name_of"]  # fmt: skip
 
 GAIN, WHOLE_GAIN, FORECAST = "gain", "gain.whole", "forecast"
 WORK, WORK_NS = "work.requests", "work.ns"  # of the second half: number, sum of the latencies
+INTERVALS, BLOCKS = "intervals", "blocks"  # nested figures, in no table
 ALONE = "alone."  # prefix of figures of the disks without the cache
 OF_PHASES = ("hit", "busy", "iops")
 
@@ -46,8 +48,37 @@ def figures(result: Result) -> dict[str, Any]:
         row[name_of(measure)] = measure.value(cached)[0]
         if measure.measure not in OF_RUNS:
             row[alone_name(measure)] = measure.value(alone)[0]
+    row[INTERVALS] = intervals(result)
+    blocks = result.judgement.blocks.get("cached")
+    row[BLOCKS] = None if blocks is None else blocks.to_dict()
     kept: dict[str, Any] = plain(row)
     return kept
+
+
+def intervals(result: Result) -> dict[str, list[float]]:
+    """Return the ends of the intervals of the measures that have one and of the gain, by name."""
+    wanted = [
+        each
+        for each in measures()
+        if each.measure in ("mean", "hit", "iops") or (each.measure, each.phase) == ("p99", "warm")
+    ]
+    bounds = [
+        Requirement(each.text, each.measure, each.direction, each.phase, "<", 0.0)
+        for each in wanted
+    ]
+    seen = Seen.cached(result)
+    found = result.sure_of([each.check(seen) for each in bounds])
+    ends = {
+        name_of(each): [one.interval.low, one.interval.high]
+        for each, one in zip(wanted, found)
+        if one.interval is not None
+    }
+    sampled, later = result.judgement.sampled, result.judgement
+    if sampled is not None:
+        ends[GAIN] = list(sampled)
+    if later.low is not None and later.high is not None:
+        ends[FORECAST] = [later.low, later.high]
+    return ends
 
 
 def judged(result: Result) -> dict[str, Any]:

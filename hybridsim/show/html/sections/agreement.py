@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hybridsim.show.charts.chart import Axis, Ranges
 from hybridsim.show.comparison import (
+    GAINS,
     allowed_in_words,
     error_in_words,
+    gains_in_words,
     row_from,
+    sure_in_words,
     value_in_words,
+    verdict_on_gains,
 )
 from hybridsim.show.html.blocks import Block, Prose, Section, Table
 
@@ -28,11 +33,29 @@ def section(document: Mapping[str, Any]) -> Section:
         Prose([f"{'Differs' if failed else 'Agrees'}. {sentence}"], "no" if failed else "yes"),
         _table("Checked figures", judged, wrong),
     ]
+    blocks += _sure(document)
     others = [each for each in document["rows"] if each["pass"] is None]
     if others:
         blocks.append(_table("Other figures, not checked", others, [], True))
     blocks += [_sources(document), *_left(document)]
     return Section("agreement", "Agreement", blocks)
+
+
+def _sure(document: Mapping[str, Any]) -> list[Block]:
+    """Return the paired gains of two replays, or what the intervals rest on."""
+    gains = document["gains"]
+    if gains:
+        rows = [(GAINS[name], each["low"], each["value"], each["high"])
+                for name, each in gains.items()]  # fmt: skip
+        words = f"{verdict_on_gains(gains)}: {', '.join(gains_in_words(gains))}."
+        title = f"Gain of the second machine, of the same {document['paired_requests']:,} requests"
+        return [
+            Prose([words]), Ranges("paired", title, Axis("gain", "times"), rows, [("equal", 1.0)])
+        ]  # fmt: skip
+    sure = [row_from(each) for each in document["rows"] if each["interval"]]
+    if not sure:
+        return []
+    return [Prose([f"{'; '.join(map(sure_in_words, sure))}. {document['interval_basis']}."])]
 
 
 def _table(caption: str, rows: list[Any], strong: list[int], is_folded: bool = False) -> Table:

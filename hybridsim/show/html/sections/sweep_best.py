@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybridsim.show.charts import Chart
+from hybridsim.show.charts.chart import Axis, Ranges
 from hybridsim.show.charts.pareto import pareto
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
 from hybridsim.show.html.sections.sweep_settings import cells, heads, named
 from hybridsim.studies.sweep.objectives import Objective
 
+LISTED_MAX, RANGES_MAX = 8, 10  # settings of a sentence, of a chart
+ENDS = ("low", "value", "high")
 OPEN_MAX = 15  # a front of more rows is collapsed
 NS, BYTES, SHARE = "_ns", "_bytes", "_ratio"  # suffixes that identify the unit of a column
 
@@ -28,6 +31,7 @@ def section(document: Mapping[str, Any]) -> Section | None:
         values = zip(wanted, cells(document, best)[-len(wanted) :])
         blocks.append(KeyFigures([(each.text, value, "") for each, value in values]))
         blocks.append(Prose([f"Best by {wanted[0].text}: {named(document, best)}."], "yes"))
+        blocks += _not_apart(document, wanted[0])
     if document["notes"]:
         blocks.append(Prose(document["notes"], "note"))
     if len(wanted) > 1 and settings:
@@ -38,6 +42,35 @@ def section(document: Mapping[str, Any]) -> Section | None:
         blocks.append(Table(title, heads(document), rows, is_folded=len(rows) > OPEN_MAX))
     blocks += _failed(document)
     return Section("best", "Best settings", blocks, _replays(document["replays"]))
+
+
+def _not_apart(document: Mapping[str, Any], first: Objective) -> list[Block]:
+    """Return the settings that cannot be told apart from the best, and the intervals."""
+    settings = document["settings"]
+    alike = [settings[at] for at in document["alike"]]
+    blocks: list[Block] = []
+    if alike:
+        words = "; ".join(named(document, each) for each in alike[:LISTED_MAX])
+        more = len(alike) - LISTED_MAX
+        words += f"; and {more:,} more" if more > 0 else ""
+        blocks.append(Prose([f"By {first.text}, it cannot be told apart from {words}."]))
+    near = [settings[document["best"]], *alike][:RANGES_MAX]
+    rows = [
+        (named(document, each), *(known[end] / (1e6 if first.is_time else 1) for end in ENDS))
+        for each in near
+        if (known := each["intervals"].get(first.text))
+    ]
+    if rows and not first.is_share:
+        unit = "ms" if first.is_time else ""
+        title = f"{first.text} with its interval of 90 %: the best, and those not apart from it"
+        blocks.append(Ranges("apart", title, Axis(first.text, unit), rows))
+    near_front = [settings[at] for at in document["near_front"]]
+    if near_front:
+        words = "; ".join(named(document, each) for each in near_front[:LISTED_MAX])
+        more = len(near_front) - LISTED_MAX
+        words += f"; and {more:,} more" if more > 0 else ""
+        blocks.append(Prose([f"Off the Pareto front, but not surely worse: {words}."]))
+    return blocks
 
 
 def _failed(document: Mapping[str, Any]) -> list[Block]:

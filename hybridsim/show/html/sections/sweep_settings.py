@@ -8,6 +8,7 @@ from typing import Any
 
 from hybridsim.foundation.wording import NONE, counted
 from hybridsim.show.html.blocks import Block, Prose, Section, Table
+from hybridsim.show.sweep import worded
 from hybridsim.studies.sweep.confidence import Estimate
 from hybridsim.studies.sweep.objectives import Objective
 
@@ -74,4 +75,6 @@ def _level(one: Mapping[str, Any], key: str) -> str:
 
 def _worded(one: Mapping[str, Any], objective: str) -> str:
     result = one["objectives"][objective]
-    return NONE if result is None else Estimate(**result).worded(Objective.parse(objective).worded)
+    if result is None:
+        return NONE
+    return worded(Objective.parse(objective), Estimate(**result), one["intervals"].get(objective))
