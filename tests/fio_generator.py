@@ -128,6 +128,7 @@ class Job:
         self.batch = 0
         self.was_read = True
         self.is_unmarked = False
+        self.slots = [False] * pattern.depth  # free requests of the depth: do they ignore the map
         self.made = 0  # requests, those of verify included
         self.turn = 1  # requests until a random one
         self.was_sync = False
@@ -179,12 +180,25 @@ class Job:
                 return
             if pattern.reads_back:
                 self.begin_again()
+                self.drain()
                 for order in range(len(self.history)):
+                    self.take()
                     _, offset, length = self.read_back()
                     yield FIRST_OF_VERIFY if order == 0 else READ, offset, length
 
+    def take(self) -> None:
+        """The request of the depth that completed last; those under way leave it as new ones."""
+        if not self.slots:
+            self.slots = [False] * self.pattern.freed
+        self.is_unmarked = self.slots.pop()
+
+    def drain(self) -> None:
+        """All requests complete: they are taken before those that were free."""
+        self.slots += [False] * (self.pattern.depth - len(self.slots))
+
     def one_pass(self, number: int) -> Iterator[tuple[int, int, int]]:
         pattern = self.pattern
+        self.drain()
         queued, most = 0, pattern.region_bytes
         if WRITE in pattern.directions and pattern.is_random and pattern.is_unmapped:
             most = max(most, pattern.pass_bytes if pattern.has_io_size else 0)
@@ -203,12 +217,15 @@ class Job:
                     return
                 if pattern.is_queued and queued >= most:
                     return
-            request = self.read_back() if self.is_read_due() else self.next()
+            is_read = self.is_read_due()
+            self.take()
+            request = self.read_back() if is_read else self.next()
             if request is None:
+                self.slots.append(self.is_unmarked)
                 return
             kind, _, size = request
-            if kind == SYNC:
-                self.is_unmarked = False
+            if kind in (SYNC, TRIM):  # complete at once
+                self.slots.append(False)
             self.was_sync = kind == SYNC
             queued += size if kind != TRIM else 0
             yield request
@@ -294,7 +311,6 @@ class Job:
             self.moved += length
             self.counted_bytes += length
             self.in_zone += length
-            self.is_unmarked = False
             self.was_read = direction == READ
             if self.pattern.reads_back and direction == WRITE:
                 self.remember(offset + (self.file << FILE_SHIFT), length)
@@ -370,7 +386,7 @@ class Job:
             percent = pattern.random_percent[direction]
             if percent == 100 or self.coins[direction].percent() <= percent:
                 return self.random(file, direction), True
-        self.is_unmarked = True  # until a request succeeds
+        self.is_unmarked = True
         if not is_turn and pattern.stays:
             began = file.began[direction]
             return 0 if began is None else began - file.origin, False

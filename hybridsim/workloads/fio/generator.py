@@ -56,6 +56,7 @@ COUNTED, MOVED, QUEUED, PASSED = range(10, 14)  # bytes: to the limit, in all, a
 # last request was a read.
 ZONE_BYTES, BATCH, WAS_READ, WAS_VERIFIED = range(14, 18)
 IS_DRAWN, IS_UNMARKED, ISSUED = range(18, 21)
+FREE = ISSUED + 3  # requests of the depth that are not outstanding
 BETWEEN, ISSUING, SYNCING, VERIFYING, OVER = range(5)  # phases
 WORD = 64  # blocks of a word of fio's map
 FILE_SHIFT = 50  # the bits of an offset from here on are the file's index
@@ -82,6 +83,7 @@ class Generator(NamedTuple):
     writes: int
     is_random: int
     uses_map: int
+    may_unmark: int  # some requests do not mark the map
     uses_register: int
     distribution: int
     read_percent: int
@@ -99,6 +101,7 @@ class Generator(NamedTuple):
     writes_between_data_syncs: int
     syncs_at_end: int
     is_queued: int
+    freed: int  # requests that complete once all of the depth are outstanding
     is_verified: int  # verify is on, whether or not it is simulated
     reads_back: int  # verify: what was written is read
     backlog: int  # verify_backlog: writes before some of them are read; 0: at the end of a pass
@@ -120,6 +123,7 @@ class Generator(NamedTuple):
     spread: Spread
     turns: Turns
     history: History
+    slots: Bytes  # by request of the depth: an attempt with it has failed
     state: Ints
     origin: Ints  # by file: begin of the region, or of the current zone
     at: Ints  # [file, direction]: end of the last request
@@ -141,7 +145,7 @@ class Generator(NamedTuple):
         if pattern.reads_back and pattern.backlog:
             most += pattern.region_bytes
         streams = streams_of(pattern)
-        state = np.zeros(ISSUED + 3, np.int64)
+        state = np.zeros(FREE + 1, np.int64)
         state[TURN], state[LEFT] = 1, pattern.passes
         state[LIMIT] = pattern.requests
         return cls(
@@ -158,6 +162,7 @@ class Generator(NamedTuple):
             int(writes),
             int(pattern.is_random),
             int(pattern.uses_map),
+            int(pattern.may_unmark),
             int(pattern.uses_register),
             int(pattern.distribution),
             pattern.read_percent,
@@ -175,6 +180,7 @@ class Generator(NamedTuple):
             pattern.writes_between_data_syncs,
             int(pattern.syncs_at_end and writes),
             int(pattern.is_queued),
+            pattern.freed,
             int(pattern.is_verified),
             int(pattern.reads_back),
             pattern.backlog,
@@ -190,6 +196,7 @@ class Generator(NamedTuple):
             Spread.new(pattern),
             Turns.new(pattern),
             History.of(pattern),
+            np.zeros(pattern.depth, np.uint8),
             state,
             np.full(pattern.files, pattern.offset_bytes, np.int64),
             np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
@@ -218,6 +225,7 @@ class Generator(NamedTuple):
                 state[PHASE] = BETWEEN if state[PASSED] > 0 else OVER
                 if self.reads_back == 1 and state[PASSED] > 0:
                     state[PHASE] = VERIFYING
+                    state[FREE] = len(self.slots)
                     state[WAS_VERIFIED] = 0
                     self.begin_again()  # as in fio: files are closed, and are no longer done
                     self.history.sort()
@@ -234,6 +242,7 @@ class Generator(NamedTuple):
     @method
     def read_back(self, direction, offset, length, row):
         """Read the next request of the history, as verify does."""
+        self.take_slot()
         at, size = self.history.take()
         direction[row], offset[row], length[row] = READ, at, size
         state = self.state
@@ -275,6 +284,7 @@ class Generator(NamedTuple):
             self.begin_again()
         state[STARTED] += 1
         state[QUEUED] = state[PASSED] = 0
+        state[FREE] = len(self.slots)
         if self.is_paired == 1:
             state[LIMIT] *= 2  # as in fio: in each pass
         return True
@@ -341,13 +351,14 @@ class Generator(NamedTuple):
         if self.is_read_due():
             self.read_back(direction, offset, length, row)
             return True
+        self.take_slot()
         tries = 0
         while self.turns.has_any() and tries < TRIES:
             tries += 1
             file = self.turns.next(self.is_done)
             if self.is_sync_due():
                 self.state[WAS_SYNC] = 1
-                self.state[IS_UNMARKED] = 0
+                self.state[FREE] += 1  # complete at once
                 direction[row], offset[row], length[row] = SYNC, file << FILE_SHIFT, 0
                 return True
             kind = self.next_direction(file)
@@ -368,7 +379,23 @@ class Generator(NamedTuple):
                         return True
             self.turns.ended(file, self.is_done)
             self.clear(file)
+        if self.may_unmark == 1:
+            self.slots[self.state[FREE]] = self.state[IS_UNMARKED]
         return False
+
+    @method
+    def take_slot(self):
+        """Take the request of the depth that completed last.
+
+        As in fio, one whose attempt failed without use of the map does not use it next time either.
+        It stays below all those that were outstanding at that time.
+        """
+        if self.may_unmark == 1:
+            state = self.state
+            free = (state[FREE] if state[FREE] > 0 else self.freed) - 1
+            state[FREE] = free
+            state[IS_UNMARKED] = self.slots[free]
+            self.slots[free] = 0
 
     @method
     def issue(self, file, kind, at, size):
@@ -376,7 +403,7 @@ class Generator(NamedTuple):
         state = self.state
         self.began[file, kind] = at
         self.at[file, kind] = at + size
-        state[WAS_SYNC] = state[IS_UNMARKED] = 0
+        state[WAS_SYNC] = 0
         state[WAS_READ] = kind == READ
         state[ZONE_BYTES] += size
         state[ISSUED + kind] += 1
@@ -385,8 +412,10 @@ class Generator(NamedTuple):
         state[PASSED] += size
         if self.is_paired == 0 or kind == WRITE:
             state[COUNTED] += size
-        if kind != TRIM:  # trims complete at once in all engines
+        if kind != TRIM:
             state[QUEUED] += size
+        else:  # trims complete at once in all engines
+            state[FREE] += 1
 
     @method
     def move_zone(self, file, kind):
@@ -423,8 +452,6 @@ class Generator(NamedTuple):
     def next_offset(self, file, kind):
         """Return the next offset; END if there is none."""
         state = self.state
-        # IS_UNMARKED stays set until a request is issued: an attempt that fails leaves it, as in
-        # fio, to the next request.
         state[IS_DRAWN] = 0
         state[TURN] -= 1
         is_turn = state[TURN] == 0

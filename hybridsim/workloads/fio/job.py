@@ -409,6 +409,28 @@ def _job(reader: Reader, name: str) -> Job:
         backlog_batch=reader.number("verify_backlog_batch", 0) if reads_back else 0,
     )
     minimum = max(reader.number("iodepth_batch_complete_min", 1), 1)
+    maximum = max(reader.number("iodepth_batch_complete_max", minimum), minimum)
+    low = min(reader.number("iodepth_low", depth), depth)
+    freed = minimum * max(1, -(-(depth - low) // minimum))
+    pattern = replace(pattern, depth=depth, freed=min(freed, depth))
+    how = reader.read("rw", str, "read").partition(":")[2]
+    for option, is_set in (
+        ("rate", "rate" in reader.specified),
+        ("rate_iops", "rate_iops" in reader.specified),
+        ("thinktime", "thinktime" in reader.specified),
+        ("iodepth_batch_complete_max", maximum > minimum),
+        ("latency_target", "latency_target" in reader.specified),
+        ("io_submit_mode", is_offload),
+        ("ioengine", engine == "posixaio"),  # its completions are taken in no fixed order
+    ):
+        if is_set and depth > 1 and pattern.may_unmark and not pattern.writes_what_it_trims:
+            value = reader.specified[option].value
+            partly = f"rw={reader.specified['rw'].value}" if how else "percentage_random"
+            reader.refuse(
+                option,
+                f"{option}={value} with {partly}, a random map and iodepth={depth}: which requests "
+                "fio does not mark in its map depends on the time of completions; use norandommap",
+            )
     logs = {
         kind: f"{_prefix(reader, kind, name)}"
         for kind in ("bw", "lat", "iops", "hist")
@@ -426,9 +448,9 @@ def _job(reader: Reader, name: str) -> Job:
         has_size=has_size,
         shares=shares_of(reader, has_size),
         depth=depth,
-        low=min(reader.number("iodepth_low", depth), depth),
+        low=low,
         reap_min=minimum,
-        reap_max=max(reader.number("iodepth_batch_complete_max", minimum), minimum),
+        reap_max=maximum,
         delay_ns=reader.time("startdelay", SECOND),
         ramp_ns=reader.time("ramp_time", SECOND),
         run_ns=reader.time("runtime", SECOND),

@@ -141,6 +141,8 @@ class Pattern:
     writes_between_data_syncs: int = 0  # fdatasync
     syncs_at_end: bool = False  # end_fsync, after each pass
     is_queued: bool = False  # an asynchronous engine: fio counts the bytes of a pass at its start
+    depth: int = 1  # requests outstanding at most
+    freed: int = 1  # requests that complete before the next one, once all are outstanding
     open_files: int = 0  # at most this number is open at a time; 0: all
 
     service: Service = Service.ROUNDROBIN
@@ -188,6 +190,12 @@ class Pattern:
     def uses_map(self) -> bool:
         """Whether a map of accessed blocks is used."""
         return self.is_random and not self.is_unmapped and self.generator != Generator.LFSR
+
+    @property
+    def may_unmark(self) -> bool:
+        """Whether some requests do not mark the map of accessed blocks."""
+        is_partly = min(self.random_percent) < 100 or self.every > 1
+        return self.uses_map and (is_partly or self.writes_what_it_trims)
 
     @property
     def uses_register(self) -> bool:
