@@ -223,7 +223,9 @@ class Generator(NamedTuple):
                 return True
             elif state[PHASE] == SYNCING:
                 state[PHASE] = BETWEEN if state[PASSED] > 0 else OVER
-                if self.reads_back == 1 and state[PASSED] > 0:
+                if self.history.is_full():  # an error: see Generated
+                    state[PHASE] = OVER
+                elif self.reads_back == 1 and state[PASSED] > 0:
                     state[PHASE] = VERIFYING
                     state[FREE] = len(self.slots)
                     state[WAS_VERIFIED] = 0
@@ -298,6 +300,8 @@ class Generator(NamedTuple):
     @method
     def is_pass_over(self):
         """Return whether the pass has issued all its requests."""
+        if self.backlog > 0 and self.history.is_full():
+            return True
         if self.is_endless == 1:  # with verify a pass of time_based ends, too
             is_full = self.state[QUEUED] >= self.most_bytes
             return self.is_verified == 1 and self.is_queued == 1 and is_full
