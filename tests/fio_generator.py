@@ -173,6 +173,7 @@ class Job:
                 number *= 2
             before = self.moved
             yield from self.one_pass(number)
+            self.drain()
             if WRITE in pattern.directions and pattern.syncs_at_end and not self.was_sync:
                 for file in range(pattern.files):
                     yield END_SYNC, file << FILE_SHIFT, 0
@@ -190,10 +191,12 @@ class Job:
         """The request of the depth that completed last; those under way leave it as new ones."""
         if not self.slots:
             self.slots = [False] * self.pattern.freed
+            self.was_sync = False  # another request is complete
         self.is_unmarked = self.slots.pop()
 
     def drain(self) -> None:
         """All requests complete: they are taken before those that were free."""
+        self.was_sync = self.was_sync and len(self.slots) == self.pattern.depth
         self.slots += [False] * (self.pattern.depth - len(self.slots))
 
     def one_pass(self, number: int) -> Iterator[tuple[int, int, int]]:
@@ -222,11 +225,12 @@ class Job:
             request = self.read_back() if is_read else self.next()
             if request is None:
                 self.slots.append(self.is_unmarked)
+                self.drain()
                 return
             kind, _, size = request
             if kind in (SYNC, TRIM):  # complete at once
                 self.slots.append(False)
-            self.was_sync = kind == SYNC
+                self.was_sync = kind == SYNC
             queued += size if kind != TRIM else 0
             yield request
 
@@ -251,7 +255,6 @@ class Job:
         self.made += 1
         self.moved += length
         self.was_read = True
-        self.was_sync = False
         return READ, offset, length
 
     def remember(self, offset: int, length: int) -> None:

@@ -83,7 +83,7 @@ class Generator(NamedTuple):
     writes: int
     is_random: int
     uses_map: int
-    may_unmark: int  # some requests do not mark the map
+    tracks: int  # whether requests are outstanding matters
     uses_register: int
     distribution: int
     read_percent: int
@@ -162,7 +162,7 @@ class Generator(NamedTuple):
             int(writes),
             int(pattern.is_random),
             int(pattern.uses_map),
-            int(pattern.may_unmark),
+            int(pattern.tracks),
             int(pattern.uses_register),
             int(pattern.distribution),
             pattern.read_percent,
@@ -215,6 +215,8 @@ class Generator(NamedTuple):
                 if not self.is_pass_over() and self.place(direction, offset, length, row):
                     return True
                 state[PHASE] = SYNCING
+                if self.tracks == 1 and state[FREE] < len(self.slots):
+                    state[WAS_SYNC] = 0
                 syncs = self.syncs_at_end == 1 and state[WAS_SYNC] == 0
                 state[SYNCED] = 0 if syncs else self.files
             elif state[PHASE] == SYNCING and state[SYNCED] < self.files:
@@ -252,7 +254,8 @@ class Generator(NamedTuple):
         state[MOVED] += size
         if state[PHASE] == ISSUING:
             state[QUEUED] += size
-        state[WAS_SYNC] = 0
+        if self.tracks == 0:
+            state[WAS_SYNC] = 0
         state[WAS_READ] = 1
 
     @method
@@ -383,8 +386,9 @@ class Generator(NamedTuple):
                         return True
             self.turns.ended(file, self.is_done)
             self.clear(file)
-        if self.may_unmark == 1:
+        if self.tracks == 1:
             self.slots[self.state[FREE]] = self.state[IS_UNMARKED]
+            self.state[FREE] += 1
         return False
 
     @method
@@ -392,11 +396,16 @@ class Generator(NamedTuple):
         """Take the request of the depth that completed last.
 
         As in fio, one whose attempt failed without use of the map does not use it next time either.
-        It stays below all those that were outstanding at that time.
+        It stays below all those that were outstanding at that time.  A sync, which completes at
+        once, follows another one only when a request has completed since, as in fio.
         """
-        if self.may_unmark == 1:
+        if self.tracks == 1:
             state = self.state
-            free = (state[FREE] if state[FREE] > 0 else self.freed) - 1
+            free = state[FREE]
+            if free == 0:
+                free = self.freed
+                state[WAS_SYNC] = 0
+            free -= 1
             state[FREE] = free
             state[IS_UNMARKED] = self.slots[free]
             self.slots[free] = 0
@@ -407,7 +416,8 @@ class Generator(NamedTuple):
         state = self.state
         self.began[file, kind] = at
         self.at[file, kind] = at + size
-        state[WAS_SYNC] = 0
+        if self.tracks == 0 or kind == TRIM:
+            state[WAS_SYNC] = 0
         state[WAS_READ] = kind == READ
         state[ZONE_BYTES] += size
         state[ISSUED + kind] += 1

@@ -301,12 +301,6 @@ def _of_files(
             f"iodepth={job.depth} and requests that reach the end of a file: which file fio opens "
             "again depends on the time of completions; use iodepth=1",
         )
-    if job.depth > 1 and pattern.is_random and min(pattern.random_percent) < 100:
-        reader.refuse(
-            "percentage_random",
-            f"percentage_random with {number} files and iodepth={job.depth}: fio's own requests "
-            "at the end of a file depend on the time of completions; use iodepth=1",
-        )
     if "filesize" in reader.specified:
         return own
     each = pattern.file_bytes // number
@@ -356,6 +350,48 @@ def _check_end(reader: Reader, pattern: Pattern, number: int) -> None:
         )
 
 
+def _check_order(reader: Reader, pattern: Pattern, uncertain: Mapping[str, bool]) -> None:
+    """Refuse jobs whose requests depend in fio on when others complete.
+
+    `uncertain` are options with which that is open, and whether they are set.
+    """
+    engine = reader.read("ioengine", str, "psync")
+    depth = pattern.depth
+    if depth > 1 and pattern.may_unmark and not pattern.writes_what_it_trims:
+        kind = reader.specified["rw"].value
+        partly = f"rw={kind}" if pattern.every > 1 else "percentage_random"
+        # posixaio's completions are taken in no fixed order
+        for option, is_set in (uncertain | {"ioengine": engine == "posixaio"}).items():
+            if is_set:
+                reader.refuse(
+                    option,
+                    f"{option}={reader.specified[option].value} with {partly}, a random map and "
+                    f"iodepth={depth}: which requests fio does not mark in its map depends on the "
+                    "time of completions; use norandommap",
+                )
+    for name in ("fsync", "fdatasync"):
+        every = reader.number(name, 0)
+        is_free = depth == 1 or not every or WRITE not in pattern.directions
+        if is_free or pattern.writes_what_it_trims:
+            continue
+        is_seldom = pattern.directions == (WRITE,) and every >= depth
+        if engine != "libaio" and not (engine == "null" and is_seldom):
+            reader.refuse(
+                name,
+                f"{name}={every} with ioengine={engine} and iodepth={depth}: where fio syncs "
+                "depends on the time of completions; use iodepth=1 or ioengine=libaio",
+            )
+        is_batch = reader.number("iodepth_batch", 1) > 1
+        for option, is_set in (uncertain | {"iodepth_batch": is_batch}).items():
+            if is_set and (is_batch or not is_seldom):
+                reader.refuse(
+                    option,
+                    f"{option}={reader.specified[option].value} with {name}={every} and "
+                    f"iodepth={depth}: where fio syncs depends on the time of completions; use "
+                    "iodepth=1",
+                )
+
+
 def _may_end(pattern: Pattern) -> bool:
     """Return whether a request may find no place in a file that is chosen by a skewed order."""
     is_drawn = pattern.is_random and pattern.every == 1
@@ -387,18 +423,6 @@ def _job(reader: Reader, name: str) -> Job:
         if "size" not in reader.specified:  # as in fio, holes do not start again at its end
             pattern = replace(pattern, end_bytes=ENDLESS)
     pattern = replace(pattern, is_queued=is_queued)
-    for option in ("fsync", "fdatasync"):
-        every = reader.number(option, 0)
-        # Only writes, of an engine whose syncs are done at once, keep the place of a sync.
-        is_fixed = engine in options.SYNC_AT_ONCE and pattern.directions == (WRITE,)
-        least = depth if is_fixed else every + 1
-        if is_queued and depth > 1 and 0 < every < least:
-            reader.refuse(
-                option,
-                f"{option}={every} with ioengine={engine} and iodepth={depth}: where fio syncs "
-                "depends on the time of completions; use iodepth=1, or rw=write or randwrite with "
-                f"ioengine=libaio and {option} of at least the iodepth",
-            )
     is_verified = reader.read("verify", str, "0") not in ("0", "none", "null")
     reads_back = is_verified and WRITE in pattern.directions and reader.flag("do_verify", True)
     pattern = replace(
@@ -413,24 +437,18 @@ def _job(reader: Reader, name: str) -> Job:
     low = min(reader.number("iodepth_low", depth), depth)
     freed = minimum * max(1, -(-(depth - low) // minimum))
     pattern = replace(pattern, depth=depth, freed=min(freed, depth))
-    how = reader.read("rw", str, "read").partition(":")[2]
-    for option, is_set in (
-        ("rate", "rate" in reader.specified),
-        ("rate_iops", "rate_iops" in reader.specified),
-        ("thinktime", "thinktime" in reader.specified),
-        ("iodepth_batch_complete_max", maximum > minimum),
-        ("latency_target", "latency_target" in reader.specified),
-        ("io_submit_mode", is_offload),
-        ("ioengine", engine == "posixaio"),  # its completions are taken in no fixed order
-    ):
-        if is_set and depth > 1 and pattern.may_unmark and not pattern.writes_what_it_trims:
-            value = reader.specified[option].value
-            partly = f"rw={reader.specified['rw'].value}" if how else "percentage_random"
-            reader.refuse(
-                option,
-                f"{option}={value} with {partly}, a random map and iodepth={depth}: which requests "
-                "fio does not mark in its map depends on the time of completions; use norandommap",
-            )
+    _check_order(
+        reader,
+        pattern,
+        {
+            "rate": "rate" in reader.specified,
+            "rate_iops": "rate_iops" in reader.specified,
+            "thinktime": reader.time("thinktime", MICROSECOND) > 0,
+            "iodepth_batch_complete_max": maximum > minimum,
+            "latency_target": "latency_target" in reader.specified,
+            "io_submit_mode": is_offload,
+        },
+    )
     logs = {
         kind: f"{_prefix(reader, kind, name)}"
         for kind in ("bw", "lat", "iops", "hist")

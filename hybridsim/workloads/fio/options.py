@@ -157,7 +157,6 @@ ENGINES = (
     "libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "io_uring_cmd", "null",
     *ELSEWHERE_QUEUED,
 )  # fmt: skip
-SYNC_AT_ONCE = ("libaio", "null")  # asynchronous engines whose syncs are not
 SYNC_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "mmap", *ELSEWHERE_SYNC)
 
 

@@ -198,6 +198,12 @@ class Pattern:
         return self.uses_map and (is_partly or self.writes_what_it_trims)
 
     @property
+    def tracks(self) -> bool:
+        """Whether the requests depend on how many are outstanding."""
+        has_syncs = self.writes_between_syncs or self.writes_between_data_syncs
+        return self.may_unmark or (self.depth > 1 and bool(has_syncs))
+
+    @property
     def uses_register(self) -> bool:
         """Whether blocks come from a linear feedback shift register."""
         of_register = (Distribution.RANDOM, Distribution.ZONED, Distribution.ZONED_ABS)
