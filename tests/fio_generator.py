@@ -128,6 +128,7 @@ class Job:
         self.batch = 0
         self.was_read = True
         self.is_unmarked = False
+        self.pointers = [0] * pattern.written_zones
         self.slots = [False] * pattern.depth  # free requests of the depth: do they ignore the map
         self.made = 0  # requests, those of verify included
         self.turn = 1  # requests until a random one
@@ -172,6 +173,8 @@ class Job:
             if pattern.writes_what_it_trims:
                 number *= 2
             before = self.moved
+            if pattern.is_verified:
+                self.pointers = [0] * pattern.written_zones
             yield from self.one_pass(number)
             self.drain()
             if WRITE in pattern.directions and pattern.syncs_at_end and not self.was_sync:
@@ -186,6 +189,16 @@ class Job:
                     self.take()
                     _, offset, length = self.read_back()
                     yield FIRST_OF_VERIFY if order == 0 else READ, offset, length
+
+    def at_pointer(self, offset: int, length: int) -> int:
+        """zonemode=zbd: where a write to a zone goes."""
+        each = self.pattern.written_zone_bytes
+        zone = (offset - self.begin) // each
+        written = self.pointers[zone]
+        if written == each:
+            written = 0
+        self.pointers[zone] = written + length
+        return self.begin + zone * each + written
 
     def take(self) -> None:
         """The request of the depth that completed last; those under way leave it as new ones."""
@@ -308,6 +321,8 @@ class Job:
                 file.is_done = True
                 self.done += 1
                 continue
+            if self.pattern.written_zone_bytes:
+                offset = self.at_pointer(offset, length)
             file.began[direction], file.at[direction] = offset, offset + length
             self.issued[direction] += 1
             self.made += 1

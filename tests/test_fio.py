@@ -733,6 +733,23 @@ def test_zones_by_direction_are_refused_as_in_fio():
     assert "fio 3.33 itself refuses them" in wrong(text)
 
 
+def test_zones_with_write_pointers():
+    zbd = "--name=a --bs=4k --zonemode=zbd "
+    assert job(zbd + "--rw=write --size=1m --zonesize=256k").pattern.written_zones == 4
+    assert job(zbd + "--rw=write --size=1g --filename=/dev/a").pattern.written_zones == 4
+    assert job(zbd + "--rw=read --size=1g --filename=/dev/a").pattern.written_zones == 0
+    assert "nobody has written" in wrong(zbd + "--rw=read --size=1m --zonesize=256k")
+    assert "needs a zonesize" in wrong(zbd + "--rw=write --size=1m")
+    assert "must be multiples of a zone" in wrong(zbd + "--rw=write --size=1m --zonesize=192k")
+    shared = zbd + "--rw=write --size=1m --zonesize=256k --filename=b --numjobs=2"
+    assert "several processes write b" in wrong(shared)
+    random = zbd + "--rw=randwrite --size=1m --zonesize=256k "
+    assert "max_open_zones with fewer than all 4 zones" in wrong(random + "--max_open_zones=2")
+    assert "when a zone is full" in wrong(random + "--verify=md5 --norandommap=1")
+    assert "before it resets a zone" in wrong(random + "--fsync=8 --ioengine=libaio --iodepth=4")
+    assert "must be none, strided or zbd" in wrong("--name=a --size=1m --zonemode=x")
+
+
 def test_a_missing_size_is_reported_before_the_run(monkeypatch):
     def run(*arguments, **options):
         raise UsageError("the run")

@@ -109,6 +109,7 @@ class Generator(NamedTuple):
     zone_bytes: int  # zonemode=strided: bytes to a zone before the next one; 0: no zones
     zone_range: int
     zone_skip: int
+    written_zone_bytes: int  # zonemode=zbd: bytes of a zone with a write pointer; 0: no such zones
     by_direction: Ints  # [direction, MINIMUM ... ZONES]
     splits: Ints  # [direction, split, (SHARE, BEGIN)]
     zones: Ints  # [direction, zone, (SHARE, BEGIN, SIZE)]
@@ -123,6 +124,7 @@ class Generator(NamedTuple):
     spread: Spread
     turns: Turns
     history: History
+    pointers: Ints  # by zone: bytes written
     slots: Bytes  # by request of the depth: an attempt with it has failed
     state: Ints
     origin: Ints  # by file: begin of the region, or of the current zone
@@ -186,6 +188,7 @@ class Generator(NamedTuple):
             pattern.backlog,
             pattern.backlog_batch or pattern.backlog,
             *pattern.zones_of_files,
+            pattern.written_zone_bytes,
             *tables_of(pattern),
             streams,
             streams.copy(),
@@ -196,6 +199,7 @@ class Generator(NamedTuple):
             Spread.new(pattern),
             Turns.new(pattern),
             History.of(pattern),
+            np.zeros(pattern.written_zones, np.int64),
             np.zeros(pattern.depth, np.uint8),
             state,
             np.full(pattern.files, pattern.offset_bytes, np.int64),
@@ -287,6 +291,8 @@ class Generator(NamedTuple):
                     return False
         if state[STARTED] > 0:
             self.begin_again()
+        if self.is_verified == 1:
+            self.pointers[:] = 0
         state[STARTED] += 1
         state[QUEUED] = state[PASSED] = 0
         state[FREE] = len(self.slots)
@@ -378,6 +384,8 @@ class Generator(NamedTuple):
                     if self.uses_map == 1 and self.state[IS_UNMARKED] == 0:
                         size = self.touch(file, kind, at, size)
                     if size > 0:
+                        if self.written_zone_bytes > 0:
+                            at = self.at_pointer(at, size)
                         self.issue(file, kind, at, size)
                         if self.reads_back == 1 and kind == WRITE:
                             self.history.add(at + (file << FILE_SHIFT), size)
@@ -430,6 +438,17 @@ class Generator(NamedTuple):
             state[QUEUED] += size
         else:  # trims complete at once in all engines
             state[FREE] += 1
+
+    @method
+    def at_pointer(self, at, size):
+        """Return the write pointer of the zone of an offset, and move it; a full zone is reset."""
+        each = self.written_zone_bytes
+        zone = (at - self.begin) // each
+        if self.pointers[zone] + size > each:
+            self.pointers[zone] = 0
+        written = self.pointers[zone]
+        self.pointers[zone] = written + size
+        return self.begin + zone * each + written
 
     @method
     def move_zone(self, file, kind):

@@ -38,6 +38,7 @@ from hybridsim.workloads.fio.register import ones_of
 from hybridsim.workloads.fio.replay import Replay, replay_of
 from hybridsim.workloads.fio.shares import WHOLE, Shares, amount, shares_of
 from hybridsim.workloads.fio.sizes import sizes_of
+from hybridsim.workloads.fio.writepointers import Users, zoned
 
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 DIRECTIONS = {
@@ -125,6 +126,7 @@ def jobs_of(written: Written) -> list[Job]:
     jobs: list[Job] = []
     group, reported = -1, -1
     names: dict[str, int] = {}
+    users = Users()
     exits = False
     for number, (section, common) in enumerate(written.jobs):
         specified = {key: common[key] for key in common if key not in section.options}
@@ -165,6 +167,7 @@ def jobs_of(written: Written) -> list[Job]:
                     pattern=_of_files(reader, one, files, thread, begin, clone),
                 )
             )
+            users.add(reader, jobs[-1].pattern, group)
     if wrong:
         raise UsageError("\n".join(dict.fromkeys(wrong)))
     if not exits:  # as in fio, exitall of one job is that of all
@@ -283,6 +286,7 @@ def _of_files(
         if not own.has_io_size:
             own = replace(own, pass_bytes=own.total_bytes)
     _check_end(reader, own, number)
+    own = zoned(reader, own)
     if number == 1:
         return own
     name = "nrfiles" if "nrfiles" in reader.specified else "filename"
@@ -350,7 +354,7 @@ def _check_end(reader: Reader, pattern: Pattern, number: int) -> None:
         )
 
 
-def _check_order(reader: Reader, pattern: Pattern, uncertain: Mapping[str, bool]) -> None:
+def _check_order(reader: Reader, pattern: Pattern, uncertain: dict[str, bool]) -> None:
     """Refuse jobs whose requests depend in fio on when others complete.
 
     `uncertain` are options with which that is open, and whether they are set.
@@ -406,6 +410,9 @@ def _job(reader: Reader, name: str) -> Job:
     elif engine not in options.ENGINES + options.SYNC_ENGINES + options.IDLE_ENGINES:
         names = ", ".join(options.ENGINES[:2] + options.SYNC_ENGINES[:6])
         reader.refuse("ioengine", f"ioengine={engine} is not supported; supported are {names}")
+    is_idle = engine in options.IDLE_ENGINES
+    if not is_idle and reader.number("kb_base", 1024) != 1024:
+        reader.refuse("kb_base", "kb_base=1000 is not supported: use kb_base=1024")
     depth = reader.number("iodepth", 1, 1)
     is_queued = engine not in options.SYNC_ENGINES
     if not is_queued:
@@ -491,7 +498,7 @@ def _job(reader: Reader, name: str) -> Job:
         is_poisson=reader.read("rate_process", _is_poisson, False),
         floor=floor_of(reader),
         steady=steady_of(reader),
-        is_idle=engine in options.IDLE_ENGINES,
+        is_idle=is_idle,
         rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
         iops_window_ns=reader.time("iopsavgtime", MILLISECOND) or SECOND // 2,
     )
@@ -575,13 +582,19 @@ def _read_percent(reader: Reader) -> int:
 def _zones(reader: Reader) -> tuple[int, int, int]:
     """Return zonesize, zonerange and zoneskip of zonemode=strided; zeros without zones."""
     zones = [reader.read(name, options.size, 0) for name in ("zonesize", "zonerange", "zoneskip")]
-    mode = reader.read("zonemode", str, "none")
+    mode = reader.read("zonemode", _zone_mode, "none")
     if mode == "strided" and not zones[0]:
         reader.refuse("zonemode", "zonemode=strided needs a zonesize: for example zonesize=256m")
     if mode == "none" and zones[0]:
         reader.refuse("zonesize", "zonesize needs zonemode=strided")
     is_on = mode == "strided" and reader.number("openfiles", 0) <= 1
     return (zones[0], zones[1], zones[2]) if is_on else (0, 0, 0)
+
+
+def _zone_mode(text: str) -> str:
+    if text not in ("none", "strided", "zbd"):
+        raise ValueError(f"{text}: must be none, strided or zbd")
+    return text
 
 
 def _one_size(text: str) -> int:

@@ -131,6 +131,7 @@ class Pattern:
     zone_bytes: int = 0  # zonemode=strided: bytes in a zone until the next one; 0: no zones
     zone_range: int = 0  # bytes of a zone, and between two
     zone_skip: int = 0
+    written_zone_bytes: int = 0  # zonemode=zbd: writes go to the write pointer of their zone
 
     pass_bytes: int = 0  # io_size, or the size of the region
     has_io_size: bool = False
@@ -174,6 +175,11 @@ class Pattern:
         if not self.zone_bytes or is_off:
             return 0, 0, 0
         return self.zone_bytes, self.zone_range or self.zone_bytes, self.zone_skip
+
+    @property
+    def written_zones(self) -> int:
+        """Number of zones with a write pointer."""
+        return self.file_bytes // self.written_zone_bytes if self.written_zone_bytes else 0
 
     @property
     def map_bytes(self) -> int:
