@@ -43,7 +43,7 @@ from hybridsim.workloads.fio.turns import Turns
 
 END = -1  # no further request in this pass
 NEVER = -1  # a file's last request, before its first
-MINIMUM, MAXIMUM, UNIT, SPLITS, RANDOM_PERCENT, ZONES = range(6)  # by direction
+MINIMUM, MAXIMUM, UNIT, SPLITS, RANDOM_PERCENT, ZONES, BEGINS = range(7)  # by direction
 SHARE, BEGIN, SIZE = range(3)  # columns of a zone, in blocks; of a split: (SHARE, BEGIN: bytes)
 # Rows of the streams; SIZES and COINS have one row per direction.
 MIX, BLOCKS, ZONE = 3, 4, 5
@@ -80,7 +80,7 @@ class Generator(NamedTuple):
     first_direction: int
     is_paired: int
     is_mixed: int
-    writes: int
+    has_syncs: int  # between writes
     is_random: int
     uses_map: int
     tracks: int  # whether requests are outstanding matters
@@ -110,7 +110,7 @@ class Generator(NamedTuple):
     zone_range: int
     zone_skip: int
     written_zone_bytes: int  # zonemode=zbd: bytes of a zone with a write pointer; 0: no such zones
-    by_direction: Ints  # [direction, MINIMUM ... ZONES]
+    by_direction: Ints  # [direction, MINIMUM ... BEGINS]
     splits: Ints  # [direction, split, (SHARE, BEGIN)]
     zones: Ints  # [direction, zone, (SHARE, BEGIN, SIZE)]
     first_streams: Ints
@@ -161,7 +161,7 @@ class Generator(NamedTuple):
             pattern.directions[0],
             int(pattern.writes_what_it_trims),
             int(len(pattern.directions) > 1 and not pattern.writes_what_it_trims),
-            int(writes),
+            int(pattern.has_syncs),
             int(pattern.is_random),
             int(pattern.uses_map),
             int(pattern.tracks),
@@ -213,9 +213,7 @@ class Generator(NamedTuple):
         """Write the next request into row `row`; return whether there is one."""
         state = self.state
         while state[PHASE] != OVER:
-            if state[PHASE] == BETWEEN:
-                state[PHASE] = ISSUING if self.begin_pass() else OVER
-            elif state[PHASE] == ISSUING:
+            if state[PHASE] == ISSUING:
                 if not self.is_pass_over() and self.place(direction, offset, length, row):
                     return True
                 state[PHASE] = SYNCING
@@ -223,6 +221,8 @@ class Generator(NamedTuple):
                     state[WAS_SYNC] = 0
                 syncs = self.syncs_at_end == 1 and state[WAS_SYNC] == 0
                 state[SYNCED] = 0 if syncs else self.files
+            elif state[PHASE] == BETWEEN:
+                state[PHASE] = ISSUING if self.begin_pass() else OVER
             elif state[PHASE] == SYNCING and state[SYNCED] < self.files:
                 direction[row], offset[row], length[row] = END_SYNC, state[SYNCED] << FILE_SHIFT, 0
                 state[SYNCED] += 1
@@ -250,7 +250,8 @@ class Generator(NamedTuple):
     @method
     def read_back(self, direction, offset, length, row):
         """Read the next request of the history, as verify does."""
-        self.take_slot()
+        if self.tracks == 1:
+            self.take_slot()
         at, size = self.history.take()
         direction[row], offset[row], length[row] = READ, at, size
         state = self.state
@@ -266,7 +267,7 @@ class Generator(NamedTuple):
     def is_read_due(self):
         """Return whether verify_backlog reads before the next request."""
         state = self.state
-        if self.backlog == 0 or self.history.is_empty():
+        if self.history.is_empty():
             return False
         if state[BATCH] == 0:
             if self.history.length_left() % self.backlog != 0 or state[WAS_READ] == 1:
@@ -314,7 +315,9 @@ class Generator(NamedTuple):
         if self.is_endless == 1:  # with verify a pass of time_based ends, too
             is_full = self.state[QUEUED] >= self.most_bytes
             return self.is_verified == 1 and self.is_queued == 1 and is_full
-        if self.state[COUNTED] >= self.pass_bytes * self.passes or self.has_all_requests():
+        if self.state[COUNTED] >= self.pass_bytes * self.passes:
+            return True
+        if self.state[LIMIT] > 0 and self.has_all_requests():
             return True
         return self.is_queued == 1 and self.state[QUEUED] >= self.most_bytes
 
@@ -349,9 +352,7 @@ class Generator(NamedTuple):
     def is_sync_due(self):
         """Return whether the next request is a sync (fsync, fdatasync)."""
         writes = self.state[ISSUED + WRITE]
-        if self.is_paired == 1:  # as in fio: a trim or a write takes its place
-            return False
-        if self.state[WAS_SYNC] == 1 or self.writes == 0 or writes == 0:
+        if self.state[WAS_SYNC] == 1 or writes == 0:
             return False
         if self.writes_between_syncs > 0 and writes % self.writes_between_syncs == 0:
             return True
@@ -361,20 +362,23 @@ class Generator(NamedTuple):
     @method
     def place(self, direction, offset, length, row):
         """Issue a request to the next file that has one; return whether there is one."""
-        if self.is_read_due():
+        if self.backlog > 0 and self.is_read_due():
             self.read_back(direction, offset, length, row)
             return True
-        self.take_slot()
+        if self.tracks == 1:
+            self.take_slot()
         tries = 0
         while self.turns.has_any() and tries < TRIES:
             tries += 1
-            file = self.turns.next(self.is_done)
-            if self.is_sync_due():
+            file = self.turns.next(self.is_done) if self.files > 1 else 0
+            if self.has_syncs == 1 and self.is_sync_due():
                 self.state[WAS_SYNC] = 1
                 self.state[FREE] += 1  # complete at once
                 direction[row], offset[row], length[row] = SYNC, file << FILE_SHIFT, 0
                 return True
-            kind = self.next_direction(file)
+            kind = self.first_direction
+            if self.is_mixed == 1 or self.is_paired == 1:
+                kind = self.next_direction(file)
             if self.zone_bytes > 0:
                 self.move_zone(file, kind)
             at = self.next_offset(file, kind)
@@ -407,16 +411,15 @@ class Generator(NamedTuple):
         It stays below all those that were outstanding at that time.  A sync, which completes at
         once, follows another one only when a request has completed since, as in fio.
         """
-        if self.tracks == 1:
-            state = self.state
-            free = state[FREE]
-            if free == 0:
-                free = self.freed
-                state[WAS_SYNC] = 0
-            free -= 1
-            state[FREE] = free
-            state[IS_UNMARKED] = self.slots[free]
-            self.slots[free] = 0
+        state = self.state
+        free = state[FREE]
+        if free == 0:
+            free = self.freed
+            state[WAS_SYNC] = 0
+        free -= 1
+        state[FREE] = free
+        state[IS_UNMARKED] = self.slots[free]
+        self.slots[free] = 0
 
     @method
     def issue(self, file, kind, at, size):
@@ -467,12 +470,10 @@ class Generator(NamedTuple):
 
     @method
     def next_direction(self, file):
-        """Return the next direction; in a mix, drawn anew when the current one has its share."""
+        """Return the direction of a mix, drawn anew when the current one has its share."""
         state = self.state
         if self.is_paired == 1:
             return TRIM if self.began[file, WRITE] == self.began[file, TRIM] else WRITE
-        if self.is_mixed == 0:
-            return self.first_direction
         if state[ISSUED + state[NOW]] >= state[UNTIL]:
             drawn = READ if draw_percent(self.streams, MIX) <= self.read_percent else WRITE
             if drawn != state[NOW]:
@@ -558,9 +559,7 @@ class Generator(NamedTuple):
         kinds, has_zones = self.distribution, self.by_direction[kind, ZONES] > 0
         if kinds != EVEN and kinds != ZONED and kinds != ZONED_ABS:
             return self.spread.next(file)
-        minimum, unit = self.by_direction[kind, MINIMUM], self.by_direction[kind, UNIT]
-        size = self.zone_range if self.zone_bytes > 0 else self.size
-        last = (size - max(minimum - unit, 0)) // unit
+        last = self.by_direction[kind, BEGINS]
         if last <= 0:
             return END
         return (
@@ -637,8 +636,10 @@ class Generator(NamedTuple):
         for split in range(count):
             percent += self.splits[kind, split, SHARE]
             size = self.splits[kind, split, BEGIN]
-            share = unsigned(drawn) / WHOLE / WHOLE if wide else drawn / WHOLE
-            is_drawn = share * 100 <= percent if wide else drawn // percent <= HUNDREDTH
+            if wide:
+                is_drawn = unsigned(drawn) / WHOLE / WHOLE * 100 <= percent
+            else:
+                is_drawn = drawn < (HUNDREDTH + 1) * percent
             if is_drawn and at + size <= end:
                 break
         if count == 0:

@@ -206,8 +206,13 @@ class Pattern:
     @property
     def tracks(self) -> bool:
         """Whether the requests depend on how many are outstanding."""
-        has_syncs = self.writes_between_syncs or self.writes_between_data_syncs
-        return self.may_unmark or (self.depth > 1 and bool(has_syncs))
+        return self.may_unmark or (self.depth > 1 and self.has_syncs)
+
+    @property
+    def has_syncs(self) -> bool:
+        """Whether syncs come between writes; as in fio, none between trims and writes."""
+        every = self.writes_between_syncs or self.writes_between_data_syncs
+        return every > 0 and WRITE in self.directions and not self.writes_what_it_trims
 
     @property
     def uses_register(self) -> bool:
