@@ -414,7 +414,9 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
                 return []
             if not has_latencies(whole[number]):
                 return [f"write_iolog={logs}/{number}.log"]
-            return [f"write_lat_log={logs}/{number}", "log_offset=1"]
+            # A log that grows waits for all outstanding requests, which changes their order.
+            size = f"log_entries={1 << 15}"
+            return [f"write_lat_log={logs}/{number}", "log_offset=1", size]
 
         (logs / "job.fio").write_text(text(job, more))
         limit = ["timeout", "--signal=KILL", str(TIMEOUT_S)]

@@ -128,6 +128,8 @@ class Job:
         self.batch = 0
         self.was_read = True
         self.is_unmarked = False
+        self.pointers = [0] * pattern.written_zones
+        self.slots = [False] * pattern.depth  # free requests of the depth: do they ignore the map
         self.made = 0  # requests, those of verify included
         self.turn = 1  # requests until a random one
         self.was_sync = False
@@ -171,7 +173,10 @@ class Job:
             if pattern.writes_what_it_trims:
                 number *= 2
             before = self.moved
+            if pattern.is_verified:
+                self.pointers = [0] * pattern.written_zones
             yield from self.one_pass(number)
+            self.drain()
             if WRITE in pattern.directions and pattern.syncs_at_end and not self.was_sync:
                 for file in range(pattern.files):
                     yield END_SYNC, file << FILE_SHIFT, 0
@@ -179,12 +184,37 @@ class Job:
                 return
             if pattern.reads_back:
                 self.begin_again()
+                self.drain()
                 for order in range(len(self.history)):
+                    self.take()
                     _, offset, length = self.read_back()
                     yield FIRST_OF_VERIFY if order == 0 else READ, offset, length
 
+    def at_pointer(self, offset: int, length: int) -> int:
+        """zonemode=zbd: where a write to a zone goes."""
+        each = self.pattern.written_zone_bytes
+        zone = (offset - self.begin) // each
+        written = self.pointers[zone]
+        if written == each:
+            written = 0
+        self.pointers[zone] = written + length
+        return self.begin + zone * each + written
+
+    def take(self) -> None:
+        """The request of the depth that completed last; those under way leave it as new ones."""
+        if not self.slots:
+            self.slots = [False] * self.pattern.freed
+            self.was_sync = False  # another request is complete
+        self.is_unmarked = self.slots.pop()
+
+    def drain(self) -> None:
+        """All requests complete: they are taken before those that were free."""
+        self.was_sync = self.was_sync and len(self.slots) == self.pattern.depth
+        self.slots += [False] * (self.pattern.depth - len(self.slots))
+
     def one_pass(self, number: int) -> Iterator[tuple[int, int, int]]:
         pattern = self.pattern
+        self.drain()
         queued, most = 0, pattern.region_bytes
         if WRITE in pattern.directions and pattern.is_random and pattern.is_unmapped:
             most = max(most, pattern.pass_bytes if pattern.has_io_size else 0)
@@ -203,13 +233,17 @@ class Job:
                     return
                 if pattern.is_queued and queued >= most:
                     return
-            request = self.read_back() if self.is_read_due() else self.next()
+            is_read = self.is_read_due()
+            self.take()
+            request = self.read_back() if is_read else self.next()
             if request is None:
+                self.slots.append(self.is_unmarked)
+                self.drain()
                 return
             kind, _, size = request
-            if kind == SYNC:
-                self.is_unmarked = False
-            self.was_sync = kind == SYNC
+            if kind in (SYNC, TRIM):  # complete at once
+                self.slots.append(False)
+                self.was_sync = kind == SYNC
             queued += size if kind != TRIM else 0
             yield request
 
@@ -234,7 +268,6 @@ class Job:
         self.made += 1
         self.moved += length
         self.was_read = True
-        self.was_sync = False
         return READ, offset, length
 
     def remember(self, offset: int, length: int) -> None:
@@ -288,13 +321,14 @@ class Job:
                 file.is_done = True
                 self.done += 1
                 continue
+            if self.pattern.written_zone_bytes:
+                offset = self.at_pointer(offset, length)
             file.began[direction], file.at[direction] = offset, offset + length
             self.issued[direction] += 1
             self.made += 1
             self.moved += length
             self.counted_bytes += length
             self.in_zone += length
-            self.is_unmarked = False
             self.was_read = direction == READ
             if self.pattern.reads_back and direction == WRITE:
                 self.remember(offset + (self.file << FILE_SHIFT), length)
@@ -370,7 +404,7 @@ class Job:
             percent = pattern.random_percent[direction]
             if percent == 100 or self.coins[direction].percent() <= percent:
                 return self.random(file, direction), True
-        self.is_unmarked = True  # until a request succeeds
+        self.is_unmarked = True
         if not is_turn and pattern.stays:
             began = file.began[direction]
             return 0 if began is None else began - file.origin, False

@@ -718,12 +718,36 @@ def test_options_before_and_after_a_file_apply_to_its_jobs(tmp_path):
     assert one.pattern.block_bytes == 16 << 10
 
 
-def test_a_short_fsync_interval_with_a_queue_depth_is_refused():
-    text = "--name=a --rw=write --size=1m --ioengine=libaio --iodepth=8 --fsync="
-    assert "where fio syncs depends on the time of completions" in wrong(text + "4")
-    assert job(text + "8").pattern.writes_between_syncs == 8
-    mixed = "--name=a --rw=randrw --size=1m --ioengine=libaio --iodepth=8 --fsync=32"
-    assert "where fio syncs depends on the time of completions" in wrong(mixed)
+def test_a_sync_whose_place_depends_on_completions_is_refused():
+    text = "--name=a --rw=randrw --size=1m --iodepth=8 --fsync=4 --ioengine="
+    assert "where fio syncs depends on the time of completions" in wrong(text + "io_uring")
+    assert "rate_iops=9 with fsync=4" in wrong(text + "libaio --rate_iops=9")
+    assert "iodepth_batch=2 with fsync=4" in wrong(text + "libaio --iodepth_batch=2")
+    assert job(text + "libaio").pattern.writes_between_syncs == 4
+    seldom = "--name=a --rw=write --size=1m --iodepth=8 --fsync=8 --rate_iops=9 --ioengine="
+    assert job(seldom + "libaio").pattern.writes_between_syncs == 8
+
+
+def test_zones_by_direction_are_refused_as_in_fio():
+    text = "--name=a --rw=randrw --size=1m --random_distribution=zoned:50/20:50/80,20/50:80/50"
+    assert "fio 3.33 itself refuses them" in wrong(text)
+
+
+def test_zones_with_write_pointers():
+    zbd = "--name=a --bs=4k --zonemode=zbd "
+    assert job(zbd + "--rw=write --size=1m --zonesize=256k").pattern.written_zones == 4
+    assert job(zbd + "--rw=write --size=1g --filename=/dev/a").pattern.written_zones == 4
+    assert job(zbd + "--rw=read --size=1g --filename=/dev/a").pattern.written_zones == 0
+    assert "nobody has written" in wrong(zbd + "--rw=read --size=1m --zonesize=256k")
+    assert "needs a zonesize" in wrong(zbd + "--rw=write --size=1m")
+    assert "must be multiples of a zone" in wrong(zbd + "--rw=write --size=1m --zonesize=192k")
+    shared = zbd + "--rw=write --size=1m --zonesize=256k --filename=b --numjobs=2"
+    assert "several processes write b" in wrong(shared)
+    random = zbd + "--rw=randwrite --size=1m --zonesize=256k "
+    assert "max_open_zones with fewer than all 4 zones" in wrong(random + "--max_open_zones=2")
+    assert "when a zone is full" in wrong(random + "--verify=md5 --norandommap=1")
+    assert "before it resets a zone" in wrong(random + "--fsync=8 --ioengine=libaio --iodepth=4")
+    assert "must be none, strided or zbd" in wrong("--name=a --size=1m --zonemode=x")
 
 
 def test_a_missing_size_is_reported_before_the_run(monkeypatch):
@@ -747,10 +771,12 @@ def test_several_forms_of_output():
     assert places == sorted(places)
 
 
-def test_partly_random_requests_to_several_files_with_a_queue_depth_are_refused():
-    text = "--name=a --rw=randread --size=1m --nrfiles=3 --percentage_random=50 --ioengine=libaio"
-    assert "percentage_random with 3 files and iodepth=8" in wrong(f"{text} --iodepth=8")
-    assert job(text).pattern.files == 3
+def test_partly_random_requests_whose_marks_depend_on_completions_are_refused():
+    text = "--name=a --rw=randread --size=1m --percentage_random=50 --iodepth=8 --ioengine="
+    assert "which requests fio does not mark" in wrong(f"{text}posixaio")
+    assert "rate_iops=9 with percentage_random" in wrong(f"{text}libaio --rate_iops=9")
+    assert job(f"{text}posixaio --norandommap=1").depth == 8
+    assert job(f"{text}libaio --nrfiles=3").pattern.files == 3
 
 
 def run(text, site):

@@ -2,6 +2,7 @@
 
 import csv
 import os
+from dataclasses import replace
 from itertools import groupby, islice
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybridsim.foundation.errors import UsageError
 from hybridsim.traces.formats.files import zstd
 from hybridsim.workloads.fio.blockmap import BlockMap
 from hybridsim.workloads.fio.generator import Generator, fill
+from hybridsim.workloads.fio.job import Job
 from hybridsim.workloads.fio.pattern import (
     READ,
     SYNC,
@@ -26,6 +29,7 @@ from hybridsim.workloads.fio.pattern import (
     hash_of,
 )
 from hybridsim.workloads.fio.pattern import Generator as Kind
+from hybridsim.workloads.fio.requests import Generated
 
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 GOLDEN = DATA / "fio" / "fio_offsets_golden.csv.zst"
@@ -175,6 +179,8 @@ def patterns(draw):
         pass_bytes=io_size or size * files,
         has_io_size=io_size > 0,
         is_queued=draw(st.booleans()),
+        depth=(depth := draw(st.sampled_from([1, 1, 2, 8]))),
+        freed=draw(st.integers(1, depth)),
         syncs_at_end=draw(st.booleans()),
         repeats_files=draw(st.sampled_from([True, True, False])) or reads_back,
         is_verified=reads_back or draw(st.sampled_from([False, False, True])),
@@ -209,6 +215,42 @@ def kibs(one, count=60):
 def test_a_second_pass_with_a_map_repeats_the_first():
     first = "r0 r44 r52 r28 r24 r56 r32 r20 r60 r4 r8 r40 r12 r16 r36 r48"
     assert kibs(pattern(64 * KIB, is_random=True, passes=2)) == f"{first} {first}"
+
+
+def test_writes_of_a_zoned_drive_go_to_the_write_pointer_of_their_zone():
+    blocks = (Sizes(64 * KIB, 64 * KIB, (), 64 * KIB),) * 3
+    zoned = pattern(
+        MIB, is_random=True, directions=(WRITE,), sizes=blocks, written_zone_bytes=256 * KIB
+    )
+    assert kibs(zoned) == (
+        "w0 w512 w768 w256 w320 w832 w576 w384 w896 w64 w128 w640 w192 w448 w704 w960"
+    )
+    free = replace(zoned, has_map=False, pass_bytes=4 * MIB, has_io_size=True)
+    assert kibs(free, 36) == (
+        "w0 w512 w768 w256 w320 w832 w384 w448 w896 w64 w960 w576 w768 w128 w256 w640 w320 w832 "
+        "w384 w704 w192 w448 w256 w512 w896 w960 w768 w320 w384 w832 w0 w896 w960 w64 w128 w192"
+    )
+
+
+def test_a_failed_attempt_without_the_map_stays_with_its_request_of_the_queue():
+    # randrw bs=512 size=333k bssplit=4k/10:8k/20:16k/ percentage_random=80, time_based
+    split = (Sizes(4096, 16384, ((4096, 10), (8192, 20), (16384, 70)), 4096),) * 3
+    load = pattern(
+        333 * KIB, file_names=("j0.0.0",), is_random=True, directions=(READ, WRITE), sizes=split,
+        random_percent=(80,) * 3, is_endless=True, is_queued=True, depth=8,
+    )  # fmt: skip
+    first = compiled(load, 240)
+    assert first[114:121] == first[228:235]  # each pass ends early
+    assert first[121] == (WRITE, 118784, 16384)  # the eighth: in the pass before it failed
+    assert compiled(replace(load, depth=1), 122)[121] == (WRITE, 118784, 8192)
+
+
+def test_a_verified_pass_with_too_many_writes_is_refused(monkeypatch):
+    monkeypatch.setattr("hybridsim.workloads.fio.history.rows_of", lambda pattern: 3)
+    load = pattern(64 * KIB, directions=(WRITE,), is_verified=True, reads_back=True)
+    job = Job("a", 1, 0, 0, {}, {}, load, ("a",), True)
+    with pytest.raises(UsageError, match="verify has more than 3 writes"):
+        Generated(job).take(100)
 
 
 def test_a_second_pass_of_time_based_draws_new_random_numbers():

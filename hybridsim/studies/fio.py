@@ -24,12 +24,13 @@ from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
 from hybridsim.workloads.fio.monitor import Monitor
 from hybridsim.workloads.fio.options import CONNECTION, ELSEWHERE, MEANINGLESS, SYNC_ENGINES
-from hybridsim.workloads.fio.pattern import Seeding
+from hybridsim.workloads.fio.pattern import READ, Seeding
 from hybridsim.workloads.fio.places import Laid, lay_out
 from hybridsim.workloads.fio.real_run import SIMULATED, RealRun, again
 from hybridsim.workloads.fio.replaying import opened
 from hybridsim.workloads.fio.requests import Feeds
 from hybridsim.workloads.fio.results import FioResult, Results
+from hybridsim.workloads.fio.writepointers import DEVICE_ZONE_BYTES
 
 TOO_DEEP = 1 << 20
 RETRY_NS = 10_000_000  # until the next attempt to reload a busy cache
@@ -247,6 +248,12 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
         notes.append(
             f"ioengine={', '.join(idle)}: its jobs make no requests to storage and take no time"
         )
+    zoned = [job for job in jobs if job.specified.get("zonemode") == "zbd"]
+    if any(job.pattern.directions == (READ,) for job in zoned):
+        notes.append("zonemode=zbd: all zones of the simulated device count as written for reads")
+    if any(job.pattern.written_zone_bytes and "zonesize" not in job.specified for job in zoned):
+        size = human_size(DEVICE_ZONE_BYTES)
+        notes.append(f"zonemode=zbd without zonesize: the simulated device has zones of {size}")
     if any("time_based" in job.specified and not job.run_ns for job in jobs):
         notes.append("time_based without runtime has no effect, as in fio")
     if any("sg_write_mode" in job.specified for job in jobs):

@@ -88,9 +88,14 @@ def distributed(reader: Reader, pattern: Pattern) -> Pattern:
             names = "random, zipf, pareto, normal, zoned or zoned_abs"
             raise ValueError(f"{text}: unknown distribution; use {names}")
         is_percent = kind == "zoned"
-        zones = [_zones(part, is_percent) for part in options.each_direction(rest)]
+        if "," in rest:
+            raise ValueError(
+                f"{text}: zones by direction: fio 3.33 itself refuses them, whatever its manual "
+                "says; use one list of zones"
+            )
+        zones = _zones(rest, is_percent)
         which = Distribution.ZONED if is_percent else Distribution.ZONED_ABS
-        return replace(pattern, distribution=which, zones=(zones[0], zones[1], zones[2]))
+        return replace(pattern, distribution=which, zones=(zones,) * 3)
 
     return reader.read("random_distribution", parse, pattern)
 

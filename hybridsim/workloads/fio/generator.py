@@ -43,7 +43,7 @@ from hybridsim.workloads.fio.turns import Turns
 
 END = -1  # no further request in this pass
 NEVER = -1  # a file's last request, before its first
-MINIMUM, MAXIMUM, UNIT, SPLITS, RANDOM_PERCENT, ZONES = range(6)  # by direction
+MINIMUM, MAXIMUM, UNIT, SPLITS, RANDOM_PERCENT, ZONES, BEGINS = range(7)  # by direction
 SHARE, BEGIN, SIZE = range(3)  # columns of a zone, in blocks; of a split: (SHARE, BEGIN: bytes)
 # Rows of the streams; SIZES and COINS have one row per direction.
 MIX, BLOCKS, ZONE = 3, 4, 5
@@ -56,6 +56,7 @@ COUNTED, MOVED, QUEUED, PASSED = range(10, 14)  # bytes: to the limit, in all, a
 # last request was a read.
 ZONE_BYTES, BATCH, WAS_READ, WAS_VERIFIED = range(14, 18)
 IS_DRAWN, IS_UNMARKED, ISSUED = range(18, 21)
+FREE = ISSUED + 3  # requests of the depth that are not outstanding
 BETWEEN, ISSUING, SYNCING, VERIFYING, OVER = range(5)  # phases
 WORD = 64  # blocks of a word of fio's map
 FILE_SHIFT = 50  # the bits of an offset from here on are the file's index
@@ -79,9 +80,10 @@ class Generator(NamedTuple):
     first_direction: int
     is_paired: int
     is_mixed: int
-    writes: int
+    has_syncs: int  # between writes
     is_random: int
     uses_map: int
+    tracks: int  # whether requests are outstanding matters
     uses_register: int
     distribution: int
     read_percent: int
@@ -99,6 +101,7 @@ class Generator(NamedTuple):
     writes_between_data_syncs: int
     syncs_at_end: int
     is_queued: int
+    freed: int  # requests that complete once all of the depth are outstanding
     is_verified: int  # verify is on, whether or not it is simulated
     reads_back: int  # verify: what was written is read
     backlog: int  # verify_backlog: writes before some of them are read; 0: at the end of a pass
@@ -106,7 +109,8 @@ class Generator(NamedTuple):
     zone_bytes: int  # zonemode=strided: bytes to a zone before the next one; 0: no zones
     zone_range: int
     zone_skip: int
-    by_direction: Ints  # [direction, MINIMUM ... ZONES]
+    written_zone_bytes: int  # zonemode=zbd: bytes of a zone with a write pointer; 0: no such zones
+    by_direction: Ints  # [direction, MINIMUM ... BEGINS]
     splits: Ints  # [direction, split, (SHARE, BEGIN)]
     zones: Ints  # [direction, zone, (SHARE, BEGIN, SIZE)]
     first_streams: Ints
@@ -120,6 +124,8 @@ class Generator(NamedTuple):
     spread: Spread
     turns: Turns
     history: History
+    pointers: Ints  # by zone: bytes written
+    slots: Bytes  # by request of the depth: an attempt with it has failed
     state: Ints
     origin: Ints  # by file: begin of the region, or of the current zone
     at: Ints  # [file, direction]: end of the last request
@@ -141,7 +147,7 @@ class Generator(NamedTuple):
         if pattern.reads_back and pattern.backlog:
             most += pattern.region_bytes
         streams = streams_of(pattern)
-        state = np.zeros(ISSUED + 3, np.int64)
+        state = np.zeros(FREE + 1, np.int64)
         state[TURN], state[LEFT] = 1, pattern.passes
         state[LIMIT] = pattern.requests
         return cls(
@@ -155,9 +161,10 @@ class Generator(NamedTuple):
             pattern.directions[0],
             int(pattern.writes_what_it_trims),
             int(len(pattern.directions) > 1 and not pattern.writes_what_it_trims),
-            int(writes),
+            int(pattern.has_syncs),
             int(pattern.is_random),
             int(pattern.uses_map),
+            int(pattern.tracks),
             int(pattern.uses_register),
             int(pattern.distribution),
             pattern.read_percent,
@@ -175,11 +182,13 @@ class Generator(NamedTuple):
             pattern.writes_between_data_syncs,
             int(pattern.syncs_at_end and writes),
             int(pattern.is_queued),
+            pattern.freed,
             int(pattern.is_verified),
             int(pattern.reads_back),
             pattern.backlog,
             pattern.backlog_batch or pattern.backlog,
             *pattern.zones_of_files,
+            pattern.written_zone_bytes,
             *tables_of(pattern),
             streams,
             streams.copy(),
@@ -190,6 +199,8 @@ class Generator(NamedTuple):
             Spread.new(pattern),
             Turns.new(pattern),
             History.of(pattern),
+            np.zeros(pattern.written_zones, np.int64),
+            np.zeros(pattern.depth, np.uint8),
             state,
             np.full(pattern.files, pattern.offset_bytes, np.int64),
             np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
@@ -202,22 +213,27 @@ class Generator(NamedTuple):
         """Write the next request into row `row`; return whether there is one."""
         state = self.state
         while state[PHASE] != OVER:
-            if state[PHASE] == BETWEEN:
-                state[PHASE] = ISSUING if self.begin_pass() else OVER
-            elif state[PHASE] == ISSUING:
+            if state[PHASE] == ISSUING:
                 if not self.is_pass_over() and self.place(direction, offset, length, row):
                     return True
                 state[PHASE] = SYNCING
+                if self.tracks == 1 and state[FREE] < len(self.slots):
+                    state[WAS_SYNC] = 0
                 syncs = self.syncs_at_end == 1 and state[WAS_SYNC] == 0
                 state[SYNCED] = 0 if syncs else self.files
+            elif state[PHASE] == BETWEEN:
+                state[PHASE] = ISSUING if self.begin_pass() else OVER
             elif state[PHASE] == SYNCING and state[SYNCED] < self.files:
                 direction[row], offset[row], length[row] = END_SYNC, state[SYNCED] << FILE_SHIFT, 0
                 state[SYNCED] += 1
                 return True
             elif state[PHASE] == SYNCING:
                 state[PHASE] = BETWEEN if state[PASSED] > 0 else OVER
-                if self.reads_back == 1 and state[PASSED] > 0:
+                if self.history.is_full():  # an error: see Generated
+                    state[PHASE] = OVER
+                elif self.reads_back == 1 and state[PASSED] > 0:
                     state[PHASE] = VERIFYING
+                    state[FREE] = len(self.slots)
                     state[WAS_VERIFIED] = 0
                     self.begin_again()  # as in fio: files are closed, and are no longer done
                     self.history.sort()
@@ -234,6 +250,8 @@ class Generator(NamedTuple):
     @method
     def read_back(self, direction, offset, length, row):
         """Read the next request of the history, as verify does."""
+        if self.tracks == 1:
+            self.take_slot()
         at, size = self.history.take()
         direction[row], offset[row], length[row] = READ, at, size
         state = self.state
@@ -241,14 +259,15 @@ class Generator(NamedTuple):
         state[MOVED] += size
         if state[PHASE] == ISSUING:
             state[QUEUED] += size
-        state[WAS_SYNC] = 0
+        if self.tracks == 0:
+            state[WAS_SYNC] = 0
         state[WAS_READ] = 1
 
     @method
     def is_read_due(self):
         """Return whether verify_backlog reads before the next request."""
         state = self.state
-        if self.backlog == 0 or self.history.is_empty():
+        if self.history.is_empty():
             return False
         if state[BATCH] == 0:
             if self.history.length_left() % self.backlog != 0 or state[WAS_READ] == 1:
@@ -273,8 +292,11 @@ class Generator(NamedTuple):
                     return False
         if state[STARTED] > 0:
             self.begin_again()
+        if self.is_verified == 1:
+            self.pointers[:] = 0
         state[STARTED] += 1
         state[QUEUED] = state[PASSED] = 0
+        state[FREE] = len(self.slots)
         if self.is_paired == 1:
             state[LIMIT] *= 2  # as in fio: in each pass
         return True
@@ -288,10 +310,14 @@ class Generator(NamedTuple):
     @method
     def is_pass_over(self):
         """Return whether the pass has issued all its requests."""
+        if self.backlog > 0 and self.history.is_full():
+            return True
         if self.is_endless == 1:  # with verify a pass of time_based ends, too
             is_full = self.state[QUEUED] >= self.most_bytes
             return self.is_verified == 1 and self.is_queued == 1 and is_full
-        if self.state[COUNTED] >= self.pass_bytes * self.passes or self.has_all_requests():
+        if self.state[COUNTED] >= self.pass_bytes * self.passes:
+            return True
+        if self.state[LIMIT] > 0 and self.has_all_requests():
             return True
         return self.is_queued == 1 and self.state[QUEUED] >= self.most_bytes
 
@@ -326,9 +352,7 @@ class Generator(NamedTuple):
     def is_sync_due(self):
         """Return whether the next request is a sync (fsync, fdatasync)."""
         writes = self.state[ISSUED + WRITE]
-        if self.is_paired == 1:  # as in fio: a trim or a write takes its place
-            return False
-        if self.state[WAS_SYNC] == 1 or self.writes == 0 or writes == 0:
+        if self.state[WAS_SYNC] == 1 or writes == 0:
             return False
         if self.writes_between_syncs > 0 and writes % self.writes_between_syncs == 0:
             return True
@@ -338,19 +362,23 @@ class Generator(NamedTuple):
     @method
     def place(self, direction, offset, length, row):
         """Issue a request to the next file that has one; return whether there is one."""
-        if self.is_read_due():
+        if self.backlog > 0 and self.is_read_due():
             self.read_back(direction, offset, length, row)
             return True
+        if self.tracks == 1:
+            self.take_slot()
         tries = 0
         while self.turns.has_any() and tries < TRIES:
             tries += 1
-            file = self.turns.next(self.is_done)
-            if self.is_sync_due():
+            file = self.turns.next(self.is_done) if self.files > 1 else 0
+            if self.has_syncs == 1 and self.is_sync_due():
                 self.state[WAS_SYNC] = 1
-                self.state[IS_UNMARKED] = 0
+                self.state[FREE] += 1  # complete at once
                 direction[row], offset[row], length[row] = SYNC, file << FILE_SHIFT, 0
                 return True
-            kind = self.next_direction(file)
+            kind = self.first_direction
+            if self.is_mixed == 1 or self.is_paired == 1:
+                kind = self.next_direction(file)
             if self.zone_bytes > 0:
                 self.move_zone(file, kind)
             at = self.next_offset(file, kind)
@@ -360,6 +388,8 @@ class Generator(NamedTuple):
                     if self.uses_map == 1 and self.state[IS_UNMARKED] == 0:
                         size = self.touch(file, kind, at, size)
                     if size > 0:
+                        if self.written_zone_bytes > 0:
+                            at = self.at_pointer(at, size)
                         self.issue(file, kind, at, size)
                         if self.reads_back == 1 and kind == WRITE:
                             self.history.add(at + (file << FILE_SHIFT), size)
@@ -368,7 +398,28 @@ class Generator(NamedTuple):
                         return True
             self.turns.ended(file, self.is_done)
             self.clear(file)
+        if self.tracks == 1:
+            self.slots[self.state[FREE]] = self.state[IS_UNMARKED]
+            self.state[FREE] += 1
         return False
+
+    @method
+    def take_slot(self):
+        """Take the request of the depth that completed last.
+
+        As in fio, one whose attempt failed without use of the map does not use it next time either.
+        It stays below all those that were outstanding at that time.  A sync, which completes at
+        once, follows another one only when a request has completed since, as in fio.
+        """
+        state = self.state
+        free = state[FREE]
+        if free == 0:
+            free = self.freed
+            state[WAS_SYNC] = 0
+        free -= 1
+        state[FREE] = free
+        state[IS_UNMARKED] = self.slots[free]
+        self.slots[free] = 0
 
     @method
     def issue(self, file, kind, at, size):
@@ -376,7 +427,8 @@ class Generator(NamedTuple):
         state = self.state
         self.began[file, kind] = at
         self.at[file, kind] = at + size
-        state[WAS_SYNC] = state[IS_UNMARKED] = 0
+        if self.tracks == 0 or kind == TRIM:
+            state[WAS_SYNC] = 0
         state[WAS_READ] = kind == READ
         state[ZONE_BYTES] += size
         state[ISSUED + kind] += 1
@@ -385,8 +437,21 @@ class Generator(NamedTuple):
         state[PASSED] += size
         if self.is_paired == 0 or kind == WRITE:
             state[COUNTED] += size
-        if kind != TRIM:  # trims complete at once in all engines
+        if kind != TRIM:
             state[QUEUED] += size
+        else:  # trims complete at once in all engines
+            state[FREE] += 1
+
+    @method
+    def at_pointer(self, at, size):
+        """Return the write pointer of the zone of an offset, and move it; a full zone is reset."""
+        each = self.written_zone_bytes
+        zone = (at - self.begin) // each
+        if self.pointers[zone] + size > each:
+            self.pointers[zone] = 0
+        written = self.pointers[zone]
+        self.pointers[zone] = written + size
+        return self.begin + zone * each + written
 
     @method
     def move_zone(self, file, kind):
@@ -405,12 +470,10 @@ class Generator(NamedTuple):
 
     @method
     def next_direction(self, file):
-        """Return the next direction; in a mix, drawn anew when the current one has its share."""
+        """Return the direction of a mix, drawn anew when the current one has its share."""
         state = self.state
         if self.is_paired == 1:
             return TRIM if self.began[file, WRITE] == self.began[file, TRIM] else WRITE
-        if self.is_mixed == 0:
-            return self.first_direction
         if state[ISSUED + state[NOW]] >= state[UNTIL]:
             drawn = READ if draw_percent(self.streams, MIX) <= self.read_percent else WRITE
             if drawn != state[NOW]:
@@ -423,8 +486,6 @@ class Generator(NamedTuple):
     def next_offset(self, file, kind):
         """Return the next offset; END if there is none."""
         state = self.state
-        # IS_UNMARKED stays set until a request is issued: an attempt that fails leaves it, as in
-        # fio, to the next request.
         state[IS_DRAWN] = 0
         state[TURN] -= 1
         is_turn = state[TURN] == 0
@@ -498,9 +559,7 @@ class Generator(NamedTuple):
         kinds, has_zones = self.distribution, self.by_direction[kind, ZONES] > 0
         if kinds != EVEN and kinds != ZONED and kinds != ZONED_ABS:
             return self.spread.next(file)
-        minimum, unit = self.by_direction[kind, MINIMUM], self.by_direction[kind, UNIT]
-        size = self.zone_range if self.zone_bytes > 0 else self.size
-        last = (size - max(minimum - unit, 0)) // unit
+        last = self.by_direction[kind, BEGINS]
         if last <= 0:
             return END
         return (
@@ -577,8 +636,10 @@ class Generator(NamedTuple):
         for split in range(count):
             percent += self.splits[kind, split, SHARE]
             size = self.splits[kind, split, BEGIN]
-            share = unsigned(drawn) / WHOLE / WHOLE if wide else drawn / WHOLE
-            is_drawn = share * 100 <= percent if wide else drawn // percent <= HUNDREDTH
+            if wide:
+                is_drawn = unsigned(drawn) / WHOLE / WHOLE * 100 <= percent
+            else:
+                is_drawn = drawn < (HUNDREDTH + 1) * percent
             if is_drawn and at + size <= end:
                 break
         if count == 0:

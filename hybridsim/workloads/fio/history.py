@@ -10,9 +10,9 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.workloads.fio.pattern import WRITE, Pattern
 
-# Indices of the state: the next request to read, the end of the list, and of its sorted part.
-HEAD, TAIL, SORTED = range(3)
-ENDLESS_ROWS = 1 << 20  # of a time-based job with a backlog
+# Indices of the state: the next request to read, the end of the list, and whether it was too small.
+HEAD, TAIL, IS_FULL = range(3)
+ENDLESS_ROWS = 1 << 20  # of a time-based job, whose passes have any number of writes
 
 
 @state_machine
@@ -59,8 +59,13 @@ class History(NamedTuple):
         self.state[HEAD] += 1
         at, size = self.offset[row], self.length[row]
         if self.is_empty():
-            self.state[:] = 0
+            self.state[HEAD] = self.state[TAIL] = 0
         return at, size
+
+    @method
+    def is_full(self):
+        """Return whether writes are missing, as the list was too small."""
+        return self.state[IS_FULL] == 1
 
     @method
     def add(self, at, size):
@@ -69,6 +74,7 @@ class History(NamedTuple):
         if state[TAIL] == len(self.offset):
             self.compact()
         if state[TAIL] == len(self.offset):
+            state[IS_FULL] = 1
             return
         if self.is_sorted == 1 and self.is_online == 1:
             self.insert(at, size)
@@ -179,6 +185,5 @@ def rows_of(pattern: Pattern) -> int:
         return 0
     minimum = pattern.sizes[WRITE].minimum
     moved = max(pattern.region_bytes, pattern.pass_bytes * pattern.passes)
-    if pattern.is_endless and pattern.backlog:
-        return max(ENDLESS_ROWS, 4 * pattern.backlog)
-    return moved // minimum + 2
+    rows = moved // minimum + 2
+    return max(ENDLESS_ROWS, 4 * pattern.backlog, rows) if pattern.is_endless else rows

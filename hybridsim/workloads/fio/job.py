@@ -38,6 +38,7 @@ from hybridsim.workloads.fio.register import ones_of
 from hybridsim.workloads.fio.replay import Replay, replay_of
 from hybridsim.workloads.fio.shares import WHOLE, Shares, amount, shares_of
 from hybridsim.workloads.fio.sizes import sizes_of
+from hybridsim.workloads.fio.writepointers import Users, zoned
 
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 DIRECTIONS = {
@@ -125,6 +126,7 @@ def jobs_of(written: Written) -> list[Job]:
     jobs: list[Job] = []
     group, reported = -1, -1
     names: dict[str, int] = {}
+    users = Users()
     exits = False
     for number, (section, common) in enumerate(written.jobs):
         specified = {key: common[key] for key in common if key not in section.options}
@@ -165,6 +167,7 @@ def jobs_of(written: Written) -> list[Job]:
                     pattern=_of_files(reader, one, files, thread, begin, clone),
                 )
             )
+            users.add(reader, jobs[-1].pattern, group)
     if wrong:
         raise UsageError("\n".join(dict.fromkeys(wrong)))
     if not exits:  # as in fio, exitall of one job is that of all
@@ -283,6 +286,7 @@ def _of_files(
         if not own.has_io_size:
             own = replace(own, pass_bytes=own.total_bytes)
     _check_end(reader, own, number)
+    own = zoned(reader, own)
     if number == 1:
         return own
     name = "nrfiles" if "nrfiles" in reader.specified else "filename"
@@ -300,12 +304,6 @@ def _of_files(
             f"file_service_type={reader.specified['file_service_type'].value} with "
             f"iodepth={job.depth} and requests that reach the end of a file: which file fio opens "
             "again depends on the time of completions; use iodepth=1",
-        )
-    if job.depth > 1 and pattern.is_random and min(pattern.random_percent) < 100:
-        reader.refuse(
-            "percentage_random",
-            f"percentage_random with {number} files and iodepth={job.depth}: fio's own requests "
-            "at the end of a file depend on the time of completions; use iodepth=1",
         )
     if "filesize" in reader.specified:
         return own
@@ -356,6 +354,48 @@ def _check_end(reader: Reader, pattern: Pattern, number: int) -> None:
         )
 
 
+def _check_order(reader: Reader, pattern: Pattern, uncertain: dict[str, bool]) -> None:
+    """Refuse jobs whose requests depend in fio on when others complete.
+
+    `uncertain` are options with which that is open, and whether they are set.
+    """
+    engine = reader.read("ioengine", str, "psync")
+    depth = pattern.depth
+    if depth > 1 and pattern.may_unmark and not pattern.writes_what_it_trims:
+        kind = reader.specified["rw"].value
+        partly = f"rw={kind}" if pattern.every > 1 else "percentage_random"
+        # posixaio's completions are taken in no fixed order
+        for option, is_set in (uncertain | {"ioengine": engine == "posixaio"}).items():
+            if is_set:
+                reader.refuse(
+                    option,
+                    f"{option}={reader.specified[option].value} with {partly}, a random map and "
+                    f"iodepth={depth}: which requests fio does not mark in its map depends on the "
+                    "time of completions; use norandommap",
+                )
+    for name in ("fsync", "fdatasync"):
+        every = reader.number(name, 0)
+        is_free = depth == 1 or not every or WRITE not in pattern.directions
+        if is_free or pattern.writes_what_it_trims:
+            continue
+        is_seldom = pattern.directions == (WRITE,) and every >= depth
+        if engine != "libaio" and not (engine == "null" and is_seldom):
+            reader.refuse(
+                name,
+                f"{name}={every} with ioengine={engine} and iodepth={depth}: where fio syncs "
+                "depends on the time of completions; use iodepth=1 or ioengine=libaio",
+            )
+        is_batch = reader.number("iodepth_batch", 1) > 1
+        for option, is_set in (uncertain | {"iodepth_batch": is_batch}).items():
+            if is_set and (is_batch or not is_seldom):
+                reader.refuse(
+                    option,
+                    f"{option}={reader.specified[option].value} with {name}={every} and "
+                    f"iodepth={depth}: where fio syncs depends on the time of completions; use "
+                    "iodepth=1",
+                )
+
+
 def _may_end(pattern: Pattern) -> bool:
     """Return whether a request may find no place in a file that is chosen by a skewed order."""
     is_drawn = pattern.is_random and pattern.every == 1
@@ -370,6 +410,9 @@ def _job(reader: Reader, name: str) -> Job:
     elif engine not in options.ENGINES + options.SYNC_ENGINES + options.IDLE_ENGINES:
         names = ", ".join(options.ENGINES[:2] + options.SYNC_ENGINES[:6])
         reader.refuse("ioengine", f"ioengine={engine} is not supported; supported are {names}")
+    is_idle = engine in options.IDLE_ENGINES
+    if not is_idle and reader.number("kb_base", 1024) != 1024:
+        reader.refuse("kb_base", "kb_base=1000 is not supported: use kb_base=1024")
     depth = reader.number("iodepth", 1, 1)
     is_queued = engine not in options.SYNC_ENGINES
     if not is_queued:
@@ -387,18 +430,6 @@ def _job(reader: Reader, name: str) -> Job:
         if "size" not in reader.specified:  # as in fio, holes do not start again at its end
             pattern = replace(pattern, end_bytes=ENDLESS)
     pattern = replace(pattern, is_queued=is_queued)
-    for option in ("fsync", "fdatasync"):
-        every = reader.number(option, 0)
-        # Only writes, of an engine whose syncs are done at once, keep the place of a sync.
-        is_fixed = engine in options.SYNC_AT_ONCE and pattern.directions == (WRITE,)
-        least = depth if is_fixed else every + 1
-        if is_queued and depth > 1 and 0 < every < least:
-            reader.refuse(
-                option,
-                f"{option}={every} with ioengine={engine} and iodepth={depth}: where fio syncs "
-                "depends on the time of completions; use iodepth=1, or rw=write or randwrite with "
-                f"ioengine=libaio and {option} of at least the iodepth",
-            )
     is_verified = reader.read("verify", str, "0") not in ("0", "none", "null")
     reads_back = is_verified and WRITE in pattern.directions and reader.flag("do_verify", True)
     pattern = replace(
@@ -409,6 +440,22 @@ def _job(reader: Reader, name: str) -> Job:
         backlog_batch=reader.number("verify_backlog_batch", 0) if reads_back else 0,
     )
     minimum = max(reader.number("iodepth_batch_complete_min", 1), 1)
+    maximum = max(reader.number("iodepth_batch_complete_max", minimum), minimum)
+    low = min(reader.number("iodepth_low", depth), depth)
+    freed = minimum * max(1, -(-(depth - low) // minimum))
+    pattern = replace(pattern, depth=depth, freed=min(freed, depth))
+    _check_order(
+        reader,
+        pattern,
+        {
+            "rate": "rate" in reader.specified,
+            "rate_iops": "rate_iops" in reader.specified,
+            "thinktime": reader.time("thinktime", MICROSECOND) > 0,
+            "iodepth_batch_complete_max": maximum > minimum,
+            "latency_target": "latency_target" in reader.specified,
+            "io_submit_mode": is_offload,
+        },
+    )
     logs = {
         kind: f"{_prefix(reader, kind, name)}"
         for kind in ("bw", "lat", "iops", "hist")
@@ -426,9 +473,9 @@ def _job(reader: Reader, name: str) -> Job:
         has_size=has_size,
         shares=shares_of(reader, has_size),
         depth=depth,
-        low=min(reader.number("iodepth_low", depth), depth),
+        low=low,
         reap_min=minimum,
-        reap_max=max(reader.number("iodepth_batch_complete_max", minimum), minimum),
+        reap_max=maximum,
         delay_ns=reader.time("startdelay", SECOND),
         ramp_ns=reader.time("ramp_time", SECOND),
         run_ns=reader.time("runtime", SECOND),
@@ -451,7 +498,7 @@ def _job(reader: Reader, name: str) -> Job:
         is_poisson=reader.read("rate_process", _is_poisson, False),
         floor=floor_of(reader),
         steady=steady_of(reader),
-        is_idle=engine in options.IDLE_ENGINES,
+        is_idle=is_idle,
         rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
         iops_window_ns=reader.time("iopsavgtime", MILLISECOND) or SECOND // 2,
     )
@@ -535,13 +582,19 @@ def _read_percent(reader: Reader) -> int:
 def _zones(reader: Reader) -> tuple[int, int, int]:
     """Return zonesize, zonerange and zoneskip of zonemode=strided; zeros without zones."""
     zones = [reader.read(name, options.size, 0) for name in ("zonesize", "zonerange", "zoneskip")]
-    mode = reader.read("zonemode", str, "none")
+    mode = reader.read("zonemode", _zone_mode, "none")
     if mode == "strided" and not zones[0]:
         reader.refuse("zonemode", "zonemode=strided needs a zonesize: for example zonesize=256m")
     if mode == "none" and zones[0]:
         reader.refuse("zonesize", "zonesize needs zonemode=strided")
     is_on = mode == "strided" and reader.number("openfiles", 0) <= 1
     return (zones[0], zones[1], zones[2]) if is_on else (0, 0, 0)
+
+
+def _zone_mode(text: str) -> str:
+    if text not in ("none", "strided", "zbd"):
+        raise ValueError(f"{text}: must be none, strided or zbd")
+    return text
 
 
 def _one_size(text: str) -> int:

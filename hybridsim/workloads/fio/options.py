@@ -26,7 +26,8 @@ MODELLED = frozenset({
     "replay_align", "replay_no_stall", "replay_redirect", "replay_scale", "replay_skip",
     "replay_time_scale", "runtime", "rw", "rw_sequencer", "rwmixread", "rwmixwrite",
     "size", "startdelay", "stonewall", "sync", "thinktime", "thinktime_blocks", "time_based",
-    "verify", "verify_backlog", "verify_backlog_batch", "zonerange", "zonesize", "zoneskip",
+    "verify", "verify_backlog", "verify_backlog_batch", "zonemode", "zonerange", "zonesize",
+    "zoneskip", "max_open_zones", "job_max_open_zones", "read_beyond_wp", "kb_base",
     "write_bw_log", "write_hist_log", "write_iolog", "write_iops_log", "write_lat_log",
 })  # fmt: skip
 # Ignored: they concern the host that runs fio, the files' names and contents, or the output.
@@ -61,6 +62,9 @@ CONNECTION = frozenset({
     "arguments", "cpuchunks", "cpuload", "cpumode", "exit_on_io_done", "fdp", "fdp_pli",
     "fdp_pli_select", "grace_time", "md_per_io_size", "num_range", "pi_act", "pi_chk", "program",
     "readfua", "sg_write_mode", "std_redirect", "stat_type", "write_mode", "writefua",
+    "bindname", "donorname", "gpu_dev_id", "hostname", "inplace", "interface", "listen", "mss",
+    "nodelay", "pingpong", "port", "protocol", "serverip", "ttl", "verb", "window_size",
+    "direct_write_to_pmem", "busy_wait_polling",
     "apptag", "apptag_mask", "brick", "busy_poll", "chunk_size", "clientname", "clustername",
     "conf", "cont", "cuda_io", "gpu_dev_ids", "hdfsdirectory", "http_host", "http_mode",
     "http_pass", "http_s3_key", "http_s3_keyid", "http_s3_region", "http_s3_security_token",
@@ -77,10 +81,8 @@ CONNECTION = frozenset({
 HARMLESS: Mapping[str, tuple[str, ...]] = {
     "buffered": ("0", "1"),
     "io_submit_mode": ("inline", "offload"),
-    "kb_base": ("1024",),
     "log_alternate_epoch": ("0",),
     "log_unix_epoch": ("0",),
-    "zonemode": ("none", "strided"),
     "unified_rw_reporting": ("0", "none", "1", "mixed"),
     "serialize_overlap": ("0",),
     "file_append": ("0",),
@@ -91,9 +93,8 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
 }
 # Refused: they would change the requests or the output, and are not supported.
 REFUSED = frozenset({
-    "flow_watermark", "job_max_open_zones", "read_beyond_wp", "zone_reset_frequency",
-    "zone_reset_threshold", "experimental_verify",
-    "max_open_zones", "merge_blktrace_file", "merge_blktrace_iters",
+    "flow_watermark", "zone_reset_frequency", "zone_reset_threshold", "experimental_verify",
+    "merge_blktrace_file", "merge_blktrace_iters",
     "merge_blktrace_scalars", "offset_align", "opendir", "profile", "rate_ignore_thinktime",
     "sync_file_range",
     "thinktime_iotime", "trim_backlog", "trim_backlog_batch", "trim_percentage",
@@ -138,7 +139,8 @@ SWITCHES = frozenset({
     "fixedbufs", "fsync_on_close", "group_reporting", "gtod_reduce", "hipri",
     "invalidate", "lat_percentiles", "latency_run", "lockmem", "log_offset",
     "new_group", "norandommap", "overwrite", "randrepeat",
-    "refill_buffers", "replay_no_stall", "slat_percentiles", "stonewall", "sync",
+    "listen", "pingpong", "read_beyond_wp", "refill_buffers", "replay_no_stall",
+    "slat_percentiles", "stonewall", "sync",
     "thread",
     "time_based", "unlink", "verify_fatal", "verify_dump",
     "write_bw_log", "write_hist_log", "write_iops_log", "write_lat_log", "zero_buffers",
@@ -146,7 +148,8 @@ SWITCHES = frozenset({
 # Engines whose storage is not a block device or file of the host; the simulated volume replaces it.
 ELSEWHERE_QUEUED = (
     "cpp_null", "dfs", "gfapi_async", "ime_aio", "libzbc", "pmemblk", "sg",
-    "libblkio", "libiscsi", "nbd", "nfs", "rados", "rbd", "xnvme",
+    "libblkio", "libiscsi", "librpma_apm_client", "librpma_gpspm_client", "nbd", "nfs", "rados",
+    "rbd", "xnvme",
 )  # fmt: skip
 ELSEWHERE_SYNC = (
     "dev-dax", "gfapi", "http", "ime_psync", "ime_psyncv", "libcufile", "libhdfs", "libhipfile",
@@ -157,20 +160,18 @@ ENGINES = (
     "libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "io_uring_cmd", "null",
     *ELSEWHERE_QUEUED,
 )  # fmt: skip
-SYNC_AT_ONCE = ("libaio", "null")  # asynchronous engines whose syncs are not
 SYNC_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "mmap", *ELSEWHERE_SYNC)
 
 
 # Engines that make no requests to storage: their jobs run, and issue nothing.
 IDLE_ENGINES = (
     "cpuio", "exec", "falloc", "ftruncate", "filecreate", "filestat", "filedelete", "dircreate",
-    "dirstat", "dirdelete",
+    "dirstat", "dirdelete", "librpma_apm_server", "librpma_gpspm_server",
 )  # fmt: skip
 _OF_NETWORK = "moves data over a network, not to storage: its jobs are not simulated"
 OTHER_ENGINES = {
     **dict.fromkeys(
-        ("net", "netsplice", "rdma", "librpma_apm_client", "librpma_apm_server",
-         "librpma_gpspm_client", "librpma_gpspm_server"), _OF_NETWORK,
+        ("net", "netsplice", "rdma"), _OF_NETWORK,
     ),
     "e4defrag": "moves extents inside of a file system: its jobs are not simulated",
 }  # fmt: skip

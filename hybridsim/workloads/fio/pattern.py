@@ -131,6 +131,7 @@ class Pattern:
     zone_bytes: int = 0  # zonemode=strided: bytes in a zone until the next one; 0: no zones
     zone_range: int = 0  # bytes of a zone, and between two
     zone_skip: int = 0
+    written_zone_bytes: int = 0  # zonemode=zbd: writes go to the write pointer of their zone
 
     pass_bytes: int = 0  # io_size, or the size of the region
     has_io_size: bool = False
@@ -141,6 +142,8 @@ class Pattern:
     writes_between_data_syncs: int = 0  # fdatasync
     syncs_at_end: bool = False  # end_fsync, after each pass
     is_queued: bool = False  # an asynchronous engine: fio counts the bytes of a pass at its start
+    depth: int = 1  # requests outstanding at most
+    freed: int = 1  # requests that complete before the next one, once all are outstanding
     open_files: int = 0  # at most this number is open at a time; 0: all
 
     service: Service = Service.ROUNDROBIN
@@ -174,6 +177,11 @@ class Pattern:
         return self.zone_bytes, self.zone_range or self.zone_bytes, self.zone_skip
 
     @property
+    def written_zones(self) -> int:
+        """Number of zones with a write pointer."""
+        return self.file_bytes // self.written_zone_bytes if self.written_zone_bytes else 0
+
+    @property
     def map_bytes(self) -> int:
         """Bytes of a file, or of a zone, in which random blocks are drawn."""
         return self.zones_of_files[1] or self.file_bytes
@@ -188,6 +196,23 @@ class Pattern:
     def uses_map(self) -> bool:
         """Whether a map of accessed blocks is used."""
         return self.is_random and not self.is_unmapped and self.generator != Generator.LFSR
+
+    @property
+    def may_unmark(self) -> bool:
+        """Whether some requests do not mark the map of accessed blocks."""
+        is_partly = min(self.random_percent) < 100 or self.every > 1
+        return self.uses_map and (is_partly or self.writes_what_it_trims)
+
+    @property
+    def tracks(self) -> bool:
+        """Whether the requests depend on how many are outstanding."""
+        return self.may_unmark or (self.depth > 1 and self.has_syncs)
+
+    @property
+    def has_syncs(self) -> bool:
+        """Whether syncs come between writes; as in fio, none between trims and writes."""
+        every = self.writes_between_syncs or self.writes_between_data_syncs
+        return every > 0 and WRITE in self.directions and not self.writes_what_it_trims
 
     @property
     def uses_register(self) -> bool:

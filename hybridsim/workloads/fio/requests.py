@@ -9,6 +9,7 @@ import numpy as np
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.foundation.codes import FUA, Op
 from hybridsim.foundation.codes import SYNC as IS_SYNC
+from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.jobs import JobBatch
 from hybridsim.workloads.fio.arrivals import STREAMS, Poisson, evenly_ns
 from hybridsim.workloads.fio.generator import FILE_SHIFT, Generator, fill
@@ -29,12 +30,19 @@ class Generated:
     def __init__(self, job: Job) -> None:
         with np.errstate(over="ignore"):
             self._generator = Generator.new(job.pattern)
+        self._name = job.name
 
     def take(self, count: int) -> Columns:
         """Return the next `count` requests; fewer at the end of the job."""
         kind, offset, length = np.zeros(count, np.uint8), *np.zeros((2, count), np.int64)
         with np.errstate(over="ignore"):
             filled = int(fill(self._generator, kind, offset, length))
+            if filled < count and self._generator.history.is_full():
+                rows = len(self._generator.history.offset)
+                raise UsageError(
+                    f"job {self._name}: verify has more than {rows} writes to read at once: use a "
+                    "shorter runtime, or a verify_backlog whose verify_backlog_batch is not smaller"
+                )
         kind, offset, length = kind[:filled], offset[:filled], length[:filled]
         is_last = (kind == END_SYNC) | (kind == FIRST_OF_VERIFY)
         kind = np.where(kind == END_SYNC, np.uint8(SYNC), kind)

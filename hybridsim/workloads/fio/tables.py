@@ -11,21 +11,21 @@ from hybridsim.workloads.fio.random import seeded
 
 def tables_of(pattern: Pattern) -> tuple[Ints, Ints, Ints]:
     """Return the parameters of each direction, its splits and its zones."""
-    by_direction = np.zeros((3, 6), np.int64)
+    by_direction = np.zeros((3, 7), np.int64)
     splits = np.zeros((3, max(1, *(len(each.split) for each in pattern.sizes)), 2), np.int64)
     zones = np.zeros((3, max(1, *(len(each) for each in pattern.zones)), 3), np.int64)
     size = pattern.map_bytes
     for kind, sizes in enumerate(pattern.sizes):
         used = [each for each in sizes.split if each[1]]
+        last = (size - max(sizes.minimum - sizes.unit, 0)) // sizes.unit
         by_direction[kind] = (
             sizes.minimum, sizes.maximum, sizes.unit, len(used), pattern.random_percent[kind],
-            len(pattern.zones[kind]),
+            len(pattern.zones[kind]), last,
         )  # fmt: skip
         for row, (length, percent) in enumerate(used):
             splits[kind, row] = percent, length
         begin = 0
         is_share = pattern.distribution == Distribution.ZONED
-        last = (size - max(sizes.minimum - sizes.unit, 0)) // sizes.unit
         for row, (share, extent) in enumerate(pattern.zones[kind]):
             end = begin + extent
             if is_share:
