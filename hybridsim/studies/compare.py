@@ -17,6 +17,12 @@ def compare(real: str, simulated: str | Measurement, tolerance: Sequence[str] = 
     A simulated run may also be a Measurement (show/fio_json.py creates one for fio's jobs).
     `tolerance` has the syntax of `--tolerance`: `10%`, `iops=5%,p99=20%`.  Raises MeasurementError
     for files that cannot be read or have nothing to compare, UsageError for an invalid tolerance.
+
+    >>> from pathlib import Path
+    >>> for run, iops in (("real", 1000), ("simulated", 1020)):
+    ...     _ = Path(f"{run}.txt").write_text(f"read: IOPS={iops}, BW=4MiB/s (4MB/s)(40MiB/10000msec)")
+    >>> compare("real.txt", "simulated.txt", ["5%"]).frame()["error"].round(2).max()
+    np.float64(0.02)
     """
     allowed = parse(tolerance)
     measured = gather(real)
