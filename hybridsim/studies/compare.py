@@ -19,8 +19,9 @@ def compare(real: str, simulated: str | Measurement, tolerance: Sequence[str] = 
     for files that cannot be read or have nothing to compare, UsageError for an invalid tolerance.
 
     >>> from pathlib import Path
+    >>> line = "read: IOPS={}, BW=4MiB/s (4MB/s)(40MiB/10000msec)"
     >>> for run, iops in (("real", 1000), ("simulated", 1020)):
-    ...     _ = Path(f"{run}.txt").write_text(f"read: IOPS={iops}, BW=4MiB/s (4MB/s)(40MiB/10000msec)")
+    ...     _ = Path(f"{run}.txt").write_text(line.format(iops))
     >>> compare("real.txt", "simulated.txt", ["5%"]).frame()["error"].round(2).max()
     np.float64(0.02)
     """
