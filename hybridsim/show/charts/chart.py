@@ -29,7 +29,9 @@ class Axis:
     @property
     def title(self) -> str:
         """The label with its unit."""
-        return f"{self.label} ({self.unit})" if self.label and self.unit else self.label or self.unit
+        return (
+            f"{self.label} ({self.unit})" if self.label and self.unit else self.label or self.unit
+        )
 
 
 @dataclass(frozen=True)

@@ -295,7 +295,10 @@ class SweepResult:
             "schema": SCHEMA,
             "tool": {"version": __version__},
             "inputs": {
-                "trace": {"name": _named(plan)},
+                "trace": {
+                    "name": _named(plan),
+                    "arguments": plan.traces[0].arguments if len(plan.traces) == 1 else None,
+                },
                 "scenario": {
                     "file": plan.scenario.origin.name or None,
                     "options": plan.scenario.options,
