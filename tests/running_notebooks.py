@@ -125,6 +125,8 @@ def _quiet(output: Any) -> Any:
     if output.output_type == "execute_result":
         output.execution_count = None
     data = output.get("data", {})
+    if any("widget" in each for each in data):
+        return None  # a progress bar
     if "image/png" in data:
         data.pop("text/plain", None)
     text = data.get("text/plain", "")

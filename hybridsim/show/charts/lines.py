@@ -57,8 +57,8 @@ def beside(
     every = [(str(row[name]), [_number(row.get(key)) for key in figures]) for row in rows]
     known = [each for each in every if any(value is not None for value in each[1])]
     axis = named(figures[0], [each for _, values in known for each in values if each is not None])
-    if len(figures) > 1:
-        axis = replace(axis, label="")
+    if len(figures) > 1:  # their legend has the rest of their names
+        axis = replace(axis, label="" if axis.unit else axis.label.rpartition(" ")[2])
     axis = replace(axis, log=log, low=None if log else 0)
     return Beside(f"{figures[0]}-by-{name}", f"{figures[0]} by {name}", axis, figures, known, bold)
 

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 3.4, 2.2  # inches: one column of two
 ROW = 0.24  # of bars and dots
 LEGEND_LETTERS = 36  # maximum length of a legend line above the axes
-TITLE_LETTERS = 47  # of a line
+TITLE_LETTERS = 42  # of a line
 TITLE_LINE = 0.15  # inches
+LETTER, NAME_LETTERS = 0.06, 16  # inches; of the names of rows in the usual width
 DPI = 200  # of pictures in notebooks
 BLANK = {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.6}
 MARKERS = "osD^vPX*"
@@ -51,7 +52,8 @@ def drawn(charts: Sequence[Any], title: str = "") -> Figure:
     headline = textwrap.wrap(title, TITLE_LETTERS)
     with matplotlib.rc_context(STYLE):
         high = sum(heights) + TITLE_LINE * len(headline)
-        figure = Figure(figsize=(WIDTH, high), dpi=DPI, layout="constrained")
+        wide = WIDTH + max(map(_longer, charts))
+        figure = Figure(figsize=(wide, high), dpi=DPI, layout="constrained")
         if headline:
             figure.suptitle("\n".join(headline), x=0.01, ha="left", fontsize=9, fontweight="bold")
         rows = figure.subplots(len(charts), squeeze=False, height_ratios=heights)[:, 0]
@@ -73,6 +75,13 @@ def _png(figure: Any) -> bytes:
     file = io.BytesIO()
     figure.savefig(file, format="png")
     return file.getvalue()
+
+
+def _longer(chart: Any) -> float:
+    """Return the inches that long names of rows take beyond the usual."""
+    if not isinstance(chart, Beside):
+        return 0.0
+    return LETTER * max(0, max(len(name) for name, _ in chart.rows) - NAME_LETTERS)
 
 
 def _height(chart: Any) -> float:
@@ -189,11 +198,14 @@ def _(chart: Bars, place: Any) -> None:
     place.set_xlabel(chart.x.title)
     place.grid(visible=False, axis="y")
     place.set_xlim(0, 1.03 * max(left, default=1.0) or 1.0)
-    place.figure.legend(
-        *place.get_legend_handles_labels(), loc="outside upper left",
-        ncols=4 if sum(map(len, chart.parts)) < LEGEND_LETTERS else 2, handlelength=1,
-        columnspacing=1,
-    )  # fmt: skip
+    few = sum(map(len, chart.parts)) < LEGEND_LETTERS
+    _legend_outside(place, ncols=4 if few else 2, handlelength=1, columnspacing=1)
+
+
+def _legend_outside(place: Any, **how: Any) -> None:
+    """Draw the legend above the axes, or below them if there is a title above."""
+    side = "lower" if place.figure.get_suptitle() else "upper"
+    place.figure.legend(*place.get_legend_handles_labels(), loc=f"outside {side} left", **how)
 
 
 @put.register
@@ -214,7 +226,7 @@ def _(chart: Dots, place: Any) -> None:
     if chart.x.log:
         place.set_xscale("log")
         _log_ticks(place.xaxis, chart.x, *place.get_xlim())
-    place.figure.legend(*place.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    _legend_outside(place, ncols=2)
 
 
 @put.register
@@ -231,7 +243,6 @@ def _(chart: Beside, place: Any) -> None:
         for bar, (label, _) in zip(bars, chart.rows):
             bar.set_gid(f"bar-{label}")
         place.bar_label(bars, [_short(each) for each in columns[0]], padding=3, fontsize=7)
-        place.margins(x=0.16)
     else:
         for row, figures in enumerate(zip(*columns)):
             known = [each for each in figures if not math.isnan(each)]
@@ -239,7 +250,7 @@ def _(chart: Beside, place: Any) -> None:
         for number, (name, values) in enumerate(zip(chart.names, columns)):
             place.plot(values, rows, MARKERS[number], ms=5, color=LIGHT[number], label=_plain(name),
                        gid=f"dots-{name}", alpha=0.9)  # fmt: skip
-        place.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(chart.names),
+        place.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(chart.names),
                      borderpad=0, handletextpad=0.2, columnspacing=1.2)  # fmt: skip
     place.invert_yaxis()
     place.set_ylim(len(chart.rows) - 0.5, -0.5)
@@ -249,7 +260,8 @@ def _(chart: Beside, place: Any) -> None:
         place.set_xscale("log")
         _log_ticks(place.xaxis, chart.x, *place.get_xlim())
     else:
-        place.set_xlim(left=0)
+        known = [each for column in columns for each in column if not math.isnan(each)]
+        place.set_xlim(0, (1.16 if len(columns) == 1 else 1.04) * max(known) or 1.0)
 
 
 def _plain(name: str) -> str:
