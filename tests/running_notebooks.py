@@ -68,7 +68,8 @@ def read(name: str) -> Any:
 def executed(wanted: list[str]) -> dict[str, dict[str, Any]]:
     """Run notebooks in one kernel, which imports once; each starts with an empty namespace.
 
-    Return for each its RESULT, its figures, its errors, and the number of pictures it shows.
+    Return for each its RESULT, its figures, its errors, the number of pictures and the texts that
+    it shows.
     """
     import nbformat
     from nbclient import NotebookClient
@@ -91,7 +92,8 @@ def _result_of(cells: list[Any]) -> dict[str, Any]:
     printed = [each.text for each in cells[-1].outputs if each.get("name") == "stdout"]
     reported = json.loads(printed[0]) if printed else {"result": None, "figures": {}}
     shown = sum("image/png" in each.get("data", {}) for each in outputs)
-    return reported | {"wrong": "\n".join(wrong), "shown": shown}
+    own = [each for cell in cells[1:-1] for each in cell.get("outputs", [])]
+    return reported | {"wrong": "\n".join(wrong), "shown": shown, "texts": _texts(own)}
 
 
 NOISE = re.compile(r" at 0x[0-9a-f]+")
@@ -137,8 +139,14 @@ def _quiet(output: Any) -> Any:
 
 def texts(book: Any) -> list[str]:
     """Return all text that the outputs of a notebook show, in order."""
-    outputs = [each for cell in book.cells for each in cell.get("outputs", [])]
-    return [str(each.get("text") or each.get("data", {}).get("text/plain", "")) for each in outputs]
+    return _texts([each for cell in book.cells for each in cell.get("outputs", [])])
+
+
+def _texts(outputs: list[Any]) -> list[str]:
+    kept = [each for each in map(_quiet, outputs) if each is not None]
+    return [
+        "".join(each.get("text") or each.get("data", {}).get("text/plain", "")) for each in kept
+    ]
 
 
 def main() -> None:

@@ -41,8 +41,8 @@ def test_every_report_has_the_button_and_a_command_that_is_understood(documents)
 
 
 def about(arguments=("sda.csv",), **scenario):
-    return {"schema": "x", "inputs": {"trace": {"arguments": list(arguments)},
-                                      "scenario": {"file": None, "options": [], **scenario}}}  # fmt: skip
+    machine = {"file": None, "options": [], **scenario}
+    return {"schema": "x", "inputs": {"trace": {"arguments": list(arguments)}, "scenario": machine}}
 
 
 def test_the_command_has_the_trace_and_the_disks_but_leaves_the_cache_to_the_sliders():

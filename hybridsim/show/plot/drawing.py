@@ -248,8 +248,9 @@ def _(chart: Beside, place: Any) -> None:
             known = [each for each in figures if not math.isnan(each)]
             place.plot([min(known), max(known)], [row, row], "-", color="0.75", lw=1.6, zorder=1)
         for number, (name, values) in enumerate(zip(chart.names, columns)):
-            place.plot(values, rows, MARKERS[number], ms=5, color=LIGHT[number], label=_plain(name),
-                       gid=f"dots-{name}", alpha=0.9)  # fmt: skip
+            look: dict[str, Any] = {"mfc": "none", "mew": 1.4} if number else {"mew": 0}
+            place.plot(values, rows, MARKERS[number], ms=5.5 if number else 4, color=LIGHT[number],
+                       label=_plain(name), gid=f"dots-{name}", **look)  # fmt: skip
         place.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(chart.names),
                      borderpad=0, handletextpad=0.2, columnspacing=1.2)  # fmt: skip
     place.invert_yaxis()
