@@ -7,8 +7,8 @@ from click.testing import CliRunner
 from html_documents import all_documents
 
 from hybridsim import Scenario
-from hybridsim.cli import main
 from hybridsim.cli.explore import explore
+from hybridsim.cli.replay import replay
 from hybridsim.scenario.overrides import assignments
 from hybridsim.show.html import of
 from hybridsim.show.html.sections import explore as section_of_explore
@@ -82,13 +82,13 @@ def test_a_fleet_has_a_command_for_each_server_and_a_report_without_a_trace_a_pl
 def test_the_command_of_a_real_report_runs_as_it_stands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     replayed = CliRunner().invoke(
-        main, ["replay", LOAD, "--cache-size", "2MiB", "--speed", "2", "--html", "r.html"]
+        replay, [LOAD, "--cache-size", "2MiB", "--speed", "2", "--html", "r.html"]
     )
     assert replayed.exit_code == 0, replayed.output
     html = (tmp_path / "r.html").read_text()
     command = html.split('<div class="command">')[1].split("</pre>")[0].split("<pre")[1]
     words = shlex.split(command.partition(">")[2])
     few = ["--points", "9", "--check", "0", "--cache", "page", "--policy", "lru", "--workers", "1"]
-    done = CliRunner().invoke(main, [*words[1:], *few, "--members", "4", "--load", "1"])
+    done = CliRunner().invoke(explore, [*words[2:], *few, "--members", "4", "--load", "1"])
     assert done.exit_code == 0, done.output
     assert "What if?" in (tmp_path / "what-if.html").read_text()

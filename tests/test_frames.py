@@ -3,6 +3,7 @@
 import json
 import sys
 
+import numpy as np
 import pytest
 
 from hybridsim import Scenario, Trace, advise, bench, fit, hits, plot, size, sweep, what_if
@@ -121,7 +122,7 @@ def test_jobs_of_fio_are_frames_over_jobs_and_over_time():
     assert frame["job"].tolist() == ["one", "two"]
     assert frame["requests"].tolist() == [1024, 1024]
     curve = found.over_time()
-    assert curve.groupby("job")["iops"].mean()["one"] == pytest.approx(frame["iops"][0], rel=0.2)
+    assert curve.groupby("job")["iops"].mean()["one"] == pytest.approx(frame["iops"][0])
 
 
 def test_a_sweep_takes_dictionaries_and_names_the_key_that_is_wrong(tmp_path):
@@ -188,14 +189,14 @@ def test_rows_stand_beside_each_other_with_their_unit():
 def test_unknown_numbers_are_nan_and_a_frame_without_rows_has_its_columns():
     frame = frame_of([{"a": 1, "b": "x", "c": None}, {"a": None, "b": None, "c": None}])
     assert frame["a"].dtype == float
-    assert frame["b"].tolist() == ["x", None]
+    assert frame["b"].isna().tolist() == [False, True]
     assert [*frame_of([], ["a", "b"]).columns] == ["a", "b"]
 
 
 def test_without_pandas_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match=r"hybridsim\[notebooks\]"):
-        hits([1, 2, 1], "1 page").frame()
+        hits(np.array([1, 2, 1]), "1 page").frame()
 
 
 def test_the_fit_of_fio_is_a_frame(tmp_path):

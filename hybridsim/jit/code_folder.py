@@ -11,7 +11,6 @@ from pathlib import Path
 
 from hybridsim.foundation.version import PACKAGE
 
-
 # Folders with compiled functions, and those that these import: no other source is in machine code.
 COMPILED = (
     "caches", "engine", "foundation", "jit", "requests", "storage", "traces", "workloads",

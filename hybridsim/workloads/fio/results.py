@@ -255,7 +255,7 @@ class FioResult:
         rows: list[dict[str, Any]] = []
         for each, name, one in self._measured():
             span_ns = each.span_of(name)
-            per_s = SECOND / one.done.width_ns
+            per_s = SECOND / min(one.done.width_ns, span_ns)
             sums = zip(one.done.whole(span_ns), one.moved.whole(span_ns))
             for number, (done, moved) in enumerate(sums):
                 rows.append({
