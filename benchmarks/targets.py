@@ -14,7 +14,7 @@ package blktrace.  If a program is missing, its row shows how to install it.  Gr
     learned    CPU time and memory of the learned policy
     sweep      two workers compared with one
     explore    estimates of `explore` against replays that they do not have: only with --only
-    notebooks  all notebooks in fast mode: only with --only
+    notebooks  all notebooks: only with --only
     lab        the short run in a guest: only with --only
     decisions  verdicts, choices and forecasts on families that no rule was fitted to: only with
                --only; $HYBRIDSIM_DECISIONS is a folder that keeps the runs
@@ -311,7 +311,7 @@ def explore(options: Options) -> Iterator[Row]:
 
 
 def notebooks(options: Options) -> Iterator[Row]:
-    yield suite("all notebooks in fast mode", "tests/test_notebooks.py", 300)
+    yield suite("all notebooks", "tests/test_notebooks.py", 300)
 
 
 def lab(options: Options) -> Iterator[Row]:

@@ -166,11 +166,12 @@ def test_hostile_names_are_escaped(pages):
 
 SECTIONS = {
     "replay": ["Verdict", "Warm-up", "Latency", "Where the time goes", "Why not from the SSD",
-               "SSD wear", "The trace", "How to reproduce"],
-    "no cache": ["Verdict", "Latency", "Where the time goes", "The trace", "How to reproduce"],
-    "size": ["Answer", "Other sizes", "The trace", "How to reproduce"],
-    "bench": ["Maximum rates", "By queue depth", "How to reproduce"],
-    "compare": ["Agreement", "Over time", "How to reproduce"],
+               "SSD wear", "The trace", "What if?", "How to reproduce"],
+    "no cache": ["Verdict", "Latency", "Where the time goes", "The trace", "What if?",
+                 "How to reproduce"],
+    "size": ["Answer", "Other sizes", "The trace", "What if?", "How to reproduce"],
+    "bench": ["Maximum rates", "By queue depth", "What if?", "How to reproduce"],
+    "compare": ["Agreement", "Over time", "What if?", "How to reproduce"],
 }  # fmt: skip
 
 

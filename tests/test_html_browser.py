@@ -163,6 +163,31 @@ def test_the_copy_button_copies_the_json_output(window, reports):
     assert json.loads(copied) == window.run(ISLAND + "return island('result')")
 
 
+def test_the_button_leads_to_the_command_of_the_explorer_which_can_be_copied(window, reports):
+    show(window, reports["replay"], 390, 844)
+    window.run("document.querySelector('a.button').click()")
+    state = window.run("""
+        let text = "";
+        navigator.clipboard.writeText = async (copied) => { text = copied; };
+        const block = document.querySelector("#explore .command");
+        const box = block.getBoundingClientRect();
+        block.querySelector("button").click();
+        return new Promise((done) => setTimeout(() => done({
+          text, shown: block.querySelector("pre").textContent, seen: box.top < innerHeight,
+          hidden: block.querySelector("button").hidden, at: location.hash,
+          status: block.querySelector("[role=status]").textContent,
+          wide: document.documentElement.scrollWidth,
+        }), 50));
+    """)
+    assert state["text"] == state["shown"]
+    assert state["text"].startswith("hybridsim explore ")
+    assert state["text"].endswith(" -o what-if.html")
+    assert (state["status"], state["at"], state["hidden"]) == ("copied", "#explore", False)
+    assert state["seen"]
+    assert state["wide"] <= 390
+    assert window.complaints() == []
+
+
 def test_printing_uses_the_svg_pictures(window, reports, tmp_path):
     show(window, reports["replay"])
     window.devtools("Emulation.setEmulatedMedia", media="print")

@@ -1,5 +1,6 @@
 """Guarantees of jit/, on loops small enough to compile in a second."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -21,7 +22,9 @@ from hybridsim.engine import loops
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Level, Mode, Op, Replay
+from hybridsim.foundation.version import PACKAGE
 from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.jit.code_folder import COMPILED, sources
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source
@@ -180,16 +183,42 @@ def run(tmp_path):
 
 
 @needs_compiler
-def test_machine_code_is_cached_until_any_source_changes(run, tmp_path):
+def test_machine_code_is_cached_until_source_that_it_depends_on_changes(run, tmp_path):
     """The changed method is in another file than the loop: numba alone would not detect it."""
     victim, hits, folder = run()
     assert (victim, hits) == ("6", "0")
     assert run() == ["6", "1", folder]  # from the disk
+    report = tmp_path / "hybridsim/show/report.py"  # no machine code depends on it
+    report.write_text("NEW = 1")
+    assert run() == ["6", "1", folder]
     lru = tmp_path / "hybridsim/caches/policies/lru.py"
     lru.write_text(lru.read_text().replace("self.queues.renew(0, page)", "page + 1"))
     victim, hits, changed = run()
     assert (victim, hits) == ("5", "0")
     assert changed != folder
+
+
+def test_all_source_that_machine_code_may_depend_on_is_in_its_digest():
+    counted = set(sources())
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        marked = {ast.unparse(each) for node in ast.walk(tree)
+                  for each in getattr(node, "decorator_list", ())}  # fmt: skip
+        if marked & {"loop", "method", "kernel", "state_machine", "njit", "numba.njit"}:
+            assert path in counted, path
+        if path in counted:
+            for name in imported(tree):
+                room = name.split(".")[1:2]
+                assert room == [] or room[0] in COMPILED, f"{path} imports {name}"
+
+
+def imported(tree):
+    """Yield the modules of the package that a module imports when it is loaded."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hybridsim"):
+            yield node.module
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names if each.name.startswith("hybridsim"))
 
 
 @needs_compiler

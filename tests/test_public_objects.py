@@ -12,15 +12,7 @@ from hybridsim.scenario.options import Choices, Options
 from hybridsim.scenario.origin import OPTIONS
 
 LOAD = "gen:hot-spot,span=16MiB,hot=10%,share=90%,rate=150,requests=400"
-MODULES = {
-    "Scenario": "hybridsim.scenario",
-    "Trace": "hybridsim.traces.trace",
-    "explore": "hybridsim.show.interactive",
-    "hits": "hybridsim.studies.hits",
-    "miss_ratio_curve": "hybridsim.studies.mrc",
-    "replay": "hybridsim.studies.replay",
-    "what_if": "hybridsim.studies.what_if",
-}
+EXAMPLES = sorted({*hybridsim.__all__} - {"HybridsimError", "Result", "__version__", "plot"})
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +78,11 @@ def test_plots_know_the_units_of_frames():
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("ssd (GiB)", "read (ms)")
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_in_docstrings_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    module = importlib.import_module(MODULES[name])
     thing = getattr(hybridsim, name)
+    module = importlib.import_module(thing.__module__)
     tests = doctest.DocTestFinder(recurse=True).find(thing, name, module=module)
     examples = [each for each in tests if each.examples]
     assert examples, f"{name} has no example"

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.forecast import WORTH_IT
+from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.storage.drives import SolidState
 from hybridsim.traces.averages import Interval
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 DAY_S, YEAR_S = 86_400, 365.25 * 86_400
 LARGE_BYTES = 256 * 1024  # mean size of reads that are mostly in sequence: caches let them pass
@@ -62,6 +66,15 @@ class Bounds:
     busiest_cases: tuple[Case, ...]
     written_bytes_per_day: float  # upper limit: every write and every read goes to the SSD once
     life_years: float | None  # lower limit, of the drive's rated endurance; None: not rated
+
+    def frame(self) -> DataFrame:
+        """Return a pandas frame: a row per mode of caches, for all intervals and for the busiest.
+
+        Columns: `of` (all or busiest), `mode`, `now_ns`, `best_ns` and `worst_ns` (mean latencies
+        of all requests), `gain_at_least`, `gain_at_most`.  Needs pandas (`hybridsim[notebooks]`).
+        """
+        both = (("all", self.cases), ("busiest", self.busiest_cases))
+        return frame_of({"of": name, **each.to_dict()} for name, cases in both for each in cases)
 
     @property
     def is_no(self) -> bool:

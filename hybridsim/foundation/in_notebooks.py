@@ -1,9 +1,15 @@
-"""How objects look in notebooks: a small table, escaped."""
+"""How objects look in notebooks: a small table, escaped; and their rows as a pandas frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import TYPE_CHECKING, Any
+
+from hybridsim.foundation.errors import UsageError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def table_html(caption: str, rows: Iterable[tuple[str, str]]) -> str:
@@ -17,3 +23,26 @@ def table_html(caption: str, rows: Iterable[tuple[str, str]]) -> str:
         f'<table><caption style="text-align:left;font-weight:bold">{escape(caption)}</caption>'
         f"<tbody>{cells}</tbody></table>"
     )
+
+
+def frame_of(
+    rows: Iterable[Mapping[str, Any]] | Mapping[str, Any], columns: Sequence[str] | None = None
+) -> DataFrame:
+    """Return rows, or columns by name, as a pandas frame; unknown numbers become NaN.
+
+    `columns` are those of a frame without rows.  Raises UsageError without pandas.
+    """
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise UsageError("frames need pandas: pip install 'hybridsim[notebooks]'") from None
+    if isinstance(rows, Mapping):
+        return DataFrame(rows)
+    result = DataFrame(list(rows), columns=None if columns is None else list(columns))
+    for name in result.columns:
+        values = [each for each in result[name] if each is not None]
+        is_number = all(isinstance(each, int | float) and not isinstance(each, bool)
+                        for each in values)  # fmt: skip
+        if values and len(values) < len(result) and is_number:
+            result[name] = result[name].astype(float)
+    return result

@@ -11,6 +11,16 @@ from pathlib import Path
 
 from hybridsim.foundation.version import PACKAGE
 
+# Folders with compiled functions, and those that these import: no other source is in machine code.
+COMPILED = (
+    "caches", "engine", "foundation", "jit", "requests", "storage", "traces", "workloads",
+)  # fmt: skip
+
+
+def sources() -> list[Path]:
+    """Return the source files that machine code may depend on, in order."""
+    return sorted(each for name in COMPILED for each in (PACKAGE / name).rglob("*.py"))
+
 
 def code_folder(compiler: str) -> Path:
     """Return the folder for a compiler's machine code of this source; create it if missing.
@@ -19,7 +29,7 @@ def code_folder(compiler: str) -> Path:
     folder for this process.
     """
     digest = hashlib.sha256(compiler.encode())
-    for source in sorted(PACKAGE.rglob("*.py")):
+    for source in sources():
         digest.update(source.read_bytes())
     for place in ("HYBRIDSIM_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
         if os.environ.get(place):

@@ -91,7 +91,7 @@ def loop(function: F) -> F:
     """Compile `function` and keep the machine code on disk until any source file changes.
 
     Numba invalidates a cached function when its own file changes, not when a method that it calls
-    changes; so the folder is named after a digest of the whole package's source.
+    changes; so the folder is named after a digest of all source that machine code may depend on.
     """
     others = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(cache_folder())

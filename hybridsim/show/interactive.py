@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hybridsim.answers.advice.alternatives import cache_cost
 from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import HybridsimError, ScenarioError, UsageError
-from hybridsim.foundation.in_notebooks import table_html
+from hybridsim.foundation.in_notebooks import frame_of, table_html
 from hybridsim.foundation.wording import NONE, latency, money, percent, span
 from hybridsim.foundation.writing import write_text
 from hybridsim.scenario import Scenario
@@ -169,8 +169,6 @@ class Explorer:
 
     def over_size(self, **choices: str) -> DataFrame:
         """Return a pandas frame with a row per cache size: the figures, `_low` and `_high` ends."""
-        from pandas import DataFrame
-
         place = self.exploration.place(**choices)
         size = [axis.name for axis in self.exploration.axes].index(SIZE)
         rows: list[dict[str, Any]] = []
@@ -182,7 +180,7 @@ class Explorer:
                 row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
                 row["replayed"] = found.is_replayed
             rows.append(row)
-        return DataFrame(rows)
+        return frame_of(rows)
 
     def replay(self, report: Callable[[Progress], None] | None = None, **choices: str) -> Result:
         """Replay one machine exactly, and add it to the exploration.

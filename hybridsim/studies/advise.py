@@ -9,8 +9,8 @@ answer also has the guide's five questions and the alternatives that could be bo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.advice.activity import Activity
 from hybridsim.answers.advice.alternatives import (
@@ -28,6 +28,7 @@ from hybridsim.answers.judge import Both, Side, Stretch
 from hybridsim.answers.outcome import SECOND, Outcome
 from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.in_notebooks import frame_of, table_html
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import latency
@@ -47,6 +48,9 @@ from hybridsim.studies.side_by_side import Several
 from hybridsim.studies.size import Status, possible, sizes_of
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SCHEMA = "hybridsim.advice/2"
 TARGET = 0.9  # of what the curve falls by in all
@@ -148,6 +152,55 @@ class Advice:
     def _per_gb(self, one: Compared) -> float | None:
         return one.cost / (self.data_bytes / GB) if one.cost is not None else None
 
+    def frame(self) -> DataFrame:
+        """Return a pandas frame: a row per machine that was replayed, the recommended one first.
+
+        Columns: `cache`, `cache_mode`, `setting` (that differs from the defaults), `size_bytes`,
+        `answer`, `gain` of the second half of the requests and its forecast `low` to `high`,
+        `hit_ratio` and `warm_gain`, `p99_ns` and `p99_ns_alone` of the second half,
+        `drive_writes_per_day`, `drives` to buy, their `cost` and why it is not recommended
+        (`loses`).  NaN where unknown.  Needs pandas (`hybridsim[notebooks]`).
+        """
+        return frame_of(
+            {
+                "cache": each.candidate.kind,
+                "cache_mode": each.candidate.mode,
+                "setting": each.candidate.setting,
+                "size_bytes": each.size_bytes,
+                "answer": each.answer,
+                "gain": each.judgement.gain,
+                "low": each.judgement.low,
+                "high": each.judgement.high,
+                "hit_ratio": each.hit,
+                "warm_gain": each.of(each.warm),
+                "p99_ns": each.judged.cached.both.percentile(99),
+                "p99_ns_alone": each.judged.plain.both.percentile(99),
+                "drive_writes_per_day": each.worn and each.worn.drive_writes_per_day,
+                "drives": each.bought.drives,
+                "cost": each.bought.cost,
+                "loses": each.loses,
+            }
+            for each in self.rows
+        )
+
+    def purchases(self) -> DataFrame:
+        """Return a pandas frame: a row per alternative for the money, such as more disks.
+
+        Columns: `name`, `words`, `cost`; `mean_ns` and `p99_ns` of the second half of the requests,
+        `all_ns` and `half_ns` that they take, `utilisation` of the disks, `most_iops`.
+        """
+        return frame_of(map(asdict, self.compared), [each.name for each in fields(Compared)])
+
+    def __repr__(self) -> str:
+        size = human_size(self.pick.size_bytes)
+        tried = f"{len(self.rows)} machines tried"
+        return f"<Advice: {self.answer}, {self.pick.candidate.label} of {size}, {tried}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("recommended", f"{self.pick.candidate.label}, {human_size(self.pick.size_bytes)}")]
+        rows += [("verdict", self.pick.result.verdict.headline)]
+        return table_html(f"Advice: {self.answer}", rows)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         return {
@@ -195,6 +248,11 @@ def advise(
     the search.  `compare` are names of alternatives that are replayed too; each holds `data_bytes`,
     by default the capacity of the scenario's array.  `goal` is one of answers.goals.GOALS.  Raises
     the errors of `replay`, and UsageError for a scenario without a cache or an unknown alternative.
+
+    >>> found = advise(Trace.read("gen:zipf,requests=300,span=16MiB,rate=100"), compare=[],
+    ...                scenario=Scenario.default().with_options(cache="page", cache_size="2MiB"))
+    >>> sorted(found.frame()["cache_mode"])
+    ['write-back', 'write-through']
     """
     scenario = scenario or Scenario.default()
     names = chosen(compare)

@@ -13,14 +13,15 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.advice.alternatives import pricing
 from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.result import plain
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Price, Scenario
 from hybridsim.studies.advise import AS_GOOD, Advice, advise
@@ -32,6 +33,9 @@ from hybridsim.studies.sweep.running import Report, Running, silent
 from hybridsim.studies.sweep.store import FOLDER, Store
 from hybridsim.studies.sweep.sweep import check_crew, crew, in_order
 from hybridsim.traces.formats.volumes import ALL
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SCHEMA = "hybridsim.fleet/1"
 BUSY_AT_MOST = 0.7  # of the time: drives that caches share
@@ -155,6 +159,35 @@ class FleetAdvice:
     later_cost: float | None
     notes: list[str] = field(default_factory=list)
     interrupted: bool = False
+
+    def frame(self) -> DataFrame:
+        """Return a pandas frame: a row per member, those with a use first.
+
+        Columns: `server`, `volume`, `answer`, and of the recommended machine: `cache`,
+        `cache_mode`, `setting`, `size_bytes`, `gain`, its forecast `low` to `high`, `ssd_busy`
+        (share of the time), `years` until the SSD is worn out; `why` it failed.  NaN where unknown.
+        Needs pandas (`hybridsim[notebooks]`).
+        """
+        known = {"cache": "kind", "cache_mode": "mode", **{
+            name: name for name in ("setting", "size_bytes", "gain", "low", "high", "ssd_busy",
+                                    "years")
+        }}  # fmt: skip
+        return frame_of(
+            [
+                {"server": each.server, "volume": each.volume, "answer": each.answer}
+                | {column: (each.pick or {}).get(name) for column, name in known.items()}
+                | {"why": each.why}
+                for each in self.members
+            ]
+        )
+
+    def purchase(self) -> DataFrame:
+        """Return a pandas frame: a row per server that gets SSDs, with their number and cost."""
+        return frame_of(map(asdict, self.servers), [each.name for each in fields(Server)])
+
+    def __repr__(self) -> str:
+        use = len(self.answered(YES))
+        return f"<FleetAdvice: {use} of {len(self.members)} have a use, {self.drives} drives>"
 
     def answered(self, answer: str) -> list[Member]:
         """Return the members with an answer, except those that failed."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.outcome import SECOND
 from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.units import format_size, human_size
 from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import percent
@@ -24,6 +25,9 @@ from hybridsim.studies.sweep.confidence import LEVEL, estimate
 from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.pattern import READ, WRITE
 from hybridsim.workloads.fio.results import JobResult, Measured
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SCHEMA = "hybridsim.bench/1"
 DRIFT = 0.05  # relative difference of two equal measurements that is still steady
@@ -144,6 +148,27 @@ class Bench:
         known = [one for one in self.points if (one.state, one.parameter) == (state, parameter)]
         return max(known, key=lambda one: one.iops, default=None)
 
+    def frame(self) -> DataFrame:
+        """Return a pandas frame: a row per parameter, state of the cache and queue depth.
+
+        Columns: `parameter`, `state` (without, cold, warm), `depth`, `iops`, `bytes_per_s`,
+        `mean_ns`, `p99_ns`, `steady`, and `gain`: how many times sooner the same requests are done
+        than without the cache (of state warm).  NaN where unknown.  Needs pandas
+        (`hybridsim[notebooks]`).
+        """
+        return frame_of(
+            {
+                "parameter": each.parameter, "state": each.state, "depth": each.depth,
+                "iops": each.iops, "bytes_per_s": each.bytes_per_s, "mean_ns": each.mean_ns,
+                "p99_ns": each.p99_ns, "steady": each.steady,
+                "gain": self.gain(each.parameter, each.depth) if each.state == "warm" else None,
+            }
+            for each in self.points
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<Bench of {self.machine}: {len(self.points)} points>"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         return {
@@ -179,6 +204,10 @@ def bench(
     The default hot spot is half of the cache.  A cache whose size is a share (of the data that a
     trace touches) gets twice the size of the hot spot.  Raises UsageError for invalid sizes, depths
     or numbers of requests, and ScenarioError for a hot spot that does not fit on the array.
+
+    >>> found = bench(Scenario.default().with_options(cache="none"), depths=[1], requests=20)
+    >>> found.frame()["parameter"].tolist()[:2]
+    ['hot random read', 'cold random read']
     """
     scenario = scenario or Scenario.default()
     notes: list[str] = []

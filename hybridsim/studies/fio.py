@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +22,7 @@ from hybridsim.studies.counter_sampling import Sampler
 from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio.endings import endings
 from hybridsim.workloads.fio.job import SECOND, Job
-from hybridsim.workloads.fio.jobfile import Written
+from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.monitor import Monitor
 from hybridsim.workloads.fio.options import CONNECTION, ELSEWHERE, MEANINGLESS, SYNC_ENGINES
 from hybridsim.workloads.fio.pattern import READ, Seeding
@@ -40,7 +41,7 @@ Progress = Callable[[int, int], None]  # requests done, simulated ns
 
 
 def fio(
-    written: Written,
+    written: Written | str,
     scenario: Scenario,
     runs: int = 1,
     progress: Progress = lambda done, now_ns: None,
@@ -53,6 +54,10 @@ def fio(
 ) -> FioResult:
     """Run the jobs of a job file or command line on the machine of a scenario.
 
+    >>> site = Scenario.default().with_options(cache="none")
+    >>> fio("--name=j --rw=randread --bs=4k --size=1m --iodepth=4", site).frame()["requests"][0]
+    np.int64(256)
+
     All jobs are run `runs` times in sequence, and the cache stays warm.  `progress` is called with
     the progress, first at the start.  `interpreted` runs the loop as plain Python, for small jobs.
     Without `cached` the machine has no cache.  Offsets are those of fio 3.33, or with
@@ -61,6 +66,8 @@ def fio(
     called with the results so far each `interval_ns` of simulated time, if that is not 0.  Raises
     UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
+    if isinstance(written, str):
+        written = read(shlex.split(written))
     once = [opened(job, Trace.read) for job in seeded(real.jobs(written), seeding)]
     capacity_bytes = scenario.backing.held_bytes
     laid = lay_out(once, capacity_bytes)

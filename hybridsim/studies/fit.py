@@ -44,6 +44,11 @@ def fit(
 
     With `check` the model is simulated under the capture's own requests, and the result states how
     far its latencies are from the recorded ones.  Raises FitError if nothing can be fitted.
+
+    >>> from hybridsim.traces.example import CAPTURE, demo_file
+    >>> found = fit(demo_file(CAPTURE), check=False)
+    >>> found.frame().set_index("key")["value"]["backing.drive.kind"]
+    'ssd'
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     names = [os.fspath(each) for each in paths]

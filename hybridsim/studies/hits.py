@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,9 +48,10 @@ from hybridsim.engine.residency import (
 )
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.in_notebooks import frame_of, table_html
 from hybridsim.foundation.suggest import hint
-from hybridsim.foundation.units import format_size, parse_percent, parse_size
-from hybridsim.foundation.wording import counted
+from hybridsim.foundation.units import format_size, human_size, parse_percent, parse_size
+from hybridsim.foundation.wording import counted, percent
 from hybridsim.requests.pages import (
     Accesses,
     Chunked,
@@ -62,6 +63,9 @@ from hybridsim.requests.pages import (
     requests_in,
     split,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 NO_TIMES = (
     "the trace has no times: specify the write budget as a share of the page accesses, such as '5%'"
@@ -127,6 +131,39 @@ class Hits:
         }
 
 
+class HitsList(list[Hits]):
+    """The counts of several caches: a list that is also a frame, and shows itself as one."""
+
+    def frame(self) -> DataFrame:
+        """Return a pandas frame: a row per cache.
+
+        Columns: `admission`, `replacement`, `size_bytes`, `page_hit_ratio`, `request_hit_ratio`,
+        `fill_ratio` (pages filled per page access) and the other fields of Hits.  Needs pandas
+        (`hybridsim[notebooks]`).
+        """
+        first = ("admission", "replacement")
+        return frame_of(
+            {name: getattr(each, name) for name in first}
+            | {
+                "size_bytes": each.pages * each.page_bytes,
+                "page_hit_ratio": each.page_hit_ratio,
+                "request_hit_ratio": each.request_hit_ratio,
+                "fill_ratio": each.admitted / each.page_accesses,
+            }
+            | {name: value for name, value in vars(each).items()
+               if name not in (*first, "learning")}
+            for each in self
+        )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"{each.admission}, {each.replacement}, {human_size(each.pages * each.page_bytes)}",
+             f"{percent(each.page_hit_ratio)} of page accesses hit")
+            for each in self
+        ]  # fmt: skip
+        return table_html("Hits", rows)
+
+
 def hits(
     trace: Chunked | Iterable[Any],
     cache_size: str | int | Sequence[str | int] = "10%",
@@ -137,7 +174,7 @@ def hits(
     write_budget: str | None = None,
     skip: str | int = 0,
     **parameters: Any,
-) -> list[Hits]:
+) -> HitsList:
     """Return the hits of caches of each size, admission and replacement policy on a trace.
 
     `trace` may also be an array of page numbers, or several arrays.  `cache_size` is in bytes, a
@@ -152,6 +189,8 @@ def hits(
 
     >>> hits(np.array([1, 2, 1, 2, 3]), cache_size="2 pages")[0].page_hits
     2
+    >>> hits(np.array([1, 2, 1]), ["1 page", "2 pages"]).frame()["page_hits"].tolist()
+    [0, 1]
     """
     page_bytes = size_bytes(page)
     if page_bytes < 1:
@@ -179,10 +218,10 @@ def hits(
     feed.finish()
     if budget and not budget.by_access and not feed.has_times:
         raise UsageError(NO_TIMES)
-    return [
+    return HitsList(
         replace(cache.result(page_bytes), write_budget=write_budget, skipped_requests=skipped)
         for cache in caches
-    ]
+    )
 
 
 def more_ram(trace: Chunked | Iterable[Any], sizes: Sequence[str | int]) -> list[Hits]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hybridsim.engine.stack import Stack, count_depths, in_order_of_use, weigh_depths
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.errors import TraceError, UsageError
-from hybridsim.foundation.in_notebooks import table_html
+from hybridsim.foundation.in_notebooks import frame_of, table_html
 from hybridsim.foundation.units import human_size, parse_percent
 from hybridsim.foundation.wording import percent
 from hybridsim.jit import fitting
@@ -84,9 +84,7 @@ class Curve:
 
         Needs pandas (`hybridsim[notebooks]`).
         """
-        from pandas import DataFrame
-
-        return DataFrame({
+        return frame_of({
             "pages": self.pages, "size_bytes": self.pages * self.page_bytes,
             "miss_ratio": self.miss_ratio, "error": self.error,
         })  # fmt: skip

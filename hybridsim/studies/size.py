@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.advice.alternatives import Pricing, pricing
 from hybridsim.answers.intervals import Interval
@@ -27,6 +27,7 @@ from hybridsim.answers.requirements import (
 )
 from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.in_notebooks import frame_of, table_html
 from hybridsim.foundation.units import format_size, human_size
 from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import percent
@@ -45,6 +46,9 @@ from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.replay import Report
 from hybridsim.studies.side_by_side import Several
 from hybridsim.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SCHEMA = "hybridsim.size/2"
 SEARCHED = 2  # kinds and modes whose sizes are searched
@@ -196,6 +200,40 @@ class Sizing:
         sign = 1 if self.require[index].wants_less else -1
         return min(known, key=lambda pair: (sign * (pair[0].value or 0.0), pair[1].size_bytes))
 
+    def frame(self) -> DataFrame:
+        """Return a pandas frame: a row per machine that was tried, the smallest first.
+
+        Columns: `cache`, `cache_mode`, `setting`, `size_bytes`, `meets` (all requirements),
+        `hit_ratio`, `mean_ns` and `p99_ns` of reads and `alone_ns` without the cache, since all
+        machines are warm; `whole_ns` of all reads of the run, `warm_ns` until it is warm,
+        `drive_writes_per_day`, and the value of each requirement by its text.  NaN where unknown.
+        Needs pandas (`hybridsim[notebooks]`).
+        """
+        return frame_of(
+            {
+                "cache": each.kind, "cache_mode": each.mode, "setting": each.setting,
+                "size_bytes": each.size_bytes, "meets": each.meets, "hit_ratio": each.hit,
+                "mean_ns": each.mean_ns, "p99_ns": each.p99_ns, "alone_ns": each.alone_ns,
+                "whole_ns": each.whole_ns, "warm_ns": each.warm_ns,
+                "drive_writes_per_day": each.drive_writes_per_day,
+                **{one.requirement.text: one.value for one in each.decisive},
+            }
+            for each in self.tried
+        )  # fmt: skip
+
+    @property
+    def _words(self) -> str:
+        if self.answer is None:
+            return "no size meets the requirements"
+        return f"{self.answer.name} of {human_size(self.answer.size_bytes)}"
+
+    def __repr__(self) -> str:
+        return f"<Sizing: {self._words}, {len(self.tried)} machines tried>"
+
+    def _repr_html_(self) -> str:
+        required = [("required", each.text) for each in self.require]
+        return table_html("Sizing", [*required, ("smallest that meets them", self._words)])
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         best = [self.best(index) for index in range(len(self.require))]
@@ -232,6 +270,11 @@ def size(
     `status` is called with the name of each step, `report` with the progress of each pass over the
     trace.  Raises UsageError for an invalid requirement or a scenario without a cache, and the
     errors of `replay`.
+
+    >>> found = size(Trace.read("gen:zipf,requests=300,span=16MiB,rate=100"),
+    ...              Scenario.default().with_options(cache="page"), ["hit.warm>5%"])
+    >>> found.frame()[["size_bytes", "hit_ratio", "meets"]]["meets"].any()
+    np.True_
     """
     scenario = scenario or Scenario.default()
     wanted = parse_all(require)

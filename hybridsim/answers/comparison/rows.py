@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hybridsim.answers.comparison.tolerances import DISTANCES
 from hybridsim.answers.intervals import Interval
 from hybridsim.answers.measurements.measurement import Ints, Measurement, Name
 from hybridsim.answers.warmup import WarmUp
+from hybridsim.foundation.in_notebooks import frame_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,39 @@ class Comparison:
     # How many times less the same requests cost in `simulated`, if both runs are replays of them.
     gains: Mapping[str, Interval] = field(default_factory=dict)
     paired: int = 0  # requests that are paired
+
+    def frame(self) -> DataFrame:
+        """Return a pandas frame: a row per figure that both runs have.
+
+        Columns: `job`, `what`, `measure`, `real` and `simulated` (latencies in ns, rates in bytes
+        or requests per second), `error` (a share of the real value, or a distance), `tolerance`,
+        `within` (None: not judged).  NaN where unknown.  Needs pandas (`hybridsim[notebooks]`).
+        """
+        return frame_of(
+            {
+                **each.name._asdict(), "real": each.real, "simulated": each.simulated,
+                "error": each.error, "tolerance": each.tolerance, "within": each.is_met,
+            }
+            for each in self.rows
+        )  # fmt: skip
+
+    def over_time(self) -> DataFrame:
+        """Return a pandas frame: a row per time bin of each curve that both runs have.
+
+        Columns: `job`, `what`, `measure`, `time_ns` (start of the bin), `real`, `simulated`.
+        """
+        return frame_of(
+            [
+                {**each.name._asdict(), "time_ns": int(at), "real": real, "simulated": simulated}
+                for each in self.curves
+                for at, real, simulated in zip(each.time_ns, each.real.curve, each.simulated.curve)
+            ],
+            [*Name._fields, "time_ns", "real", "simulated"],
+        )
+
+    def __repr__(self) -> str:
+        beyond = f"{len(self.failed)} of {len(self.judged)} beyond their tolerance"
+        return f"<Comparison of {len(self.rows)} figures: {beyond}>"
 
     @property
     def judged(self) -> list[Row]:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.fidelity import Fidelity
+from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.units import format_rate, format_size, format_time, human_time
 from hybridsim.foundation.version import __version__
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from hybridsim.scenario import Scenario
 
 SCHEMA = "hybridsim.fit/1"
@@ -101,6 +104,24 @@ class Fit:
         from hybridsim.scenario import Scenario
 
         return Scenario.loads(self.to_toml(), f"the fit to {self.source}")
+
+    def frame(self) -> DataFrame:
+        """Return a pandas frame: a row per value of the model.
+
+        Columns: `key` of the scenario, `value`, `unit`, ends `low` and `high` of its 95% interval,
+        `determined` (by the measurement; else assumed), `how`.  NaN where unknown.  Needs pandas
+        (`hybridsim[notebooks]`).
+        """
+        return frame_of(
+            {
+                "key": f"{each.table}.{each.key}", "value": each.value, "unit": each.unit,
+                "low": each.low, "high": each.high, "determined": each.determined, "how": each.how,
+            }
+            for each in self.estimates
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<Fit to {self.source}: {self.what}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""

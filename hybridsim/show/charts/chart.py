@@ -29,7 +29,9 @@ class Axis:
     @property
     def title(self) -> str:
         """The label with its unit."""
-        return f"{self.label} ({self.unit})" if self.unit else self.label
+        return (
+            f"{self.label} ({self.unit})" if self.label and self.unit else self.label or self.unit
+        )
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class Chart:
     is_stacked: bool = False
     sync: str = ""
     note: str = ""
+    is_direct: bool = False  # figures name each line at its end instead of in a legend
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,19 @@ class Dots:
     centres: Sequence[float]
     centre: str  # name of the centre, such as "geometric mean"
     judged: Sequence[str] = ()  # highlighted rows
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Figures of each row: a bar and its value for one figure, a dot each for several."""
+
+    kind: ClassVar[str] = "beside"
+    gid: str
+    title: str
+    x: Axis
+    names: Sequence[str]  # of the figures
+    rows: Sequence[tuple[str, Sequence[Value]]]
+    bold: Sequence[str] = ()  # highlighted rows
 
 
 @dataclass(frozen=True)

@@ -89,4 +89,4 @@ def named(key: str, values: Sequence[float]) -> Axis:
         return axes.latencies(axes.maximum(values), words.removesuffix(" ns"))
     if key.endswith("_bytes"):
         return axes.sizes(axes.maximum(values), words.removesuffix(" bytes"))
-    return axes.counts(words)
+    return axes.counts(words.replace("iops", "IOPS"))

@@ -49,6 +49,15 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Command:
+    """A command with a button that copies it."""
+
+    kind: ClassVar[str] = "command"
+    caption: str
+    text: str
+
+
+@dataclass(frozen=True)
 class CopyJson:
     """A button that copies the document that `--json` writes."""
 
@@ -63,7 +72,7 @@ class Row:
     blocks: Sequence[Chart]
 
 
-Block = KeyFigures | Table | Prose | Code | CopyJson | Row | Chart | Bars | Heat | Ranges
+Block = KeyFigures | Table | Prose | Code | Command | CopyJson | Row | Chart | Bars | Heat | Ranges
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.show.charts import ticks as ticks_of
-from hybridsim.show.charts.chart import Axis, Bars, Chart, Dots, Heat, Line, Values
+from hybridsim.show.charts.chart import Axis, Bars, Beside, Chart, Dots, Heat, Line, Values
 from hybridsim.show.charts.labels import rows_of
 from hybridsim.show.charts.palette import LIGHT, colours
 from hybridsim.show.charts.stacking import stacked
-from hybridsim.show.plot.names import put_names
+from hybridsim.show.plot.names import put_ends, put_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 3.4, 2.2  # inches: one column of two
 ROW = 0.24  # of bars and dots
 LEGEND_LETTERS = 36  # maximum length of a legend line above the axes
+TITLE_LETTERS = 42  # of a line
+TITLE_LINE = 0.15  # inches
+LETTER, NAME_LETTERS = 0.06, 16  # inches; of the names of rows in the usual width
 DPI = 200  # of pictures in notebooks
 BLANK = {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.6}
 MARKERS = "osD^vPX*"
@@ -34,16 +38,24 @@ STYLE = {
 }  # fmt: skip
 
 
-def drawn(charts: Sequence[Any]) -> Figure:
-    """Return a Figure of charts one below the other; raise UsageError without matplotlib."""
+def drawn(charts: Sequence[Any], title: str = "") -> Figure:
+    """Return a Figure of charts one below the other, below a title that states the finding.
+
+    Raises UsageError without matplotlib.
+    """
     try:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:
         raise UsageError("figures need matplotlib: install it, or hybridsim[notebooks]") from None
     heights = [_height(each) for each in charts]
+    headline = textwrap.wrap(title, TITLE_LETTERS)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, sum(heights)), dpi=DPI, layout="constrained")
+        high = sum(heights) + TITLE_LINE * len(headline)
+        wide = WIDTH + max(map(_longer, charts))
+        figure = Figure(figsize=(wide, high), dpi=DPI, layout="constrained")
+        if headline:
+            figure.suptitle("\n".join(headline), x=0.01, ha="left", fontsize=9, fontweight="bold")
         rows = figure.subplots(len(charts), squeeze=False, height_ratios=heights)[:, 0]
         for number, (chart, place) in enumerate(zip(charts, rows)):
             put(chart, place)
@@ -53,6 +65,8 @@ def drawn(charts: Sequence[Any]) -> Figure:
         for chart, place in zip(charts, rows):
             if isinstance(chart, Chart):
                 _names(place, chart)
+                if _has_ends(chart):
+                    put_ends(place, [each for each in place.get_lines() if each.get_gid()])
     vars(figure)["_repr_png_"] = lambda: _png(figure)  # notebooks use it to show the figure
     return figure
 
@@ -63,10 +77,24 @@ def _png(figure: Any) -> bytes:
     return file.getvalue()
 
 
+def _longer(chart: Any) -> float:
+    """Return the inches that long names of rows take beyond the usual."""
+    if not isinstance(chart, Beside):
+        return 0.0
+    return LETTER * max(0, max(len(name) for name, _ in chart.rows) - NAME_LETTERS)
+
+
 def _height(chart: Any) -> float:
+    if isinstance(chart, Beside):
+        return 0.5 + ROW * len(chart.rows) + (0.2 if len(chart.names) > 1 else 0)
     if isinstance(chart, Bars | Dots):
         return 0.75 + ROW * len(chart.rows)
     return HEIGHT if isinstance(chart, Heat) or not chart.sync else 0.8 * HEIGHT
+
+
+def _has_ends(chart: Chart) -> bool:
+    """Return whether the names of the lines stand at their ends."""
+    return chart.is_direct and len(chart.lines) > 1
 
 
 @singledispatch
@@ -99,7 +127,7 @@ def _(chart: Chart, place: Any) -> None:
             before = y if chart.is_stacked else []
     _marks(place, chart)
     _limits(place, chart)
-    if len([each for each in chart.lines if each.label]) > 1:
+    if len([each for each in chart.lines if each.label]) > 1 and not _has_ends(chart):
         corner = "center right" if chart.y.log and chart.sync else "best"
         place.legend(loc=corner, handlelength=1.6, labelspacing=0.3, borderpad=0.2)
 
@@ -170,11 +198,14 @@ def _(chart: Bars, place: Any) -> None:
     place.set_xlabel(chart.x.title)
     place.grid(visible=False, axis="y")
     place.set_xlim(0, 1.03 * max(left, default=1.0) or 1.0)
-    place.figure.legend(
-        *place.get_legend_handles_labels(), loc="outside upper left",
-        ncols=4 if sum(map(len, chart.parts)) < LEGEND_LETTERS else 2, handlelength=1,
-        columnspacing=1,
-    )  # fmt: skip
+    few = sum(map(len, chart.parts)) < LEGEND_LETTERS
+    _legend_outside(place, ncols=4 if few else 2, handlelength=1, columnspacing=1)
+
+
+def _legend_outside(place: Any, **how: Any) -> None:
+    """Draw the legend above the axes, or below them if there is a title above."""
+    side = "lower" if place.figure.get_suptitle() else "upper"
+    place.figure.legend(*place.get_legend_handles_labels(), loc=f"outside {side} left", **how)
 
 
 @put.register
@@ -195,7 +226,54 @@ def _(chart: Dots, place: Any) -> None:
     if chart.x.log:
         place.set_xscale("log")
         _log_ticks(place.xaxis, chart.x, *place.get_xlim())
-    place.figure.legend(*place.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    _legend_outside(place, ncols=2)
+
+
+@put.register
+def _(chart: Beside, place: Any) -> None:
+    rows = range(len(chart.rows))
+    columns = [_scaled(each, chart.x) for each in zip(*(values for _, values in chart.rows))]
+    place.set_yticks(rows, [label for label, _ in chart.rows])
+    for (label, _), name in zip(chart.rows, place.get_yticklabels()):
+        name.set_fontweight("bold" if label in chart.bold else "normal")
+    if len(chart.names) == 1:
+        shades = [LIGHT[1 if label in chart.bold or not chart.bold else 7]
+                  for label, _ in chart.rows]  # fmt: skip
+        bars = place.barh(rows, columns[0], height=0.7, color=shades)
+        for bar, (label, _) in zip(bars, chart.rows):
+            bar.set_gid(f"bar-{label}")
+        place.bar_label(bars, [_short(each) for each in columns[0]], padding=3, fontsize=7)
+    else:
+        for row, figures in enumerate(zip(*columns)):
+            known = [each for each in figures if not math.isnan(each)]
+            place.plot([min(known), max(known)], [row, row], "-", color="0.75", lw=1.6, zorder=1)
+        for number, (name, values) in enumerate(zip(chart.names, columns)):
+            look: dict[str, Any] = {"mfc": "none", "mew": 1.4} if number else {"mew": 0}
+            place.plot(values, rows, MARKERS[number], ms=5.5 if number else 4, color=LIGHT[number],
+                       label=_plain(name), gid=f"dots-{name}", **look)  # fmt: skip
+        place.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(chart.names),
+                     borderpad=0, handletextpad=0.2, columnspacing=1.2)  # fmt: skip
+    place.invert_yaxis()
+    place.set_ylim(len(chart.rows) - 0.5, -0.5)
+    place.set_xlabel(chart.x.title)
+    place.grid(visible=False, axis="y")
+    if chart.x.log:
+        place.set_xscale("log")
+        _log_ticks(place.xaxis, chart.x, *place.get_xlim())
+    else:
+        known = [each for column in columns for each in column if not math.isnan(each)]
+        place.set_xlim(0, (1.16 if len(columns) == 1 else 1.04) * max(known) or 1.0)
+
+
+def _plain(name: str) -> str:
+    """Return the name of a column without its unit, which is that of the axis."""
+    return name.rpartition("_")[0].replace("_", " ") if "_" in name else name
+
+
+def _short(value: float) -> str:
+    if math.isnan(value):
+        return "unknown"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 @put.register

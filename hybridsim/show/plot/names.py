@@ -9,6 +9,7 @@ from typing import Any
 
 LETTERS = 22  # of a line
 SIZE = 6
+END_SIZE = 7  # of the names of lines
 AWAY = 4  # from the point, in pt
 LEADER = {"arrowstyle": "-", "lw": 0.4, "color": "0.5", "shrinkA": 0, "shrinkB": 2}
 FARTHER = (0, 9, 18, 27, 36, 48, 60, 75)  # further distances, with a line to the point
@@ -47,6 +48,50 @@ def put_names(
                 "", (x, y), best[:2], textcoords="offset points", arrowprops=LEADER
             ).set_in_layout(False)
         taken.append(text.get_window_extent())
+
+
+def put_ends(place: Any, lines: Sequence[Any]) -> None:
+    """Draw the label of each line behind its last point, in its colour, none over another."""
+    figure = place.figure
+    figure.draw_without_rendering()  # the positions of the axes are valid only then
+    high = 1.25 * END_SIZE * figure.dpi / 72
+    ends = []
+    for line in lines:
+        known = [(x, y) for x, y in zip(*line.get_data()) if x == x and y == y]
+        if known and not line.get_label().startswith("_"):
+            ends.append((*place.transData.transform(known[-1]), *known[-1], line))
+    ends.sort(key=lambda each: each[1])
+    at = _apart([each[1] for each in ends], high, place.get_window_extent())
+    right = max((each[0] for each in ends), default=0.0)
+    for (left, down, x, y, line), up in zip(ends, at):
+        away = (right - left) * 72 / figure.dpi + AWAY
+        place.annotate(
+            line.get_label(), (x, y), (away, (up - down) * 72 / figure.dpi),
+            textcoords="offset points", fontsize=END_SIZE, color=line.get_color(), va="center",
+            annotation_clip=False,
+        )  # fmt: skip
+
+
+def _apart(wanted: Sequence[float], high: float, inside: Any) -> list[float]:
+    """Return positions in order, at least `high` apart and inside, near those wanted."""
+    groups: list[list[float]] = []  # neighbours that touch: their number and mean place
+    for each in wanted:
+        groups.append([1, each])
+        while len(groups) > 1 and _touch(groups[-2], groups[-1], high):
+            number, middle = groups.pop()
+            before, other = groups.pop()
+            whole = number + before
+            groups.append([whole, (number * middle + before * other) / whole])
+    result: list[float] = []
+    for number, middle in groups:
+        half = (number - 1) / 2 * high
+        middle = min(max(middle, inside.y0 + half), max(inside.y1 - half, inside.y0 + half))
+        result += [middle - half + high * each for each in range(int(number))]
+    return result
+
+
+def _touch(lower: Sequence[float], upper: Sequence[float], high: float) -> bool:
+    return upper[1] - lower[1] < (lower[0] + upper[0]) / 2 * high
 
 
 def _spots() -> Iterator[tuple[float, float, str, str]]:

@@ -26,6 +26,7 @@ from hybridsim.answers.forecast import (
 )
 from hybridsim.answers.result import Result, plain
 from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.printable import shell_line
 from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
@@ -291,9 +292,7 @@ class Exploration:
 
         Times are in ns as in the stored figures; NaN where unknown.  Needs pandas.
         """
-        from pandas import DataFrame
-
-        return DataFrame(
+        return frame_of(
             [
                 {axis.name: axis.choices[n].name for axis, n in zip(self.axes, each.place)}
                 | {"answer": each.figures["answer"]}

@@ -11,6 +11,7 @@ import numpy as np
 
 from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.requirements import OF_RUNS
+from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import counted, latency
 from hybridsim.studies.sweep import apart
@@ -235,10 +236,9 @@ class SweepResult:
         Columns: the keys that were varied, and those of FRAME; NaN where a value is unknown, a mean
         over the seeds where there are several.  Needs pandas (`hybridsim[notebooks]`).
         """
-        from pandas import DataFrame
-
-        return DataFrame(
-            [{key: each.level(key) for key in self.keys} | _row(each) for each in self.settings]
+        return frame_of(
+            [{key: each.level(key) for key in self.keys} | _row(each) for each in self.settings],
+            None if self.settings else [*self.keys, "answer", *FRAME],
         )
 
     @property
@@ -332,7 +332,10 @@ class SweepResult:
             "schema": SCHEMA,
             "tool": {"version": __version__},
             "inputs": {
-                "trace": {"name": _named(plan)},
+                "trace": {
+                    "name": _named(plan),
+                    "arguments": plan.traces[0].arguments if len(plan.traces) == 1 else None,
+                },
                 "scenario": {
                     "file": plan.scenario.origin.name or None,
                     "options": plan.scenario.options,

@@ -18,6 +18,7 @@ backing.members = 8
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
@@ -116,6 +117,21 @@ def loads(text: str, name: str = "sweep.toml") -> Plan:
         raise type(error)(f"{printable(name)}: {error}") from None
 
 
+def of_tables(tables: Mapping[str, Any]) -> Plan:
+    """Return the plan of the tables of such a file, as dictionaries; keys may be dotted.
+
+    Paths are relative to the current folder.  Raises UsageError or ScenarioError with the key.
+    """
+    origin = _Keys()
+    try:
+        file = SweepFile.model_validate(dict(tables))
+    except ValidationError as error:
+        raise UsageError(
+            report(explain(error, origin, _known_keys, _path_in_text), "plan")
+        ) from None
+    return _plan(file, FilePath(), origin)
+
+
 def _plan(file: SweepFile, folder: FilePath, origin: _Origin) -> Plan:
     table = file.sweep
     scenario = _scenario(table, folder, origin).with_values(dict(_flat(file.set_)))
@@ -170,7 +186,7 @@ def _axis(key: str, choices: Any) -> Axis:
         return Axis(key, Range(table.low, table.high, table.steps, table.scale == "log"))
     if isinstance(choices, str):
         return axis_of(f"{key}={choices}")
-    if not isinstance(choices, list) or not choices:
+    if not isinstance(choices, list | tuple | range) or not choices:
         raise UsageError(f"{key}: needs a list of values, or {{from = ..., to = ..., steps = ...}}")
     return Axis(key, tuple(choices))
 
@@ -185,6 +201,17 @@ class _Origin:
         """Return a problem that is located at this path."""
         line, column = self._places.line_column(path, of)
         return Problem.at(message, self._text, self._name, line, column)
+
+
+class _Keys(_Origin):
+    """The keys of a plan that is no file, for errors."""
+
+    def __init__(self) -> None:
+        super().__init__("", "")
+
+    def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
+        """Return a problem that is located by its keys."""
+        return Problem(message, ".".join(map(str, path)) or "the plan")
 
 
 def _known_keys(path: Path) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,7 @@ from hybridsim.studies.sweep.compute import Compute, compiled_kind, replayed, sh
 from hybridsim.studies.sweep.fleet import volumes_of
 from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.plan import Plan
+from hybridsim.studies.sweep.plan_file import of_tables
 from hybridsim.studies.sweep.point import Point, point
 from hybridsim.studies.sweep.running import Report, Running, silent
 from hybridsim.studies.sweep.search import Score, Values, search
@@ -30,7 +31,7 @@ CLUSTER_MISSING = (
 
 
 def sweep(
-    plan: Plan,
+    plan: Plan | Mapping[str, Any],
     folder: str | os.PathLike[str] = FOLDER,
     workers: int | None = None,
     scheduler: str | None = None,
@@ -38,6 +39,13 @@ def sweep(
     compute: Compute = replayed,
 ) -> SweepResult:
     """Replay every setting of a plan; return the settings, the best ones, and effects of the keys.
+
+    `plan` is a Plan, or the tables of a sweep's TOML file as dictionaries (`what_if` is shorter):
+
+    >>> found = sweep({"sweep": {"traces": ["gen:zipf,requests=300,span=16MiB,rate=100"]},
+    ...                "vary": {"cache.size": ["1MiB", "4MiB"]}}, workers=1)
+    >>> found.frame()["cache.size"].tolist()
+    ['1MiB', '4MiB']
 
     Results are stored in `folder` by their inputs: points that are on disk are not computed again.
     `workers` is a number of processes on this machine (None: one per core); `scheduler` is the
@@ -47,6 +55,8 @@ def sweep(
     Raises UsageError for a plan without any valid point, or for a missing package.  A failed point
     is reported in the result; the sweep continues.
     """
+    if isinstance(plan, Mapping):
+        plan = of_tables(plan)
     check_crew(workers, scheduler)
     if plan.fleet is not None:
         parts = [volumes_of(trace, plan.fleet, Path(folder)) for trace in plan.traces]

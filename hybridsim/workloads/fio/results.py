@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.histogram import Distribution
+from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.requests.depths import BROKE_NS, MEASURED_NS, NOW
 from hybridsim.requests.inflight import Facts
 from hybridsim.requests.jobs import START_NS, Jobs
@@ -18,6 +20,9 @@ from hybridsim.workloads.fio.job import MILLISECOND, SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
 from hybridsim.workloads.fio.monitor import Progress
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 NAMES, MIXED = ("read", "write", "trim"), "mixed"
 TIMED_OUT, IO_ERROR = 110, 5  # errno
@@ -222,6 +227,53 @@ class FioResult:
     notes: list[str]
     end_ns: int
     counters: Mapping[str, Ints] = field(default_factory=dict)  # of the cache, over `time_ns`
+
+    def frame(self) -> DataFrame:
+        """Return a pandas frame: a row per job and direction that has requests.
+
+        Columns: `job`, `direction` (read, write, trim), `requests`, `iops`, `bytes_per_s`,
+        `mean_ns`, `p50_ns`, `p99_ns` and `max_ns` of the latency, `span_ns` that the job took.
+        Needs pandas (`hybridsim[notebooks]`).
+        """
+        return frame_of(
+            {
+                "job": each.jobs[0].name, "direction": name, "requests": one.count,
+                "iops": one.count * SECOND / each.span_of(name),
+                "bytes_per_s": one.moved_bytes * SECOND / each.span_of(name),
+                "mean_ns": one.mean_ns, "p50_ns": one.latency.percentile(50),
+                "p99_ns": one.latency.percentile(99), "max_ns": one.latency.percentile(100),
+                "span_ns": each.span_of(name),
+            }
+            for each, name, one in self._measured()
+        )  # fmt: skip
+
+    def over_time(self) -> DataFrame:
+        """Return a pandas frame: a row per job, direction and half second of its run.
+
+        Columns: `job`, `direction`, `time_ns` since the job began, `iops`, `bytes_per_s`.
+        """
+        rows: list[dict[str, Any]] = []
+        for each, name, one in self._measured():
+            span_ns = each.span_of(name)
+            per_s = SECOND / min(one.done.width_ns, span_ns)
+            sums = zip(one.done.whole(span_ns), one.moved.whole(span_ns))
+            for number, (done, moved) in enumerate(sums):
+                rows.append({
+                    "job": each.jobs[0].name, "direction": name,
+                    "time_ns": number * one.done.width_ns,
+                    "iops": done * per_s, "bytes_per_s": moved * per_s,
+                })  # fmt: skip
+        return frame_of(rows)
+
+    def _measured(self) -> Iterator[tuple[JobResult, str, Measured]]:
+        for each in self.of_jobs:
+            for name, one in zip(NAMES, each.directions):
+                if one.count:
+                    yield each, name, one
+
+    def __repr__(self) -> str:
+        requests = sum(one.count for _, _, one in self._measured())
+        return f"<FioResult: {len(self.of_jobs)} jobs, {requests:,} requests>"
 
 
 class Results:

@@ -16,16 +16,16 @@ from hybridsim.show.html.blocks import Section
 SECTIONS = {
     "hybridsim.result": (
         "verdict", "events", "warm_up", "latency", "disks", "reasons", "size", "wear", "cost",
-        "doctor", "reproduce",
+        "doctor", "explore", "reproduce",
     ),
-    "hybridsim.size": ("sizing", "size", "doctor", "reproduce"),
-    "hybridsim.advice": ("advice", "advice_machines", "advice_questions", "reproduce"),
-    "hybridsim.fleet": ("fleet_advice", "fleet_members", "reproduce"),
-    "hybridsim.bench": ("bench", "bench_depths", "reproduce"),
+    "hybridsim.size": ("sizing", "size", "doctor", "explore", "reproduce"),
+    "hybridsim.advice": ("advice", "advice_machines", "advice_questions", "explore", "reproduce"),
+    "hybridsim.fleet": ("fleet_advice", "fleet_members", "explore", "reproduce"),
+    "hybridsim.bench": ("bench", "bench_depths", "explore", "reproduce"),
     "hybridsim.sweep": (
-        "fleet", "sweep_best", "sweep_effects", "sweep_settings", "reproduce",
+        "fleet", "sweep_best", "sweep_effects", "sweep_settings", "explore", "reproduce",
     ),
-    "hybridsim.comparison": ("agreement", "curves", "reproduce"),
+    "hybridsim.comparison": ("agreement", "curves", "explore", "reproduce"),
 }  # fmt: skip
 
 

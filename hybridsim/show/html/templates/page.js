@@ -1,5 +1,24 @@
 "use strict";
 (async () => {
+  const copy = async (text, status) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      status.textContent = "copied";
+    } catch {
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      status.textContent = document.execCommand("copy") ? "copied" : "not copied: the browser does not allow it";
+      area.remove();
+    }
+  };
+  for (const each of document.querySelectorAll(".copies")) {
+    const block = each.closest(".command");
+    each.hidden = false;
+    each.addEventListener("click", () =>
+      copy(block.querySelector("pre").textContent, block.querySelector("[role=status]")));
+  }
   // The page contains its data as deflated JSON. A browser that cannot inflate shows static SVG.
   if (!window.DecompressionStream) return;
   const island = (id) => {
@@ -202,20 +221,7 @@
   if (button && document.getElementById("result")) {
     const result = await island("result"); // loaded in advance: a browser allows the clipboard only right after a click
     button.hidden = false;
-    button.addEventListener("click", async () => {
-      const text = JSON.stringify(result, null, 2) + "\n";
-      const status = document.getElementById("copied");
-      try {
-        await navigator.clipboard.writeText(text);
-        status.textContent = "copied";
-      } catch {
-        const area = document.createElement("textarea");
-        area.value = text;
-        document.body.append(area);
-        area.select();
-        status.textContent = document.execCommand("copy") ? "copied" : "not copied: the browser does not allow it";
-        area.remove();
-      }
-    });
+    button.addEventListener("click", () =>
+      copy(JSON.stringify(result, null, 2) + "\n", document.getElementById("copied")));
   }
 })();
