@@ -82,7 +82,7 @@ class Transfers(NamedTuple):
 
     @method
     def places(self, now, job, op, below):
-        """Read or write the range of a job in its lines: a request for each run of adjacent lines."""
+        """Read or write the range of a job in its lines: each run of adjacent ones at once."""
         need = self.lines.jobs.first_need[job]
         while need != NOTHING:
             need = self.run(now, job, need, op, below)
