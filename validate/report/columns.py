@@ -13,6 +13,7 @@ from hybridsim.answers.comparison.rows import Comparison, Row
 from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS
 from hybridsim.answers.warmup import State
 from hybridsim.foundation.wording import NONE
+from validate.report.bounds import COUNTERS
 from validate.report.holding import Held
 
 BEYOND = "*"
@@ -40,6 +41,7 @@ def _distance(error: float) -> str:
     return f"{error:.3f}"
 
 
+# Of Open CAS and dm-writecache; those that are not checked of a kind of cache are not shown.
 MISSES = ("read_full_misses", "write_full_misses", "writes_allocated", "writes_around")
 HITS = ("read_hits", "write_hits", "pass_through_writes", "cleaned_blocks")
 COLUMNS = (
@@ -70,14 +72,16 @@ def cells(run: Held) -> list[str]:
     """Return the cells of a run."""
     comparison = run.found
     judged, failed = len(comparison.judged), len(comparison.failed)
-    values = (_cell(comparison, column) for column in COLUMNS)
+    checked = COUNTERS.get(str(run.record.cache.get("kind")), ())
+    values = (_cell(comparison, column, checked) for column in COLUMNS)
     return [run.record.name, *values, f"{judged - failed}/{judged}"]
 
 
-def _cell(comparison: Comparison, column: Column) -> str:
+def _cell(comparison: Comparison, column: Column, checked: Sequence[str]) -> str:
     rows = [
         row
         for measure in column.measures
+        if measure in checked or measure not in (*MISSES, *HITS)
         for row in comparison.rows
         if row.name.measure == measure and (row.is_met is not None or not column.needs_steady)
     ]
