@@ -270,8 +270,8 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
         notes.append("time_based without runtime has no effect, as in fio")
     if any(len(job.pattern.directions) > 1 and _has_rates(job) for job in jobs):
         notes.append(
-            "rate, rate_iops with a mix: reads and writes keep their order; in fio a direction that "
-            "is late overtakes the other, which depends on the time"
+            "rate, rate_iops with a mix: reads and writes keep their order; in fio a direction "
+            "that is late overtakes the other, which depends on the time"
         )
     if any("sg_write_mode" in job.specified for job in jobs):
         notes.append("sg_write_mode: verifying commands are simulated as writes")
