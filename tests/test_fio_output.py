@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -215,3 +216,54 @@ def test_writes_and_what_verify_reads_back_have_runtimes_of_their_own(loops, sit
     (each,) = result.of_jobs
     assert each.written_ns + each.read_back_ns == each.span_ns
     assert each.written_ns == pytest.approx(write["total_ios"] * write["lat_ns"]["mean"], rel=0.01)
+
+
+ETA = re.compile(
+    r"Jobs: \d+ \(f=\d+\)(, \d+-\d+ IOPS)?(: \[[rwmRWMdDP_(),0-9]+\]\[(-\.-|\d+\.\d)%\]"
+    r"(\[r=[0-9.]+[KM]iB/s(,w=[0-9.]+[KM]iB/s)?\]\[r=[0-9.k]+(,w=[0-9.k]+)? IOPS\])?"
+    r"\[eta \d\dm:\d\ds\])?"
+)
+QUIET = ["--preset=digitalocean-volume", "--name=a", "--size=64k", "--rw=read", "--runtime=3",
+         "--time_based", "--rate_iops=100"]  # fmt: skip
+RUNNING = "--name=a --rw=randrw --bs=4k --size=1m --time_based --runtime=5 --thinktime=3000"
+RUNNING += " --name=b --rw=read --size=64k --eta=always --eta-newline=2"
+
+
+def eta_of(text):
+    """Return the lines of --eta, with the character that ends each."""
+    return re.findall(r"(Jobs: [^\r\n]*)([\r\n])", text)
+
+
+def test_eta_has_the_form_of_fio(tmp_path):
+    for line, _ in eta_of(real(RUNNING.split(), tmp_path)):
+        assert ETA.fullmatch(line), line
+
+
+def test_eta_is_printed_each_simulated_second():
+    result = CliRunner().invoke(command, ["--preset=digitalocean-volume", *RUNNING.split()])
+    assert result.exit_code == 0, result.output
+    printed = eta_of(result.stdout)
+    assert all(ETA.fullmatch(line) for line, _ in printed), printed
+    assert [line.split("][")[1] for line, _ in printed[:4]] == ["20.0%", "40.0%", "60.0%", "80.0%"]
+    assert [end for _, end in printed[:4]] == ["\r", "\n", "\r", "\n"]
+    assert "[m(1),_(1)]" in printed[1][0]
+    assert "[eta 00m:03s]" in printed[1][0]
+    places = [
+        result.stdout.index(part) for part in ("Starting 2 processes", "Jobs:", "a: (groupid")
+    ]
+    assert places == sorted(places)
+    assert result.stdout.count("Starting 2 processes") == 1
+
+
+@pytest.mark.parametrize("more", ["--output-format=json", "--eta=never", "--minimal", "--eta=auto"])
+def test_eta_is_left_out(more):
+    arguments = [*QUIET, more] if more.startswith("--eta") else [*QUIET, "--eta=always", more]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 0, result.output
+    assert not eta_of(result.stdout)
+
+
+@pytest.mark.parametrize("option", ["--eta=x", "--eta-interval=x", "--eta-newline=0"])
+def test_a_wrong_eta_option_is_refused(option):
+    result = CliRunner().invoke(command, [*QUIET, option])
+    assert option.partition("=")[0] in str(result.exception)

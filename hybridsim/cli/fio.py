@@ -12,7 +12,7 @@ from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
-    from hybridsim.workloads.fio.results import FioResult
+    from hybridsim.workloads.fio.results import FioResult, Moment
 
 FORMS = ("normal", "json", "json+", "terse")
 
@@ -60,7 +60,8 @@ def fio(
 
     Accepts fio's job files and command line unchanged: --name=... and the options of jobs,
     --output=FILE, --output-format=normal, json, json+, terse or several of them, --terse-version,
-    --minimal, --section, --status-interval (in simulated time).  The requests have the same offsets
+    --minimal, --section, --status-interval, --eta=always, --eta-interval, --eta-newline (in
+    simulated time; only with the normal form).  The requests have the same offsets
     as those of fio 3.33.  Files are placed one after another from the start of the volume.  Options
     without effect here are reported once; unsupported options that would change the load are
     errors.  With latency_target, the maximum queue depth that meets it is reported.  Exit code 4: a
@@ -69,9 +70,11 @@ def fio(
     """
     from hybridsim.cli.running import progress_of_jobs
     from hybridsim.scenario import Scenario
+    from hybridsim.show import fio_text
+    from hybridsim.show.fio_eta import Eta
     from hybridsim.show.fio_terse import VERSIONS
     from hybridsim.studies.fio import fio as run
-    from hybridsim.workloads.fio.job import SECOND, jobs_of
+    from hybridsim.workloads.fio.job import MILLISECOND, SECOND, jobs_of
     from hybridsim.workloads.fio.jobfile import read
     from hybridsim.workloads.fio.options import time_ns
 
@@ -84,15 +87,27 @@ def fio(
     version = parsed.program.get("terse-version", "3")
     if version not in VERSIONS:
         raise UsageError(f"--terse-version={version}: {', '.join(VERSIONS)} are supported")
-    interval = parsed.program.get("status-interval", "")
-    try:
-        interval_ns = time_ns(interval, SECOND) if interval else 0
-    except ValueError as error:
-        raise UsageError(f"--status-interval={error}") from error
-    if interval and not interval_ns:
-        raise UsageError(f"--status-interval={interval}: must be greater than 0")
+
+    def interval_of(name: str, unit_ns: int = SECOND) -> int:
+        text = parsed.program.get(name, "")
+        try:
+            each_ns = time_ns(text, unit_ns) if text else 0
+        except ValueError as error:
+            raise UsageError(f"--{name}={error}") from error
+        if text and not each_ns:
+            raise UsageError(f"--{name}={text}: must be greater than 0")
+        return each_ns
+
+    interval_ns = interval_of("status-interval")
+    eta = parsed.program.get("eta", "auto")
+    if eta not in ("always", "never", "auto"):
+        raise UsageError(f"--eta={eta}: must be always, never or auto")
+    eta_ns = interval_of("eta-interval", MILLISECOND) or SECOND
+    lines = Eta(interval_of("eta-newline"))
+    has_eta = eta == "always" and "normal" in forms
     output = parsed.program.get("output")
     texts: list[str] = []
+    begun: list[bool] = []  # whether the heading was printed before the first line of --eta
     site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
     if "parse-only" in parsed.program:
         jobs_of(parsed)
@@ -107,12 +122,21 @@ def fio(
         text = _results(result, forms, version)
         texts.append(text)
         if not output:
+            if begun and begun.pop():
+                text = text.removeprefix(fio_text.heading(result.jobs).rstrip("\n") + "\n")
             click.echo(text, nl=False)
+
+    def show_eta(moment: Moment) -> None:
+        """Print fio's line about the running jobs; as in fio on standard output."""
+        if not begun and not output:
+            begun.append(True)
+            click.echo(fio_text.heading(moment.jobs).rstrip("\n"))
+        click.echo(lines.line(moment), nl=False)
 
     with progress_of_jobs() as progress:
         result = run(
             parsed, site.with_options(preset=preset), runs, progress, seeding=seeding,
-            interval_ns=interval_ns, report=report,
+            interval_ns=interval_ns, report=report, eta_ns=eta_ns if has_eta else 0, eta=show_eta,
         )  # fmt: skip
     report(result)
     _finish(result, forms, output, "".join(texts))
@@ -124,7 +148,7 @@ def _results(result: FioResult, forms: list[str], version: str) -> str:
     """Return the results in all forms, in fio's order."""
     from hybridsim.show import fio_json, fio_terse, fio_text
 
-    text = fio_text.heading(result) if "normal" in forms else ""
+    text = fio_text.heading(result.jobs) if "normal" in forms else ""
     if "terse" in forms:
         text += fio_terse.text(result, version)
     if "json" in forms or "json+" in forms:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hybridsim.foundation.version import __version__
 from hybridsim.show.fio_json import FORM, coarse, percentiles, shares
@@ -20,12 +20,12 @@ DEPTHS = ("1", "2", "4", "8", "16", "32", ">=64")
 
 def text(result: FioResult) -> str:
     """Return the report."""
-    return heading(result) + results(result)
+    return heading(result.jobs) + results(result)
 
 
-def heading(result: FioResult) -> str:
+def heading(jobs: Sequence[Job]) -> str:
     """Return the first lines: the jobs."""
-    return "\n".join([*_heading(result), "", ""])
+    return "\n".join([*_heading(jobs), "", ""])
 
 
 def results(result: FioResult) -> str:
@@ -53,9 +53,9 @@ def _both(rate: float) -> str:
     return f"{short(rate, 1024)}B/s ({short(rate, 1000)}B/s)"
 
 
-def _heading(result: FioResult) -> Iterator[str]:
+def _heading(jobs: Sequence[Job]) -> Iterator[str]:
     seen: list[Job] = []
-    for job in result.jobs:
+    for job in jobs:
         if seen and (job.name, job.kin) == (seen[-1].name, seen[-1].kin):
             if len(seen) < 2 or seen[-2].name != job.name:
                 yield "..."
@@ -71,7 +71,7 @@ def _heading(result: FioResult) -> Iterator[str]:
             )
         seen.append(job)
     yield f"hybridsim-{__version__}, simulated; output format of {FORM}"
-    yield f"Starting {len(result.jobs)} process{'es' if len(result.jobs) > 1 else ''}"
+    yield f"Starting {len(jobs)} process{'es' if len(jobs) > 1 else ''}"
 
 
 def _job(result: JobResult) -> Iterator[str]:

@@ -30,7 +30,7 @@ from hybridsim.workloads.fio.places import Laid, lay_out
 from hybridsim.workloads.fio.real_run import SIMULATED, RealRun, again
 from hybridsim.workloads.fio.replaying import opened
 from hybridsim.workloads.fio.requests import Feeds
-from hybridsim.workloads.fio.results import FioResult, Results
+from hybridsim.workloads.fio.results import FioResult, Moment, Results
 from hybridsim.workloads.fio.writepointers import DEVICE_ZONE_BYTES
 
 TOO_DEEP = 1 << 20
@@ -51,6 +51,8 @@ def fio(
     real: RealRun = SIMULATED,
     interval_ns: int = 0,
     report: Callable[[FioResult], None] = lambda result: None,
+    eta_ns: int = 0,
+    eta: Callable[[Moment], None] = lambda moment: None,
 ) -> FioResult:
     """Run the jobs of a job file or command line on the machine of a scenario.
 
@@ -63,7 +65,8 @@ def fio(
     Without `cached` the machine has no cache.  Offsets are those of fio 3.33, or with
     `seeding="newer"` those of later releases.  `real` are events of a real run to repeat: a cache
     that was stopped and started there is restarted warm, if its kind supports it.  `report` is
-    called with the results so far each `interval_ns` of simulated time, if that is not 0.  Raises
+    called with the results so far each `interval_ns` of simulated time, if that is not 0, and `eta`
+    with the state of the jobs each `eta_ns`.  Raises
     UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
     if isinstance(written, str):
@@ -105,8 +108,11 @@ def fio(
             time_ns - real.lead_ns, watch.counters(),
         )  # fmt: skip
 
-    status = Status(interval_ns, real.lead_ns, lambda time_ns: report(result(time_ns)))
-    end_ns = _run(run, feeds, results, watch, monitor, status, progress, reload_ns)
+    timers = [
+        Status(interval_ns, real.lead_ns, lambda time_ns: report(result(time_ns))),
+        Status(eta_ns, real.lead_ns, lambda time_ns: eta(results.moment(time_ns, real.lead_ns))),
+    ]
+    end_ns = _run(run, feeds, results, watch, monitor, timers, progress, reload_ns)
     for of_job, generated in zip(results.of_jobs, feeds.generated):
         of_job.generated = generated
     return result(end_ns)
@@ -161,8 +167,8 @@ class Watch:
 
 
 def _run(
-    run: Run, feeds: Feeds, results: Results, watch: Watch, monitor: Monitor, status: Status,
-    progress: Progress, reload_ns: int,
+    run: Run, feeds: Feeds, results: Results, watch: Watch, monitor: Monitor,
+    timers: Sequence[Status], progress: Progress, reload_ns: int,
 ) -> int:  # fmt: skip
     """Run to the end; return the time of the last completion in ns."""
     done, end_ns = 0, run.now_ns
@@ -170,6 +176,7 @@ def _run(
     watch.sample(run.now_ns, run)
     run.feed(feeds.batch())
     while True:
+        status = min(timers, key=lambda timer: timer.due_ns)
         until_ns = min(watch.due_ns, reload_ns, monitor.due_ns, status.due_ns)
         outcome, facts = run.advance(until_ns)
         if facts is None:
@@ -232,6 +239,11 @@ def _parameters(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.
     return np.array(rows, np.int64)
 
 
+def _has_rates(job: Job) -> bool:
+    """Return whether the rates of a job are limited."""
+    return any(job.bytes_per_s) or any(job.requests_per_s)
+
+
 def _adds_files(job: Job) -> bool:
     """Return whether a job's filename adds to another one."""
     own = job.own.get("filename")
@@ -263,6 +275,11 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
         notes.append(f"zonemode=zbd without zonesize: the simulated device has zones of {size}")
     if any("time_based" in job.specified and not job.run_ns for job in jobs):
         notes.append("time_based without runtime has no effect, as in fio")
+    if any(len(job.pattern.directions) > 1 and _has_rates(job) for job in jobs):
+        notes.append(
+            "rate, rate_iops with a mix: reads and writes keep their order; in fio a direction "
+            "that is late overtakes the other, which depends on the time"
+        )
     if any("sg_write_mode" in job.specified for job in jobs):
         notes.append("sg_write_mode: verifying commands are simulated as writes")
     waiting = [job for job in jobs if "iodepth" in job.specified and job.depth == 1]

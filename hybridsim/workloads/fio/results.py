@@ -15,7 +15,7 @@ from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.requests.depths import BROKE_NS, MEASURED_NS, NOW
 from hybridsim.requests.inflight import Facts
-from hybridsim.requests.jobs import START_NS, Jobs
+from hybridsim.requests.jobs import OVER_NS, START_NS, Jobs
 from hybridsim.workloads.fio.job import MILLISECOND, SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
 from hybridsim.workloads.fio.monitor import Progress
@@ -276,6 +276,23 @@ class FioResult:
         return f"<FioResult: {len(self.of_jobs)} jobs, {requests:,} requests>"
 
 
+@dataclass(frozen=True)
+class Moment:
+    """The state of all jobs at a simulated time."""
+
+    time_ns: int
+    jobs: list[Job]
+    begun_ns: Ints  # by job; negative: not yet
+    over_ns: Ints
+    moved_bytes: Ints  # [job, read ... trim], since the start of the measurement
+    requests: Ints
+
+    def states(self) -> list[tuple[Job, int, int]]:
+        """Return each job, when it began, and when it was over; negative: not yet."""
+        begun = np.where(self.begun_ns > self.time_ns, -1, self.begun_ns)  # a start delay
+        return list(zip(self.jobs, begun.tolist(), self.over_ns.tolist()))
+
+
 class Results:
     """The results of all jobs, accumulated from completed requests.
 
@@ -286,7 +303,20 @@ class Results:
         rows = zip(jobs, source.levels, source.depths.state)
         self.of_jobs = [_empty(job, levels, depths) for job, levels, depths in rows]
         self._start_ns = source.standing[:, START_NS]
+        self._over_ns = source.standing[:, OVER_NS]
         self._measured_ns = np.zeros(len(jobs), np.int64)
+
+    def moment(self, time_ns: int, begin_ns: int) -> Moment:
+        """Return the state of all jobs; times count from `begin_ns`."""
+        directions = [result.directions[:SYNC] for result in self.of_jobs]
+        return Moment(
+            time_ns - begin_ns,
+            [result.jobs[0] for result in self.of_jobs],
+            np.where(self._start_ns < 0, -1, self._start_ns - begin_ns),
+            np.where(self._over_ns < 0, -1, self._over_ns - begin_ns),
+            np.array([[each.moved_bytes for each in job] for job in directions], np.int64),
+            np.array([[each.count for each in job] for job in directions], np.int64),
+        )
 
     def add(self, facts: Facts) -> None:
         """Add completed requests."""
