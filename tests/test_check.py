@@ -126,8 +126,7 @@ def test_a_cache_that_does_as_simulated_is_within_all_intervals():
     assert result.reasons == []
     assert verdicts(result) == {
         HIT: "within", READ: "within", PROMOTIONS: "within", DIRTY: "within",
-        # 4 experiments have a write latency: too few for an interval of 90 %
-        "write latency": "not judged", WRITTEN: "not judged",
+        "write latency": "within", WRITTEN: "not judged",
     }  # fmt: skip
 
 
@@ -216,6 +215,22 @@ def test_an_interval_widens_with_the_scatter_of_the_load():
     wide = judged(scattered, "dm-cache", seen(reads=150), SIZE).figures[0]
     assert wide.high - wide.low > few.high - few.low
     assert scattered.scatter(600) == pytest.approx(scattered.scatter(150) / 2)
+
+
+def test_the_interval_of_the_iops_widens_with_the_scatter_of_their_rate():
+    """The rate is even in one promise, and alternates by 10 % from bin to bin in the other."""
+    even = promise(mode="closed")
+    requests = [each + (30 if n % 2 else 0) for n, each in enumerate(even.course.requests)]
+    scattered = replace(even, course=replace(even.course, requests=requests))
+    assert even.rate_scatter(10 * SECOND) == 0
+    assert scattered.rate_scatter(5 * SECOND) == pytest.approx(
+        scattered.rate_scatter(20 * SECOND) * 2
+    )
+    narrow, wide = (
+        next(each for each in judged(one, "dm-cache", seen(), SIZE).figures if each.name == IOPS)
+        for one in (even, scattered)
+    )
+    assert wide.low < narrow.low < narrow.high < wide.high
 
 
 # Snapshots, as the printed command saves them.

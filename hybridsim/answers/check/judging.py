@@ -1,7 +1,8 @@
 """Whether a running cache keeps what a simulation promised: each figure against its interval.
 
 The interval of a figure is the promised value with the errors of the model on real runs (see
-answers/model_error.py); that of a hit ratio is widened by its scatter in the simulated load.
+answers/model_error.py); those of a hit ratio and of the IOPS are widened by
+their scatter in the simulated load.
 """
 
 from __future__ import annotations
@@ -336,7 +337,9 @@ def _figures(
         width, basis = half("iops")
         low = high = None
         if width is not None:
-            low, high = interval("iops", value, width)
+            scatter = promise.rate_scatter(seen.duration_ns or 0)
+            low, high = interval("iops", value, math.hypot(width, scatter))
+            basis += f", and {scatter:.1%} of scatter in the load"
         yield Figure(IOPS, RATE, value, seen.iops, low, high, basis)
     yield from _latencies(promise, promised, seen, half, covers)
     name = "cache_misses" if kind == "bcache" else "promotions"

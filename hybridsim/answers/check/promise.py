@@ -186,6 +186,25 @@ class Promise:
         each = float(ratios.std(ddof=1))
         return QUANTILE * each * math.sqrt(float(edges[1] - edges[0]) / reads)
 
+    def rate_scatter(self, span_ns: float) -> float:
+        """Return by what share the rate of requests over a time differs by chance in the load.
+
+        As `scatter`, from the rates in batches of equal time of the steady part.
+        """
+        requests = np.array(self.course.requests)
+        part = self.warm or self.whole
+        bins = round(part.span_ns / self.whole.span_ns * len(requests)) if self.whole.span_ns else 0
+        number = min(BATCHES, bins)
+        if number < 4 or span_ns <= 0:
+            return 0.0
+        edges = np.linspace(len(requests) - bins, len(requests), number + 1)
+        sums = np.interp(edges, np.arange(len(requests) + 1), np.append(0.0, requests))
+        counts = np.diff(sums)
+        if counts.mean() <= 0:
+            return 0.0
+        each = float(counts.std(ddof=1) / counts.mean())
+        return QUANTILE * each * math.sqrt(part.span_ns / number / span_ns)
+
 
 @dataclass(frozen=True)
 class Window:
