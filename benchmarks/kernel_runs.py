@@ -1,9 +1,9 @@
 """The real runs of kernel-runs in the reference data, as `validate` reads its own.
 
 Those of Open CAS and dm-writecache were made by hand: each folder has fio's job file and results,
-samples of the cache, and the commands that made it; those of bcache and dm-cache by `validate`.  All
-were made in its lab, with the disks of its calibration, so that their twins are simulated on the
-devices as calibrated by the bare runs in validate/results.
+samples of the cache, and the commands that made it; those of bcache and dm-cache by `validate`.
+All were made in its lab, with the disks of its calibration, so that their twins are simulated on
+the devices as calibrated by the bare runs in validate/results.
 """
 
 from __future__ import annotations
