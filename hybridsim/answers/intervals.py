@@ -88,8 +88,8 @@ def of_trace(sums: Floats, counts: Floats) -> Ends | None:
 def of_model(kind: str, writes: float, figure: str) -> float | None:
     """Return half the width of the model's error of a figure of real runs.
 
-    It is a share of the figure; of figures that are shares themselves, a difference.  `kind` is the kind
-    of cache, `writes` the share of the requests that are writes.
+    It is a share of the figure; of figures that are shares themselves, a difference.  `kind` is the
+    kind of cache, `writes` the share of the requests that are writes.
     """
     half = None if kind == NO_CACHE else half_of(kind, writes > FEW_WRITES, figure)
     return None if half is None else half.width

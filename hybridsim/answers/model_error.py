@@ -156,9 +156,7 @@ def half_of(
 
 
 @lru_cache(maxsize=512)
-def _half_of(
-    kind: str, has_writes: bool, figure: str, runs: tuple[RealRun, ...]
-) -> Half | None:
+def _half_of(kind: str, has_writes: bool, figure: str, runs: tuple[RealRun, ...]) -> Half | None:
     own = group(kind, has_writes)
     number: dict[str, int] = {}
     load: dict[str, bool] = {}
