@@ -1,15 +1,33 @@
 """Intervals of means: each source, their combination, and how often they hold."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 
-from hybridsim.answers.intervals import MODEL, SEEDS, TRACE, combined, means, of_model, of_trace
+from hybridsim.answers.intervals import (
+    MODEL,
+    SEEDS,
+    TRACE,
+    Blocks,
+    combined,
+    gains,
+    means,
+    of_model,
+    of_percentile,
+    of_trace,
+)
 from hybridsim.answers.model_error import half_width, real_runs
+from hybridsim.foundation.histogram import BINS, bin_of
 from hybridsim.foundation.wording import ranged
 
 MS, SECOND = 10**6, 10**9
+
+
+def blocks(counts, totals, took=None, kind="none", first=0):
+    took = np.zeros(len(counts)) if took is None else took
+    return Blocks(kind, first, first + int(counts.sum()), counts, totals, took)
 
 
 def test_independent_sources_add_up_in_squares():
@@ -42,7 +60,9 @@ def test_the_models_error_is_that_of_real_runs_on_file():
     assert half == half_width(real_runs(), "bcache", "read_mean")
     assert half > 0
     assert of_model("none", 0.0, "read_mean") is None
-    assert of_model("open-cas", 0.0, "read_mean") is None  # no run on file
+    # No run of a page cache is on file: it has the widest of the other kinds.
+    others = [of_model(kind, 0.0, "read_mean") for kind in ("bcache", "dm-cache", "open-cas")]
+    assert of_model("page", 0.0, "read_mean") == max(others)
 
 
 def test_intervals_of_the_trace_hold_in_nine_of_ten_cases():
@@ -54,7 +74,7 @@ def test_intervals_of_the_trace_hold_in_nine_of_ten_cases():
         counts = np.stack([draw.poisson(50, 20), np.zeros(20)], axis=1).astype(float)
         level = draw.lognormal(0, 0.4, 20)
         totals = np.stack([counts[:, 0] * level, np.zeros(20)], axis=1)
-        found = means(totals, counts, np.zeros(20), "none", 0.0)["read"]
+        found = means(blocks(counts, totals))["read"]
         inside += found.low <= math.exp(0.08) <= found.high
     assert 0.84 <= inside / cases <= 0.95  # 20 blocks: a little less than the nominal 0.9
 
@@ -62,11 +82,11 @@ def test_intervals_of_the_trace_hold_in_nine_of_ten_cases():
 def test_means_of_both_directions():
     counts = np.full((20, 2), 10.0)
     totals = counts * [MS, 3 * MS]
-    found = means(totals, counts, np.full(20, 2.0 * SECOND), "bcache", 0.5)
+    found = means(blocks(counts, totals, np.full(20, 2.0 * SECOND), "bcache"))
     assert found["read"].value == MS
     assert found["all"].value == 2 * MS
     assert found["took"].value == 40 * SECOND
-    alone = means(totals, counts, np.zeros(20), "none", 0.5)
+    alone = means(blocks(counts, totals))
     assert "took" not in alone
     assert alone["write"].sources == (TRACE,)
 
@@ -85,3 +105,53 @@ def test_means_of_both_directions():
 )
 def test_an_interval_is_printed_in_the_unit_of_its_figure(value, ends, expected):
     assert ranged(value, *ends) == expected
+
+
+def test_what_both_machines_have_in_common_does_not_widen_a_paired_gain():
+    counts = np.full((20, 2), 10.0)
+    level = np.random.default_rng(5).lognormal(0, 1, (20, 1))
+    before, after = blocks(counts, counts * level * 4), blocks(counts, counts * level * 2)
+    found = gains(before, after)
+    assert (found["all"].low, found["all"].high) == pytest.approx((2, 2))
+    alone = means(before)["all"]
+    assert alone.high / alone.low > 1.5
+
+
+def test_the_models_errors_on_both_machines_widen_a_gain():
+    counts = np.full((20, 2), 10.0)
+    one, other = (blocks(counts, counts * ns, kind="bcache") for ns in (4.0, 2.0))
+    found = gains(one, other)["read"]
+    half = of_model("bcache", 0.5, "read_mean")
+    assert found.high / found.value == pytest.approx((1 + half) ** math.sqrt(2))
+    assert found.sources == (TRACE, MODEL)
+    assert MODEL not in gains(blocks(counts, counts), blocks(counts, counts))["read"].sources
+
+
+def test_other_requests_are_not_paired():
+    counts = np.full((20, 2), 10.0)
+    assert gains(blocks(counts, counts), blocks(counts, counts, first=10)) == {}
+    more = counts.copy()
+    more[3, 0] += 1
+    more[4, 0] -= 1
+    assert gains(blocks(counts, counts), blocks(more, counts)) == {}
+
+
+def test_blocks_survive_json():
+    counts = np.full((20, 2), 10.0)
+    one = blocks(counts, counts * 3, np.full(20, 7.0), "dm-cache", 40)
+    again = Blocks.from_dict(json.loads(json.dumps(one.to_dict())))
+    assert again.pairs_with(one)
+    assert np.array_equal(again.totals_ns, one.totals_ns)
+    assert (again.kind, again.took_ns.sum()) == ("dm-cache", 140)
+
+
+def test_intervals_of_percentiles_hold():
+    """Histograms of draws of a known distribution: its median is inside in about nine of ten."""
+    draw, inside, cases = np.random.default_rng(8), 0, 200
+    for _ in range(cases):
+        values = draw.normal(20_000, 3_000, (20, 5))
+        bins = np.stack([np.bincount(bin_of(each.astype(np.int64)), minlength=BINS)
+                         for each in values]).astype(float)  # fmt: skip
+        low, high = of_percentile(bins, 50)
+        inside += low * 0.98 <= 20_000 <= high * 1.02  # the width of a bin
+    assert 0.86 <= inside / cases <= 0.995

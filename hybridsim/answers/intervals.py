@@ -6,7 +6,7 @@ Sources of an interval of LEVEL:
             which are drawn with replacement
     model   the errors of the simulation in real runs on file, by kind of cache (model_error.py);
             there are none for disks alone
-    seeds   random numbers, where a run is repeated with several seeds
+    seeds   random numbers, where they are drawn and a run is repeated with several seeds
 
 They are independent, so their squares add up, as factors of the figure.  Not covered: another
 load, other drives than those of the scenario, a fault; nor a trend of the load, for which see
@@ -16,14 +16,14 @@ forecast.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.answers.bootstrap import interval
+from hybridsim.answers.bootstrap import LEVEL, interval
 from hybridsim.answers.model_error import FEW_WRITES, half_of
 from hybridsim.foundation.histogram import VALUES
 
@@ -79,15 +79,17 @@ def combined(value: float, parts: Mapping[str, Ends | float | None]) -> Interval
 
 def of_trace(sums: Floats, counts: Floats) -> Ends | None:
     """Return the interval of sum(sums) / sum(counts) over blocks drawn with replacement."""
-    if np.count_nonzero(counts) < FEWEST or not sums.sum():
+    held = int(np.count_nonzero(counts))
+    if held < FEWEST or not sums.sum():
         return None
-    return interval(len(sums), lambda often: (often @ sums) / (often @ counts))
+    return interval(len(sums), lambda often: (often @ sums) / (often @ counts), held=held)
 
 
 def of_model(kind: str, writes: float, figure: str) -> float | None:
     """Return half the width of the model's error of a figure of real runs.
 
-    It is a share of the figure; of figures that are shares themselves, a difference.  `kind` is the kind of cache, `writes` the share of the requests that are writes.
+    It is a share of the figure; of figures that are shares themselves, a difference.  `kind` is the
+    kind of cache, `writes` the share of the requests that are writes.
     """
     half = None if kind == NO_CACHE else half_of(kind, writes > FEW_WRITES, figure)
     return None if half is None else half.width
@@ -155,21 +157,44 @@ class Blocks:
         return ends and np.array_equal(self.counts, other.counts)
 
 
-def means(blocks: Blocks) -> dict[str, Interval]:
+def means(blocks: Blocks, chance: Mapping[str, float] | None = None) -> dict[str, Interval]:
     """Return the intervals of the mean latencies and of the duration of blocks of requests.
 
-    Keys: those of NAMES that there are.
+    `chance` is half the width of the scatter over seeds, as a share, of those of NAMES that have
+    one.  Keys: those of NAMES that there are.
     """
     result = {}
     for name in NAMES:
         sums, counts = blocks.of(name)
         if not sums.sum() > 0:
             continue
-        value = float(sums.sum() / counts.sum())
-        known = combined(value, {TRACE: of_trace(sums, counts), MODEL: blocks.model(name)})
+        value = float(sums.sum() if name == "took" else sums.sum() / counts.sum())
+        parts = {
+            TRACE: of_trace(sums, counts),
+            MODEL: blocks.model(name),
+            SEEDS: (chance or {}).get(name),
+        }
+        known = combined(value, parts)
         if known is not None:
             result[name] = known
     return result
+
+
+def of_seeds(values: Sequence[float]) -> float | None:
+    """Return half the width of the scatter of one of several runs with other random numbers.
+
+    It is a share of their mean, by Student's t for one more run; None from one run, or if all are
+    the same.
+    """
+    number = len(values)
+    mean = sum(values) / max(number, 1)
+    if number < 2 or min(values) == max(values) or not mean > 0:
+        return None
+    from scipy.special import stdtrit  # scipy takes long to import
+
+    deviation = math.sqrt(sum((each - mean) ** 2 for each in values) / (number - 1))
+    reach = float(stdtrit(number - 1, (1 + LEVEL) / 2)) * math.sqrt(1 + 1 / number)
+    return reach * deviation / mean
 
 
 def gains(before: Blocks, after: Blocks) -> dict[str, Interval]:
@@ -186,8 +211,8 @@ def gains(before: Blocks, after: Blocks) -> dict[str, Interval]:
         (old, counts), (new, _) = before.of(name), after.of(name)
         if not old.sum() > 0 or not new.sum() > 0:
             continue
-        enough = np.count_nonzero(counts) >= FEWEST
-        ends = interval(len(old), _ratio_of(old, new)) if enough else None
+        held = int(np.count_nonzero(counts))
+        ends = interval(len(old), _ratio_of(old, new), held=held) if held >= FEWEST else None
         halves = [half for half in (before.model(name), after.model(name)) if half is not None]
         model = math.expm1(math.hypot(*map(math.log1p, halves))) if halves else None
         known = combined(float(old.sum() / new.sum()), {TRACE: ends, MODEL: model})
@@ -202,7 +227,8 @@ def _ratio_of(old: Floats, new: Floats) -> Callable[[Floats], Floats]:
 
 def of_percentile(histograms: Floats, percent: float) -> Ends | None:
     """Return the interval of a percentile of latencies, from their histograms by block."""
-    if np.count_nonzero(histograms.sum(axis=1)) < FEWEST:
+    held = int(np.count_nonzero(histograms.sum(axis=1)))
+    if held < FEWEST:
         return None
 
     def at(often: Floats) -> Floats:
@@ -211,7 +237,7 @@ def of_percentile(histograms: Floats, percent: float) -> Ends | None:
         found: Floats = VALUES[place].astype(np.float64)
         return found
 
-    return interval(len(histograms), at, QUANTILE_DRAWS)
+    return interval(len(histograms), at, QUANTILE_DRAWS, held)
 
 
 def scaled(value: float, ends: Ends | None, middle: float) -> Ends | None:

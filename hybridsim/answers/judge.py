@@ -35,7 +35,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,11 +183,13 @@ class Judgement:
     span_ns: int  # recorded, of the capture
     pairs: Mapping[str, Pair]  # filling, warm, whole, judged
     blocks: Mapping[str, Blocks]  # of the judged half: none, cached; empty if it is too short
+    # Half the width of the scatter over seeds of each mean, as a share, by machine.
+    chance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @functools.cached_property
     def means(self) -> Mapping[str, Mapping[str, Interval]]:
         """The means of the judged half with their intervals: none, cached."""
-        known = {side: means(blocks) for side, blocks in self.blocks.items()}
+        known = {side: means(blocks, self.chance.get(side)) for side, blocks in self.blocks.items()}
         return {"none": {}, "cached": {}} | known
 
     @property

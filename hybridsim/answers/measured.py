@@ -47,9 +47,7 @@ def with_intervals(checked: Iterable[Checked], both: Both, warm: int) -> list[Ch
     ]
 
 
-def of_measure(
-    measure: Measure, value: float | None, both: Both, warm: int
-) -> Interval | None:
+def of_measure(measure: Measure, value: float | None, both: Both, warm: int) -> Interval | None:
     """Return the interval of a measure of the machine with the cache; None if it has none."""
     if value is None or not value > 0 or measure.measure in (*OF_RUNS, "busy", "max"):
         return None
@@ -115,7 +113,8 @@ def _of_rate(
     counts = _by_block(blocks, both.plain.ledger.count[start:stop].sum(axis=1))
     if not took.sum() > 0 or np.count_nonzero(took) < 2:
         return None
-    ends: Ends = interval(BLOCKS, lambda often: _rate(often, counts, took))
+    held = int(np.count_nonzero(took))
+    ends: Ends = interval(BLOCKS, lambda often: _rate(often, counts, took), held=held)
     middle = float(counts.sum() / took.sum())
     return combined(value, {TRACE: scaled(value, ends, middle), MODEL: model})
 

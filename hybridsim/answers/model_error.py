@@ -4,8 +4,9 @@ The errors of all real runs on file (real_errors.csv, written by benchmarks/real
 pooled by figure.  As kinds of caches and loads have errors of different sizes, each is divided by
 the mean absolute error of its group: reads on each kind of cache, loads with writes on each, but on
 bcache and dm-cache together, as these are few.  A kind with too few experiments has the widest
-interval of the other kinds with such a load, and says so.  Of n scores that are even draws, the ceil((n + 1) p)-th smallest is exceeded
-by the next one with a probability of at most 1 - p (split conformal prediction with normalised
+interval of the other kinds with such a load, and says so.  Of n scores that are even draws, the
+ceil((n + 1) p)-th smallest is exceeded by the next one with a probability of at most 1 - p (split
+conformal prediction with normalised
 scores: H. Papadopoulos et al., ECAI 2008).  Repeated runs of one experiment are not independent, so
 the m experiments count instead: p becomes p (1 + 1 / m), and the scale of a group of k experiments
 grows by 1 / k.  Assumption: the next machine and load are drawn like the experiments on file.
@@ -155,9 +156,7 @@ def half_of(
 
 
 @lru_cache(maxsize=512)
-def _half_of(
-    kind: str, has_writes: bool, figure: str, runs: tuple[RealRun, ...]
-) -> Half | None:
+def _half_of(kind: str, has_writes: bool, figure: str, runs: tuple[RealRun, ...]) -> Half | None:
     own = group(kind, has_writes)
     number: dict[str, int] = {}
     load: dict[str, bool] = {}

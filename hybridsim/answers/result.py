@@ -16,8 +16,8 @@ from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.judge import Both, Judgement, Side
 from hybridsim.answers.judge import judge as weigh
 from hybridsim.answers.life import EventCost
-from hybridsim.answers.metrics import Collector, Kind
 from hybridsim.answers.measured import with_intervals
+from hybridsim.answers.metrics import Collector, Kind
 from hybridsim.answers.model_error import ModelError, model_error
 from hybridsim.answers.outcome import Outcome, Phase, Series
 from hybridsim.answers.requirements import Checked, Requirement, Seen

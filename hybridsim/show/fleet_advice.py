@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hybridsim.answers.advice.alternatives import human_drive
 from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.result import plain
+from hybridsim.foundation.printable import shell_line
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import NONE, counted, lasting, latency, percent
 from hybridsim.show import advice as of_one
@@ -28,7 +29,7 @@ def text(advice: FleetAdvice, ascii_only: bool = False, details: bool = False) -
     document = plain(advice.to_dict())
     head = [line for label, words in sentences(document) for line in paragraph(label, words)]
     heads, rows = members(document)
-    end = paragraph("next", "hybridsim advise NAME --details: one of them in full.")
+    end = paragraph("next", f"{_command(document)} --details: one of them in full.")
     room = SCREEN - len(head) - len(end) - len(_failures(document)) - 2
     left = len(rows) + 1 - room
     shown = rows if details or left <= 0 else rows[: max(room - 2, 1)]
@@ -42,6 +43,12 @@ def text(advice: FleetAdvice, ascii_only: bool = False, details: bool = False) -
         for number, note in enumerate(document["notes"]):
             lines += paragraph("" if number else "notes", note)
     return page([*lines, *end], ascii_only)
+
+
+def _command(document: Document) -> str:
+    """Return the command that answers for the first capture alone."""
+    first = next(iter(document["members"]), None)
+    return shell_line(["hybridsim", "advise", first["server"] if first else "NAME"])
 
 
 def _failures(document: Document, all_of_them: bool = False) -> list[str]:
@@ -132,7 +139,14 @@ def brings(document: Document) -> str:
         )
     if waits["members"] < use:
         words = counted(use - waits["members"], "array")
-        result.append(f"{words} cannot keep up with the load without a cache.")
+        kept = sum(
+            each["answer"] == YES
+            and each["advice"]["recommended"]["keeps_up"]
+            and not each["advice"]["disks_keep_up"]
+            for each in document["members"]
+        )
+        with_it = "; with it they do" if kept == use - waits["members"] else ""
+        result.append(f"{words} cannot keep up with the load without a cache{with_it}.")
     best = next(iter(document["kinds"]), None)
     if best and best["members"] == use and use > 1 and best["waits"]["gain"]:
         result.append(
@@ -212,9 +226,17 @@ def members(document: Document) -> tuple[list[str], list[list[str]]]:
         pick = each["advice"]["recommended"]
         rows.append([
             name, ANSWERS[each["answer"]], of_one.label(pick), human_size(pick["size_bytes"]),
-            of_one.factor(pick["gain"]), of_one.interval(pick),
+            of_one.factor(pick["gain"]), _forecast(pick),
         ])  # fmt: skip
     return heads, rows
+
+
+def _forecast(pick: Document) -> str:
+    """Return the forecast gain with its interval; without a forecast, the interval of the gain."""
+    ends = of_one.interval(pick)
+    if not pick["is_forecast"] or not pick["forecast"] or ends == NONE:
+        return ends
+    return f"{of_one.factor(pick['forecast'])} ({ends})"
 
 
 def servers(document: Document) -> tuple[list[str], list[list[str]]]:
@@ -249,7 +271,8 @@ def kinds(document: Document) -> tuple[list[str], list[list[str]]]:
             of_one.factor(waits["gain"]), ends, str(each["drives"]),
             of_one.cost(document, each["cost"]),
         ])  # fmt: skip
-    return heads, rows
+    kept = [at for at in range(len(heads)) if not rows or any(row[at] != NONE for row in rows)]
+    return [heads[at] for at in kept], [[row[at] for at in kept] for row in rows]
 
 
 def short(names: list[str]) -> list[str]:

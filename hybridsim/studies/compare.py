@@ -17,8 +17,9 @@ def compare(real: str, simulated: str | Measurement, tolerance: Sequence[str] = 
 
     A simulated run may also be a Measurement (show/fio_json.py creates one for fio's jobs).
     Two replays of the same requests are paired: how many times less the second one waits, with its
-    interval.  `tolerance` has the syntax of `--tolerance`: `10%`, `iops=5%,p99=20%`.  Raises MeasurementError
-    for files that cannot be read or have nothing to compare, UsageError for an invalid tolerance.
+    interval.  `tolerance` has the syntax of `--tolerance`: `10%`, `iops=5%,p99=20%`.  Raises
+    MeasurementError for files that cannot be read or have nothing to compare, UsageError for an
+    invalid tolerance.
 
     >>> from pathlib import Path
     >>> line = "read: IOPS={}, BW=4MiB/s (4MB/s)(40MiB/10000msec)"

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from hybridsim.answers.intervals import of_seeds
 from hybridsim.answers.requirements import Checked, Seen, parse_measure
 from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import UsageError
@@ -45,7 +46,8 @@ def repeated(
     figures = {name: each and each.to_dict() for name, each in estimates.items()}
     about = {"n": seeds, "drawn": drawn, "answers": _answers(results), "level": LEVEL, **figures}
     required = [_worst(checked) for checked in zip(*(each.required for each in results))]
-    first = dataclasses.replace(first, required=required)
+    judgement = dataclasses.replace(first.judgement, chance=_chance(results))
+    first = dataclasses.replace(first, required=required, judgement=judgement)
     return _with_note(first, _words(results, estimates), about)
 
 
@@ -55,6 +57,20 @@ def _estimates(results: Sequence[Result]) -> dict[str, Estimate | None]:
     return {
         name: estimate([parse_measure(name).value(each)[0] for each in seen]) for name in MEASURES
     }
+
+
+def _chance(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+    """Return half the width of the scatter of each mean of the judged half, by machine."""
+    known = [each.judgement.means for each in results]
+    halves = {
+        side: {
+            name: of_seeds([each[side][name].value for each in known if name in each[side]])
+            for name in known[0][side]
+        }
+        for side in known[0]
+    }
+    return {side: {name: half for name, half in some.items() if half is not None}
+            for side, some in halves.items()}  # fmt: skip
 
 
 def _answers(results: Sequence[Result]) -> dict[str, int]:

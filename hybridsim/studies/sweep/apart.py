@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hybridsim.answers.intervals import SEEDS, TRACE, Blocks, Interval, combined, gains
-from hybridsim.studies.sweep.confidence import LEVEL, quantile
+from hybridsim.studies.sweep.confidence import quantile
 from hybridsim.studies.sweep.figures import BLOCKS, FORECAST, GAIN, INTERVALS, name_of
 from hybridsim.studies.sweep.objectives import Objective
 
@@ -30,8 +30,7 @@ def interval_of(setting: Setting, number: int, objective: Objective) -> Interval
     name = objective.text if objective.measure is None else name_of(objective.measure)
     known = [one.get(INTERVALS, {}).get(name) for one in setting.figures]
     values = [
-        objective.value(one, point.scenario)
-        for one, point in zip(setting.figures, setting.points)
+        objective.value(one, point.scenario) for one, point in zip(setting.figures, setting.points)
     ]
     ends = None
     if known and all(known) and all(values):

@@ -17,8 +17,8 @@ from hybridsim.answers.requirements import (
 )
 from hybridsim.answers.result import PERCENTILES, Result, plain
 
-__all__ = ["ALONE", "BLOCKS", "FORECAST", "GAIN", "INTERVALS", "PERCENTILES", "WHOLE_GAIN", "WORK", "WORK_NS",
-           "alone_name", "figures", "name_of"]  # fmt: skip
+__all__ = ["ALONE", "BLOCKS", "FORECAST", "GAIN", "INTERVALS", "PERCENTILES", "WHOLE_GAIN", "WORK",
+           "WORK_NS", "alone_name", "figures", "name_of"]  # fmt: skip
 
 GAIN, WHOLE_GAIN, FORECAST = "gain", "gain.whole", "forecast"
 WORK, WORK_NS = "work.requests", "work.ns"  # of the second half: number, sum of the latencies

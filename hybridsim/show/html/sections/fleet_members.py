@@ -46,5 +46,7 @@ def _ranges(document: Mapping[str, Any], names: list[str]) -> list[Ranges]:
     ends = [each for row in rows for each in (row[1], row[3])]
     axis = Axis("gain", "times", log=max(ends) >= WIDE * min(ends))
     note = "" if len(rows) <= SHOWN else f"The first {SHOWN} of {len(rows)}."
-    title = "Gain of each, with its interval of 90 %"
+    is_forecast = any(each["advice"] and each["advice"]["recommended"]["is_forecast"]
+                      for each in document["members"])  # fmt: skip
+    title = f"{'Forecast gain' if is_forecast else 'Gain'} of each, with its interval of 90 %"
     return [Ranges("members", title, axis, rows[:SHOWN], [("no gain", 1.0)], note)]

@@ -21,7 +21,8 @@ def section(document: Mapping[str, Any]) -> Section:
     blocks: list[Block] = [Prose(_answer(document), tone)]
     if answer and not document["needs_no_ssd"]:
         blocks.append(KeyFigures(list(_figures(document))))
-    blocks += [_required(document), _tried(document), *mean_ranges(document), Row(by_size(document))]
+    blocks += [_required(document), _tried(document)]
+    blocks += [*mean_ranges(document), Row(by_size(document))]
     if document["notes"]:
         blocks.append(Prose(document["notes"], "note"))
     return Section("answer", "Answer", blocks)

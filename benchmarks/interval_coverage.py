@@ -1,0 +1,291 @@
+"""How often each printed interval holds: what is promised, and what is found.
+
+    HYBRIDSIM_DATA=... python benchmarks/interval_coverage.py [replay] [real] [fit] [curves]
+                                                     [--cases 210] [--disks 200] [--json]
+
+    replay  the intervals of replay, advise, size, sweep and compare, on generated loads: a case is
+            a short trace of a load that stays the same; its first part is the capture, its later
+            part on the same machines, their caches as they are by then, is the truth
+    real    the model's error on all real runs, leaving one experiment out
+    fit     the parameters of simulated disks, arrays and fio results (benchmarks/intervals.py)
+    curves  mrc --sample (benchmarks/intervals.py)
+
+The loads are served by a cache of pages with LRU, which is warm in the capture: a trend, such as a
+cache that still fills, is not covered by these intervals (the forecast of the gain covers it).
+
+A simulated truth has no error of the model.  So the intervals of the capture as a sample (`trace`)
+are held against the later part itself, and those that are printed, which cover the model too,
+against the later part times an error drawn from the real runs.  The gain of the verdict on captured
+traces, with their drift, is measured by benchmarks/decisions.py.  Without a name: replay and real.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from decision_traces import in_memory  # noqa: E402
+from intervals import Row, curves, fitted, real  # noqa: E402
+
+from hybridsim.answers.intervals import Blocks, gains, means  # noqa: E402
+from hybridsim.answers.judge import Both, Side, judge  # noqa: E402
+from hybridsim.answers.ledger import JOINED  # noqa: E402
+from hybridsim.answers.measured import of_measure  # noqa: E402
+from hybridsim.answers.model_error import FEW_WRITES, half_of, real_runs  # noqa: E402
+from hybridsim.answers.requirements import parse_measure  # noqa: E402
+from hybridsim.foundation.codes import Op  # noqa: E402
+from hybridsim.requests.rows import UNKNOWN, Requests, no_requests  # noqa: E402
+from hybridsim.scenario import Scenario  # noqa: E402
+from hybridsim.studies.side_by_side import Several  # noqa: E402
+
+SECOND = 10**9
+CAPTURED, LATER = 8192, 32768  # requests of the capture, of the truth
+KINDS = ("bcache", "dm-cache", "open-cas", "page")  # whose errors of the model are drawn
+SIZES = (4 << 20, 8 << 20, 16 << 20)  # bytes; so small that they are warm in the capture
+MEASURES = ("mean.reads.warm", "mean.writes.warm", "p50.warm", "p99.warm", "hit.warm", "iops.warm")
+COLD_PAGES = 6000  # of 64 KiB
+LEVEL, ONE_SIDED = 0.9, 0.95
+
+
+def adapts_of(seed: int) -> bool:
+    """Whether the load of a seed adapts to the machine: it has no writes then.
+
+    Writes in closed loop fill buffers and write-back caches: a change that these intervals exclude.
+    """
+    return seed % 3 == 0
+
+
+def load(seed: int) -> Requests:
+    """Return requests of a load that stays the same: a hot spot, reads and writes, bursts."""
+    rng = np.random.default_rng(seed)
+    count = CAPTURED + LATER
+    hot_pages, share = int(rng.integers(40, 300)), rng.uniform(0.5, 0.95)
+    hot = rng.random(count) < share
+    page = np.where(hot, rng.integers(0, hot_pages, count), rng.integers(0, COLD_PAGES, count))
+    writes = rng.random(count) < (0.0 if adapts_of(seed) else rng.choice([0.0, 0.1, 0.4]))
+    # The rate varies from one stretch of some requests to the next, as that of applications does.
+    stretch = int(rng.integers(8, 33))
+    busy = np.repeat(rng.lognormal(0, rng.uniform(0, 0.7), -(-count // stretch)), stretch)[:count]
+    gaps = rng.exponential(1.0, count) / busy / rng.uniform(10, 50) * SECOND
+    unknown = np.full(count, UNKNOWN, np.int64)
+    return no_requests(count)._replace(
+        arrival_ns=np.cumsum(gaps).astype(np.int64),
+        offset_bytes=page.astype(np.int64) * 65_536,
+        length_bytes=np.full(count, 4096, np.int64),
+        op=np.where(writes, int(Op.WRITE), int(Op.READ)).astype(np.uint8),
+        dispatch_ns=unknown,
+        complete_ns=unknown,
+    )
+
+
+def sides_of(seed: int) -> tuple[list[Side], bool]:
+    """Return what the disks alone and a cache of three sizes do with the load of a seed."""
+    adapts = adapts_of(seed)
+    rows = load(seed)
+    base = Scenario.default().with_options(
+        cache="page", cache_mode=("write-through", "write-back")[seed % 2],
+        mode="closed" if adapts else "open",
+    ).with_values({"cache.admission": "always", "cache.replacement": "lru"})  # fmt: skip
+    sites = [base.with_options(cache_size=f"{size}B") for size in SIZES]
+    results = Several(in_memory(f"load {seed}", rows, True), sites[0]).results(sites)
+    return [results[0].sides[0], *(each.sides[1] for each in results)], adapts
+
+
+def until(side: Side, requests: int) -> Side:
+    """Return what was seen of a run before a request."""
+    ledger = copy.copy(side.ledger)
+    ledger.requests = requests
+    return side._replace(ledger=ledger)
+
+
+def without_model(blocks: Blocks) -> Blocks:
+    """Return the blocks of a kind without errors of the model."""
+    return replace(blocks, kind="none")
+
+
+class Found:
+    """Cases by interval: inside or not, and half the width."""
+
+    def __init__(self) -> None:
+        self.cells: dict[tuple[str, float], list[tuple[bool, float]]] = {}
+
+    def add(self, what: str, truth: float, low: float, high: float, level: float = LEVEL) -> None:
+        middle = (low + high) / 2
+        width = (high - low) / 2 / middle if middle else 0.0
+        self.cells.setdefault((what, level), []).append((bool(low <= truth <= high), width))
+
+    def rows(self) -> Iterator[Row]:
+        for (what, level), cells in self.cells.items():
+            inside, width = np.array(cells, float).T
+            yield Row(what, level, float(inside.sum()), len(cells), float(np.median(width)))
+
+
+def drawn_error(rng: Any, kind: str, has_writes: bool, figure: str) -> float | None:
+    """Return the error of a real run of the group that an interval of the model rests on."""
+    half = half_of(kind, has_writes, figure)
+    if half is None:
+        return None
+    errors = [run.errors[figure] for run in real_runs()
+              if run.group == half.group and figure in run.errors]  # fmt: skip
+    return float(rng.choice(errors))
+
+
+def replayed(cases: int) -> Iterator[Row]:
+    """Hold the intervals of replays against the later part of generated loads."""
+    found = Found()
+    for seed in range(cases):
+        one_case(seed, found)
+        if seed % 20 == 19:
+            print(f"# {seed + 1} of {cases}", file=sys.stderr, flush=True)
+    yield from found.rows()
+
+
+def one_case(seed: int, found: Found) -> None:
+    """Judge one load."""
+    rng = np.random.default_rng(10_000 + seed)
+    whole, adapts = sides_of(seed)
+    each = whole[0].ledger.each
+    border = CAPTURED // each // JOINED * JOINED  # group
+    seen = [until(side, border * each) for side in whole]
+    half = Both(seen[0], seen[1]).half
+    kind = KINDS[seed // 6 % len(KINDS)]
+    judged, later = [], []
+    for capture, run in zip(seen[1:], whole[1:]):
+        for sides, start, into in (((seen[0], capture), half, judged),
+                                   ((whole[0], run), border, later)):  # fmt: skip
+            both = Both(*sides)
+            into.append(both.sides(start, both.blocks(start), adapts))
+    _means(found, rng, kind, judged[1], later[1], adapts)
+    for first, second in (("cached", "none"), ("cached", "cached")):
+        a, b = judged[0][first], judged[2][second if second == "none" else first]
+        truths = (later[0][first], later[2][second if second == "none" else first])
+        for name, known in gains(without_model(a), without_model(b)).items():
+            truth = _mean(truths[0], name) / _mean(truths[1], name)
+            pair = "with and without the cache" if second == "none" else "two sizes"
+            _named(found, f"gain of {name}, {pair} (compare, sweep)", truth, known)
+    answer = judge(seen[0], seen[2], adapts)
+    goal = "took" if adapts else "all"
+    truth = _mean(later[1]["none"], goal) / _mean(later[1]["cached"], goal)
+    if answer.sampled is not None:
+        found.add("gain of the capture less luck (JSON `sampled`)", truth, *answer.sampled)
+    if answer.low is not None and answer.high is not None:
+        found.add("forecast of the gain (replay, advise)", truth, answer.low, answer.high)
+    _measures(found, seen, whole, half, border)
+    _sizes(found, rng, judged, later)
+
+
+def _means(
+    found: Found, rng: Any, kind: str, judged: dict[str, Blocks], later: dict[str, Blocks],
+    adapts: bool,
+) -> None:  # fmt: skip
+    for name, known in means(without_model(judged["cached"])).items():
+        _named(found, f"mean of {name}: trace", _of(later["cached"], judged["cached"], name), known)
+    has_writes = judged["cached"].writes > FEW_WRITES
+    printed = replace(judged["cached"], kind=kind)
+    for name, known in means(printed).items():
+        figure = {"read": "read_mean", "write": "write_mean", "took": "iops"}.get(name)
+        if figure is None:
+            continue
+        error = drawn_error(rng, kind, has_writes, figure)
+        if error is not None:
+            truth = _of(later["cached"], judged["cached"], name)
+            truth *= 1 / (1 + error) if figure == "iops" else 1 + error
+            _named(found, f"mean of {name}, as printed: trace and model", truth, known)
+
+
+def _mean(blocks: Blocks, name: str) -> float:
+    sums, counts = blocks.of(name)
+    return float(sums.sum() / max(counts.sum(), 1e-9))
+
+
+def _of(later: Blocks, judged: Blocks, name: str) -> float:
+    """Return the later figure; of a duration, that of as many requests."""
+    value = _mean(later, name)
+    return value * judged.counts.sum() / later.counts.sum() if name == "took" else value
+
+
+def _named(found: Found, what: str, truth: float, known: Any) -> None:
+    found.add(what, truth, known.low, known.high)
+
+
+def _measures(found: Found, seen: list[Side], whole: list[Side], half: int, border: int) -> None:
+    """Hold the intervals of requirements (size, replay --require, sweep) against what came."""
+    capture = seen[2]._replace(kind="none")  # without the error of the model
+    both, after = Both(seen[0], capture), Both(whole[0], whole[2])
+    for text in MEASURES:
+        measure = parse_measure(text)
+        value, truth = (_value(measure, each, start)
+                        for each, start in ((both, half), (after, border)))  # fmt: skip
+        if value is None or truth is None:
+            continue
+        known = of_measure(measure, value, both, half)
+        if known is not None:
+            found.add(f"{text} (size, --require, sweep): trace", truth, known.low, known.high)
+
+
+def _value(measure: Any, both: Both, start: int) -> float | None:
+    stretch = both.pair(start, both.groups).cached
+    requests = stretch.reads if measure.direction == "reads" else stretch.writes
+    if measure.measure == "mean":
+        return requests.mean_ns
+    if measure.measure == "iops":
+        return stretch.both.count * SECOND / max(stretch.took_ns, 1)
+    if measure.measure == "hit":
+        ledger = both.cached.ledger
+        first = -(-start * both.each // ledger.stride)
+        end = -(-both.requests // ledger.stride)
+        known = (ledger.sample_ns[first:end] >= 0) & ~ledger.is_write[first:end]
+        return float((known & ~ledger.from_disks[first:end]).sum() / max(known.sum(), 1))
+    value = requests.percentile(float(measure.measure[1:]))
+    return None if value is None else float(value)
+
+
+def _sizes(found: Found, rng: Any, judged: list[Any], later: list[Any]) -> None:
+    """Hold `size` against what came: the smallest size whose interval meets a limit meets it."""
+    figures = [means(without_model(each["cached"])).get("read") for each in judged]
+    if None in figures:
+        return
+    values = [each.value for each in figures]
+    limit = float(rng.uniform(min(values), max(values)) * rng.uniform(1.0, 1.2))
+    for known, after in zip(figures, later):
+        if known.high < limit:
+            what = "size: the smallest whose interval meets a limit meets it later"
+            found.add(what, _mean(after["cached"], "read"), 0.0, limit, ONE_SIDED)
+            return
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("groups", nargs="*", help="replay, real, fit, curves")
+    parser.add_argument("--cases", type=int, default=210)
+    parser.add_argument("--disks", type=int, default=200)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    kinds = {
+        "replay": lambda: replayed(options.cases), "real": real,
+        "fit": lambda: fitted(options.disks), "curves": curves,
+    }  # fmt: skip
+    rows = [row for name in options.groups or ("replay", "real") for row in kinds[name]()]
+    if options.json:
+        print(json.dumps([asdict(row) | {"found": row.found} for row in rows], indent=1))
+        return
+    print(f"{'interval':72}{'promised':>9}{'found':>8}{'cases':>7}{'half-width':>12}")
+    for row in rows:
+        print(f"{row.what:72}{row.promised:>9.0%}{row.found:>8.1%}{row.cases:>7}"
+              f"{row.half_width:>12.3f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
