@@ -869,6 +869,10 @@ def test_a_skewed_order_of_files_with_a_queue_depth_is_refused_if_files_end():
     with pytest.raises(UsageError, match="file_service_type=zipf with iodepth=4"):
         jobs(f"{text} --ioengine=posixaio --rw=write")
     jobs(f"{text} --ioengine=posixaio --rw=randwrite")
+    with pytest.raises(UsageError, match="file_service_type=zipf with iodepth=4"):
+        jobs(f"{text} --ioengine=libaio --rw=randwrite --random_distribution=zipf")  # partial block
+    whole = text.replace("1m", "3m")
+    jobs(f"{whole} --ioengine=libaio --rw=randwrite --random_distribution=zipf")
     jobs(f"{text} --ioengine=psync --rw=write")
 
 

@@ -298,7 +298,7 @@ def _of_files(
             reader.refuse("openfiles", "openfiles is supported only with iodepth=1: fio's own "
                           "order of files depends on the time of completions")  # fmt: skip
         own = replace(own, open_files=opened)
-    if job.depth > 1 and pattern.service > Service.RANDOM and _may_end(pattern):
+    if job.depth > 1 and pattern.service > Service.RANDOM and _may_end(own, number):
         reader.refuse(
             "file_service_type",
             f"file_service_type={reader.specified['file_service_type'].value} with "
@@ -396,10 +396,16 @@ def _check_order(reader: Reader, pattern: Pattern, uncertain: dict[str, bool]) -
                 )
 
 
-def _may_end(pattern: Pattern) -> bool:
+def _may_end(pattern: Pattern, number: int) -> bool:
     """Return whether a request may find no place in a file that is chosen by a skewed order."""
     is_drawn = pattern.is_random and pattern.every == 1
     lengths = {each.minimum for each in pattern.sizes} | {each.maximum for each in pattern.sizes}
+    ranked = (Distribution.ZIPF, Distribution.PARETO, Distribution.NORMAL)
+    if pattern.distribution in ranked:  # their last block may lie beyond the end of the file
+        each = pattern.file_bytes if pattern.total_bytes else pattern.file_bytes // number
+        units = {pattern.sizes[kind].unit for kind in pattern.directions}
+        if each % pattern.rank_bytes or units != {pattern.rank_bytes}:
+            return True
     return not is_drawn or (pattern.uses_map and len(lengths) > 1)
 
 
