@@ -30,7 +30,8 @@ RATES = ("1%", "5%", "10%", "25%")
 POLICIES = ("lru", "s3-fifo", "arc", "sieve")
 ACCESSES = 160_000  # of each trace
 SIZES = 15
-FIGURES = ("iops", "hit_ratio", "steady_iops", "steady_hit_ratio", "promotions")
+FIGURES = ("iops", "hit_ratio", "steady_iops", "steady_hit_ratio", "promotions",
+           "read_mean", "write_mean")  # fmt: skip
 REAL_TRACES = {
     "oltp": (DATA / "traces" / "OLTP.lis.zst", 512),
     "p2": (DATA / "traces" / "P2.lis.zst", 4096),
@@ -134,20 +135,28 @@ def curves(samples: int = 2) -> Iterator[Row]:
 
 def real() -> Iterator[Row]:
     """Compare each real run with the interval from all other experiments."""
-    from hybridsim.answers.model_error import LEVEL, WITH_WRITES, half_width, real_runs
+    from hybridsim.answers.model_error import (
+        FEW_WRITES,
+        LEVEL,
+        half_of,
+        named,
+        real_runs,
+        size_of,
+    )
 
     runs = real_runs()
     for figure in FIGURES:
         cells: dict[str, list[tuple[bool, float]]] = {}
         for run in runs:
-            others = [one for one in runs if one.experiment != run.experiment]
-            half = half_width(others, run.group, figure)
-            if half is None or figure not in run.errors:
+            if figure not in run.errors:
                 continue
-            inside = abs(run.errors[figure]) <= half
-            load = "with writes" if run.group == WITH_WRITES else "reads"
-            for what in ("all runs", f"{run.kind}, {load}"):
-                cells.setdefault(what, []).append((inside, half))
+            others = [one for one in runs if one.experiment != run.experiment]
+            half = half_of(run.kind, run.writes > FEW_WRITES, figure, others)
+            if half is None:
+                continue
+            inside = size_of(figure, run.errors[figure]) <= half.width
+            for what in ("all runs", named(run.group)):
+                cells.setdefault(what, []).append((inside, half.width))
         for what, some in sorted(cells.items()):
             inside, width = np.array(some, float).T
             name = f"model error, {figure}: {what}"

@@ -20,6 +20,7 @@ package blktrace.  If a program is missing, its row shows how to install it.  Gr
                --only; $HYBRIDSIM_DECISIONS is a folder that keeps the runs
     errors     how often the intervals of the model's error hold on real runs that are left out
     intervals  how often those of a fit and of a sampled curve hold: only with --only
+    interval_coverage  how often those of replays hold on generated loads: only with --only
 
 About ten minutes on two idle cores; --quick uses smaller sizes and takes two minutes, as a check of
 the program.  A figure is the best of its runs; CPU seconds are user + system of all threads.  A
@@ -359,6 +360,14 @@ def intervals(options: Options) -> Iterator[Row]:
         yield from covered(row, 90, 98)
 
 
+def interval_coverage(options: Options) -> Iterator[Row]:
+    """Yield the coverage of the intervals of replays on generated loads that stay the same."""
+    import interval_coverage as generated
+
+    for row in generated.replayed(options.size(210, 12)):
+        yield from covered(row, 87, 97)
+
+
 def covered(row: Any, low: float, high: float) -> Iterator[Row]:
     """Yield a coverage in per cent of its cases, with its limits."""
     what = f"{row.what}: intervals of {row.promised:.0%} that hold"
@@ -391,8 +400,16 @@ GROUPS: dict[str, Callable[[Options], Iterator[Row]]] = {
     "decisions": decisions,
     "errors": errors,
     "intervals": intervals,
+    "interval_coverage": interval_coverage,
 }
-BY_NAME = ("explore", "notebooks", "lab", "decisions", "intervals")  # each takes minutes
+BY_NAME = (
+    "explore",
+    "notebooks",
+    "lab",
+    "decisions",
+    "intervals",
+    "interval_coverage",
+)  # each takes minutes
 
 
 def measure(groups: list[str], options: Options) -> Iterator[Row]:

@@ -107,7 +107,7 @@ def test_an_interval_is_printed_in_the_unit_of_its_figure(value, ends, expected)
     assert ranged(value, *ends) == expected
 
 
-def test_what_both_machines_have_in_common_does_not_widen_a_paired_gain():
+def test_what_is_the_same_on_both_machines_does_not_widen_a_paired_gain():
     counts = np.full((20, 2), 10.0)
     level = np.random.default_rng(5).lognormal(0, 1, (20, 1))
     before, after = blocks(counts, counts * level * 4), blocks(counts, counts * level * 2)

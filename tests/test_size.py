@@ -163,7 +163,7 @@ def sizing(require):
         (["hit>50%"], "The next smaller size, 4.00 KiB, does not: hit>50% ("),
         (["hit>1%"], "It is the smallest possible cache of this kind."),
         (["mean<1h"], "No SSD is needed: the disks alone meet mean<1h."),
-        (["hit>99%"], "hit>99%: the best is 89%, with 8.00 KiB."),
+        (["hit>99%"], "hit>99%: the best is 89% ("),
         (["hit>99%", "hit>50%"], "hit>50%: met with 8.00 KiB, 16.0 KiB."),
     ],
 )

@@ -92,10 +92,10 @@ def _answer(sizing: Sizing) -> Iterator[str]:
         size = human_size(sizing.answer.size_bytes)
         yield from paragraph(
             "ANSWER",
-            f"{size} is the smallest SSD that meets {all_of_them}, with {sizing.answer.name}: "
-            f"{worst(sizing.answer.decisive)}.",
+            f"{size} is the smallest SSD that meets {all_of_them}, with {sizing.answer.name}.",
         )
-        yield from paragraph("", " ".join(why_not_smaller(sizing)))
+        figures = f"With it: {worst(sizing.answer.decisive)}."
+        yield from paragraph("", " ".join([figures, *why_not_smaller(sizing)]))
     else:
         yield from paragraph("ANSWER", f"No size of SSD meets {all_of_them}.")
         for index in range(number):
