@@ -186,7 +186,10 @@ def test_a_value_that_misses_its_bound_by_less_than_is_printed(text, value, word
     assert Checked(required, value, False, "").words == words
     assert "little" not in Checked(required, value, True, "").words
     document = Checked(required, value, False, "").to_dict()
-    assert document == {"expr": text, "value": value, "words": words, "ok": False}
+    assert document == {
+        "expr": text, "value": value, "words": words, "ok": False,
+        "interval": None, "ranged": words, "sure": False,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("bound", ["hit>0%", "hit<100%", "dwpd<0"])

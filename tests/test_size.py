@@ -1,8 +1,8 @@
 """The search for the smallest SSD: which sizes it tries, and what it answers."""
 
 import json
-import re
 import os
+import re
 import subprocess
 import sys
 from functools import cache

@@ -4,14 +4,14 @@ import pytest
 
 from validate.twin import recorded
 
-DEVICE = {"size_bytes": 8 << 30}
+DEVICE_BYTES = 8 << 30
 GLOBAL = "[global]\nfilename=/dev/dm-0\n"
 
 
 def sizes(text):
     """The last size of each job, which is the one that counts; that of [global] without one."""
     result, common = {}, ""
-    for section in recorded._sized(text, DEVICE).split("[")[1:]:
+    for section in recorded.sized(text, DEVICE_BYTES).split("[")[1:]:
         name, _, lines = section.partition("]")
         own = [line[5:] for line in lines.split() if line.startswith("size=")]
         common = own[-1] if name == "global" and own else common

@@ -67,8 +67,9 @@ def _fitting(heads: list[str], rows: list[list[str]]) -> list[list[str]]:
 
 
 def _cut(name: str, room: int) -> str:
-    half = (room - 3) // 2
-    return name if len(name) <= room else f"{name[: room - 3 - half]}...{name[-half:]}"
+    """Return a name that fits; its end, which names the file and the volume, has two thirds."""
+    end = (room - 3) * 2 // 3
+    return name if len(name) <= room else f"{name[: room - 3 - end]}...{name[-end:]}"
 
 
 def sentences(document: Document) -> Iterator[tuple[str, str]]:

@@ -144,7 +144,8 @@ def _open_cas(shown: str, path: Path) -> dict[str, Any]:
         "mode": _needed(r"^Write Policy\s+(\w+)", shown, path),
         "line": _needed(r"^Cache line size\s+(\d+)", shown, path) + "KiB",
     }
-    rows = re.findall(r"^\| (\S.*?)\s+\|\s+(\S+)\s*\|$", shown, re.MULTILINE)
+    cells = re.findall(r"^\|([^|\n]+)\|([^|\n]+)\|$", shown, re.MULTILINE)
+    rows = [(name.strip(), text.strip()) for name, text in cells]
     cleaning = dict(rows).get("Cleaning policy type", "alru")
     of_policy = ""  # whose parameters the rows are
     for name, shown_value in rows:
