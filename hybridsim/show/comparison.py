@@ -201,12 +201,12 @@ def gains_in_words(gains: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def verdict_on_gains(gains: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return whether two machines can be told apart, by the time of the work or all latencies."""
+    """Return whether two machines differ, by the time of the work or all latencies."""
     one = gains.get("took") or gains.get("all")
     if one is None:
         return ""
     if one["low"] <= 1 <= one["high"]:
-        return "The machines cannot be told apart"
+        return "The machines cannot be distinguished"
     return f"The {'second' if one['value'] > 1 else 'first'} machine is faster"
 
 

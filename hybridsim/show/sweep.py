@@ -96,11 +96,11 @@ def _named(sweep_result: SweepResult, setting: Setting) -> str:
 
 
 def not_apart(sweep_result: SweepResult) -> Iterator[str]:
-    """Yield which settings cannot be told apart from the best, and from those on the front."""
+    """Yield which settings cannot be distinguished from the best, and from those on the front."""
     first, objectives = sweep_result.plan.objectives[0], sweep_result.plan.objectives
     if sweep_result.alike:
         words = _listed([_named(sweep_result, each) for each in sweep_result.alike])
-        yield f"By {first.text}, the best cannot be told apart from {words}."
+        yield f"By {first.text}, the best cannot be distinguished from {words}."
     near = sweep_result.near_front
     if len(objectives) > 1 and near:
         words = _listed([_named(sweep_result, each) for each in near])

@@ -255,7 +255,7 @@ class SweepResult:
 
     @property
     def alike(self) -> list[Setting]:
-        """The settings that cannot be told apart from the best, by the first objective."""
+        """The settings that cannot be distinguished from the best, by the first objective."""
         ranked = self.ranked()
         if not ranked or self.is_fleet:
             return []
@@ -265,7 +265,7 @@ class SweepResult:
     def near_front(self) -> list[Setting]:
         """Settings off the Pareto front that no setting on it is surely better than.
 
-        That is: one on the front is better, but by no objective so that they can be told apart.
+        That is: one on the front is better, but by no objective so that they can be distinguished.
         """
         front = self.front
         if len(self.settings) > NEAR_MAX or self.is_fleet:

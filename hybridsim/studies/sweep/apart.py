@@ -1,4 +1,4 @@
-"""Which settings of a sweep can be told apart: their intervals, and paired comparisons.
+"""Which settings of a sweep can be distinguished: their intervals, and paired comparisons.
 
 Means and gains of two settings are compared on the same requests, block by block (the second half
 of the trace); other figures by their own intervals; figures without one by their values.  The
@@ -45,7 +45,7 @@ def interval_of(setting: Setting, number: int, objective: Objective) -> Interval
 
 
 def is_alike(one: Setting, best: Setting, number: int, objective: Objective) -> bool:
-    """Whether a setting cannot be told apart from a better one by an objective."""
+    """Whether a setting cannot be distinguished from a better one by an objective."""
     values = one.score[number], best.score[number]
     if one.trace != best.trace or None in values:
         return False
@@ -64,7 +64,7 @@ def is_alike(one: Setting, best: Setting, number: int, objective: Objective) -> 
 
 
 def is_no_worse(one: Setting, best: Setting, number: int, objective: Objective) -> bool:
-    """Whether a setting is better than another by an objective, or cannot be told apart."""
+    """Whether a setting is better than another by an objective, or cannot be distinguished."""
     mine, its = one.score[number], best.score[number]
     if mine is None or its is None or one.trace != best.trace:
         return False
@@ -92,6 +92,6 @@ def _paired(one: Setting, best: Setting, objective: Objective) -> Interval | Non
 
 
 def alike(settings: Sequence[Setting], objective: Objective) -> list[int]:
-    """Return the settings that cannot be told apart from the first of them."""
+    """Return the settings that cannot be distinguished from the first of them."""
     best = settings[0]
     return [at for at, each in enumerate(settings) if at and is_alike(each, best, 0, objective)]

@@ -45,7 +45,7 @@ def section(document: Mapping[str, Any]) -> Section | None:
 
 
 def _not_apart(document: Mapping[str, Any], first: Objective) -> list[Block]:
-    """Return the settings that cannot be told apart from the best, and the intervals."""
+    """Return the settings that cannot be distinguished from the best, and the intervals."""
     settings = document["settings"]
     alike = [settings[at] for at in document["alike"]]
     blocks: list[Block] = []
@@ -53,7 +53,7 @@ def _not_apart(document: Mapping[str, Any], first: Objective) -> list[Block]:
         words = "; ".join(named(document, each) for each in alike[:LISTED_MAX])
         more = len(alike) - LISTED_MAX
         words += f"; and {more:,} more" if more > 0 else ""
-        blocks.append(Prose([f"By {first.text}, it cannot be told apart from {words}."]))
+        blocks.append(Prose([f"By {first.text}, it cannot be distinguished from {words}."]))
     near = [settings[document["best"]], *alike][:RANGES_MAX]
     rows = [
         (named(document, each), *(known[end] / (1e6 if first.is_time else 1) for end in ENDS))
