@@ -123,7 +123,6 @@ class Paths(NamedTuple):
             jobs.step[job] = OVERLAYS
         if jobs.way[job] == INSERT:
             jobs.step[job] = BACKFILLS
-            self.mark_valid(job)
             self.make_valid(job)
             self.entry.backfills.begin()
         transfers.range_to_origin(now, job, READ, below)
@@ -151,22 +150,8 @@ class Paths(NamedTuple):
         requests.reason[slot] = reason
 
     @method
-    def mark_valid(self, job):
-        """Mark the lines of a job whose sectors are all valid: they are not written again."""
-        lines = self.entry.cleaner.transfers.lines
-        needs = lines.jobs.needs
-        offset = lines.jobs.offset[job]
-        end = offset + lines.jobs.length[job]
-        need = lines.jobs.first_need[job]
-        while need != NOTHING:
-            core_line = needs.core_line[need]
-            start, stop = lines.start(core_line, offset), lines.end(core_line, end)
-            needs.is_marked[need] = lines.valid.has_all(needs.line[need], start, stop)
-            need = needs.following[need]
-
-    @method
     def make_valid(self, job):
-        """Mark all sectors of a job as valid."""
+        """Make all sectors of a job valid; mark the lines in which they were, for a backfill."""
         lines = self.entry.cleaner.transfers.lines
         needs = lines.jobs.needs
         offset = lines.jobs.offset[job]
@@ -174,8 +159,10 @@ class Paths(NamedTuple):
         need = lines.jobs.first_need[job]
         while need != NOTHING:
             core_line = needs.core_line[need]
-            start = lines.start(core_line, offset)
-            lines.valid.set(needs.line[need], start, lines.end(core_line, end))
+            line = needs.line[need]
+            start, stop = lines.start(core_line, offset), lines.end(core_line, end)
+            needs.is_marked[need] = lines.valid.has_all(line, start, stop)
+            lines.valid.set(line, start, stop)
             need = needs.following[need]
 
     @method
