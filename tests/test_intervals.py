@@ -1,12 +1,15 @@
 """Intervals of means: each source, their combination, and how often they hold."""
 
+import functools
 import json
 import math
 
 import numpy as np
 import pytest
 
+from hybridsim.answers.bootstrap import interval
 from hybridsim.answers.intervals import (
+    FINEST,
     MODEL,
     SEEDS,
     TRACE,
@@ -27,7 +30,8 @@ MS, SECOND = 10**6, 10**9
 
 def blocks(counts, totals, took=None, kind="none", first=0):
     took = np.zeros(len(counts)) if took is None else took
-    return Blocks(kind, first, first + int(counts.sum()), counts, totals, took)
+    end, whole = first + int(counts.sum()), int(took.sum())
+    return Blocks(kind, first, end, counts, totals, took, whole)
 
 
 def test_independent_sources_add_up_in_squares():
@@ -43,7 +47,7 @@ def test_independent_sources_add_up_in_squares():
 
 def test_an_interval_holds_its_figure():
     result = combined(100.0, {TRACE: (101.0, 130.0)})  # a skewed sample
-    assert result.low == 100
+    assert result.low == 100 / (1 + FINEST)
     assert result.high == pytest.approx(130)
 
 
@@ -79,6 +83,40 @@ def test_intervals_of_the_trace_hold_in_nine_of_ten_cases():
     assert 0.84 <= inside / cases <= 0.95  # 20 blocks: a little less than the nominal 0.9
 
 
+def mean(values, often):
+    return often @ values / len(values)
+
+
+def test_blocks_that_resemble_their_neighbours_are_drawn_together():
+    """What lasts for several blocks, such as the contents of the drives' buffers."""
+    draw = np.random.default_rng(8)
+    inside = alone = 0
+    cases = 300
+    for _ in range(cases):
+        steps = draw.normal(0, 0.3, 60)
+        level = np.zeros(60)
+        for at in range(1, 60):
+            level[at] = 0.6 * level[at - 1] + steps[at]
+        values = 10 + level[40:]
+        low, high = interval(20, functools.partial(mean, values), held=20)
+        inside += low <= 10 <= high
+        low, high = interval(20, functools.partial(mean, values))
+        alone += low <= 10 <= high
+    assert alone / cases < 0.7
+    assert inside / cases > 0.8
+
+
+def test_a_straggler_widens_the_interval_of_a_duration():
+    counts, took = np.full((20, 2), 10.0), np.full(20, 2.0 * SECOND)
+    late = Blocks("none", 0, 400, counts, counts, took, 44 * SECOND)
+    found = means(late)["took"]
+    assert found.value == 44 * SECOND
+    assert found.low == pytest.approx(40 * SECOND)
+    gain = gains(late, blocks(counts, counts, took))["took"]
+    assert gain.value == pytest.approx(1.1)
+    assert gain.low == pytest.approx(1)
+
+
 def test_means_of_both_directions():
     counts = np.full((20, 2), 10.0)
     totals = counts * [MS, 3 * MS]
@@ -112,7 +150,8 @@ def test_what_is_the_same_on_both_machines_does_not_widen_a_paired_gain():
     level = np.random.default_rng(5).lognormal(0, 1, (20, 1))
     before, after = blocks(counts, counts * level * 4), blocks(counts, counts * level * 2)
     found = gains(before, after)
-    assert (found["all"].low, found["all"].high) == pytest.approx((2, 2))
+    assert found["all"].low == pytest.approx(2 / (1 + FINEST))
+    assert found["all"].high == pytest.approx(2 * (1 + FINEST))
     alone = means(before)["all"]
     assert alone.high / alone.low > 1.5
 

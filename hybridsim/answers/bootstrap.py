@@ -14,6 +14,8 @@ Floats = npt.NDArray[np.float64]
 DRAWS = 2000
 SEED = 20  # always the same draws: an answer does not change from one call to the next
 LEVEL = 0.9  # of an interval: 5 to 95 %
+JOINS = (1, 2, 4)  # neighbouring blocks that are drawn together
+FEWEST_JOINED = 5  # runs of neighbours: fewer say little of their scatter
 
 
 def interval(
@@ -23,28 +25,39 @@ def interval(
 
     `ratio` takes how often each block was drawn, one row a draw (draws, blocks), and returns the
     ratio of each row; rows whose ratio is not finite are left out.  `held` is the number of blocks
-    that hold something: with it the quantiles are farther out, as those of few blocks are too
-    narrow (`tail`).
+    that hold something.  With it the quantiles are farther out, as those of few blocks are too
+    narrow (`tail`), and neighbours are drawn together in ones, twos and fours (JOINS): the widest
+    of these intervals counts.  What lasts longer than a block, such as the contents of the drives'
+    buffers, makes neighbours alike, and single blocks then scatter too little.
     """
-    often = drawn(blocks, draws)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        result = ratio(often)
-    result = result[np.isfinite(result)]
-    if not len(result):
-        return 0.0, float("inf")
-    outside = tail(held) if held > 1 else (1 - LEVEL) / 2
-    low, high = np.quantile(result, [outside, 1 - outside])
-    return float(low), float(high)
+    joins = [each for each in JOINS if each == 1 or held // each >= FEWEST_JOINED]
+    found = []
+    for join in joins:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = ratio(drawn(blocks, join, draws))
+        values = values[np.isfinite(values)]
+        if not len(values):
+            return 0.0, math.inf
+        outside = tail(held // join) if held > 1 else (1 - LEVEL) / 2
+        low, high = np.quantile(values, [outside, 1 - outside])
+        found.append((float(low), float(high)))
+    return max(found, key=lambda ends: ends[1] - ends[0])
 
 
 @functools.lru_cache(maxsize=8)
-def drawn(blocks: int, draws: int) -> Floats:
-    """Return how often each block is drawn, one row a draw; the same for all calls."""
-    picked = np.random.default_rng(SEED).integers(0, blocks, (draws, blocks))
-    often = np.zeros((draws, blocks))
+def drawn(blocks: int, join: int, draws: int) -> Floats:
+    """Return how often each block is drawn, one row a draw; the same for all calls.
+
+    Runs of `join` neighbours are drawn together.
+    """
+    groups = blocks // join
+    picked = np.random.default_rng(SEED).integers(0, groups, (draws, groups))
+    often = np.zeros((draws, groups))
     np.add.at(often, (np.arange(draws)[:, None], picked), 1.0)
-    often.flags.writeable = False
-    return often
+    place = np.minimum(np.arange(blocks) // join, groups - 1)
+    result: Floats = often[:, place]
+    result.flags.writeable = False
+    return result
 
 
 @functools.cache

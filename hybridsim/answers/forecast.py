@@ -78,21 +78,21 @@ class Allowance(NamedTuple):
 
 
 RISES = {
-    "page": Rise(0.10, 0.36),
+    "page": Rise(0.11, 0.36),
     "bcache": Rise(0.11, 0.19),
-    "dm-cache": Rise(0.11, 0.57),
+    "dm-cache": Rise(0.12, 0.57),
     "open-cas": Rise(0.03, 0.32),
     "dm-writecache": Rise(0.07, 0.29),
 }
 ANY_RISE = Rise(0.08, 0.35)
 FALLS = 0.07  # how much of the fall of a hit ratio goes on
 AFTER = {  # the other kinds have no such change
-    "bcache": After(0.02, 0.42),
-    "open-cas": After(-0.18, 0.32),
+    "bcache": After(0.02, 0.40),
+    "open-cas": After(-0.18, 0.34),
     "dm-writecache": After(-0.69, 0.20),
 }
 ANY_AFTER = After(0.0, 0.0)
-ALLOWANCE = Allowance(0.14, 2.98, 0.75, 0.34, 0.73, 2.54)
+ALLOWANCE = Allowance(0.16, 1.58, 0.70, 0.33, 0.75, 2.55)
 CAUTION = 0.25  # of the allowance, that counts against a machine in a choice
 SURE = 0.5  # of the allowance: an answer that a smaller error would make wrong is not given
 LOSS = 0.8  # of the allowance: yes excludes a loss by such an error, which 1 in 10 exceed downwards

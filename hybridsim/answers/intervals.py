@@ -3,7 +3,7 @@
 Sources of an interval of LEVEL:
 
     trace   the capture is a sample: its second half is cut into blocks of equal recorded time,
-            which are drawn with replacement
+            which are drawn with replacement, one by one and in runs of neighbours (bootstrap.py)
     model   the errors of the simulation in real runs on file, by kind of cache (model_error.py);
             there are none for disks alone
     seeds   random numbers, where they are drawn and a run is repeated with several seeds
@@ -32,6 +32,7 @@ Ends = tuple[float, float]
 
 TRACE, MODEL, SEEDS = "trace", "model", "seeds"
 FEWEST = 5  # blocks with requests: fewer say nothing of the others
+FINEST = 0.005  # of a figure: a narrower interval would be finer than what is printed
 NO_CACHE = "none"  # kind of the disks alone, of which there are no real runs
 RATE = "iops"  # figure of real runs: a duration has its error
 NAMES = ("read", "write", "all", "took")
@@ -73,8 +74,10 @@ def combined(value: float, parts: Mapping[str, Ends | float | None]) -> Interval
         above += math.log(max(high, value) / value) ** 2
     if not known:
         return None
-    ends = value * math.exp(-math.sqrt(below)), value * math.exp(math.sqrt(above))
-    return Interval(value, *ends, tuple(known))
+    finest = math.log1p(FINEST)
+    reach = (max(math.sqrt(each), finest) for each in (below, above))
+    low, high = (value * math.exp(sign * each) for sign, each in zip((-1, 1), reach))
+    return Interval(value, low, high, tuple(known))
 
 
 def of_trace(sums: Floats, counts: Floats) -> Ends | None:
@@ -107,7 +110,10 @@ class Blocks:
     end: int  # the request after the last
     counts: Floats  # reads and writes (blocks, 2)
     totals_ns: Floats  # their latencies (blocks, 2)
-    took_ns: Floats  # how long each block took (blocks); zeros if arrivals are kept
+    # How long each block took (blocks), by the mean completions around its ends; zeros if arrivals
+    # are kept.
+    took_ns: Floats
+    whole_ns: int = 0  # how long all took, to the last completion: a straggler's may be late
 
     @property
     def writes(self) -> float:
@@ -142,14 +148,16 @@ class Blocks:
             "kind": self.kind,
             "first": self.first,
             "end": self.end,
+            "whole_ns": self.whole_ns,
             **{name: getattr(self, name).round().astype(np.int64).tolist() for name in ARRAYS},
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Blocks:
         """Return the blocks of such a document; raise KeyError, TypeError or ValueError."""
-        arrays = [np.asarray(document[name], np.float64) for name in ARRAYS]
-        return cls(document["kind"], document["first"], document["end"], *arrays)
+        counts, totals_ns, took_ns = (np.asarray(document[name], np.float64) for name in ARRAYS)
+        place = document["first"], document["end"]
+        return cls(document["kind"], *place, counts, totals_ns, took_ns, document["whole_ns"])
 
     def pairs_with(self, other: Blocks) -> bool:
         """Whether both machines served the same requests in the same blocks."""
@@ -168,7 +176,7 @@ def means(blocks: Blocks, chance: Mapping[str, float] | None = None) -> dict[str
         sums, counts = blocks.of(name)
         if not sums.sum() > 0:
             continue
-        value = float(sums.sum() if name == "took" else sums.sum() / counts.sum())
+        value = blocks.whole_ns if name == "took" else float(sums.sum() / counts.sum())
         parts = {
             TRACE: of_trace(sums, counts),
             MODEL: blocks.model(name),
@@ -215,7 +223,9 @@ def gains(before: Blocks, after: Blocks) -> dict[str, Interval]:
         ends = interval(len(old), _ratio_of(old, new), held=held) if held >= FEWEST else None
         halves = [half for half in (before.model(name), after.model(name)) if half is not None]
         model = math.expm1(math.hypot(*map(math.log1p, halves))) if halves else None
-        known = combined(float(old.sum() / new.sum()), {TRACE: ends, MODEL: model})
+        took = name == "took"
+        value = before.whole_ns / after.whole_ns if took else float(old.sum() / new.sum())
+        known = combined(value, {TRACE: ends, MODEL: model})
         if known is not None:
             result[name] = known
     return result

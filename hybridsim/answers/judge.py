@@ -12,11 +12,11 @@ over the second half of the requests, reads and writes alike:
     disk-time   the time that the disks are busy
 
 The second half is cut into 20 blocks of equal recorded time, and those are drawn with replacement
-(paired: a block brings both machines' figures), which gives an interval of G from 5 to 95 %.  It
-says how sure G is of this capture.  It does not say what comes later: for the goals that requests
-add up to, forecast.py continues G beyond the capture, and that forecast and its interval decide.
-For the others the answer is yes if the interval's lower end is at least WORTH_IT, no if its upper
-end is below, else not yet.
+(paired: a block brings both machines' figures), which gives an interval of G from 5 to 95 %
+(bootstrap.py).  It says how sure G is of this capture.  It does not say what comes later: for the
+goals that requests add up to, forecast.py continues G beyond the capture, and that forecast and its
+interval decide.  For the others the answer is yes if the interval's lower end is at least WORTH_IT,
+no if its upper end is below, else not yet.
 
 What lasts as long as a run, such as what the buffers of its disks happen to hold, is the same in
 all blocks and does not show in their scatter; on another day it may be the other machine's luck.
@@ -55,7 +55,7 @@ from hybridsim.answers.forecast import (
     Forecast,
     forecast,
 )
-from hybridsim.answers.intervals import Blocks, Interval, means
+from hybridsim.answers.intervals import TRACE, Blocks, Interval, combined, means
 from hybridsim.answers.ledger import JOINED, READ, WRITE, Ledger
 from hybridsim.foundation.histogram import BINS, VALUES, Distribution
 
@@ -69,6 +69,7 @@ STEADY_GROWTH = 0.05  # of what is written in the judged half: a dirty level tha
 QUEUED = 0.5  # of the latencies: waits for arms, from where on luck is not looked for
 REACHED = 0.9  # of the level from which on writes are not cheap: regulated ones stay near it
 LUCK_AT_MOST = -0.9
+LUCK = "luck"  # a source of the interval of a gain
 NOT_CHANCE = 1.1  # times: a gain that differs less from the measured one needs no word
 PARTS = 12  # of the judged half, in which the hit ratio is looked at
 SHORTEST = 1 / 8  # of the capture, for a gain to be measured since writes ceased to be cheap
@@ -76,6 +77,11 @@ EIGHTHS = 8  # parts of the capture, in which the load is looked at
 NOTABLE = 0.02  # of the latencies: less saved says nothing of the time
 UNKNOWN_SHARE = 0.5  # of a saved latency that shortens the work, where that is not measured
 LONGEST = 20  # times the capture, that is asked for at most
+
+
+def in_time(goal: str, adapts: bool) -> bool:
+    """Whether a goal is the time of the work, and not what its requests wait."""
+    return goal == "throughput" or (goal == "time" and adapts)
 
 
 class Side(NamedTuple):
@@ -145,8 +151,7 @@ class Pair:
             return self.percentile_gain(99)
         if goal == "disk-time":
             return self.disk_gain
-        in_time = goal == "throughput" or (goal == "time" and adapts)
-        return self.took_gain if in_time else self.latency_gain
+        return self.took_gain if in_time(goal, adapts) else self.latency_gain
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -205,8 +210,9 @@ class Judgement:
     @property
     def measured(self) -> float | None:
         """The gain as measured, with what chance gave; None where that is within NOT_CHANCE."""
-        in_time = self.goal == "throughput" or (self.goal == "time" and self.adapts)
-        if in_time or self.goal not in ("time", "latency") or not self.gain:
+        if self.goal not in ("time", "latency") or not self.gain:
+            return None
+        if in_time(self.goal, self.adapts):
             return None
         value = self.judged.latency_gain
         if value is None or 1 / NOT_CHANCE <= value / self.gain <= NOT_CHANCE:
@@ -286,8 +292,14 @@ def judge(
     luck = both.luck(half, blocks)
     free, paid = (both.ratio(goal, adapts, blocks, luck, each) for each in (0.0, charge))
     ones = np.ones((1, BLOCKS))
-    sampled = interval(BLOCKS, free)
     value, charged = float(free(ones)[0]), float(paid(ones)[0])
+    ends = interval(BLOCKS, free, held=len(np.unique(blocks)))
+    if in_time(goal, adapts):  # to the last completion, as the times of the work are printed
+        value, charged = (each * (pairs["judged"].took_gain or value) / value
+                          for each in (value, charged))  # fmt: skip
+    # Luck that was taken out of the gain may last, as what the buffers of the disks hold does.
+    kept = combined(value, {TRACE: ends, LUCK: math.expm1(abs(math.log1p(float(luck.sum()))))})
+    sampled = ends if kept is None else (kept.low, kept.high)
     later, course, (low, high) = None, None, sampled
     answer = YES if low >= WORTH_IT else NO if high < WORTH_IT else UNSURE
     if goal in ("time", "latency") or (goal == "throughput" and adapts):
@@ -464,7 +476,7 @@ class Both:
             start, ahead = half, 0.0
         blocks = self.even_blocks(start)
         ratio = self.ratio(goal, adapts, blocks, self.luck(start, blocks), 0.0)
-        low, high = interval(BLOCKS, ratio)
+        low, high = interval(BLOCKS, ratio, held=len(np.unique(blocks)))
         gain = float(ratio(np.ones((1, BLOCKS)))[0])
         hits, rising = self.hit_ratio(half)
         per_hit, without_cheap = self.savings(start, adapts)
@@ -612,10 +624,11 @@ class Both:
         counts = self._by_block(self.plain.ledger.count, start, blocks)
         first = min(start * self.each, self.requests)
         for name, (side, done) in zip(("none", "cached"), self._sides):
-            took = self._times(side, done, start, blocks) if adapts else np.zeros(BLOCKS)
+            took = self._times(side, start, blocks) if adapts else np.zeros(BLOCKS)
+            whole = int(done[-1] - done[start]) if adapts else 0
             totals = self._by_block(side.ledger.total_ns, start, blocks)
             kind = "none" if name == "none" else side.kind
-            result[name] = Blocks(kind, first, self.requests, counts, totals, took)
+            result[name] = Blocks(kind, first, self.requests, counts, totals, took, whole)
         return result
 
     def _by_block(self, column: Ints, start: int, blocks: Ints) -> Floats:
@@ -642,19 +655,22 @@ class Both:
         if goal == "disk-time":
             shown = side.counters.at("slow_busy_ns", done_ns[start:])
             cost = np.diff(shown) if shown is not None else np.zeros(len(blocks))
-        elif goal == "throughput" or (goal == "time" and adapts):
-            return self._times(side, done_ns, start, blocks)
+        elif in_time(goal, adapts):
+            return self._times(side, start, blocks)
         else:
             cost = side.ledger.total_ns[start : self.groups].sum(axis=1)
         return np.bincount(blocks, weights=cost, minlength=BLOCKS).astype(np.float64)
 
-    def _times(self, side: Side, done_ns: Ints, start: int, blocks: Ints) -> Floats:
-        """How long the work of each block took; together as long as all of it."""
+    def _times(self, side: Side, start: int, blocks: Ints) -> Floats:
+        """How long the work of each block took.
+
+        A block ends at the mean completion of the requests around its end.  Around the end of the
+        run there are only those before it: they were complete half of their number earlier.
+        """
         edges = start + np.searchsorted(blocks, np.arange(BLOCKS + 1))
         half = max(len(blocks) // (2 * BLOCKS), 1)
         took = np.maximum(np.diff(side.ledger.means_ns(edges, half)), 0.0)
-        whole = float(done_ns[-1] - done_ns[start])
-        result: Floats = took * (whole / max(float(took.sum()), 1.0))
+        result: Floats = took * (len(blocks) / max(len(blocks) - half / 2, 0.5))
         return result
 
 

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from hybridsim.foundation.errors import UsageError
 
-SCHEMA = "hybridsim.point/1"
+SCHEMA = "hybridsim.point/2"
 FOLDER = "hybridsim-sweep"  # default folder
 RESULTS, CLAIMS = "results.jsonl", "claims"
 Row = dict[str, Any]
