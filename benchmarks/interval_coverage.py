@@ -1,11 +1,13 @@
 """How often each printed interval holds: what is promised, and what is found.
 
-    HYBRIDSIM_DATA=... python benchmarks/interval_coverage.py [replay] [real] [fit] [curves]
+    HYBRIDSIM_DATA=... python benchmarks/interval_coverage.py [replay] [warm] [real] [fit] [curves]
                                                      [--cases 210] [--disks 200] [--json]
 
     replay  the intervals of replay, advise, size, sweep and compare, on generated loads: a case is
             a short trace of a load that stays the same; its first part is the capture, its later
             part on the same machines, their caches as they are by then, is the truth
+    warm    the time until a cache is warm: a case is one of SEEDS runs of a load, the median of the
+            others is the truth
     real    the model's error on all real runs, leaving one experiment out
     fit     the parameters of simulated disks, arrays and fio results (benchmarks/intervals.py)
     curves  mrc --sample (benchmarks/intervals.py)
@@ -16,7 +18,8 @@ cache that still fills, is not covered by these intervals (the forecast of the g
 A simulated truth has no error of the model.  So the intervals of the capture as a sample (`trace`)
 are held against the later part itself, and those that are printed, which cover the model too,
 against the later part times an error drawn from the real runs.  The gain of the verdict on captured
-traces, with their drift, is measured by benchmarks/decisions.py.  Without a name: replay and real.
+traces, with their drift, is measured by benchmarks/decisions.py.  Without a name: replay, warm and
+real.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ from intervals import Row, curves, fitted, real  # noqa: E402
 from hybridsim.answers.intervals import Blocks, gains, means  # noqa: E402
 from hybridsim.answers.judge import Both, Side, judge  # noqa: E402
 from hybridsim.answers.ledger import JOINED  # noqa: E402
-from hybridsim.answers.measured import of_measure  # noqa: E402
+from hybridsim.answers.measured import of_measure, of_warm_up  # noqa: E402
 from hybridsim.answers.model_error import FEW_WRITES, half_of, real_runs  # noqa: E402
 from hybridsim.answers.requirements import parse_measure  # noqa: E402
 from hybridsim.foundation.codes import Op  # noqa: E402
@@ -55,6 +58,7 @@ KINDS = ("bcache", "dm-cache", "open-cas", "page")  # whose errors of the model 
 SIZES = (4 << 20, 8 << 20, 16 << 20)  # bytes; so small that they are warm in the capture
 MEASURES = ("mean.reads.warm", "mean.writes.warm", "p50.warm", "p99.warm", "hit.warm", "iops.warm")
 COLD_PAGES = 6000  # of 64 KiB
+FILLS, SEEDS = 20_000, 10  # requests of a load that warms a cache, and runs of it
 LEVEL, ONE_SIDED = 0.9, 0.95
 
 
@@ -78,9 +82,14 @@ def load(seed: int) -> Requests:
     stretch = int(rng.integers(8, 33))
     busy = np.repeat(rng.lognormal(0, rng.uniform(0, 0.7), -(-count // stretch)), stretch)[:count]
     gaps = rng.exponential(1.0, count) / busy / rng.uniform(10, 50) * SECOND
+    return _requests(np.cumsum(gaps), page, writes)
+
+
+def _requests(arrival_ns: Any, page: Any, writes: Any) -> Requests:
+    count = len(page)
     unknown = np.full(count, UNKNOWN, np.int64)
     return no_requests(count)._replace(
-        arrival_ns=np.cumsum(gaps).astype(np.int64),
+        arrival_ns=arrival_ns.astype(np.int64),
         offset_bytes=page.astype(np.int64) * 65_536,
         length_bytes=np.full(count, 4096, np.int64),
         op=np.where(writes, int(Op.WRITE), int(Op.READ)).astype(np.uint8),
@@ -89,14 +98,18 @@ def load(seed: int) -> Requests:
     )
 
 
+def _base(mode: str = "write-through") -> Scenario:
+    """Return a cache of pages with LRU in front of the default disks."""
+    site = Scenario.default().with_options(cache="page", cache_mode=mode)
+    return site.with_values({"cache.admission": "always", "cache.replacement": "lru"})
+
+
 def sides_of(seed: int) -> tuple[list[Side], bool]:
     """Return what the disks alone and a cache of three sizes do with the load of a seed."""
     adapts = adapts_of(seed)
     rows = load(seed)
-    base = Scenario.default().with_options(
-        cache="page", cache_mode=("write-through", "write-back")[seed % 2],
-        mode="closed" if adapts else "open",
-    ).with_values({"cache.admission": "always", "cache.replacement": "lru"})  # fmt: skip
+    base = _base(("write-through", "write-back")[seed % 2])
+    base = base.with_options(mode="closed" if adapts else "open")
     sites = [base.with_options(cache_size=f"{size}B") for size in SIZES]
     results = Several(in_memory(f"load {seed}", rows, True), sites[0]).results(sites)
     return [results[0].sides[0], *(each.sides[1] for each in results)], adapts
@@ -265,19 +278,51 @@ def _sizes(found: Found, rng: Any, judged: list[Any], later: list[Any]) -> None:
             return
 
 
+def filling(number: int, seed: int) -> Requests:
+    """Return random reads of a hot spot whose size, share and rate follow from the number."""
+    shape = np.random.default_rng(number)
+    hot_pages, share = int(shape.integers(300, 3000)), shape.uniform(0.5, 0.98)
+    rate = shape.uniform(20, 80)
+    rng = np.random.default_rng([number, seed])
+    hot = rng.random(FILLS) < share
+    page = np.where(hot, rng.integers(0, hot_pages, FILLS), rng.integers(0, COLD_PAGES, FILLS))
+    gaps = rng.exponential(SECOND / rate, FILLS)
+    return _requests(np.cumsum(gaps), page, np.zeros(FILLS, bool))
+
+
+def warmed(cases: int) -> Iterator[Row]:
+    """Hold the interval of the time until a cache is warm against other runs of the same load."""
+    found = Found()
+    site = _base().with_options(mode="open", cache_size="256MiB")
+    for number in range(-(-cases // SEEDS)):
+        runs = []
+        for seed in range(SEEDS):
+            trace = in_memory(f"filling {number} {seed}", filling(number, seed), True)
+            warm_up = Several(trace, site).results([site])[0].warm_up
+            known = of_warm_up(warm_up, "none", 0.0)  # without the error of the model
+            if known is not None:
+                runs.append(known)
+        for each in runs if len(runs) > 2 else ():
+            others = [one.value for one in runs if one is not each]
+            _named(found, "time until the cache is warm: trace", float(np.median(others)), each)
+        print(f"# {number + 1} of {-(-cases // SEEDS)} loads", file=sys.stderr, flush=True)
+    yield from found.rows()
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("groups", nargs="*", help="replay, real, fit, curves")
+    parser.add_argument("groups", nargs="*", help="replay, warm, real, fit, curves")
     parser.add_argument("--cases", type=int, default=210)
     parser.add_argument("--disks", type=int, default=200)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     kinds = {
         "replay": lambda: replayed(options.cases), "real": real,
+        "warm": lambda: warmed(options.cases),
         "fit": lambda: fitted(options.disks), "curves": curves,
     }  # fmt: skip
-    rows = [row for name in options.groups or ("replay", "real") for row in kinds[name]()]
+    rows = [row for name in options.groups or ("replay", "warm", "real") for row in kinds[name]()]
     if options.json:
         print(json.dumps([asdict(row) | {"found": row.found} for row in rows], indent=1))
         return

@@ -31,7 +31,7 @@ POLICIES = ("lru", "s3-fifo", "arc", "sieve")
 ACCESSES = 160_000  # of each trace
 SIZES = 15
 FIGURES = ("iops", "hit_ratio", "steady_iops", "steady_hit_ratio", "promotions",
-           "read_mean", "write_mean")  # fmt: skip
+           "read_mean", "write_mean", "read_p99", "write_p99", "t90")  # fmt: skip
 REAL_TRACES = {
     "oltp": (DATA / "traces" / "OLTP.lis.zst", 512),
     "p2": (DATA / "traces" / "P2.lis.zst", 4096),

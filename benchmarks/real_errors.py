@@ -35,10 +35,15 @@ HEAD = """\
 # of the run, and in the steady state of both.  hit_ratio, steady_hit_ratio: real - simulated.
 # promotions (bcache: misses): the largest error at a multiple of 10 s, over the real last value.
 # read_mean, write_mean: of the latency, real / simulated - 1.  writes: share of the requests.
+# read_p99, write_p99: of the latency below fio, real / simulated - 1.  t90: of the time at which
+# the hit ratio is warm (the IOPS where there is none), if that takes the twin 10 s or more,
+# real / simulated - 1.
 # Empty: the real run or its twin has no such figure.
 """
+FEWEST_NS = 10e9  # of t90, which is known to a second
 FIGURES = (
     "iops", "hit_ratio", "steady_iops", "steady_hit_ratio", "promotions", "read_mean", "write_mean",
+    "read_p99", "write_p99", "t90",
 )  # fmt: skip
 
 
@@ -110,6 +115,11 @@ def _errors(kind: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, float]
         yield "steady_iops", real / modelled - 1
     for row in (each for each in of("lat mean") if each["what"] in ("read", "write")):
         yield f"{row['what']}_mean", row["real"] / row["simulated"] - 1
+    for row in (each for each in of("clat p99") if each["what"] in ("read", "write")):
+        yield f"{row['what']}_p99", row["real"] / row["simulated"] - 1
+    for row in (of("hit ratio t90 in closed loop") or of("IOPS t90"))[:1]:
+        if row["real"] > 0 and row["simulated"] >= FEWEST_NS:
+            yield "t90", row["real"] / row["simulated"] - 1
     counted = of(COUNTED.get(kind, ""))
     if counted and counted[0]["error"] is not None:
         yield "promotions", abs(counted[0]["error"])

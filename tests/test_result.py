@@ -111,6 +111,7 @@ def test_the_warm_up_is_in_the_document(found, as_json):
         "last_fifth_level": warm_up.level,
         "noise": warm_up.noise,
         **{f"t{share}_ns": warm_up.reached_ns[share] for share in (50, 90, 95)},
+        "t90": found.warm_interval.to_dict(),
         "needed_ns": None,
         "curve": {"t_ns": warm_up.times_ns.tolist(), "x": warm_up.smooth.tolist()},
     }
@@ -134,7 +135,8 @@ def test_the_rest_of_the_document(found, as_json):
     assert as_json["verdict"]["reasons"] == found.verdict.reasons
     assert as_json["verdict"]["confidence"] == found.verdict.confidence
     assert as_json["verdict"]["advice"] == [vars(each) for each in found.verdict.advice]
-    assert as_json["wear"] == vars(found.wear)
+    assert as_json["wear"] == {**vars(found.wear), "per_day": found.wear_interval.to_dict()}
+    assert found.wear_interval.value == found.wear.bytes_per_day
     assert found.wear.bytes_written == found.phases["whole"].counters["fast_bytes_written"]
     assert found.wear.endurance_bytes == SCENARIO["endurance_bytes"]
     assert found.wear.drive_writes_per_day == found.wear.bytes_per_day / 10**12

@@ -38,6 +38,28 @@ def test_t50_t90_and_t95_are_in_order():
     assert reached[50] < reached[90] < reached[95]
 
 
+def test_a_warm_up_without_scatter_is_known_to_a_bin():
+    curve = [0.0] * 40 + [0.9] * 160
+    warm_up = judged(curve)
+    assert warm_up.warm_ns == 40 * SECOND
+    assert warm_up.between_ns(90) == (39 * SECOND, 41 * SECOND)
+    assert judged(np.linspace(0, 0.9, 200)).between_ns(90) is None  # not steady
+    assert judged([0.9] * 200, 0.9).between_ns(90) is None  # nothing warms up
+
+
+def test_the_interval_of_a_noisy_warm_up_holds_nine_times_in_ten():
+    inside = cases = 0
+    for seed in range(200):
+        noise = np.random.default_rng(seed).normal(0, 0.02, 400)
+        warm_up = judged(exponential(30, n=400) + noise)
+        ends = warm_up.between_ns(90)
+        if ends is not None:
+            cases += 1
+            inside += ends[0] <= 30 * np.log(10) * SECOND <= ends[1]
+    assert cases > 180
+    assert 0.84 <= inside / cases <= 0.97
+
+
 def test_an_unfinished_warm_up_has_no_times():
     warm_up = judged(exponential(400))
     assert warm_up.state == State.RISING

@@ -1,8 +1,7 @@
-"""How sure a measure of a requirement is: 'p99.warm', 'hit', 'iops' of the machine with its cache.
+"""How sure a measure of the machine with its cache is: 'p99.warm', 'hit', 'iops', warm-up, wear.
 
 The requests of the phase are cut into blocks of equal recorded time, as those of the judge are;
-the sources are those of intervals.py.  Measures of the whole run (wear, warm-up, the busy share,
-the maximum) have no interval.
+the sources are those of intervals.py.  The busy share and the maximum have no interval.
 """
 
 from __future__ import annotations
@@ -31,9 +30,16 @@ from hybridsim.answers.intervals import (
 )
 from hybridsim.answers.judge import BLOCKS, Both, Floats, Ints
 from hybridsim.answers.ledger import JOINED, READ, WRITE
+from hybridsim.answers.outcome import DAY, Outcome
 from hybridsim.answers.requirements import DIRECTIONS, OF_RUNS, Checked, Measure
+from hybridsim.answers.warmup import WarmUp
+from hybridsim.answers.wear import WRITTEN
 
-HIT = "hit_ratio"  # figure of real runs
+HIT = "hit_ratio"  # figures of real runs
+WARM = "t90"
+FILLED = "promotions"  # whose error those bytes are taken to have that are written to the SSDs
+TAILS = ("read_p99", "write_p99")  # by direction
+TAIL = 95.0  # percentiles from this one on have the error of p99, the others that of the mean
 
 
 def with_intervals(checked: Iterable[Checked], both: Both, warm: int) -> list[Checked]:
@@ -77,6 +83,8 @@ def of_measure(measure: Measure, value: float | None, both: Both, warm: int) -> 
         return combined(value, {TRACE: scaled(value, of_trace(sums, counts), middle),
                                 MODEL: model})  # fmt: skip
     percent = float(measure.measure[1:])
+    if percent >= TAIL:
+        model = of_model(kind, writes, TAILS[direction])
     bins = np.zeros((BLOCKS, ledger.latency.shape[2]))
     for joint in range(start // JOINED, -(-stop // JOINED)):
         group = min(max(joint * JOINED - start, 0), len(blocks) - 1)
@@ -84,6 +92,33 @@ def of_measure(measure: Measure, value: float | None, both: Both, warm: int) -> 
     middle = float(ledger.distribution(start, stop, direction).percentile(percent) or 0)
     ends = scaled(value, of_percentile(bins, percent), middle)
     return combined(value, {TRACE: ends, MODEL: model})
+
+
+def of_warm_up(warm_up: WarmUp, kind: str, writes: float) -> Interval | None:
+    """Return the interval of t90 in ns; None if the run has none.
+
+    `kind` is the kind of cache, `writes` the share of the requests that are writes.
+    """
+    ends = warm_up.between_ns(90)
+    if ends is None:
+        return None
+    return combined(warm_up.warm_ns, {TRACE: ends, MODEL: of_model(kind, writes, WARM)})
+
+
+def of_wear(cached: Outcome, kind: str, writes: float) -> Interval | None:
+    """Return the interval of the bytes written to the SSDs per day of the run; None if unknown.
+
+    The run is cut into BLOCKS of equal time.
+    """
+    edges = np.linspace(0, cached.end_ns, BLOCKS + 1).astype(np.int64)
+    level = cached.counters.at(WRITTEN, edges)
+    per_day = cached.whole.per_day(WRITTEN)
+    if level is None or not per_day:
+        return None
+    ends = of_trace(np.diff(level), np.full(BLOCKS, cached.end_ns / BLOCKS / DAY))
+    middle = float(level[-1] - level[0]) * DAY / cached.end_ns
+    model = of_model(kind, writes, FILLED)
+    return combined(per_day, {TRACE: scaled(per_day, ends, middle), MODEL: model})
 
 
 def _of_hits(both: Both, blocks: Ints, start: int, stop: int) -> Ends | None:

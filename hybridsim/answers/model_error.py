@@ -33,7 +33,9 @@ FEWEST = 3  # experiments of a group
 FEWEST_POOLED = 10  # experiments of all groups: fewer have no quantile of LEVEL
 FEW_WRITES = 0.02  # share of the requests: the load is taken as one of reads
 # Errors of these are factors, less 1, in either direction; of the others, differences.
-RELATIVE = ("iops", "steady_iops", "read_mean", "write_mean")
+RELATIVE = (
+    "iops", "steady_iops", "read_mean", "write_mean", "read_p99", "write_p99", "t90",
+)  # fmt: skip
 READS, WITH_WRITES = "reads", "reads and writes"  # loads; the latter also the group of POOLED
 POOLED = ("bcache", "dm-cache")  # kinds whose loads with writes are one group
 COUNTED = {"dm-cache": "promotions", "bcache": "cache_misses"}  # `promotions` of the table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -13,10 +14,11 @@ import numpy.typing as npt
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import Dirt, dirt, dirty
 from hybridsim.answers.fidelity import Fidelity
+from hybridsim.answers.intervals import Interval
 from hybridsim.answers.judge import Both, Judgement, Side
 from hybridsim.answers.judge import judge as weigh
 from hybridsim.answers.life import EventCost
-from hybridsim.answers.measured import with_intervals
+from hybridsim.answers.measured import of_warm_up, of_wear, with_intervals
 from hybridsim.answers.metrics import Collector, Kind
 from hybridsim.answers.model_error import ModelError, model_error
 from hybridsim.answers.outcome import Outcome, Phase, Series
@@ -122,6 +124,27 @@ class Result:
         """The intervals of the figures with the cache, from the errors of real runs on file."""
         return model_error(self)
 
+    @property
+    def writes(self) -> float:
+        """Share of writes among the reads and writes."""
+        figures = self.cached.whole.figures
+        both = figures.reads.count + figures.writes.count
+        return figures.writes.count / both if both else 0.0
+
+    @functools.cached_property
+    def warm_interval(self) -> Interval | None:
+        """The interval of the time until the cache is warm, in nanoseconds; None if unknown."""
+        return of_warm_up(self.warm_up, self._kind, self.writes)
+
+    @functools.cached_property
+    def wear_interval(self) -> Interval | None:
+        """The interval of the bytes written to the SSDs per day; None if unknown."""
+        return of_wear(self.cached, self._kind, self.writes)
+
+    @property
+    def _kind(self) -> str:
+        return str(self.scenario.get("cache_kind", "none"))
+
     def with_requirements(self, require: Sequence[Requirement]) -> Result:
         """Return the result with these requirements, checked for the machine with the cache."""
         seen = Seen.cached(self)
@@ -152,11 +175,11 @@ class Result:
             "inputs": {"trace": dict(self.trace), "scenario": dict(self.scenario)},
             "verdict": _verdict(self.verdict),
             "judgement": self.judgement.to_dict(),
-            "warm_up": _warm_up(self.warm_up),
+            "warm_up": _warm_up(self.warm_up) | {"t90": _interval(self.warm_interval)},
             "phases": {name: _phase(phase) for name, phase in self.phases.items()},
             "series": {**vars(self.cached.series()), "none": vars(self.plain.series())},
             "bypass": _reasons(self.cached.whole),
-            "wear": None if self.wear is None else vars(self.wear),
+            "wear": self.wear and vars(self.wear) | {"per_day": _interval(self.wear_interval)},
             "rebuild": {
                 name: None if each.rebuild is None else vars(each.rebuild)
                 for name, each in (("cached", self.cached), ("none", self.plain))
@@ -310,6 +333,10 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "advice": [vars(one) for one in verdict.advice],
         "confidence": verdict.confidence,
     }
+
+
+def _interval(known: Interval | None) -> dict[str, Any] | None:
+    return None if known is None else known.to_dict()
 
 
 def _warm_up(warm_up: WarmUp) -> dict[str, Any]:

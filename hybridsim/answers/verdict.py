@@ -16,6 +16,7 @@ from hybridsim.answers.judge import Judgement
 from hybridsim.answers.outcome import SECOND, Outcome, Phase
 from hybridsim.answers.warmup import State, WarmUp
 from hybridsim.foundation.codes import Reason
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import format_size, human_count
 from hybridsim.foundation.wording import latency, of_the_mean, percent, ranged, span, times
@@ -363,19 +364,29 @@ def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
     """
     pair = case.judgement.judged
     both = pair.cached.both.count
-    for what, before, after in (
-        ("Reads", pair.plain.reads, pair.cached.reads),
-        ("Writes", pair.plain.writes, pair.cached.writes),
+    for name, before, after in (
+        ("read", pair.plain.reads, pair.cached.reads),
+        ("write", pair.plain.writes, pair.cached.writes),
     ):
         if after.count <= fewest * both:
             continue
-        mean = f"{latency(after.mean_ns)} on average instead of {latency(before.mean_ns)}"
+        now, then = (
+            _mean(case.judgement, *each)
+            for each in (("cached", name, after), ("none", name, before))
+        )
+        mean = f"{now} on average instead of {then}"
         now, then = latency(after.percentile(99)), latency(before.percentile(99))
-        yield f"{what} take {mean}; p99 is {now} instead of {then}."
+        yield f"{name.capitalize()}s take {mean}; p99 is {now} instead of {then}."
     spells = max(case.without.overloaded, case.with_cache.overloaded)
     if spells >= 0.05:
         share = percent(spells)
         yield f"For {share} of that time the disks had a backlog; mean and p99 include it."
+
+
+def _mean(judgement: Judgement, side: str, name: str, of: Distribution) -> str:
+    """Return a mean latency with its interval; without one if there is none."""
+    known = judgement.means[side].get(name)
+    return latency(of.mean_ns) if known is None else ranged(known.value, known.low, known.high)
 
 
 def _about_phases(case: Case) -> Iterator[str]:

@@ -14,6 +14,7 @@ up.  A run that is not steady has no such times.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -34,6 +35,8 @@ STANDARD_ERRORS = 4  # of a mean; the standard error of a running median is a qu
 TOLERANCE = 0.02  # of the level; a smaller drift does not count as a trend
 HIT_RATIO_TOLERANCE = 0.005
 SHARES = (50, 90, 95)
+Z = 1.645  # standard errors of an interval of 90 %
+MEDIAN_ERROR = 1.253  # standard error of a median of many normal values, over that of their mean
 
 
 class State(StrEnum):
@@ -69,6 +72,27 @@ class WarmUp:
     def steady(self) -> bool:
         """Whether a steady level was reached."""
         return self.state in (State.STEADY, State.FLAT)
+
+    def between_ns(self, share: int) -> tuple[int, int] | None:
+        """Return how early and how late a share of the way may have been reached, at 90 %.
+
+        The scatter of the bins makes the level unsure, and the smoothed curve cross it early or
+        late: by a bin in either direction if they do not scatter.  None if the run has no such
+        times.
+        """
+        if self.state != State.STEADY or self.level is None or self.initial is None:
+            return None
+        late = int((self.times_ns >= self.last_fifth_ns).sum())
+        scatter = (self.noise or 0.0) / (STANDARD_ERRORS * math.sqrt(12 / late))
+        # Standard errors of medians of normal values: a quarter above those of means.
+        reach = Z * MEDIAN_ERROR * scatter * math.hypot(1 / math.sqrt(late), MEDIAN_OF**-0.5)
+        rise = self.level - self.initial
+        ends = [
+            _reached(self.times_ns, self.smooth, self.bin_ns, self.initial, self.level + off, share)
+            for off in (-math.copysign(min(reach, abs(rise) / 2), rise), math.copysign(reach, rise))
+        ]
+        low, high = min(ends), max(*ends, self.reached_ns[share])
+        return max(low - self.bin_ns, self.bin_ns // 2), high + self.bin_ns
 
     @property
     def warm_ns(self) -> int:

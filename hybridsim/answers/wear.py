@@ -8,6 +8,7 @@ from hybridsim.answers.metrics import Kind
 from hybridsim.answers.outcome import Phase
 
 DAYS_PER_YEAR = 365.25
+WRITTEN = "fast_bytes_written"  # counter
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ def wear(
     A rating in bytes written counts host writes and already allows for rewrites inside the SSD, so
     the years do not depend on the write amplification of the flash.
     """
-    written = phase.counters.get("fast_bytes_written")
-    per_day = phase.per_day("fast_bytes_written")
+    written = phase.counters.get(WRITTEN)
+    per_day = phase.per_day(WRITTEN)
     if written is None or per_day is None:
         return None
     host = phase.figures.bytes[Kind.WRITE]

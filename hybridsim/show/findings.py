@@ -8,7 +8,14 @@ from hybridsim.answers.result import Result
 from hybridsim.answers.verdict import SHORTEST_NS
 from hybridsim.foundation.explain import REASONS
 from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import lasting, latency, money, of_the_mean, percent, span
+from hybridsim.foundation.wording import (
+    lasting,
+    latency,
+    money,
+    of_the_mean,
+    percent,
+    span,
+)
 from hybridsim.show.caches import units, what_it_did
 from hybridsim.show.labels import LABELS, joined, rows, unbroken
 from hybridsim.show.warm_start import warm_start
@@ -57,13 +64,24 @@ def _misses(result: Result) -> Iterator[tuple[str, str]]:
     yield LABELS["page_hits"], f"{pages} of the {units(result)} that reads touch ({when})"
 
 
+def per_day(result: Result) -> str:
+    """Return the bytes written to the SSDs per day, with their interval if there is one."""
+    known, wear = result.wear_interval, result.wear
+    value = human_size(wear.bytes_per_day if wear else 0)
+    if known is None:
+        return value
+    low, high = human_size(known.low), human_size(known.high)
+    number, _, unit = low.partition(" ")
+    return f"{value} ({number if high.endswith(f' {unit}') else low} to {high})"
+
+
 def _wear(result: Result) -> Iterator[tuple[str, str]]:
     wear = result.wear
     if wear is None or not rows(result):
         return
     judged = result.phases["whole"].span_ns
     is_long = judged >= SHORTEST_NS  # enough to extrapolate to days and years
-    parts = [f"{human_size(wear.bytes_per_day)} a day"] if is_long else []
+    parts = [f"{per_day(result)} a day"] if is_long else []
     if not is_long:
         parts.append(f"{human_size(wear.bytes_written)} in {span(judged)}")
     if wear.per_host_write is not None:

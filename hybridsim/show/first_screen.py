@@ -15,7 +15,8 @@ from hybridsim.answers.result import Result
 from hybridsim.answers.verdict import SHORTEST_NS, Step
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import lasting, money, percent, span
+from hybridsim.foundation.wording import lasting, money, percent, ranged, span
+from hybridsim.show.findings import per_day
 from hybridsim.show.labels import GLUE, LABELS, rows, unbroken
 from hybridsim.show.page import MARGIN
 
@@ -122,13 +123,17 @@ def _costs(result: Result) -> Iterator[str]:
     if size:
         yield f"The cache uses {human_size(size)} of that."
     if result.warm_up.steady and result.warm_up.warm_ns:
-        yield f"It takes {span(result.warm_up.warm_ns)} to warm up."
+        yield f"It takes {_until_warm(result)} to warm up."
     wear = result.wear
     if wear is not None and wear.years is not None and _is_long(result):
-        yield (
-            f"It writes {human_size(wear.bytes_per_day)} a day to the SSD: rated life "
-            f"{lasting(wear.years)}."
-        )
+        yield (f"It writes {per_day(result)} a day to the SSD: rated life {lasting(wear.years)}.")
+
+
+def _until_warm(result: Result) -> str:
+    known = result.warm_interval
+    if known is None:
+        return span(result.warm_up.warm_ns)
+    return ranged(known.value, known.low, known.high)
 
 
 def _mirrored(result: Result) -> str:

@@ -22,7 +22,7 @@ from hybridsim.answers.warmup import State
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import NONE, latency, percent, span
+from hybridsim.foundation.wording import NONE, latency, percent, ranged, span
 from hybridsim.show.curve import draw
 from hybridsim.show.events import sentences
 from hybridsim.show.findings import findings
@@ -249,6 +249,9 @@ def _warm_up(result: Result) -> str:
     warm_up = result.warm_up
     if warm_up.state == State.STEADY:
         parts = [f"{share}% {_after(time)}" for share, time in warm_up.reached_ns.items()]
+        known = result.warm_interval
+        if known is not None and warm_up.warm_ns:
+            parts[1] = f"90% after {ranged(known.value, known.low, known.high)}"
         level = warm_up.level or 0.0
         steady = percent(level) if warm_up.measure == "hit ratio" else f"{human_count(level)} IOPS"
         parts.append(f"steady at {steady}")
