@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hybridsim.foundation.histogram import LAST_NS
-from hybridsim.foundation.units import human_time
+from hybridsim.foundation.units import human_size, human_time
 
 NONE = "\N{EN DASH}"
 UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
@@ -57,6 +57,13 @@ def ranged(value_ns: float, low_ns: float, high_ns: float) -> str:
         if low != high:
             return f"{text} ({low} to {high})"
     return text
+
+
+def ranged_size(value_bytes: float, low_bytes: float, high_bytes: float) -> str:
+    """Return a size with its interval: '193 GiB (119 to 316 GiB)'."""
+    low, high = human_size(low_bytes), human_size(high_bytes)
+    number, _, unit = low.partition(" ")
+    return f"{human_size(value_bytes)} ({number if high.endswith(f' {unit}') else low} to {high})"
 
 
 def span(time_ns: float) -> str:

@@ -14,6 +14,7 @@ from hybridsim.foundation.wording import (
     money,
     of_the_mean,
     percent,
+    ranged_size,
     span,
 )
 from hybridsim.show.caches import units, what_it_did
@@ -67,12 +68,9 @@ def _misses(result: Result) -> Iterator[tuple[str, str]]:
 def per_day(result: Result) -> str:
     """Return the bytes written to the SSDs per day, with their interval if there is one."""
     known, wear = result.wear_interval, result.wear
-    value = human_size(wear.bytes_per_day if wear else 0)
     if known is None:
-        return value
-    low, high = human_size(known.low), human_size(known.high)
-    number, _, unit = low.partition(" ")
-    return f"{value} ({number if high.endswith(f' {unit}') else low} to {high})"
+        return human_size(wear.bytes_per_day if wear else 0)
+    return ranged_size(known.value, known.low, known.high)
 
 
 def _wear(result: Result) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybridsim.foundation.units import human_count
-from hybridsim.foundation.wording import percent, span
+from hybridsim.foundation.wording import percent, ranged, span
 from hybridsim.show.charts.documents import has_cache
 from hybridsim.show.charts.warm_up import warm_up
 from hybridsim.show.html.blocks import Prose, Section
@@ -29,9 +29,11 @@ def _in_words(result: Mapping[str, Any]) -> str:
         return f"No warm-up: {result['why']}."
     if result["state"] != "steady":
         return f"Not steady yet: {result['why']}."
-    steps = ", ".join(
-        f"{share}% {_after(result[f't{share}_ns'])}" for share in (50, 90, 95)
-    )  # fmt: skip
+    times = {share: _after(result[f"t{share}_ns"]) for share in (50, 90, 95)}
+    known = result.get("t90")
+    if known and known["value"]:
+        times[90] = f"after {ranged(known['value'], known['low'], known['high'])}"
+    steps = ", ".join(f"{share}% {time}" for share, time in times.items())
     level = result["level"]
     steady = percent(level) if result["measure"] == "hit ratio" else f"{human_count(level)} IOPS"
     return f"From the empty to the steady state: {steps}. Steady at {steady}."

@@ -7,7 +7,7 @@ from typing import Any
 
 from hybridsim.answers.verdict import SHORTEST_NS
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import lasting, span
+from hybridsim.foundation.wording import lasting, ranged_size, span
 from hybridsim.show.charts.wear import written
 from hybridsim.show.html.blocks import Block, KeyFigures, Section
 
@@ -29,7 +29,9 @@ def _figures(document: Mapping[str, Any], wear: Mapping[str, Any]) -> list[tuple
     judged = whole["end_ns"] - whole["start_ns"]
     result = [("written to the SSD", human_size(wear["bytes_written"]), f"in {span(judged)}")]
     if judged >= SHORTEST_NS:
-        result.append(("at this rate", f"{human_size(wear['bytes_per_day'])} a day", ""))
+        known = wear.get("per_day")
+        sure = known and ranged_size(known["value"], known["low"], known["high"])
+        result.append(("a day, at this rate", sure or human_size(wear["bytes_per_day"]), ""))
         if wear["drive_writes_per_day"] is not None:
             result.append(("drive writes per day", f"{wear['drive_writes_per_day']:.2g}", "DWPD"))
         if wear["years"] is not None:
