@@ -289,4 +289,6 @@ def open_cas(cache: Any, pages: int, seed: int) -> OpenCasParameters:
         staleness_ns=cache.staleness_time_ns,
         activity_ns=cache.activity_threshold_ns,
         flush_lines=cache.flush_lines,
+        query_ns=cache.stats_interval_ns,
+        query_start_ns=cache.stats_start_ns,
     )
