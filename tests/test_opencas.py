@@ -160,7 +160,7 @@ def test_alru_waits_twice_after_a_pass_without_a_stale_line():
 
 
 def test_alru_compares_ages_in_whole_seconds():
-    """At 20 s a line of 9.5 s is 11 s old, one of 10.0 s is not: the next pass that looks is at 60 s."""
+    """At 20 s a line of 9.5 s is stale, one of 10.0 s is not; the next pass is that of 60 s."""
     how = {"cleaning": Cleaning.ALRU, "staleness_ns": 10 * SECOND, "activity_ns": 0}
     assert cleaned_by(30, writes([0], start_ns=int(9.5 * SECOND)), **how) == 1
     assert cleaned_by(30, writes([0], start_ns=10 * SECOND), **how) == 0
