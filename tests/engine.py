@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
+from hybridsim.caches.dmcache.migrations import COPIER as DM_CACHE_COPIER
 from hybridsim.caches.page.cache import DEFAULTS
 from hybridsim.caches.page.preload import WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
@@ -174,7 +175,11 @@ def machine(scenario):
     if scenario.controller is not None:
         slow = Controller.new(slow, vars(scenario.controller), capacity=4)
     if scenario.throttle is not None:
-        calls = COPIER if isinstance(scenario.cache, WritecacheParameters) else NOTHING
+        calls = NOTHING
+        if isinstance(scenario.cache, WritecacheParameters):
+            calls = COPIER
+        elif isinstance(scenario.cache, DmCacheParameters):
+            calls = DM_CACHE_COPIER
         slow = Throttle.new(slow, **vars(scenario.throttle), room=4, calls=calls)
     return Machine.new(source, cache_of(scenario), slow, tier(FAST, scenario.fast), host)
 

@@ -90,7 +90,7 @@ def throttle_of(site: Scenario) -> ThrottleParameters | None:
     """Return the throttle of background writes."""
     backing, drive = site.backing, site.backing.drive
     targets = {"off": 0, "auto": 0}
-    is_cleaned = site.cache.kind in ("bcache", "dm-writecache")
+    is_cleaned = site.cache.kind in ("bcache", "dm-cache", "dm-writecache")
     if is_cleaned and backing.members == 1 and not backing.controller:
         targets["auto"] = {"hdd": 75_000_000, "ssd": 2_000_000}.get(drive.kind, 0)
     target_ns = targets.get(backing.writeback_throttle)
@@ -289,4 +289,6 @@ def open_cas(cache: Any, pages: int, seed: int) -> OpenCasParameters:
         staleness_ns=cache.staleness_time_ns,
         activity_ns=cache.activity_threshold_ns,
         flush_lines=cache.flush_lines,
+        query_ns=cache.stats_interval_ns,
+        query_start_ns=cache.stats_start_ns,
     )

@@ -270,5 +270,7 @@ class Drawn(Drives):
                 "flush_max_buffers": self.rng.choice(["auto", 1, 10_000]),
                 "staleness_time": self.time(0, 120 * 10**9),
                 "activity_threshold": self.time(0, 10**10),
+                "stats_interval": self.time(0, 10**10),
+                "stats_start": self.time(0, 10**10),
             }
         )

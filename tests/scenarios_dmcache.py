@@ -24,10 +24,14 @@ class Barriers(Workload):
 
 @st.composite
 def dmcache_scenarios(
-    draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
+    draw: st.DrawFn,
+    slow_kind: str = "any",
+    fast_kind: str = "any",
+    controller: bool = True,
+    slow_members: int = 6,
 ) -> Scenario:
     """Draw a machine with a dm-cache and a workload for it."""
-    slow, fast = draw(both_tiers(slow_kind, fast_kind, 64 * KIB))
+    slow, fast = draw(both_tiers(slow_kind, fast_kind, 64 * KIB, slow_members))
     block = draw(st.sampled_from([4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 12 * KIB, 40 * KIB]))
     maximum = (fast.capacity_bytes - METADATA_BYTES) // block
     blocks = max(

@@ -9,7 +9,7 @@ from scenarios_dmcache import Barriers
 from hybridsim.foundation.codes import CasMode, Cleaning, Cutoff, Promotion, Replay
 from hybridsim.reference import OpenCasParameters, SourceParameters
 
-MS = 10**6
+MS, SECOND = 10**6, 10**9
 MODES = [*CasMode, *[CasMode.WB] * 5, CasMode.WT, CasMode.WO]
 CLEANING = [*Cleaning, Cleaning.ALRU, Cleaning.ACP]
 
@@ -47,9 +47,12 @@ def opencas_scenarios(
         margin_lines=draw(st.just(512) | st.integers(0, lines)),
         cleaning=draw(st.sampled_from(CLEANING)),
         wake_ns=draw(st.sampled_from([MS, 10 * MS, 300 * MS])),
-        staleness_ns=draw(st.sampled_from([0, 0, 5 * MS, 500 * MS])),
+        # -1 s: ages are whole seconds, so that only this makes lines of a short run stale.
+        staleness_ns=draw(st.sampled_from([-SECOND, 0, 5 * MS, 500 * MS])),
         activity_ns=draw(st.sampled_from([0, 0, 5 * MS, 50 * MS])),
         flush_lines=draw(st.integers(1, 3) | st.just(100)),
+        query_ns=draw(st.sampled_from([0, 5 * MS, 300 * MS])),
+        query_start_ns=draw(st.sampled_from([0, 7 * MS, 2000 * MS])),
         backfills_max=draw(st.sampled_from([1, 3, 65_536])),
         backfills_resume=draw(st.sampled_from([1, 2])),
     )

@@ -25,6 +25,7 @@ from hybridsim.reference import (
     DmCacheParameters,
     Request,
     SourceParameters,
+    ThrottleParameters,
 )
 from hybridsim.requests.inflight import Batch
 from hybridsim.scenario import Scenario as Site
@@ -202,6 +203,19 @@ def test_an_idle_cache_writes_back_sixteen_blocks_per_wake_up():
 
 def test_a_migration_threshold_below_one_block_stops_writeback():
     assert dirtied(later(8), threshold=100 * 512) == 512
+
+
+@pytest.mark.parametrize("has_write_cache", [False, True])
+def test_the_copier_sleeps_while_the_disk_holds_back_its_write(has_write_cache):
+    """Of the first 16 write-backs at once 8 pass a throttled disk; the ninth waits."""
+    requests = writes(range(0, 512 * BLOCK, BLOCK)) + later(20)
+    built = scenario(requests, 512, WRITEBACK, depth=0, write_ns=52 * MS)
+    built.throttle = ThrottleParameters(75 * MS, 256, has_write_cache)
+    check(built, interpreted=True)
+    _, finished = simulate(built, interpreted=True)
+    totals = finished.below.slow.totals(finished.clock[0])
+    write_backs = finished.cache.totals()["write_backs"]
+    assert (write_backs, totals["held_writes"] > 0) == (512, True)
 
 
 def test_hits_do_not_stop_idle_writeback():

@@ -151,6 +151,54 @@ def test_alru_cleans_the_oldest_first_and_a_hundred_at_a_time():
     assert totals["metadata_writes"] == 150 + 2  # one per write, one per pass
 
 
+def test_alru_waits_twice_after_a_pass_without_a_stale_line():
+    """The pass of 20 s finds nothing; that of 40 s comes too early by the whole seconds."""
+    how = {"cleaning": Cleaning.ALRU, "staleness_ns": 30 * SECOND}
+    assert cleaned_by(41, writes([0]), **how) == 0
+    assert cleaned_by(59, writes([0]), **how) == 0
+    assert cleaned_by(61, writes([0]), **how) == 1
+
+
+def test_alru_compares_ages_in_whole_seconds():
+    """At 20 s a line of 9.5 s is stale, one of 10.0 s is not; the next pass is that of 60 s."""
+    how = {"cleaning": Cleaning.ALRU, "staleness_ns": 10 * SECOND, "activity_ns": 0}
+    assert cleaned_by(30, writes([0], start_ns=int(9.5 * SECOND)), **how) == 1
+    assert cleaned_by(30, writes([0], start_ns=10 * SECOND), **how) == 0
+    assert cleaned_by(61, writes([0], start_ns=10 * SECOND), **how) == 1
+
+
+@pytest.mark.parametrize("cleaning", [Cleaning.ALRU, Cleaning.ACP])
+def test_the_cleaner_pauses_for_a_second_when_casadm_reads_the_counters(cleaning):
+    """Each pass that a query meets is followed by a second's pause: half of all time is lost."""
+    dirty = writes(range(0, 600 * 4 * KIB, 4 * KIB))
+    how = {"cleaning": cleaning, "wake_ns": SECOND if cleaning == Cleaning.ALRU else MS}
+    how |= {"staleness_ns": -SECOND, "activity_ns": 0, "flush_lines": 1, "lines": 1024}
+    undisturbed = cleaned_by(5, dirty, **how)
+    assert 0 < undisturbed < 600
+    queried = cleaned_by(5, dirty, **how, query_ns=SECOND, query_start_ns=SECOND + SECOND // 2)
+    # Passes from 1 s (of ACP with it) to the query of 1.5 s, from 2.5 to 3.5 s, from 4.5 to 5 s.
+    assert queried == pytest.approx(undisturbed / 2, abs=8)
+    assert cleaned_by(5, dirty, **how, query_ns=SECOND, query_start_ns=6 * SECOND) == undisturbed
+
+
+def test_a_batch_ends_with_a_flush_of_the_cache_device():
+    """Read, write, metadata, and a flush of the cache device: then the line is unlocked."""
+    how = {"cleaning": Cleaning.ALRU, "staleness_ns": -SECOND, "activity_ns": 0}
+    slow, fast = agreement.steady(ORIGIN_NS, 1024 * MIB), agreement.steady(10 * MS, 64 * MIB)
+    fast.device.flush_ns = 20 * MS
+    cache = OpenCasParameters(4 * KIB, 256, CasMode.WB, **how)
+
+    def written_again(after_ms):
+        """Return whether the line was locked this long after the pass began, at 20 s."""
+        again = writes([0], start_ns=20 * SECOND + after_ms * MS)
+        source = SourceParameters(Replay.OPEN)
+        machine = Scenario([*writes([0]), *again], source, cache, slow, fast)
+        return simulate(machine, interpreted=True)[1].cache.totals()["write_deferred"]
+
+    # 10 ms to read, 12 to write, 10 for the metadata, 20 to flush.
+    assert [written_again(after_ms) for after_ms in (31, 33, 51, 53)] == [1, 1, 1, 0]
+
+
 def test_a_write_makes_only_its_sectors_valid():
     """O5: no read of the core; the rest of the line is invalid, which is a partial miss."""
     line = 64 * KIB

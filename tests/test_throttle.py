@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios_bcache import bcache_scenarios
+from scenarios_dmcache import dmcache_scenarios
 from scenarios_writecache import writecache_scenarios
 
-from hybridsim.caches.writecache.write_back import COPIER
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.jit.events import SLOW, Events
@@ -223,8 +223,8 @@ def test_both_throttles_agree(seed):
 
 @st.composite
 def throttled_scenarios(draw):
-    """A bcache or dm-writecache that cleans to one device behind a throttle."""
-    kinds = (bcache_scenarios, writecache_scenarios)
+    """A cache that cleans to one device behind a throttle."""
+    kinds = (bcache_scenarios, dmcache_scenarios, writecache_scenarios)
     scenario = draw(draw(st.sampled_from(kinds))(controller=False, slow_members=1))
     scenario.throttle = ThrottleParameters(
         draw(st.sampled_from([100_000, 2 * MS, TARGET])),
@@ -280,10 +280,11 @@ def test_below_bcache_a_single_disk_is_throttled_as_the_kernel_does(
     assert (made.target_ns, made.queue_depth, made.has_write_cache) == (target_ns, 256, write_cache)
 
 
-def test_below_dm_writecache_it_wakes_the_worker_that_copies():
+@pytest.mark.parametrize("kind", ["dm-writecache", "dm-cache"])
+def test_below_a_device_mapper_cache_it_wakes_the_worker_that_copies(kind):
     text = f'{SINGLE}drive = {{like = "hgst-ultrastar-7k8"}}\nwriteback_throttle = "auto"\n'
-    slow = built(f'{text}[cache]\nkind = "dm-writecache"\nsize = "300MiB"\n')
-    assert (slow.target_ns, slow.calls) == (75 * MS, COPIER)
+    slow = built(f'{text}[cache]\nkind = "{kind}"\nsize = "300MiB"\n', 4800)
+    assert (slow.target_ns, slow.calls) == (75 * MS, building.COPIERS[kind])
 
 
 @pytest.mark.parametrize(
@@ -292,7 +293,7 @@ def test_below_dm_writecache_it_wakes_the_worker_that_copies():
         f"{SINGLE}{BCACHE}",
         f'{SINGLE}writeback_throttle = "off"\n{BCACHE}',
         f'[backing]\nkind = "stripe"\nmembers = 2\nwriteback_throttle = "auto"\n{BCACHE}',
-        f'{SINGLE}writeback_throttle = "auto"\n[cache]\nkind = "dm-cache"\nsize = "300MiB"\n',
+        f'{SINGLE}writeback_throttle = "auto"\n[cache]\nkind = "open-cas"\nsize = "300MiB"\n',
     ],
 )
 def test_what_is_off_is_not_there(text):

@@ -272,6 +272,7 @@ def test_guest_has_no_devices_but_its_disks():
     ]
     assert "discard=off" in disks[0]
     assert "discard=on" in disks[1]
+    assert all("request-merging=off" in word.split(",") for word in disks)
 
 
 # Missing requirements.

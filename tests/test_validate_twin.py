@@ -332,7 +332,7 @@ def test_settings_of_open_cas_are_those_that_casadm_shows():
         "sequential_cutoff": "1024KiB", "sequential_cutoff_policy": "full",
         "promotion": "always", "insertion_threshold": 3, "trigger_threshold": "80%",
         "cleaning": "alru", "wake_up": "1s", "staleness_time": "10s", "flush_max_buffers": 100,
-        "activity_threshold": "0ms",
+        "activity_threshold": "0ms", "stats_interval": "1000ms", "stats_start": "70ms",
     }  # fmt: skip
     assert tables_of(run.cache).flush_lines == 100
     assert (run.cached_device, run.throttle, run.created_s) == ("cas1-1", "off", 3.96)

@@ -6,7 +6,7 @@ from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason, 
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.dmcache_locks import Bio, Locks
-from hybridsim.reference.dmcache_workers import BIOS, DEMOTIONS, Commits, Worker
+from hybridsim.reference.dmcache_workers import BIOS, DEMOTIONS, Commits, Copier, Worker
 from hybridsim.reference.parameters import DmCacheParameters
 from hybridsim.reference.smq import JIFFY, Answer, Kind, Lock, Slot, Smq, Work
 from hybridsim.reference.throttle import Slow
@@ -29,6 +29,7 @@ class DmCache:
         self.mode = parameters.mode
         self.locks = Locks()
         self.commits = Commits(fast, parameters.blocks * self.size)
+        self.copier = Copier(slow, fast)
         self.migrator = Worker(clock, parameters.worker_ns, self.migrate)
         self.deferrer = Worker(clock, parameters.worker_ns, self.take_deferred)
         self.deferred: deque[Bio] = deque()
@@ -291,14 +292,9 @@ class DmCache:
     def copy_part(self, work: Work, start: int, done: Done) -> None:
         """Read a part, then write it."""
         length = min(self.parameters.part_bytes, self.size - start)
-        origin = (self.slow, work.block * self.size + start)
-        cache = (self.fast, work.slot.number * self.size + start)
-        source, target = (origin, cache) if work.kind == Kind.PROMOTION else (cache, origin)
-
-        def write() -> None:
-            target[0].submit(Op.WRITE, target[1], length, done)
-
-        source[0].submit(Op.READ, source[1], length, write)
+        at_slow = work.block * self.size + start
+        at_fast = work.slot.number * self.size + start
+        self.copier.copy(work.kind == Kind.PROMOTION, at_slow, at_fast, length, done)
 
     def copied(self, work: Work) -> None:
         """Lock out all bios, and update the mapping when none holds the block."""

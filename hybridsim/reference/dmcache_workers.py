@@ -1,12 +1,15 @@
 """The workers and commits of dm-cache (2.14.2, 2.14.3)."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from hybridsim.foundation.codes import Op
 from hybridsim.reference.clock import Clock, Done
+from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 
 LOG_BYTES, SUPERBLOCK_BYTES = 16 * 1024, 4 * 1024
+SENT_MAX = 256
 DEMOTIONS, BIOS = range(2)  # the order in which they resume after a commit
 
 
@@ -31,6 +34,70 @@ class Worker:
             self.clock.at(self.clock.now, self.run)
         else:
             self.awake = False
+
+
+class Copier:
+    """Copies parts of blocks: one thread, which sleeps while the disk holds back its write."""
+
+    def __init__(self, slow: Slow, fast: Tier) -> None:
+        self.slow, self.fast = slow, fast
+        self.to_begin: deque[Done] = deque()
+        self.to_send: deque[Done] = deque()
+        self.written: deque[Done] = deque()
+        self.sent = 0
+        self.sleeps = self.works = False
+
+    def copy(self, promotes: bool, at_slow: int, at_fast: int, length: int, done: Done) -> None:
+        """Read a part and write it; `done` is called by the thread."""
+
+        def completed() -> None:
+            self.sent -= 1
+            self.written.append(done)
+            self.work()
+
+        def write() -> None:
+            if promotes:
+                self.fast.submit(Op.WRITE, at_fast, length, completed)
+            else:
+                self.sleeps = self.slow.submit_background(
+                    Op.WRITE, at_slow, length, completed, self.wake
+                )
+
+        def was_read() -> None:
+            self.sent -= 1
+            self.to_send.append(write)
+            self.work()
+
+        def read() -> None:
+            if promotes:
+                self.slow.submit(Op.READ, at_slow, length, was_read)
+            else:
+                self.fast.submit(Op.READ, at_fast, length, was_read)
+
+        self.to_begin.append(read)
+        self.work()
+
+    def wake(self) -> None:
+        """Continue after a write that was held back."""
+        self.sleeps = False
+        self.work()
+
+    def work(self) -> None:
+        """Do all that is queued, until it sleeps; calls from within have no effect."""
+        if self.works:
+            return
+        self.works = True
+        while True:
+            while self.to_send and not self.sleeps and self.sent < SENT_MAX:
+                self.sent += 1
+                self.to_send.popleft()()
+            if self.sleeps or self.to_send or not (self.written or self.to_begin):
+                break
+            while self.written:
+                self.written.popleft()()
+            self.to_send.extend(self.to_begin)
+            self.to_begin.clear()
+        self.works = False
 
 
 class Commits:

@@ -424,6 +424,7 @@ class Cleaner:
         self.parameters = cache.parameters
         self.asleep = True
         self.evicting = False
+        self.empty_s = -(10**9)  # second of the last pass without a stale line (ALRU)
 
     def clean(self, lines: list[Line], done: Done) -> None:
         """Clean locked lines, in order of core lines."""
@@ -449,7 +450,10 @@ class Cleaner:
         def end() -> None:
             for line in lines:
                 cache.lines.change(line, line.valid, set())
-            cache.write_metadata(lines, Op.WRITE, done)
+            cache.write_metadata(lines, Op.WRITE, stable)
+
+        def stable() -> None:
+            cache.fast.submit(Op.FLUSH, 0, 0, done)
 
         each_of([read(line) for line in lines], write_all)
 
@@ -497,9 +501,19 @@ class Cleaner:
         else:
             lines, pause = self.densest(), self.parameters.wake_ns
         if lines:
-            self.clean_batch(lines, lambda: self.run_after(pause))
+            begun = self.clock.now
+            self.clean_batch(lines, lambda: self.run_after(self.pause(begun, pause)))
         else:
             self.run_after(self.parameters.wake_ns)
+
+    def pause(self, begun: int, usual: int) -> int:
+        """Return the pause after a pass: a second if the counters were read meanwhile."""
+        p = self.parameters
+        if p.query_ns == 0:
+            return usual
+        # The first query after the begin.
+        ahead = max(0, (begun - p.query_start_ns) // p.query_ns + 1)
+        return SECOND if p.query_start_ns + ahead * p.query_ns <= self.clock.now else usual
 
     def run_after(self, pause: int) -> None:
         """Run the policy again after a pause in nanoseconds."""
@@ -510,7 +524,12 @@ class Cleaner:
         p, now = self.parameters, self.clock.now
         if now - self.cache.last_io < p.activity_ns:
             return []
-        stale = self.cache.lines.all_dirty(lambda line: line.dirtied[0] <= now - p.staleness_ns)
+        if now // SECOND - self.empty_s <= p.wake_ns // SECOND:
+            return []
+        before = (now - p.staleness_ns) // SECOND
+        stale = self.cache.lines.all_dirty(lambda line: line.dirtied[0] // SECOND < before)
+        if not stale:
+            self.empty_s = now // SECOND
         return sorted(stale, key=lambda line: line.dirtied)[: p.flush_lines]
 
     def densest(self) -> list[Line]:

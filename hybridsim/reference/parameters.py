@@ -334,6 +334,8 @@ class OpenCasParameters(_Plain):
     staleness_ns: int = 120 * 10**9
     activity_ns: int = 10 * 10**9
     flush_lines: int = 100
+    query_ns: int = 0
+    query_start_ns: int = 0
     backfills_max: int = 65_536
     backfills_resume: int = 60_000
 

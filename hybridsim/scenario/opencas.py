@@ -77,6 +77,9 @@ class OpenCasTable(FastTier):
     flush_max_buffers: Annotated[str | int, BeforeValidator(_auto_or_count)] = AUTO
     staleness_time_ns: Time = Field(120 * 10**9, alias="staleness_time", ge=0)  # alru
     activity_threshold_ns: Time = Field(10 * 10**9, alias="activity_threshold", ge=0)  # alru
+    # How often `casadm -P` reads the counters (0: never), and when first: it stops the cleaner.
+    stats_interval_ns: Time = Field(0, alias="stats_interval", ge=0)
+    stats_start_ns: Time = Field(0, alias="stats_start", ge=0)
 
     @property
     def page_bytes(self) -> int:

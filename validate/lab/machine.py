@@ -72,7 +72,10 @@ def _file(path: str) -> dict[str, object]:
 
 
 def _disk(name: str, backend: dict[str, object], can_discard: bool) -> list[str]:
-    """Return the arguments of one disk; a hard disk supports neither discards nor write-zeroes."""
+    """Return the arguments of one disk; a hard disk supports neither discards nor write-zeroes.
+
+    QEMU must not merge adjacent requests: the disk gets those that the guest's kernel sends.
+    """
     serial = f"lab-{name}"
     same = {"discard": "unmap", "read-only": bool(backend.get("read-only"))}
     file = {"node-name": f"{serial}-file", **same, **backend}
@@ -82,5 +85,5 @@ def _disk(name: str, backend: dict[str, object], can_discard: bool) -> list[str]
         "-object", f"iothread,id=io-{name}",
         "-blockdev", json.dumps(file), "-blockdev", json.dumps(raw),
         "-device", f"virtio-blk-pci,drive={serial},serial={serial},iothread=io-{name},"
-        f"discard={switch},write-zeroes={switch}",
+        f"discard={switch},write-zeroes={switch},request-merging=off",
     ]  # fmt: skip

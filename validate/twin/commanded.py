@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from validate.twin.record import Bare, Record, RecordError
 COMMANDS, QUEUES = "commands.log", "wbt.txt"
 MACHINE, ENVIRONMENT = "machine.toml", "env.txt"
 CASADM, TABLE, STATUS = "casadm-before.txt", "table.txt", "status-first.txt"
+STATISTICS = "cas-stats.csv"
 SECTOR, BLOCK = 512, 4096
 RUN_OF_DISKS = Path(__file__).parent.parent / "results" / recorded.SHARED
 COMMAND = re.compile(r"^(\d+\.\d+) (.*)$", re.MULTILINE)
@@ -72,7 +74,8 @@ def read(folder: Path) -> Record:
     if not commands:
         raise RecordError(f"{folder / COMMANDS}: no line of uptime and command")
     environment = _text(folder / ENVIRONMENT)
-    cache, device = _cache(folder), _device(environment)
+    created_s = float(commands[0][0])
+    cache, device = _cache(folder) | _queries(folder, created_s), _device(environment)
     throttle = _throttle(folder)
     origin_bytes = int(_needed(r"^vda \S+ (\d+) bytes", environment, folder / ENVIRONMENT))
     job = recorded.sized(_text(folder / layout.JOB_FILE), origin_bytes)
@@ -83,7 +86,7 @@ def read(folder: Path) -> Record:
         origin_bytes=origin_bytes,
         job=job,
         depth=sum(each.depth for each in jobs_of(written(job))),
-        created_s=float(commands[0][0]),
+        created_s=created_s,
         machine=recorded.served(folder / MACHINE),
         slow=_bare(folder, layout.BARE_SLOW),
         fast=_bare(folder, layout.BARE_FAST),
@@ -156,6 +159,22 @@ def _open_cas(shown: str, path: Path) -> dict[str, Any]:
         text = form.format(shown_value)
         table[key] = int(text) if text.isdigit() else text
     return table
+
+
+def _queries(folder: Path, created_s: float) -> dict[str, Any]:
+    """Return when casadm read the counters: Open CAS's cleaner stops for that."""
+    if not (folder / STATISTICS).exists():
+        return {}
+    lines = _text(folder / STATISTICS).splitlines()[1:]
+    times_ms = [round(1000 * (float(line.split(",")[0]) - created_s)) for line in lines]
+    if len(times_ms) < 2:
+        return {}
+    gaps = sorted(after - before for before, after in pairwise(times_ms))
+    interval_ms = gaps[len(gaps) // 2]
+    return {
+        "stats_interval": f"{interval_ms}ms",
+        "stats_start": f"{times_ms[-1] % interval_ms}ms",
+    }
 
 
 def _writecache(table: str, status: str) -> dict[str, Any]:

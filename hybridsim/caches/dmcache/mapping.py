@@ -231,3 +231,4 @@ class Mapping(NamedTuple):
             return
         if item != NOTHING:
             migrations.go_on(now, item, below)
+            migrations.copy_on(now, below)

@@ -27,6 +27,7 @@ from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 IDLE_JIFFIES = 250
+SENT_MAX = 256  # requests of the copier under way: nr_requests of a queue
 LOG_BYTES, SUPERBLOCK_BYTES = 16 * 1024, 4 * 1024
 METADATA_BYTES = LOG_BYTES + SUPERBLOCK_BYTES  # after the blocks, on the fast tier
 
@@ -36,7 +37,7 @@ PASSTHROUGH = int(DmMode.PASSTHROUGH)
 # A tier request's tag is number << 2 | one of these.
 BIO, COPY_READ, COPY_WRITE, METADATA = range(4)
 # The number of an event is the worker to run.
-WAKER, MIGRATOR, DEFERRER = range(3)
+WAKER, MIGRATOR, DEFERRER, COPIER = range(4)
 
 COUNTERS = (
     "read_hits", "read_misses", "write_hits", "write_misses", "demotions", "promotions",
@@ -44,7 +45,10 @@ COUNTERS = (
 )  # fmt: skip
 (READ_HITS, READ_MISSES, WRITE_HITS, WRITE_MISSES, DEMOTIONS, PROMOTIONS,
  DIRTY, PRESENT, WRITE_BACKS, COMMITS) = range(len(COUNTERS))  # fmt: skip
-(ACCOUNTED, IDLE_SINCE, RUNNING, CHANGED, COMMITTING, MIGRATOR_AWAKE, DEFERRER_AWAKE) = range(7)
+(ACCOUNTED, IDLE_SINCE, RUNNING, CHANGED, COMMITTING, MIGRATOR_AWAKE, DEFERRER_AWAKE,
+ COPIER_SLEEPS, SENT) = range(9)  # fmt: skip
+# Queues of the copier: parts to begin, parts to read or write, parts that are written.
+TO_BEGIN, TO_SEND, WRITTEN = range(3)
 
 
 @state_machine
@@ -68,7 +72,9 @@ class Migrations(NamedTuple):
     committing_items: Fifo  # for the commit in progress
     committing_bios: Fifo
     counts: Ints  # COUNTERS
-    state: Ints  # [ACCOUNTED ... DEFERRER_AWAKE]
+    first: Ints  # by queue of the copier: item and lane, or NOTHING
+    last: Ints
+    state: Ints  # [ACCOUNTED ... SENT]
 
     @classmethod
     def new(cls, numbers: tuple[int, ...], origin_bytes: int, room: int) -> Migrations:
@@ -83,7 +89,9 @@ class Migrations(NamedTuple):
             Discards.new(block_bytes, origin_bytes),
             *(Fifo.new() for _ in range(5)),
             np.zeros(len(COUNTERS), np.int64),
-            np.zeros(7, np.int64),
+            np.full(3, NOTHING, np.int64),
+            np.full(3, NOTHING, np.int64),
+            np.zeros(9, np.int64),
         )
         return cls._make(parts)
 
@@ -114,7 +122,9 @@ class Migrations(NamedTuple):
             committing_items=Fifo.new(),
             committing_bios=Fifo.new(),
             counts=counts,
-            state=np.zeros(7, np.int64),
+            first=np.full(3, NOTHING, np.int64),
+            last=np.full(3, NOTHING, np.int64),
+            state=np.zeros(9, np.int64),
         )
 
     @method
@@ -162,6 +172,7 @@ class Migrations(NamedTuple):
         self.smq.work.lock[item] = WRITES
         self.smq.work.waits_for[item] = HOLDERS
         self.go_on(now, item, below)
+        self.copy_on(now, below)
         below.events.push(now, CACHE, MIGRATOR)
 
     @method
@@ -235,17 +246,79 @@ class Migrations(NamedTuple):
             return False
         for lane in range(min(LANES, (self.block_bytes + self.part_bytes - 1) // self.part_bytes)):
             work.lanes[item] += 1
-            self.copy_part(now, item, lane, below)
+            self.copy_part(item, lane)
         return True
 
     @method
-    def copy_part(self, now, item, lane, below):
-        """Read the next part of a block."""
+    def copy_part(self, item, lane):
+        """Queue the next part of a block for the copier."""
         work = self.smq.work
         number = item * LANES + lane
         work.lane_start[number] = work.copied_bytes[item]
-        self.submit_part(now, number, COPY_READ, below)
+        work.lane_step[number] = COPY_READ
+        self.push(TO_BEGIN, number)
         work.copied_bytes[item] += self.lane_bytes(number)
+
+    # The copier: one kernel thread, which sleeps while the disk holds back one of its writes.
+
+    @method
+    def push(self, queue, number):
+        """Append a part to a queue."""
+        links = self.smq.work.lane_next
+        links[number] = NOTHING
+        if self.first[queue] == NOTHING:
+            self.first[queue] = number
+        else:
+            links[self.last[queue]] = number
+        self.last[queue] = number
+
+    @method
+    def pop(self, queue):
+        """Remove and return the first part of a queue, which is not empty."""
+        number = self.first[queue]
+        self.first[queue] = self.smq.work.lane_next[number]
+        return number
+
+    @method
+    def part_read(self, now, number, below):
+        """Queue the write of a part that is read."""
+        self.state[SENT] -= 1
+        self.smq.work.lane_step[number] = COPY_WRITE
+        self.push(TO_SEND, number)
+        self.copy_on(now, below)
+
+    @method
+    def part_written(self, now, number, below):
+        """Queue the end of a part that is written."""
+        self.state[SENT] -= 1
+        self.push(WRITTEN, number)
+        self.copy_on(now, below)
+
+    @method
+    def copier_woken(self, now, below):
+        """Continue after a write that was held back."""
+        self.state[COPIER_SLEEPS] = 0
+        self.copy_on(now, below)
+
+    @method
+    def copy_on(self, now, below):
+        """Let the copier work until its queues are empty or it sleeps."""
+        state = self.state
+        while True:
+            while self.first[TO_SEND] != NOTHING:
+                if state[COPIER_SLEEPS] == 1 or state[SENT] == SENT_MAX:
+                    return
+                number = self.pop(TO_SEND)
+                state[SENT] += 1
+                self.submit_part(now, number, self.smq.work.lane_step[number], below)
+            if state[COPIER_SLEEPS] == 1:
+                return
+            if self.first[WRITTEN] == NOTHING and self.first[TO_BEGIN] == NOTHING:
+                return
+            while self.first[WRITTEN] != NOTHING:
+                self.end_part(now, self.pop(WRITTEN), below)
+            while self.first[TO_BEGIN] != NOTHING:
+                self.push(TO_SEND, self.pop(TO_BEGIN))
 
     @method
     def lane_bytes(self, number):
@@ -264,18 +337,22 @@ class Migrations(NamedTuple):
         start = place * self.block_bytes + work.lane_start[number]
         op = READ if what == COPY_READ else WRITE
         length = self.lane_bytes(number)
+        tag = np.int64(number) << 2 | what
         if is_fast:
-            below.fast.submit(now, number << 2 | what, op, start, length, below.events)
+            below.fast.submit(now, tag, op, start, length, below.events)
+        elif what == COPY_READ:
+            below.slow.submit(now, tag, op, start, length, below.events)
         else:
-            below.slow.submit(now, number << 2 | what, op, start, length, below.events)
+            below.slow.submit_background(now, tag, op, start, length, below.events)
+            self.state[COPIER_SLEEPS] = 1 if below.slow.holds_back() else 0
 
     @method
-    def part_written(self, now, number, below):
+    def end_part(self, now, number, below):
         """Copy the next part in this lane; after the last one continue the item."""
         work = self.smq.work
         item = number // LANES
         if work.copied_bytes[item] < self.block_bytes:
-            self.copy_part(now, item, number % LANES, below)
+            self.copy_part(item, number % LANES)
             return
         work.lanes[item] -= 1
         if work.lanes[item] == 0:

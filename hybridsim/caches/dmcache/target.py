@@ -16,6 +16,7 @@ from hybridsim.caches.dmcache.bios import COMMITTED
 from hybridsim.caches.dmcache.mapping import Mapping
 from hybridsim.caches.dmcache.migrations import (
     BIO,
+    COPIER,
     COPY_READ,
     COPY_WRITE,
     COUNTERS,
@@ -25,6 +26,7 @@ from hybridsim.caches.dmcache.migrations import (
     DIRTY,
     MIGRATOR,
     PROMOTIONS,
+    SENT_MAX,
     WAKER,
     Migrations,
 )
@@ -83,8 +85,8 @@ class DmCache(NamedTuple):
         return len(self.mapping.migrations.bios.request)
 
     def demand(self, longest_bytes: int) -> int:
-        """Return the maximum number of parts in one step: of a request or a copy."""
-        return longest_bytes // self.page_bytes + 2 + 8
+        """Return the maximum number of parts in one step: of a request or of the copier."""
+        return longest_bytes // self.page_bytes + 2 + SENT_MAX
 
     def grown(self, room: int) -> DmCache:
         """Return the same cache with room for `room` bios."""
@@ -211,7 +213,7 @@ class DmCache(NamedTuple):
         if what == BIO:
             return self.end_part(now, number, requests, below)
         if what == COPY_READ:
-            self.mapping.migrations.submit_part(now, number, COPY_WRITE, below)
+            self.mapping.migrations.part_read(now, number, below)
         elif what == COPY_WRITE:
             self.mapping.migrations.part_written(now, number, below)
         else:
@@ -229,6 +231,8 @@ class DmCache(NamedTuple):
             self.mapping.migrations.migrate(now, below)
         elif number == DEFERRER:
             self.take_deferred(now, requests, below)
+        elif number == COPIER:
+            self.mapping.migrations.copier_woken(now, below)
         else:
             self.woken(now, below.events)
         return NOTHING

@@ -38,6 +38,8 @@ class Work(NamedTuple):
     copied_bytes: Ints  # of the block: assigned to lanes
     lanes: Int32s  # in progress
     lane_start: Ints  # by item and lane: start of its part within the block
+    lane_step: Bytes  # COPY_READ or COPY_WRITE, whichever is next
+    lane_next: Int32s  # the next part in its queue, or NOTHING
     following: Int32s  # next in the queue, in the free list, or in a list that waits for a commit
     state: Ints  # [FREE, USED, QUEUED, DEMOTIONS]
 
@@ -51,7 +53,8 @@ class Work(NamedTuple):
         columns = (np.zeros(ITEMS_MAX, kind) for kind in kinds)
         starts = np.zeros(ITEMS_MAX * LANES, np.int64)
         state = np.array([0, 0, NOTHING, 0])
-        return cls._make([*columns, starts, free_list(ITEMS_MAX), state])
+        steps, links = np.zeros(len(starts), np.uint8), np.zeros(len(starts), np.int32)
+        return cls._make([*columns, starts, steps, links, free_list(ITEMS_MAX), state])
 
     @method
     def has_room(self):

@@ -93,12 +93,14 @@ class OpenCas(NamedTuple):
         staleness_ns: int = 120 * SECOND_NS,
         activity_ns: int = 10 * SECOND_NS,
         flush_lines: int = 100,
+        query_ns: int = 0,
+        query_start_ns: int = 0,
         backfills_max: int = BACKFILLS_MAX,
         backfills_resume: int = BACKFILLS_RESUME,
         room: int = 256,
     ) -> OpenCas:
         """Return an empty cache, with initial room for `room` jobs."""
-        times = (wake_ns, staleness_ns, activity_ns, flush_lines)
+        times = (wake_ns, staleness_ns, activity_ns, flush_lines, query_ns, query_start_ns)
         dirt = Dirt.new(int(cleaning), times, lines, line_bytes, origin_bytes)
         held = Lines.new(lines, line_bytes, origin_bytes, dirt, Jobs.new(lines, room))
         counted = 2 * lines if promotion == Promotion.NHIT else 1

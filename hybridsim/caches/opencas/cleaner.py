@@ -14,6 +14,7 @@ from hybridsim.caches.opencas.ways import (
     CLEAN_FLUSHED,
     CLEAN_NOTED,
     CLEAN_READ,
+    CLEAN_STABLE,
     CLEAN_WRITTEN,
     MAKE_ROOM,
 )
@@ -25,7 +26,10 @@ from hybridsim.jit.events import CACHE
 NOTHING = -1
 ROOM_LINES = 32  # lines cleaned when none can be evicted
 WRITE = int(Op.WRITE)
-LAST_IO_NS, MAKES_ROOM = range(2)
+SECOND_NS = 1_000_000_000
+BLOCKED_NS = SECOND_NS  # pause of the cleaner while casadm reads the counters
+LAST_IO_NS, MAKES_ROOM, BEGAN_NS, EMPTY_S = range(4)
+NEVER_S = -(10**9)
 
 
 @state_machine
@@ -33,12 +37,12 @@ class Cleaner(NamedTuple):
     """Cleans the lines of jobs, and batches of lines as jobs of their own."""
 
     transfers: Transfers
-    state: Ints  # [LAST_IO_NS, MAKES_ROOM]
+    state: Ints  # [LAST_IO_NS, MAKES_ROOM, BEGAN_NS, EMPTY_S]
 
     @classmethod
     def new(cls, transfers: Transfers) -> Cleaner:
         """Return an idle cleaner."""
-        return cls(transfers, np.zeros(2, np.int64))
+        return cls(transfers, np.array([0, 0, 0, NEVER_S], np.int64))
 
     @method
     def clean(self, now, job, below):
@@ -64,7 +68,10 @@ class Cleaner(NamedTuple):
             jobs.step[job] = CLEAN_NOTED
             transfers.make_clean(job)
             transfers.metadata(now, job, WRITE, below)
-        return step == CLEAN_NOTED
+        elif step == CLEAN_NOTED:
+            jobs.step[job] = CLEAN_STABLE
+            transfers.flush_cache(now, job, below)
+        return step == CLEAN_STABLE
 
     # Batches.
 
@@ -102,6 +109,8 @@ class Cleaner(NamedTuple):
             self.state[MAKES_ROOM] = 0
         else:
             pause_ns = 0 if dirt.policy == ALRU else dirt.wake_ns
+            if dirt.queries(now) > dirt.queries(self.state[BEGAN_NS]):
+                pause_ns = BLOCKED_NS
             below.events.push(now + pause_ns, CACHE, CLEANER)
         jobs.release(job)
 
@@ -114,14 +123,19 @@ class Cleaner(NamedTuple):
             return
         job = jobs.take(NOTHING, CLEAN)
         if dirt.policy == ALRU:
-            if now - self.state[LAST_IO_NS] >= dirt.activity_ns:
+            since_s = now // SECOND_NS - self.state[EMPTY_S]
+            is_idle = now - self.state[LAST_IO_NS] >= dirt.activity_ns
+            if is_idle and since_s > dirt.wake_ns // SECOND_NS:
                 self.choose_oldest(now, job)
+                if jobs.first_need[job] == NOTHING:
+                    self.state[EMPTY_S] = now // SECOND_NS
         else:
             self.choose_densest(job)
         if jobs.first_need[job] == NOTHING:
             jobs.release(job)
             below.events.push(now + dirt.wake_ns, CACHE, CLEANER)
         else:
+            self.state[BEGAN_NS] = now
             self.clean(now, job, below)
 
     @method

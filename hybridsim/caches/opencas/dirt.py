@@ -31,6 +31,8 @@ class Dirt(NamedTuple):
     staleness_ns: int
     activity_ns: int
     flush_lines: int  # per batch
+    query_ns: int  # interval of casadm's reads of the counters; 0: none
+    query_start_ns: int  # time of the first of them
     lines_per_chunk: int
     written_ns: Ints  # ALRU, by line: when a sector was last made dirty
     by_age: Chain  # ALRU
@@ -42,12 +44,12 @@ class Dirt(NamedTuple):
     def new(
         cls,
         policy: int,
-        times: tuple[int, int, int, int],
+        times: tuple[int, int, int, int, int, int],
         lines: int,
         line_bytes: int,
         origin_bytes: int,
     ) -> Dirt:
-        """Return no dirty lines; `times` are wake_ns, staleness_ns, activity_ns, flush_lines."""
+        """Return no dirty lines; `times` are the fields from wake_ns to query_start_ns."""
         aged = lines if policy == ALRU else 1
         mapped = origin_bytes if policy == ACP else 1
         return cls(
@@ -101,7 +103,15 @@ class Dirt(NamedTuple):
     @method
     def older_than(self, line, now):
         """Return whether a line is old enough to be cleaned (ALRU)."""
-        return self.written_ns[line] <= now - self.staleness_ns
+        stale_s = (now - self.staleness_ns) // SECOND_NS
+        return self.written_ns[line] // SECOND_NS < stale_s
+
+    @method
+    def queries(self, now):
+        """Return how often casadm has read the counters up to now."""
+        if self.query_ns == 0 or now < self.query_start_ns:
+            return 0
+        return (now - self.query_start_ns) // self.query_ns + 1
 
     @method
     def densest_chunk(self):

@@ -75,6 +75,12 @@ class Transfers(NamedTuple):
         below.slow.submit(now, job, FLUSH, 0, 0, below.events)
 
     @method
+    def flush_cache(self, now, job, below):
+        """Flush the cache device."""
+        self.lines.jobs.pending[job] += 1
+        below.fast.submit(now, job, FLUSH, 0, 0, below.events)
+
+    @method
     def range_to_origin(self, now, job, op, below):
         """Read or write the range of a job in the core."""
         jobs = self.lines.jobs

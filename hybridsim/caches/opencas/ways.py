@@ -5,7 +5,7 @@ INSERT, UPDATE, INVALIDATE, OVERLAY, PASS, FLUSHING, DISCARDING, MAKE_ROOM, CLEA
 
 # Steps: what happens after all parts in progress are complete.
 (ENDS, ROUTES, BACKFILLS, IS_BACKFILLED, IS_WRITTEN_BACK, IS_OVERWRITTEN, OVERLAYS, IS_DISCARDED,
- CLEAN_READ, CLEAN_WRITTEN, CLEAN_FLUSHED, CLEAN_NOTED) = range(12)  # fmt: skip
+ CLEAN_READ, CLEAN_WRITTEN, CLEAN_FLUSHED, CLEAN_NOTED, CLEAN_STABLE) = range(13)  # fmt: skip
 
 COUNTERS = (
     "read_hits", "read_deferred", "read_partial_misses", "read_full_misses", "read_total",

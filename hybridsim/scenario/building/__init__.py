@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hybridsim.caches.dmcache.migrations import COPIER as DM_CACHE_COPIER
 from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.caches.writecache.write_back import COPIER
 from hybridsim.engine.machine import Machine
@@ -23,7 +24,9 @@ from hybridsim.storage.drives import Drive, HardDisk, Placement, SolidState
 from hybridsim.storage.raid import Tier
 from hybridsim.storage.throttle import NOTHING, Throttle
 
-THROTTLED = {"bcache", "dm-writecache"}  # kinds of cache with background writes
+THROTTLED = {"bcache", "dm-cache", "dm-writecache"}  # kinds of cache with background writes
+# Event that wakes the copier of a cache, which sleeps while a write of it is held back.
+COPIERS = {"dm-cache": DM_CACHE_COPIER, "dm-writecache": COPIER}
 THROTTLE_QUEUE = 256  # nr_requests of a queue, unless its driver sets a depth
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 
@@ -45,7 +48,7 @@ def machine(
         check_no_events(scenario)
     array = slow_tier(scenario.backing, volume_bytes, scenario.seed)
     kind = scenario.cache.kind if pages > 0 else "none"
-    calls = COPIER if kind == "dm-writecache" else NOTHING
+    calls = COPIERS.get(kind, NOTHING)
     slow = throttle(scenario.backing, array, kind in THROTTLED, calls)
     place = caches.Place(pages, slow.capacity_bytes, scenario.seed, warm)
     return Machine.new(

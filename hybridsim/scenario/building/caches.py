@@ -185,6 +185,8 @@ def open_cas(table: OpenCasTable, place: Place) -> OpenCas:
         staleness_ns=table.staleness_time_ns,
         activity_ns=table.activity_threshold_ns,
         flush_lines=table.flush_lines,
+        query_ns=table.stats_interval_ns,
+        query_start_ns=table.stats_start_ns,
     )
 
 
