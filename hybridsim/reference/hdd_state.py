@@ -18,6 +18,7 @@ class Command:
     prepared: int = 0  # when it can go to the platters
     entered: int = 0  # when it entered the window that the arm chooses from
     follows_other: bool = False  # a read after a write, or a write after a read
+    is_apart: bool = False  # a write that does not continue the write before it
     serial: int = 0  # of a FLUSH: the last write that it waits for
 
     @property

@@ -86,6 +86,8 @@ class HddParameters(DeviceParameters):
     read_behind_bytes: int
     segments: int = 1
     read_tracks: bool = False
+    read_stop_tracks: int = 0  # the read-ahead stops at the end of the track (2: or the next one)
+    segment_bytes: int = 2**62
     reacquire_ns: int = 0
     flush_ns: int = 0
     host_ps_per_byte: int = 0
