@@ -98,6 +98,8 @@ class Drives(RandomValues):
             "segments": self.rng.choice([1, 8, 1024]),
             "read_behind": self.size(0, 64 * KIB),
             "read_tracks": self.yes(),
+            "read_watermark": self.rng.choice([0, 50, 100]),
+            "write_watermark": self.rng.choice([0, 50, 100]),
             "read_ahead_to": self.rng.choice(["buffer", "track", "next track"]),
             "segment": self.size(512, 64 * KIB, 2 * MIB),
             "write_cache": self.size(0, 4096, 8 * MIB),

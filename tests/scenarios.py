@@ -361,6 +361,8 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
         segments=draw(st.sampled_from([1, 1, 2, 4])),
         read_behind_bytes=draw(st.sampled_from([0, 8 * KIB, 100_000])),
         read_tracks=draw(st.booleans()),
+        read_percent=draw(st.sampled_from([0, 33, 100])),
+        write_percent=draw(st.sampled_from([0, 50, 100])),
         read_stop_tracks=draw(st.integers(0, 2)),
         segment_bytes=draw(st.sampled_from([4096, 20 * KIB, 100_000, 2**62])),
         reacquire_ns=draw(st.sampled_from([0, 0, 50_000])),

@@ -53,7 +53,9 @@ class Hdd(Device):
                 self.enqueue(command, self.overhead("read_ns", command))
         elif length > 0 and what == Op.WRITE:
             if op & FUA or length > p.write_cache_bytes:
-                self.enqueue(command, self.overhead("write_ns", command) + self.wire(length))
+                self.enqueue(command, self.overhead("write_ns", command))
+                percent = p.write_percent
+                command.arrived = command.prepared + self.wire(length) * percent // 100
             elif self.without_room or not self.has_room(command):
                 self.without_room.append(command)
             else:
@@ -179,7 +181,8 @@ class Hdd(Device):
         if p.order == Order.POSITION:
             ready = max(self.clock.now, command.prepared)
             move = self.platters.move(self.track, track, write)
-            return move + (self.platters.angle(place) - (ready + move)) % p.rev_ns
+            there = max(ready + move, command.arrived)
+            return there - ready + (self.platters.angle(place) - there) % p.rev_ns
         if p.order == Order.DISTANCE:
             return abs(track // p.surfaces - self.track // p.surfaces)
         return track - self.track if track >= self.track else track - self.track + 2**40
@@ -188,7 +191,7 @@ class Hdd(Device):
         """Carry out a command; its completion time is computed here."""
         if command.op == Op.WRITE:
             self.pause()
-            begin = self.reach(command.prepared, command.offset, write=True)
+            begin = self.reach(command.prepared, command.offset, True, command.arrived)
             done = begin + self.pass_over(command.offset, command.length)
         else:
             reading = self.covering(command)
@@ -207,11 +210,13 @@ class Hdd(Device):
         self.busy = True
         self.clock.at(done, finish)
 
-    def reach(self, ready: int, place: int, write: bool) -> int:
-        """Move the arm to a byte; return when the byte is under the head."""
+    def reach(self, ready: int, place: int, write: bool, arrived: int = 0) -> int:
+        """Move the arm to a byte; return when the byte is under the head, `arrived` or later."""
         ready = max(ready, self.clock.now)
         move = self.platters.move(self.track, self.platters.track(place), write)
-        rotation = (self.platters.angle(place) - (ready + move)) % self.parameters.rev_ns
+        there = max(ready + move, arrived)
+        rotation = there - (ready + move)
+        rotation += (self.platters.angle(place) - there) % self.parameters.rev_ns
         self.counters["move_ns"] += move
         self.counters["rotation_ns"] += rotation
         return ready + move + rotation
@@ -318,7 +323,11 @@ class Hdd(Device):
         length = command.end - reading.stop
         passed = begin + self.pass_over(reading.stop, length)
         self.read_on(reading.segment, reading.stop, command.end, passed)
-        return max(passed, begin + self.wire(length))
+        return max(passed, self.buffered(begin, passed) + self.wire(length))
+
+    def buffered(self, begin: int, passed: int) -> int:
+        """Return when enough of a read is in the buffer for its transfer to begin."""
+        return begin + (passed - begin) * self.parameters.read_percent // 100
 
     def read(self, command: Command) -> int:
         """Read a command from the platters; return its completion time."""
@@ -326,7 +335,7 @@ class Hdd(Device):
         self.pause()
         begin = self.reach(command.prepared, command.offset, write=False)
         passed = begin + self.pass_over(command.offset, command.length)
-        done = max(passed, begin + self.wire(command.length))
+        done = max(passed, self.buffered(begin, passed) + self.wire(command.length))
         if p.read_ahead_bytes == 0:
             return done
         for segment in reversed(self.segments):

@@ -123,6 +123,8 @@ def hdd_parameters(
         ],
         "flush_ns": drive.flush_ns,
         "host_ps_per_byte": 0 if drive.interface is None else round(10**12 / drive.interface),
+        "read_percent": drive.read_watermark,
+        "write_percent": drive.write_watermark,
         "window": drive.window,
         "age_limit_ns": drive.age_limit_ns,
         "order": int(ORDERS[drive.order]),

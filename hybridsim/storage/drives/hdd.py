@@ -56,6 +56,10 @@ class HardDisk(Datasheet):
         None, alias="write_hit_overhead_after_read"
     )
     interface: Rate | None = None  # bytes per second between host and disk; default: no limit
+    # percent of a read that is buffered before its transfer to the host begins, and of a write that
+    # has arrived before the platters are written
+    read_watermark: int = Field(0, ge=0, le=100)
+    write_watermark: int = Field(100, ge=0, le=100)
     window: int = Field(32, ge=1, le=1024)  # number of commands that it chooses from
     order: Literal["sptf", "sstf", "clook"] = "sptf"  # by position, by distance, in a sweep
     age_limit_ns: Time = Field(500_000_000, alias="age_limit")  # in the disk, then it is next

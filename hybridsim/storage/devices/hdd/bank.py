@@ -53,6 +53,8 @@ class HDD(NamedTuple):
     order: int
     age_limit_ns: int
     takes_turns: int  # 1: destages and commands take turns while the write cache is crowded
+    read_percent: int  # part of a read that is in the buffer before its transfer begins
+    write_percent: int  # part of a write that has arrived before the platters are written
     overhead_ns: Ints  # [READS | WRITES, PLATTERS | HIT, SAME | OTHER | APART]
     window: Window
     arm: Arm
@@ -73,6 +75,8 @@ class HDD(NamedTuple):
         """Return `members` idle disks; `parameters` has numbers and tables by name."""
         return cls(
             **{name: parameters[name] for name in cls._fields[:7]},
+            read_percent=parameters.get("read_percent", 0),
+            write_percent=parameters.get("write_percent", 100),
             overhead_ns=np.array(overheads(parameters), np.int64).reshape(2, 2, 3),
             window=Window.new(members, parameters["window"]),
             arm=Arm.new(members, Platters.new(parameters)),
@@ -171,8 +175,7 @@ class HDD(NamedTuple):
         self.counts[member, BYTES_WRITTEN] += length
         if fua or length > self.write_cache.size_bytes:
             write_ns = self.overhead_ns[WRITES, PLATTERS, self.queue.after[slot]]
-            prepare_ns = write_ns + self.wire_ns(length)
-            self.wait_for_arm(now, member, slot, prepare_ns, kind, events)
+            self.wait_for_arm(now, member, slot, write_ns, kind, events)
             return
         waits = self.queue.oldest[LINES * member + 1] != NOTHING
         if waits or not self.write_cache.has_room(member, length):
@@ -206,6 +209,14 @@ class HDD(NamedTuple):
     def wire_ns(self, length):
         """Return the transfer time of `length` bytes between host and disk."""
         return length * self.host_ps_per_byte // 1000
+
+    @method
+    def arrived_ns(self, slot):
+        """Return when enough of a command's data is in the disk to write it; 0 for a read."""
+        queue = self.queue
+        if queue.op[slot] == READ:
+            return 0
+        return queue.prepared_ns[slot] + self.wire_ns(queue.length[slot]) * self.write_percent // 100
 
     @method
     def complete(self, now, number, kind, events):
@@ -315,12 +326,12 @@ class HDD(NamedTuple):
         cylinder, angle_ns = cache.cylinder[member, each], cache.angle_ns[member, each]
         cache.begin(member, each)
         self.counts[member, DESTAGES] += 1
-        return self.write(member, ready, zone, track, cylinder, angle_ns, offset, length)
+        return self.write(member, ready, ready, zone, track, cylinder, angle_ns, offset, length)
 
     @method
-    def write(self, member, ready, zone, track, cylinder, angle_ns, offset, length):
+    def write(self, member, ready, arrived, zone, track, cylinder, angle_ns, offset, length):
         """Write to the platters; return when that is done."""
-        travel, rotation = self.arm.reach(member, ready, track, cylinder, angle_ns, True)
+        travel, rotation = self.arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
         time_ns = self.arm.transfer(member, zone, track, cylinder, offset, length)
         return ready + travel + rotation + time_ns
 
@@ -386,7 +397,8 @@ class HDD(NamedTuple):
             stop = self.read_ahead.stop[member, self.read_ahead.reading[member]]
             _, track, cylinder, angle_ns = platters.place(stop)
         if self.order == POSITION:
-            return self.arm.reach_ns(member, ready, track, cylinder, angle_ns, not reads)
+            arrived = self.arrived_ns(slot)
+            return self.arm.reach_ns(member, ready, arrived, track, cylinder, angle_ns, not reads)
         if self.order == DISTANCE:
             return abs(cylinder - self.arm.cylinder[member])
         ahead = track - self.arm.track[member]
@@ -406,8 +418,8 @@ class HDD(NamedTuple):
         ready = max(now, queue.prepared_ns[slot])
         zone, track = queue.zone[slot], queue.track[slot]
         cylinder, angle_ns = queue.cylinder[slot], queue.angle_ns[slot]
-        length = queue.length[slot]
-        return self.write(member, ready, zone, track, cylinder, angle_ns, offset, length)
+        length, arrived = queue.length[slot], self.arrived_ns(slot)
+        return self.write(member, ready, arrived, zone, track, cylinder, angle_ns, offset, length)
 
     @method
     def read(self, now, member, slot):
@@ -426,10 +438,11 @@ class HDD(NamedTuple):
         else:
             ahead.pause(now, member)
         ready = max(now, queue.prepared_ns[slot])
-        travel, rotation = arm.reach(member, ready, track, cylinder, angle_ns, False)
+        travel, rotation = arm.reach(member, ready, ready, track, cylinder, angle_ns, False)
         begin = ready + travel + rotation
         end_ns = begin + arm.transfer(member, zone, track, cylinder, start, end - start)
-        arrived = begin + self.wire_ns(end - start)
+        buffered = begin + (end_ns - begin) * self.read_percent // 100
+        arrived = buffered + self.wire_ns(end - start)
         if goes_on:
             ahead.read_on(member, ahead.reading[member], start, end, end_ns, arm.platters)
         else:
