@@ -300,11 +300,47 @@ class TestReadAhead:
         requests = [read(0, 0, 20 * SECTOR), read(20, 10 * SECTOR), read(21, 9 * SECTOR)]
         assert done(on(self.DISK, requests)) == [12.0, 20.1, 31.0]
 
+    def test_a_segment_is_a_ring_in_which_the_read_ahead_replaces_what_was_read(self) -> None:
+        # Read until 15 ms: sectors 0 to 50, of which the ring keeps the last 20.
+        ring = replace(self.DISK, read_ahead_bytes=40 * SECTOR, segment_bytes=20 * SECTOR)
+        assert done(on(ring, [self.FIRST, read(13, 15 * SECTOR)]))[1] == 13.1  # 10 to 30
+        assert done(on(ring, [self.FIRST, read(13, 9 * SECTOR)]))[1] == 21.0
+        assert done(on(ring, [self.FIRST, read(40, 30 * SECTOR)]))[1] == 40.1
+        assert done(on(ring, [self.FIRST, read(40, 29 * SECTOR)]))[1] == 43.0
+        stopped = [self.FIRST, write(13, 50 * SECTOR), read(40, 9 * SECTOR)]
+        assert done(on(ring, stopped))[2] == 41.0
+        stopped[2] = read(40, 10 * SECTOR)
+        assert done(on(ring, stopped))[2] == 40.1
+
+    @pytest.mark.parametrize(("to", "track"), [(0, 3), (1, 1), (2, 1)])
+    def test_read_ahead_may_stop_at_the_end_of_the_track(self, to: int, track: int) -> None:
+        disk = replace(self.DISK, read_ahead_bytes=2 * TRACK, read_stop_tracks=to)
+        hdd = Hdd(Clock(), disk)
+        segment = ReadSegment(5 * SECTOR, 10 * SECTOR, 0)
+        hdd.segments.append(segment)
+        hdd.read_on(segment, 5 * SECTOR, 10 * SECTOR, 0)
+        assert hdd.reading is not None
+        assert hdd.reading.stop == min(track * TRACK, 10 * SECTOR + 2 * TRACK)
+
+    def test_a_stream_from_an_earlier_track_reads_the_next_one_ahead(self) -> None:
+        disk = replace(self.DISK, read_ahead_bytes=9 * TRACK, read_stop_tracks=2)
+        hdd = Hdd(Clock(), replace(disk, read_behind_bytes=9 * TRACK))
+        segment = ReadSegment(90 * SECTOR, TRACK + 10 * SECTOR, 0)
+        hdd.segments.append(segment)
+        hdd.read_on(segment, 90 * SECTOR, TRACK + 10 * SECTOR, 0)
+        assert hdd.reading is not None
+        assert hdd.reading.stop == 3 * TRACK
+
+    def test_a_hit_does_not_read_on_where_the_read_ahead_would_stop_at_once(self) -> None:
+        disk = replace(self.DISK, read_ahead_bytes=9 * TRACK, read_stop_tracks=1)
+        requests = [self.FIRST, read(40, 20 * SECTOR), read(40.2, 30 * SECTOR)]
+        assert done(on(disk, requests)) == [11.0, 40.1, 40.3]
+
     def test_read_ahead_stops_at_the_end_of_the_disk(self) -> None:
         hdd = Hdd(Clock(), replace(self.DISK, capacity_bytes=64 * SECTOR))
         segment = ReadSegment(50 * SECTOR, 60 * SECTOR, 0)
         hdd.segments.append(segment)
-        hdd.read_on(segment, 60 * SECTOR, 0)
+        hdd.read_on(segment, 50 * SECTOR, 60 * SECTOR, 0)
         assert hdd.reading is not None
         assert hdd.reading.stop == 64 * SECTOR
 
@@ -323,12 +359,21 @@ class TestWriteCache:
     def test_overheads_depend_on_whether_a_write_is_cached_and_on_what_it_follows(self) -> None:
         other = [0, 10 * US, 20 * US, 30 * US]  # read, hit, write, cached write
         disk = replace(self.DISK, write_hit_ns=50 * US, after_other_ns=other)
-        requests = [write(0, 0), write(100, 0), read(200, 10 * TRACK), write(300, 0)]
+        requests = [write(0, 0), write(100, SECTOR), read(200, 10 * TRACK), write(300, 49 * SECTOR)]
         requests += [Request(400 * MS, Op.FLUSH, 0, 0)]
         requests += [write(500, 50 * SECTOR), read(500.2, 50 * SECTOR)]
         ends = done(on(disk, requests))
         assert [ends[0], ends[1], ends[3]] == [0.05, 100.05, 300.03]  # a flush is of neither kind
         assert [ends[5], ends[6]] == [500.05, 500.21]
+
+    def test_a_cached_write_that_continues_no_write_costs_as_much_as_after_a_read(self) -> None:
+        other = [0, 10 * US, 20 * US, 30 * US]  # read, hit, write, cached write
+        disk = replace(self.DISK, write_hit_ns=50 * US, after_other_ns=other)
+        requests = [write(0, 0), write(100, SECTOR), write(200, SECTOR), write(300, 3 * SECTOR)]
+        assert done(on(disk, requests)) == [0.05, 100.05, 200.03, 300.03]
+        through = replace(disk, write_cache_bytes=0, write_ns=50 * US)
+        near, far = (done(on(through, [write(0, 0), write(90, n * SECTOR)]))[1] for n in (1, 2))
+        assert far - near == pytest.approx(0.1)  # to the platters: one overhead, a sector apart
 
     def test_a_write_with_fua_completes_on_the_platters(self) -> None:
         hdd = Hdd(Clock(), self.DISK)

@@ -19,6 +19,7 @@ class Hdd(Device):
         self.busy = False
         self.link_free = 0
         self.last_kind: Op | None = None  # of the last command with data
+        self.last_write_end = 0
         self.queue: list[Command] = []  # for the arm; all lists here are oldest first
         # Reading.
         self.segments: list[Segment] = []  # least recently used first
@@ -41,6 +42,9 @@ class Hdd(Device):
         command = Command(what, offset, length, self.clock.now, done)
         if length > 0 and what in (Op.READ, Op.WRITE):
             command.follows_other = self.last_kind not in (None, what)
+            if what == Op.WRITE:
+                command.is_apart = self.last_kind == what and offset != self.last_write_end
+                self.last_write_end = offset + length
             self.last_kind = what
         if length > 0 and what == Op.READ:
             if self.is_at_hand(command):
@@ -49,7 +53,9 @@ class Hdd(Device):
                 self.enqueue(command, self.overhead("read_ns", command))
         elif length > 0 and what == Op.WRITE:
             if op & FUA or length > p.write_cache_bytes:
-                self.enqueue(command, self.overhead("write_ns", command) + self.wire(length))
+                self.enqueue(command, self.overhead("write_ns", command))
+                percent = p.write_percent
+                command.arrived = command.prepared + self.wire(length) * percent // 100
             elif self.without_room or not self.has_room(command):
                 self.without_room.append(command)
             else:
@@ -63,9 +69,10 @@ class Hdd(Device):
             self.start()
 
     def overhead(self, name: str, command: Command) -> int:
-        """Return an overhead of a command, by the kind of the one before it."""
+        """Return an overhead of a command, by the kind and place of the one before it."""
         names = ("read_ns", "hit_ns", "write_ns", "write_hit_ns")
-        if command.follows_other and self.parameters.after_other_ns:
+        other = command.follows_other or (name == "write_hit_ns" and command.is_apart)
+        if other and self.parameters.after_other_ns:
             return self.parameters.after_other_ns[names.index(name)]
         return int(getattr(self.parameters, name))
 
@@ -174,7 +181,8 @@ class Hdd(Device):
         if p.order == Order.POSITION:
             ready = max(self.clock.now, command.prepared)
             move = self.platters.move(self.track, track, write)
-            return move + (self.platters.angle(place) - (ready + move)) % p.rev_ns
+            there = max(ready + move, command.arrived)
+            return there - ready + (self.platters.angle(place) - there) % p.rev_ns
         if p.order == Order.DISTANCE:
             return abs(track // p.surfaces - self.track // p.surfaces)
         return track - self.track if track >= self.track else track - self.track + 2**40
@@ -183,7 +191,7 @@ class Hdd(Device):
         """Carry out a command; its completion time is computed here."""
         if command.op == Op.WRITE:
             self.pause()
-            begin = self.reach(command.prepared, command.offset, write=True)
+            begin = self.reach(command.prepared, command.offset, True, command.arrived)
             done = begin + self.pass_over(command.offset, command.length)
         else:
             reading = self.covering(command)
@@ -202,11 +210,13 @@ class Hdd(Device):
         self.busy = True
         self.clock.at(done, finish)
 
-    def reach(self, ready: int, place: int, write: bool) -> int:
-        """Move the arm to a byte; return when the byte is under the head."""
+    def reach(self, ready: int, place: int, write: bool, arrived: int = 0) -> int:
+        """Move the arm to a byte; return when the byte is under the head, `arrived` or later."""
         ready = max(ready, self.clock.now)
         move = self.platters.move(self.track, self.platters.track(place), write)
-        rotation = (self.platters.angle(place) - (ready + move)) % self.parameters.rev_ns
+        there = max(ready + move, arrived)
+        rotation = there - (ready + move)
+        rotation += (self.platters.angle(place) - there) % self.parameters.rev_ns
         self.counters["move_ns"] += move
         self.counters["rotation_ns"] += rotation
         return ready + move + rotation
@@ -228,7 +238,8 @@ class Hdd(Device):
             return True
         for segment in reversed(self.segments):
             passed = segment.time <= self.clock.now
-            if segment.start <= command.offset and command.end <= segment.end and passed:
+            begins = self.first_byte(segment) <= command.offset
+            if begins and command.end <= segment.end and passed:
                 self.use(segment)
                 self.counters["read_ahead_hits"] += 1
                 return True
@@ -243,13 +254,10 @@ class Hdd(Device):
         """Stop the read-ahead; the segment keeps what has passed by now."""
         if self.reading is None:
             return
-        segment, now = self.reading.segment, self.clock.now
-        if now >= self.reading.time:
-            segment.end = self.reading.stop
-        else:
-            passed = self.platters.passed(segment.end, max(0, now - segment.time))
-            segment.end = min(segment.end + passed, self.reading.stop)
-        segment.time = now
+        segment = self.reading.segment
+        segment.start = self.first_byte(segment)
+        segment.end = self.position(self.reading)
+        segment.time = self.clock.now
         self.reading = None
 
     def covering(self, command: Command) -> Reading | None:
@@ -257,7 +265,23 @@ class Hdd(Device):
         reading = self.reading
         if command.op != Op.READ or reading is None:
             return None
-        return reading if reading.segment.start <= command.offset <= reading.stop else None
+        first = self.first_byte(reading.segment)
+        return reading if first <= command.offset <= reading.stop else None
+
+    def position(self, reading: Reading) -> int:
+        """Return the byte that the read-ahead has reached."""
+        if self.clock.now >= reading.time:
+            return reading.stop
+        segment = reading.segment
+        passed = self.platters.passed(segment.end, max(0, self.clock.now - segment.time))
+        return min(segment.end + passed, reading.stop)
+
+    def first_byte(self, segment: Segment) -> int:
+        """Return the first byte of a segment that later ones have not replaced."""
+        end = segment.end
+        if self.reading is not None and self.reading.segment is segment:
+            end = self.position(self.reading)
+        return max(segment.start, end - self.parameters.segment_bytes)
 
     def ready_for_hit(self, command: Command) -> int:
         """Return when a command without an access of its own is ready."""
@@ -276,24 +300,34 @@ class Hdd(Device):
         if command.end <= segment.end:  # (a) all read
             self.use(segment)
             return arrived
+        still_reads = reading.time >= ready
+        segment.start = self.first_byte(segment)
+        if not still_reads and self.stop(segment.start, command.end) <= reading.stop:
+            self.use(segment)  # (c) all read, and nothing to read ahead
+            return arrived
         self.track = self.platters.track(command.end - 1)
-        if reading.time >= ready:  # (b) still reading: wait until the end passes under the head
+        if still_reads:  # (b) still reading: wait until the end passes under the head
             passed = segment.time + self.platters.stream(segment.end, command.end - segment.end)
-            self.read_on(segment, command.end, passed)
+            self.read_on(segment, segment.end, command.end, passed)
             return max(arrived, passed)
         # (c) all read; there is room again, so the disk reads on from where it stopped
         turn = (self.platters.angle(reading.stop) - ready) % self.parameters.rev_ns
         back = self.platters.stream(command.end, reading.stop - command.end)
-        self.read_on(segment, command.end, ready + turn - back)
+        self.read_on(segment, segment.end, command.end, ready + turn - back)
         return arrived
 
     def read_rest(self, command: Command, reading: Reading) -> int:
         """(d) Read the bytes beyond where the read-ahead stopped; return the completion time."""
+        reading.segment.start = self.first_byte(reading.segment)
         begin = self.reach(command.prepared, reading.stop, write=False)
         length = command.end - reading.stop
         passed = begin + self.pass_over(reading.stop, length)
-        self.read_on(reading.segment, command.end, passed)
-        return max(passed, begin + self.wire(length))
+        self.read_on(reading.segment, reading.stop, command.end, passed)
+        return max(passed, self.buffered(begin, passed) + self.wire(length))
+
+    def buffered(self, begin: int, passed: int) -> int:
+        """Return when enough of a read is in the buffer for its transfer to begin."""
+        return begin + (passed - begin) * self.parameters.read_percent // 100
 
     def read(self, command: Command) -> int:
         """Read a command from the platters; return its completion time."""
@@ -301,7 +335,7 @@ class Hdd(Device):
         self.pause()
         begin = self.reach(command.prepared, command.offset, write=False)
         passed = begin + self.pass_over(command.offset, command.length)
-        done = max(passed, begin + self.wire(command.length))
+        done = max(passed, self.buffered(begin, passed) + self.wire(command.length))
         if p.read_ahead_bytes == 0:
             return done
         for segment in reversed(self.segments):
@@ -312,16 +346,27 @@ class Hdd(Device):
                 self.segments.pop(0)
             segment = Segment(command.offset, command.end, passed)
             self.segments.append(segment)
-        self.read_on(segment, command.end, passed)
+        self.read_on(segment, command.offset, command.end, passed)
         return done
 
-    def read_on(self, segment: Segment, end: int, time: int) -> None:
-        """Start the read-ahead of a segment from byte `end` at `time`."""
+    def stop(self, start: int, end: int) -> int:
+        """Return where the read-ahead from `end` stops, of a segment that begins at `start`."""
         p = self.parameters
         stop = min(end + p.read_ahead_bytes, p.capacity_bytes)
+        tracks = max(p.read_stop_tracks, int(p.read_tracks))
+        if tracks == 0:
+            return stop
+        limit = self.platters.track_end(end - 1)
+        if tracks == 2 and start < self.platters.track_start(end - 1) and limit < stop:
+            limit = self.platters.track_end(limit)
+        return min(stop, limit)
+
+    def read_on(self, segment: Segment, begin: int, end: int, time: int) -> None:
+        """Start the read-ahead of a segment from `end` at `time`, after [begin, end) was read."""
+        p = self.parameters
         if p.read_tracks:
-            segment.start = self.platters.track_start(segment.start)
-            stop = min(stop, self.platters.track_end(end - 1))
+            segment.start = min(segment.start, self.platters.track_start(begin))
+        stop = self.stop(segment.start, end)
         segment.start = max(segment.start, end - p.read_behind_bytes)
         segment.end = end
         segment.time = time

@@ -16,8 +16,10 @@ class Command:
     submitted: int
     done: Done
     prepared: int = 0  # when it can go to the platters
+    arrived: int = 0  # when enough of a write's data is in the disk to write it
     entered: int = 0  # when it entered the window that the arm chooses from
     follows_other: bool = False  # a read after a write, or a write after a read
+    is_apart: bool = False  # a write that does not continue the write before it
     serial: int = 0  # of a FLUSH: the last write that it waits for
 
     @property

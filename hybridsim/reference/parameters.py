@@ -86,6 +86,10 @@ class HddParameters(DeviceParameters):
     read_behind_bytes: int
     segments: int = 1
     read_tracks: bool = False
+    read_stop_tracks: int = 0  # the read-ahead stops at the end of the track (2: or the next one)
+    segment_bytes: int = 2**62
+    read_percent: int = 0  # of a read, in the buffer before its transfer to the host begins
+    write_percent: int = 100  # of a write, in the disk before it goes to the platters
     reacquire_ns: int = 0
     flush_ns: int = 0
     host_ps_per_byte: int = 0

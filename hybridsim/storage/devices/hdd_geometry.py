@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hybridsim.storage.drives.datasheet import Placement
 
 ORDERS = {"sptf": Order.POSITION, "sstf": Order.DISTANCE, "clook": Order.SWEEP}
+READ_AHEAD_TO = ("buffer", "track", "next track")  # by the number of tracks
 ZONES = 16
 SECTOR_BYTES = 512
 CYLINDERS_WANTED = 1024  # a smaller disk gets fewer surfaces before it has fewer cylinders
@@ -122,12 +123,16 @@ def hdd_parameters(
         ],
         "flush_ns": drive.flush_ns,
         "host_ps_per_byte": 0 if drive.interface is None else round(10**12 / drive.interface),
+        "read_percent": drive.read_watermark,
+        "write_percent": drive.write_watermark,
         "window": drive.window,
         "age_limit_ns": drive.age_limit_ns,
         "order": int(ORDERS[drive.order]),
         "reacquire_ns": drive.reacquire_ns,
         "read_behind_bytes": _or(drive.read_behind_bytes, drive.read_ahead_bytes),
         "read_tracks": int(drive.read_tracks),
+        "read_stop_tracks": READ_AHEAD_TO.index(drive.read_ahead_to),
+        "segment_bytes": _or(drive.segment_bytes, 2**62),
         "segments": drive.segments,
         "read_ahead_bytes": drive.read_ahead_bytes,
         "write_cache_bytes": drive.write_cache_bytes,

@@ -56,6 +56,10 @@ class HardDisk(Datasheet):
         None, alias="write_hit_overhead_after_read"
     )
     interface: Rate | None = None  # bytes per second between host and disk; default: no limit
+    # percent of a read that is buffered before its transfer to the host begins, and of a write that
+    # has arrived before the platters are written
+    read_watermark: int = Field(0, ge=0, le=100)
+    write_watermark: int = Field(100, ge=0, le=100)
     window: int = Field(32, ge=1, le=1024)  # number of commands that it chooses from
     order: Literal["sptf", "sstf", "clook"] = "sptf"  # by position, by distance, in a sweep
     age_limit_ns: Time = Field(500_000_000, alias="age_limit")  # in the disk, then it is next
@@ -63,6 +67,10 @@ class HardDisk(Datasheet):
     segments: int = Field(8, ge=1, le=1024)  # number of streams with read-ahead
     read_behind_bytes: Size | None = Field(None, alias="read_behind")  # default: as read_ahead
     read_tracks: bool = False  # a read leaves its whole track in the buffer, and nothing beyond
+    # where the read-ahead stops: with the buffer, at the end of the track, or, in a stream that
+    # began on an earlier track, at the end of the next one
+    read_ahead_to: Literal["buffer", "track", "next track"] = "buffer"
+    segment_bytes: Size | None = Field(None, alias="segment", ge=512)  # ring; default: no limit
     write_cache_bytes: Size = Field(0, alias="write_cache")  # 0: writes go to the platters
     write_cache_ranges: int = Field(256, ge=1, le=65_536)  # maximum number of separate ranges
     destage_window: int = Field(32, ge=1, le=65_536)  # number of oldest ones that it chooses from

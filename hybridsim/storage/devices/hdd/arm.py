@@ -36,16 +36,18 @@ class Arm(NamedTuple):
         return self.platters.travel_ns(abs(cylinder - self.cylinder[member]), writes)
 
     @method
-    def reach_ns(self, member, ready, track, cylinder, angle_ns, writes):
-        """Return the time from `ready` until a place is under the head."""
+    def reach_ns(self, member, ready, arrived, track, cylinder, angle_ns, writes):
+        """Return the time from `ready` until a place is under the head, `arrived` or later."""
         travel = self.travel_ns(member, track, cylinder, writes)
-        return travel + (angle_ns - (ready + travel)) % self.platters.rev_ns
+        on_track = max(ready + travel, arrived)
+        return on_track - ready + (angle_ns - on_track) % self.platters.rev_ns
 
     @method
-    def reach(self, member, ready, track, cylinder, angle_ns, writes):
-        """Move to a place; return the time of the move and of the rotational delay."""
+    def reach(self, member, ready, arrived, track, cylinder, angle_ns, writes):
+        """Move to a place; return the time of the move and of the wait for data and rotation."""
         travel = self.travel_ns(member, track, cylinder, writes)
-        rotation = (angle_ns - (ready + travel)) % self.platters.rev_ns
+        on_track = max(ready + travel, arrived)
+        rotation = on_track - (ready + travel) + (angle_ns - on_track) % self.platters.rev_ns
         self.spent[member, MOVE_NS] += travel
         self.spent[member, ROTATION_NS] += rotation
         return travel, rotation

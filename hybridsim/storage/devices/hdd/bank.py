@@ -25,14 +25,18 @@ DESTAGE = -2  # served instead of a command
 LINES = 3  # queues of each disk: commands for the platters, writes without room, flushes
 READS, WRITES = 0, 1  # kinds of commands with data
 PLATTERS, HIT = 0, 1  # their overheads: with an access, or with the buffer or write cache alone
+SAME, OTHER, APART = range(3)  # ... after the same kind, the other, or a WRITE that ends elsewhere
 BEHIND = 1 << 40  # added to tracks that a sweep has already passed
 
 
 def overheads(parameters: dict[str, Any]) -> list[tuple[int, int]]:
-    """Return each overhead after a command of the same kind, and after one of the other kind."""
+    """Return each overhead after a command of the same kind, of the other kind, and apart.
+
+    A cached write that does not continue the write before it costs as much as after a read.
+    """
     same = [parameters[name] for name in ("read_ns", "hit_ns", "write_ns", "write_hit_ns")]
-    other = list(parameters.get("after_other_ns", []))
-    return list(zip(same, other or same, strict=True))
+    other = list(parameters.get("after_other_ns", [])) or same
+    return list(zip(same, other, [*same[:3], other[3]], strict=True))
 
 
 @state_machine
@@ -49,7 +53,9 @@ class HDD(NamedTuple):
     order: int
     age_limit_ns: int
     takes_turns: int  # 1: destages and commands take turns while the write cache is crowded
-    overhead_ns: Ints  # [READS | WRITES, PLATTERS | HIT, after the same kind | after the other]
+    read_percent: int  # part of a read that is in the buffer before its transfer begins
+    write_percent: int  # part of a write that has arrived before the platters are written
+    overhead_ns: Ints  # [READS | WRITES, PLATTERS | HIT, SAME | OTHER | APART]
     window: Window
     arm: Arm
     queue: Queue
@@ -60,6 +66,7 @@ class HDD(NamedTuple):
     link_free_ns: Ints
     writes_waiting: Ints  # number of writes that wait for room in the write cache
     last_direction: Ints  # READS or WRITES: of the command before; NOTHING at first
+    last_write_end: Ints  # byte after the last write
     claim: Ints  # of the commands that wait for the arm; above 0: a command is next, no destage
     counts: Ints  # [member, BUSY_NS ... DESTAGES]
 
@@ -68,7 +75,9 @@ class HDD(NamedTuple):
         """Return `members` idle disks; `parameters` has numbers and tables by name."""
         return cls(
             **{name: parameters[name] for name in cls._fields[:7]},
-            overhead_ns=np.array(overheads(parameters), np.int64).reshape(2, 2, 2),
+            read_percent=parameters.get("read_percent", 0),
+            write_percent=parameters.get("write_percent", 100),
+            overhead_ns=np.array(overheads(parameters), np.int64).reshape(2, 2, 3),
             window=Window.new(members, parameters["window"]),
             arm=Arm.new(members, Platters.new(parameters)),
             queue=Queue.new(LINES * members, capacity),
@@ -84,6 +93,7 @@ class HDD(NamedTuple):
             link_free_ns=np.zeros(members, np.int64),
             writes_waiting=np.zeros(members, np.int64),
             last_direction=np.full(members, NOTHING, np.int64),
+            last_write_end=np.zeros(members, np.int64),
             claim=np.zeros(members, np.int64),
             counts=np.zeros((members, 2 + len(COUNTS)), np.int64),
         )
@@ -120,7 +130,14 @@ class HDD(NamedTuple):
         if length > 0 and (plain == READ or plain == WRITE):
             direction = READS if plain == READ else WRITES
             last = self.last_direction[member]
-            queue.after[slot] = last != NOTHING and last != direction
+            if last == NOTHING or last == direction:
+                queue.after[slot] = SAME
+            else:
+                queue.after[slot] = OTHER
+            if direction == WRITES:
+                if last == WRITES and offset != self.last_write_end[member]:
+                    queue.after[slot] = APART
+                self.last_write_end[member] = offset + length
             self.last_direction[member] = direction
         if length > 0 and plain == READ:
             self.submit_read(now, member, slot, kind, events)
@@ -158,8 +175,7 @@ class HDD(NamedTuple):
         self.counts[member, BYTES_WRITTEN] += length
         if fua or length > self.write_cache.size_bytes:
             write_ns = self.overhead_ns[WRITES, PLATTERS, self.queue.after[slot]]
-            prepare_ns = write_ns + self.wire_ns(length)
-            self.wait_for_arm(now, member, slot, prepare_ns, kind, events)
+            self.wait_for_arm(now, member, slot, write_ns, kind, events)
             return
         waits = self.queue.oldest[LINES * member + 1] != NOTHING
         if waits or not self.write_cache.has_room(member, length):
@@ -193,6 +209,14 @@ class HDD(NamedTuple):
     def wire_ns(self, length):
         """Return the transfer time of `length` bytes between host and disk."""
         return length * self.host_ps_per_byte // 1000
+
+    @method
+    def arrived_ns(self, slot):
+        """Return when enough of a command's data is in the disk to write it; 0 for a read."""
+        queue = self.queue
+        if queue.op[slot] == READ:
+            return 0
+        return queue.prepared_ns[slot] + self.wire_ns(queue.length[slot]) * self.write_percent // 100
 
     @method
     def complete(self, now, number, kind, events):
@@ -281,7 +305,7 @@ class HDD(NamedTuple):
                 break
             if (
                 queue.op[slot] == READ
-                and self.read_ahead.covers(member, queue.offset[slot])
+                and self.read_ahead.covers(now, member, queue.offset[slot], self.arm.platters)
                 and self.is_streamed(now, member, slot)
             ):
                 return True
@@ -302,12 +326,12 @@ class HDD(NamedTuple):
         cylinder, angle_ns = cache.cylinder[member, each], cache.angle_ns[member, each]
         cache.begin(member, each)
         self.counts[member, DESTAGES] += 1
-        return self.write(member, ready, zone, track, cylinder, angle_ns, offset, length)
+        return self.write(member, ready, ready, zone, track, cylinder, angle_ns, offset, length)
 
     @method
-    def write(self, member, ready, zone, track, cylinder, angle_ns, offset, length):
+    def write(self, member, ready, arrived, zone, track, cylinder, angle_ns, offset, length):
         """Write to the platters; return when that is done."""
-        travel, rotation = self.arm.reach(member, ready, track, cylinder, angle_ns, True)
+        travel, rotation = self.arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
         time_ns = self.arm.transfer(member, zone, track, cylinder, offset, length)
         return ready + travel + rotation + time_ns
 
@@ -366,13 +390,15 @@ class HDD(NamedTuple):
         angle_ns = queue.angle_ns[slot]
         reads = queue.op[slot] == READ
         ready = max(now, queue.prepared_ns[slot])
-        if reads and self.read_ahead.covers(member, queue.offset[slot]):
+        platters = self.arm.platters
+        if reads and self.read_ahead.covers(now, member, queue.offset[slot], platters):
             if self.is_streamed(now, member, slot):
                 return 0
             stop = self.read_ahead.stop[member, self.read_ahead.reading[member]]
-            _, track, cylinder, angle_ns = self.arm.platters.place(stop)
+            _, track, cylinder, angle_ns = platters.place(stop)
         if self.order == POSITION:
-            return self.arm.reach_ns(member, ready, track, cylinder, angle_ns, not reads)
+            arrived = self.arrived_ns(slot)
+            return self.arm.reach_ns(member, ready, arrived, track, cylinder, angle_ns, not reads)
         if self.order == DISTANCE:
             return abs(cylinder - self.arm.cylinder[member])
         ahead = track - self.arm.track[member]
@@ -384,15 +410,16 @@ class HDD(NamedTuple):
         queue = self.queue
         offset = queue.offset[slot]
         if queue.op[slot] == READ:
-            if self.read_ahead.covers(member, offset) and self.is_streamed(now, member, slot):
+            covered = self.read_ahead.covers(now, member, offset, self.arm.platters)
+            if covered and self.is_streamed(now, member, slot):
                 return self.stream(now, member, slot)
             return self.read(now, member, slot)
         self.read_ahead.pause(now, member)
         ready = max(now, queue.prepared_ns[slot])
         zone, track = queue.zone[slot], queue.track[slot]
         cylinder, angle_ns = queue.cylinder[slot], queue.angle_ns[slot]
-        length = queue.length[slot]
-        return self.write(member, ready, zone, track, cylinder, angle_ns, offset, length)
+        length, arrived = queue.length[slot], self.arrived_ns(slot)
+        return self.write(member, ready, arrived, zone, track, cylinder, angle_ns, offset, length)
 
     @method
     def read(self, now, member, slot):
@@ -403,17 +430,19 @@ class HDD(NamedTuple):
         start = offset
         zone, track = queue.zone[slot], queue.track[slot]
         cylinder, angle_ns = queue.cylinder[slot], queue.angle_ns[slot]
-        goes_on = ahead.covers(member, offset)
+        goes_on = ahead.covers(now, member, offset, arm.platters)
         if goes_on:  # the beginning is in the buffer
+            ahead.trim(now, member, ahead.reading[member], arm.platters)
             start = ahead.stop[member, ahead.reading[member]]
             zone, track, cylinder, angle_ns = arm.platters.place(start)
         else:
             ahead.pause(now, member)
         ready = max(now, queue.prepared_ns[slot])
-        travel, rotation = arm.reach(member, ready, track, cylinder, angle_ns, False)
+        travel, rotation = arm.reach(member, ready, ready, track, cylinder, angle_ns, False)
         begin = ready + travel + rotation
         end_ns = begin + arm.transfer(member, zone, track, cylinder, start, end - start)
-        arrived = begin + self.wire_ns(end - start)
+        buffered = begin + (end_ns - begin) * self.read_percent // 100
+        arrived = buffered + self.wire_ns(end - start)
         if goes_on:
             ahead.read_on(member, ahead.reading[member], start, end, end_ns, arm.platters)
         else:
@@ -448,8 +477,14 @@ class HDD(NamedTuple):
             ahead.touch(member, segment)
             return arrived
         stop = ahead.stop[member, segment]
+        still_reads = ahead.stop_ns(member, segment, platters) >= ready
+        ahead.trim(now, member, segment, platters)
+        start = ahead.start[member, segment]
+        if not still_reads and ahead.end_of_reading(start, end, platters) <= stop:
+            ahead.touch(member, segment)  # all in the buffer, and nothing to read ahead
+            return arrived
         self.arm.put(member, end)
-        if ahead.stop_ns(member, segment, platters) >= ready:  # still reading
+        if still_reads:
             end_ns = ahead.end_ns[member, segment] + platters.stream_ns(have, end - have)
             ahead.read_on(member, segment, have, end, end_ns, platters)
             return max(arrived, end_ns)

@@ -20,7 +20,7 @@ class Queue(NamedTuple):
     tag: Ints
     member: Int32s
     op: Bytes
-    after: Bytes  # 1 after a command of the other kind, a read or a write
+    after: Bytes  # what a read or a write follows: an index of the overheads
     offset: Ints
     length: Ints
     submitted_ns: Ints

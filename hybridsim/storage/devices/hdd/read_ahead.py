@@ -10,6 +10,7 @@ from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
+UNLIMITED_BYTES = 1 << 62
 
 
 @state_machine
@@ -22,7 +23,9 @@ class ReadAhead(NamedTuple):
 
     size_bytes: int  # 0: none
     behind_bytes: int  # bytes kept after they were transferred
-    tracks: int  # 1: reads all of a track and nothing beyond
+    tracks: int  # 1: a read leaves its whole track, from the first byte on
+    stop_tracks: int  # stops at the end of the track: 0 no, 1 yes, 2 in a stream of the next one
+    segment_bytes: int  # what is read further replaces the oldest bytes
     start: Ints  # [member, segment]: NOTHING if it is empty
     end: Ints  # next byte expected in a stream
     end_ns: Ints  # when the byte before `end` had passed the head
@@ -36,6 +39,8 @@ class ReadAhead(NamedTuple):
     def new(cls, members: int, parameters: dict[str, Any]) -> ReadAhead:
         """Return empty buffers."""
         numbers = [parameters[f"read_{name}"] for name in ("ahead_bytes", "behind_bytes", "tracks")]
+        numbers.append(max(numbers[2], parameters.get("read_stop_tracks", 0)))
+        numbers.append(parameters.get("segment_bytes", UNLIMITED_BYTES))
         shape = (members, parameters["segments"] if numbers[0] > 0 else 0)
         columns = (np.full(shape, NOTHING, np.int64) for _ in range(5))
         uses = (np.zeros(shape, np.int64), np.zeros(members, np.int64))
@@ -56,7 +61,8 @@ class ReadAhead(NamedTuple):
             if starts[segment] <= offset and end <= stops[segment]:
                 self.find_end(member, segment, platters)
                 if (
-                    end <= self.end[member, segment]
+                    self.first_byte(now, member, segment, platters) <= offset
+                    and end <= self.end[member, segment]
                     and self.end_ns[member, segment] <= now
                     and (newest == NOTHING or self.is_newer(member, segment, newest))
                 ):
@@ -72,12 +78,25 @@ class ReadAhead(NamedTuple):
         return self.used[member, segment] > self.used[member, other]
 
     @method
-    def covers(self, member, offset):
+    def covers(self, now, member, offset, platters):
         """Return whether the read-ahead has or will soon have the byte at `offset`."""
         segment = self.reading[member]
-        if segment == NOTHING:
+        if segment == NOTHING or offset > self.stop[member, segment]:
             return False
-        return self.start[member, segment] <= offset and offset <= self.stop[member, segment]
+        return self.first_byte(now, member, segment, platters) <= offset
+
+    @method
+    def first_byte(self, now, member, segment, platters):
+        """Return the first byte of a segment that what was read since has not replaced."""
+        start = self.start[member, segment]
+        stop = self.stop[member, segment]
+        if stop - start <= self.segment_bytes:
+            return start
+        end = self.end[member, segment]
+        if now < self.stop_ns(member, segment, platters):
+            passed_ns = max(0, now - self.end_ns[member, segment])
+            stop = min(stop, end + platters.passed_bytes(end, passed_ns))
+        return max(start, stop - self.segment_bytes)
 
     @method
     def stop_ns(self, member, segment, platters):
@@ -116,6 +135,8 @@ class ReadAhead(NamedTuple):
         if now < self.stop_ns(member, segment, platters):
             passed_ns = max(0, now - self.end_ns[member, segment])
             left = min(left, platters.passed_bytes(end, passed_ns))
+        replaced = end + left - self.segment_bytes
+        self.start[member, segment] = max(self.start[member, segment], replaced)
         self.end[member, segment] = end + left
         self.stop[member, segment] = end + left
         self.end_ns[member, segment] = now
@@ -136,7 +157,8 @@ class ReadAhead(NamedTuple):
         for segment in range(len(starts)):
             if starts[segment] <= offset and offset <= stops[segment]:
                 self.find_end(member, segment, platters)
-                if offset <= self.end[member, segment]:
+                begins = self.start[member, segment] <= offset
+                if begins and offset <= self.end[member, segment]:
                     if newest == NOTHING or self.is_newer(member, segment, newest):
                         newest = segment
         if newest != NOTHING:
@@ -150,14 +172,29 @@ class ReadAhead(NamedTuple):
         return oldest
 
     @method
+    def trim(self, now, member, segment, platters):
+        """Drop the bytes of a segment that what was read since has replaced."""
+        self.start[member, segment] = self.first_byte(now, member, segment, platters)
+
+    @method
+    def end_of_reading(self, start, end, platters):
+        """Return where the read-ahead from `end` stops, of a segment that begins at `start`."""
+        stop = min(end + self.size_bytes, platters.capacity_bytes)
+        if self.stop_tracks:
+            limit = platters.track_end(end - 1)
+            if self.stop_tracks == 2 and start < platters.track_start(end - 1) and limit < stop:
+                limit = platters.track_end(limit)
+            stop = min(stop, limit)
+        return stop
+
+    @method
     def read_on(self, member, segment, start, end, end_ns, platters):
         """Put the bytes from `start` to `end` into a segment, and read ahead from `end`."""
-        stop = min(end + self.size_bytes, platters.capacity_bytes)
         if self.tracks:
             start = platters.track_start(start)
-            stop = min(stop, platters.track_end(end - 1))
         if self.start[member, segment] != NOTHING:
             start = min(start, self.start[member, segment])
+        stop = self.end_of_reading(start, end, platters)
         self.start[member, segment] = max(start, end - self.behind_bytes)
         self.end[member, segment] = end
         self.end_ns[member, segment] = end_ns

@@ -119,7 +119,7 @@ class WriteCache(NamedTuple):
         ready = max(now, self.ready_ns[member, each])
         track, cylinder = self.track[member, each], self.cylinder[member, each]
         angle_ns = self.angle_ns[member, each]
-        return ready - now + arm.reach_ns(member, ready, track, cylinder, angle_ns, True)
+        return ready - now + arm.reach_ns(member, ready, ready, track, cylinder, angle_ns, True)
 
     @method
     def begin(self, member, each):
