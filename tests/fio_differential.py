@@ -30,10 +30,11 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.foundation.errors import HybridsimError
-from hybridsim.workloads.fio.job import jobs_of
+from hybridsim.workloads.fio.job import Job, jobs_of
 from hybridsim.workloads.fio.jobfile import read
+from hybridsim.workloads.fio.pattern import READ, WRITE
 from hybridsim.workloads.fio.places import lay_out
-from hybridsim.workloads.fio.requests import Feeds
+from hybridsim.workloads.fio.requests import Feed, Feeds
 
 Section = dict[str, str]
 GLOBAL = "[global]"  # the key of a section that is the global one
@@ -48,6 +49,7 @@ UNMAPPED = ("norandommap", "ba", "random_distribution")
 REORDERED = ("io_uring", "posixaio")
 LIMIT = 3000  # requests of a process that are compared
 CAPACITY = 1 << 40
+NOT_DUE = 1 << 60  # ns
 KEPT = 4 * LIMIT  # of a job that a time ends: it may log millions
 TIMEOUT_S, OURS_S = 60, 60
 
@@ -86,8 +88,6 @@ def _prune(section: Section) -> None:
         section["verify_fatal"] = "0"  # a mix reads what it did not write
     if "read" in kind or kind in ("rw", "randrw"):  # fio would read empty files
         section.pop("create_on_open", None)
-    if kind in ("rw", "randrw", "readwrite"):  # the order depends on the time
-        section.pop("rate_iops", None)
     if "verify_backlog" in section and "verify" not in section:
         del section["verify_backlog"]
     if "verify_backlog" in section:  # which writes are complete depends on the time
@@ -389,6 +389,15 @@ def sections_of(job: list[Section]) -> list[tuple[int, Section]]:
     return sections
 
 
+def is_by_rates(job: list[Section]) -> bool:
+    """Return whether the time decides which direction is next."""
+    return any(
+        section.get("rw", "").partition(":")[0] in ("rw", "randrw", "readwrite")
+        and ("rate" in section or "rate_iops" in section)
+        for _, section in sections_of(job)
+    )
+
+
 def _clones(section: Section) -> int:
     return int(section.get("numjobs", "1"))
 
@@ -474,10 +483,13 @@ def as_in_latencies(requests: list[Request]) -> list[Request]:
     return [("", *rest) for _, *rest in requests if rest[0] != "sync"]
 
 
-def ours(job: list[Section]) -> Run:
+def ours(job: list[Section], logged: Run | None = None, after: int | None = None) -> Run:
     """Return the requests that this package generates, by process.
 
-    Raises HybridsimError for a job that it refuses.
+    In a mix with rates the time decides whether a read or a write is next.  There each request has
+    the direction of the logged one, as if it were due and the other direction were not; `after`
+    the logged ones only this direction is due, None: both.  Raises HybridsimError for a job that it
+    refuses.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".fio") as stream:
         stream.write(text(job))
@@ -485,15 +497,38 @@ def ours(job: list[Section]) -> Run:
         jobs = [replace(each, iolog="x") for each in jobs_of(read([stream.name]))]
     feeds = Feeds(lay_out(jobs, CAPACITY))
     run: Run = []
-    for feed, each in zip(feeds._feeds, jobs):
-        while not feed.is_last and sum(part.shape[1] for part in feed.generated) < LIMIT:
+    for process, (feed, each) in enumerate(zip(feeds._feeds, jobs)):
+        if feed.is_by_rates and logged:
+            steer(feed, each, logged[process : process + 1], after)
+        count = 0
+        while not feed.is_last and count < LIMIT:
             feed.rows(len(feed._rows[0]))
+            count += feed.generated[-1].shape[1]
         made = np.concatenate([np.zeros((4, 0), np.int64), *feed.generated], axis=1)
         run.append([
             (each.files[file], KINDS[kind], offset, length)
             for kind, offset, length, file in made.T.tolist()
         ])  # fmt: skip
     return run
+
+
+def steer(feed: Feed, job: Job, logged: Run, after: int | None) -> None:
+    """Let a feed generate requests in the directions of logged ones."""
+    theirs = [request[1] for requests in logged for request in requests]
+    has_syncs = not has_latencies(dict(job.specified))
+
+    seen = at = 0  # parts that the feed generated, and requests in them
+
+    def due_ns(direction: int) -> int:
+        nonlocal seen, at
+        for part in feed.generated[seen:]:
+            at += sum(has_syncs or KINDS[kind] != "sync" for kind in part[0].tolist())
+        seen = len(feed.generated)
+        if at >= len(theirs):
+            return 0 if after in (None, direction) else NOT_DUE
+        return 0 if theirs[at] in (KINDS[direction], "sync") else NOT_DUE
+
+    feed._next_ns = due_ns  # type: ignore[method-assign]
 
 
 def stored(job: list[Section]) -> dict[str, object]:
@@ -523,7 +558,14 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
     if logged == "timeout":  # fio itself does not end
         return Verdict("failed", logged)
     try:
-        run = ours(job)
+        run = ours(job, logged if isinstance(logged, list) else None)
+        if isinstance(logged, list) and len(run) == len(logged) and is_by_rates(job):
+            # The last attempt of a job, which found no place, may have been of either direction.
+            others = [ours(job, logged, direction) for direction in (READ, WRITE)]
+            run = [
+                min(runs, key=lambda one: abs(len(one) - len(theirs)))
+                for *runs, theirs in zip(run, *others, logged)
+            ]
     except HybridsimError as error:
         return Verdict("invalid" if isinstance(logged, str) else "refused", str(error))
     if isinstance(logged, str):

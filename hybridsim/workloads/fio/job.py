@@ -572,6 +572,9 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         service_requests=order.requests,
         service_shape=order.shape,
     )
+    rates = (*reader.three("rate", options.size, 0), *reader.three("rate_iops", options.whole, 0))
+    is_by_rates = any(rates) and pattern.directions == DIRECTIONS["rw"]
+    pattern = replace(pattern, is_by_rates=is_by_rates)
     return distributed(reader, pattern), size > 0
 
 
