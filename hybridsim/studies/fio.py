@@ -24,7 +24,13 @@ from hybridsim.workloads.fio.endings import endings
 from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.monitor import Monitor
-from hybridsim.workloads.fio.options import CONNECTION, ELSEWHERE, MEANINGLESS, SYNC_ENGINES
+from hybridsim.workloads.fio.options import (
+    CONNECTION,
+    ELSEWHERE,
+    IDLE_ENGINES,
+    MEANINGLESS,
+    SYNC_ENGINES,
+)
 from hybridsim.workloads.fio.pattern import READ, Seeding
 from hybridsim.workloads.fio.places import Laid, lay_out
 from hybridsim.workloads.fio.real_run import SIMULATED, RealRun, again
@@ -272,7 +278,10 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
     engines = {job.specified.get("ioengine", "psync") for job in jobs}
     if elsewhere := sorted(engines & ELSEWHERE):
         notes.append(f"ioengine={', '.join(elsewhere)}: its storage is the simulated volume here")
-    idle = sorted({job.specified["ioengine"] for job in jobs if job.is_idle})
+    if any("create_only" in job.specified and job.is_idle for job in jobs):
+        notes.append("create_only: its jobs create their files and make no requests to them")
+    engines_of_idle = {job.specified.get("ioengine", "") for job in jobs if job.is_idle}
+    idle = sorted(engines_of_idle & set(IDLE_ENGINES))
     if idle:
         notes.append(
             f"ioengine={', '.join(idle)}: its jobs make no requests to storage and take no time"
