@@ -18,6 +18,7 @@ import multiprocessing
 import os
 import random
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections import Counter
@@ -30,10 +31,11 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.foundation.errors import HybridsimError
-from hybridsim.workloads.fio.job import jobs_of
+from hybridsim.workloads.fio.job import Job, jobs_of
 from hybridsim.workloads.fio.jobfile import read
+from hybridsim.workloads.fio.pattern import READ, WRITE
 from hybridsim.workloads.fio.places import lay_out
-from hybridsim.workloads.fio.requests import Feeds
+from hybridsim.workloads.fio.requests import Feed, Feeds
 
 Section = dict[str, str]
 GLOBAL = "[global]"  # the key of a section that is the global one
@@ -46,8 +48,33 @@ SIMPLER_VALUES = {"size": ("64k", "256k"), "numjobs": ("2", "3"), "iodepth": ("1
 SIMPLER = {name: values[0] for name, values in SIMPLER_VALUES.items()}
 UNMAPPED = ("norandommap", "ba", "random_distribution")
 REORDERED = ("io_uring", "posixaio")
+# Options without an effect on the requests, and values of them.
+OF_HOST = {
+    "invalidate": ["0", "1"], "fallocate": ["none", "native", "posix", "keep", "0", "1"],
+    "overwrite": ["1", "0"], "create_serialize": ["0", "1"], "create_fsync": ["0", "1"],
+    "mem": ["malloc", "shm", "mmap"], "iomem_align": ["4k", "512"],
+    "fadvise_hint": ["0", "1", "random", "sequential"], "clocksource": ["clock_gettime"],
+    "clat_percentiles": ["0", "1"], "lat_percentiles": ["1"], "slat_percentiles": ["1"],
+    "percentile_list": ["50:99:99.9"], "disable_slat": ["1"], "disable_bw": ["1"],
+    "buffer_pattern": ["0xdeadbeef", "'abcd'"], "buffer_compress_percentage": ["50", "100"],
+    "dedupe_percentage": ["30"], "zero_buffers": ["", "1"], "scramble_buffers": ["0", "1"],
+    "continue_on_error": ["none", "read", "all"], "nice": ["5"], "cpus_allowed": ["0"],
+    "cpus_allowed_policy": ["shared"], "lockfile": ["none", "exclusive", "readwrite"],
+    "unlink_each_loop": ["0"], "verify_interval": ["512", "4k"], "verify_dump": ["0"],
+    "verify_offset": ["0"], "verify_async": ["0"], "exitall_on_error": ["1"],
+    "exec_prerun": ["true"], "description": ["words"], "unit_base": ["8", "1"],
+    "significant_figures": ["6"], "rwmixcycle": ["100"], "write_hint": ["none", "short"],
+    "atomic": ["0"], "disk_util": ["0"], "stats": ["1"], "kb_base": ["1024"],
+    "io_submit_mode": ["inline"], "hugepage-size": ["2m"], "gtod_reduce": ["0"],
+    "unique_filename": ["0", "1"], "write_barrier": ["4"], "serialize_overlap": ["1"],
+    "rate_ignore_thinktime": ["1"], "log_max_value": ["1"], "softrandommap": ["1"],
+    "allow_file_create": ["1"], "prio": ["4"], "prioclass": ["2"], "verify_backlog": ["0"],
+}  # fmt: skip
+FOLDERS = ("d1", "d2")
 LIMIT = 3000  # requests of a process that are compared
+STEERED = 600  # of a mix with rates, which are generated one by one
 CAPACITY = 1 << 40
+NOT_DUE = 1 << 60  # ns
 KEPT = 4 * LIMIT  # of a job that a time ends: it may log millions
 TIMEOUT_S, OURS_S = 60, 60
 
@@ -57,7 +84,10 @@ def drawn(seed: int) -> list[Section]:
     dice = random.Random(seed)
     draw = _public if seed % 2 == 0 else _section
     job = [draw(dice) for _ in range(dice.choice([1, 1, 1, 1, 2, 3]))]
-    for section in job:
+    for number, section in enumerate(job):
+        _add_of_host(dice, section, 0.15 if seed % 2 == 0 else 0.4)
+        if _maybe(dice, 0.2 if seed % 2 == 0 else 0.5):
+            _add_relations(dice, section, number)
         _prune(section)
     if any("time_based" in section for section in job):  # it may get into the global section
         for section in job:
@@ -77,6 +107,65 @@ def drawn(seed: int) -> list[Section]:
     return job
 
 
+def _add_of_host(dice: random.Random, section: Section, share: float) -> None:
+    """Add options that concern the host, the contents of files or the output: none, or several."""
+    while _maybe(dice, share):
+        name = dice.choice(list(OF_HOST))
+        section[name] = dice.choice(OF_HOST[name])
+
+
+def _add_relations(dice: random.Random, section: Section, number: int) -> None:
+    """Add an option about rates, think times, or other jobs; more rarely a second one."""
+    pick = dice.choice
+    is_mixed = section["rw"].partition(":")[0] in ("rw", "randrw", "readwrite")
+    kinds = ["rate", "rate_iops", "rate_process", "think", "batch", "engine", "sync", "folder"]
+    kinds += ["exit", "wait", "flow", "group", "log", "offset", "ramp"]
+    for kind in [pick(kinds)] + [pick(kinds)] * _maybe(dice, 0.3):
+        if kind == "rate":
+            section["rate"] = pick(["20m", "100m,50m", "50m,", ",80m", "10m,20m,30m", "1g"])
+            section.pop("rate_iops", None)
+        elif kind == "rate_iops":
+            values = ["5000", "9000,3000", "8000,", ",20000", "20000,10000,5000"]
+            section["rate_iops"] = pick(values)
+            section.pop("rate", None)
+        elif kind == "rate_process":
+            section |= {"rate_process": "poisson", "rate_iops": pick(["20000", "9000,30000"])}
+            section.pop("rate", None)
+        elif kind == "think":
+            section |= {"thinktime": pick(["20", "50us"]), "thinktime_spin": pick(["0", "10"])}
+            section["thinktime_blocks"] = pick(["2", "16", "3"])
+            section["thinktime_blocks_type"] = pick(["complete", "issue"])
+        elif kind == "batch" and "trim" not in section["rw"]:
+            section |= {"ioengine": "libaio", "iodepth": pick(["8", "16", "7"])}
+            section["iodepth_batch_complete_min"] = pick(["0", "1", "4", "8"])
+            if _maybe(dice, 0.5):
+                section["iodepth_batch_complete_max"] = pick(["4", "8", "16"])
+        elif kind == "engine" and "trim" not in section["rw"]:
+            section["ioengine"] = pick(["pvsync", "pvsync2", "vsync", "mmap", "sync"])
+            if section["ioengine"] == "vsync":
+                section.pop("iodepth", None)
+        elif kind == "sync" and "trim" not in section["rw"]:
+            section["sync"] = pick(["1", "0", "dsync", "sync", "none"])
+        elif kind == "folder":
+            section["directory"] = pick(["d1", "d1:d2", "d2/", "."])
+        elif kind == "exit":
+            section |= {"exitall": "", "exit_what": pick(["group", "all", "stonewall"])}
+        elif kind == "wait" and number:
+            section["wait_for"] = f"j{pick(range(number))}"
+            section.pop("stonewall", None)
+        elif kind == "flow":
+            section |= {"flow": pick(["1", "2", "8"]), "flow_id": pick(["0", "1"])}
+        elif kind == "group":
+            section |= {"new_group": "", "group_reporting": ""}
+        elif kind == "log":
+            name = pick(["write_bw_log", "write_iops_log"])
+            section[name] = pick(["", "x"])
+        elif kind == "offset":
+            section |= {"offset": pick(["3k", "32k"]), "offset_align": pick(["0", "8k"])}
+        elif kind == "ramp" and not is_mixed:
+            section["ramp_time"] = "0"
+
+
 def _prune(section: Section) -> None:
     """Remove options that make the log incomparable: fio's random seed, failing verification."""
     kind = section["rw"].partition(":")[0]
@@ -86,8 +175,10 @@ def _prune(section: Section) -> None:
         section["verify_fatal"] = "0"  # a mix reads what it did not write
     if "read" in kind or kind in ("rw", "randrw"):  # fio would read empty files
         section.pop("create_on_open", None)
-    if kind in ("rw", "randrw", "readwrite"):  # the order depends on the time
-        section.pop("rate_iops", None)
+    if is_by_rates([section]) and section.get("ioengine") in REORDERED:
+        section["ioengine"] = "libaio"  # their latency logs do not have the order of directions
+    if is_by_rates([section]):  # where the reads of verify begin in the log depends on the time
+        section.pop("verify", None)
     if "verify_backlog" in section and "verify" not in section:
         del section["verify_backlog"]
     if "verify_backlog" in section:  # which writes are complete depends on the time
@@ -389,6 +480,15 @@ def sections_of(job: list[Section]) -> list[tuple[int, Section]]:
     return sections
 
 
+def is_by_rates(job: list[Section]) -> bool:
+    """Return whether the time decides which direction is next."""
+    return any(
+        section.get("rw", "").partition(":")[0] in ("rw", "randrw", "readwrite")
+        and ("rate" in section or "rate_iops" in section)
+        for _, section in sections_of(job)
+    )
+
+
 def _clones(section: Section) -> int:
     return int(section.get("numjobs", "1"))
 
@@ -406,8 +506,11 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
     """Return the requests that fio logs, by process; its error message if it refuses the job."""
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     logs = Path(tempfile.mkdtemp())
+    is_late = False
     try:
         whole = dict(sections_of(job))
+        for name in FOLDERS:
+            (folder / name).mkdir()
 
         def more(number: int, section: Section) -> list[str]:
             if GLOBAL in section:
@@ -423,7 +526,8 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
         done = subprocess.run(
             [*limit, program, f"{logs}/job.fio"], cwd=folder, capture_output=True, text=True,
         )  # fmt: skip
-        if done.returncode in (-9, 137):
+        is_late = done.returncode in (-9, 137)
+        if is_late:
             return "timeout"
         if done.returncode:
             return f"exit {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}"
@@ -440,8 +544,20 @@ def real(job: list[Section], program: str = "fio") -> Run | str:
     except FileNotFoundError as error:  # fio ended a job before it began
         return f"no log: {error}"
     finally:
+        if is_late:
+            _end_processes_of(logs)
         for each in (folder, logs):  # processes of fio may still write there
             shutil.rmtree(each, ignore_errors=True)
+
+
+def _end_processes_of(folder: Path) -> None:
+    """End the processes of fio whose job file is in a folder: they have sessions of their own."""
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if str(folder).encode() in entry.read_bytes():
+                os.kill(int(entry.parent.name), signal.SIGKILL)
+        except OSError:  # it has ended
+            continue
 
 
 def _kept(section: Section) -> int | None:
@@ -474,10 +590,13 @@ def as_in_latencies(requests: list[Request]) -> list[Request]:
     return [("", *rest) for _, *rest in requests if rest[0] != "sync"]
 
 
-def ours(job: list[Section]) -> Run:
+def ours(job: list[Section], logged: Run | None = None, after: int | None = None) -> Run:
     """Return the requests that this package generates, by process.
 
-    Raises HybridsimError for a job that it refuses.
+    In a mix with rates the time decides whether a read or a write is next.  There each request has
+    the direction of the logged one, as if it were due and the other direction were not; `after`
+    the logged ones only this direction is due, None: both.  Raises HybridsimError for a job that it
+    refuses.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".fio") as stream:
         stream.write(text(job))
@@ -485,15 +604,40 @@ def ours(job: list[Section]) -> Run:
         jobs = [replace(each, iolog="x") for each in jobs_of(read([stream.name]))]
     feeds = Feeds(lay_out(jobs, CAPACITY))
     run: Run = []
-    for feed, each in zip(feeds._feeds, jobs):
-        while not feed.is_last and sum(part.shape[1] for part in feed.generated) < LIMIT:
+    for process, (feed, each) in enumerate(zip(feeds._feeds, jobs)):
+        if feed.is_by_rates and logged:
+            steer(feed, each, logged[process : process + 1], after)
+        count, limit = 0, LIMIT
+        if feed.is_by_rates and logged and len(logged[process]) > STEERED:
+            limit = STEERED
+        while not feed.is_last and count < limit:
             feed.rows(len(feed._rows[0]))
+            count += feed.generated[-1].shape[1]
         made = np.concatenate([np.zeros((4, 0), np.int64), *feed.generated], axis=1)
         run.append([
             (each.files[file], KINDS[kind], offset, length)
             for kind, offset, length, file in made.T.tolist()
         ])  # fmt: skip
     return run
+
+
+def steer(feed: Feed, job: Job, logged: Run, after: int | None) -> None:
+    """Let a feed generate requests in the directions of logged ones."""
+    theirs = [request[1] for requests in logged for request in requests]
+    has_syncs = not has_latencies(dict(job.specified))
+
+    seen = at = 0  # parts that the feed generated, and requests in them
+
+    def due_ns(direction: int) -> int:
+        nonlocal seen, at
+        for part in feed.generated[seen:]:
+            at += sum(has_syncs or KINDS[kind] != "sync" for kind in part[0].tolist())
+        seen = len(feed.generated)
+        if at >= len(theirs):
+            return 0 if after in (None, direction) else NOT_DUE
+        return 0 if theirs[at] in (KINDS[direction], "sync") else NOT_DUE
+
+    feed._next_ns = due_ns  # type: ignore[method-assign]
 
 
 def stored(job: list[Section]) -> dict[str, object]:
@@ -523,7 +667,15 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
     if logged == "timeout":  # fio itself does not end
         return Verdict("failed", logged)
     try:
-        run = ours(job)
+        run = ours(job, logged if isinstance(logged, list) else None)
+        is_steered = isinstance(logged, list) and is_by_rates(job)
+        if is_steered and len(run) == len(logged) and run != logged:
+            # The last attempt of a job, which found no place, may have been of either direction.
+            others = [ours(job, logged, direction) for direction in (READ, WRITE)]
+            run = [
+                min(runs, key=lambda one: abs(len(one) - len(theirs)))
+                for *runs, theirs in zip(run, *others, logged)
+            ]
     except HybridsimError as error:
         return Verdict("invalid" if isinstance(logged, str) else "refused", str(error))
     if isinstance(logged, str):
@@ -539,7 +691,8 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
             is_reordered = (
                 section.get("ioengine") in REORDERED and section.get("iodepth", "1") != "1"
             )
-        is_cut = len(theirs) > LIMIT or "time_based" in section
+        is_cut = len(theirs) > (STEERED if is_by_rates([section]) else LIMIT)
+        is_cut = is_cut or "time_based" in section
         is_cut = is_cut or section.get("runtime", "").endswith("ms")  # may end earlier
         is_cut = is_cut or any("exitall" in each for each in sections)
         if section.get("randrepeat") == "0" and "randseed" not in section:

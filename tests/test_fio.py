@@ -1,6 +1,7 @@
 """fio's jobs on a simulated machine: parsing, errors, execution and output."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -113,9 +114,48 @@ def test_global_options_numjobs_and_stonewall_are_applied(tmp_path):
     assert [each.files for each in parsed[:2]] == [("a.0.0",), ("a.1.0",)]
 
 
+def test_keywords_are_figures_of_this_host(tmp_path):
+    text = "[a]\nsize=64*$pagesize\nnumjobs=$ncpus\nbs=$pagesize\noffset=($pagesize-96)/1000\n"
+    one = from_file(tmp_path, text)[0]
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    assert one.specified["numjobs"] == str(os.cpu_count())
+    assert one.pattern.file_bytes == 64 * page_bytes
+    assert one.pattern.offset_bytes == (page_bytes - 96) // 1000
+    for value in ("$pagesize*x", "$pagesize/0", "$pagesize*2.5"):
+        with pytest.raises(UsageError, match=r"job.fio:2: size: .* is not a calculation"):
+            from_file(tmp_path, f"[a]\nsize={value}\n")
+
+
+def test_each_section_whose_name_begins_with_global_is_global(tmp_path):
+    one, two = from_file(tmp_path, "[global]\nsize=1m\n[a]\n[globals]\nbs=8k\n[b]\n")
+    assert (one.pattern.block_bytes, two.pattern.block_bytes) == (4096, 8192)
+    assert two.pattern.file_bytes == 1 << 20
+
+
+def test_jobs_that_only_create_files_make_no_requests(site):
+    text = "--name=a --size=1m --create_only=1 --name=b --size=1m"
+    result = fio(read(text.split()), site, interpreted=True)
+    assert [each.directions[READ].count for each in result.of_jobs] == [0, 256]
+    assert any("create_only: its jobs" in note for note in result.notes)
+
+
+def test_options_that_would_matter_are_refused_only_where_they_do():
+    load = "--name=a --size=1m --ioengine=libaio --iodepth=8 --rw=randwrite "
+    assert job(load + "--serialize_overlap=1")
+    assert "serialize_overlap=1 is supp" in wrong(load + "--serialize_overlap=1 --norandommap")
+    assert job(load + "--rate_ignore_thinktime=1 --rate=1m")
+    assert "rate_ignore_thinktime=1 with" in wrong(
+        load + "--rate_ignore_thinktime=1 --rate=1m --thinktime=5"
+    )
+    assert "ioengine=vsync, which merges" in wrong(
+        "--name=a --size=1m --ioengine=vsync --iodepth=2"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "number"),
     [
+        ("0x1000", 4096),
         ("4k", 4096),
         ("8192M", 8 << 30),
         ("1g", 1 << 30),
@@ -490,6 +530,58 @@ def test_runtime_rate_and_ramp_time_set_the_measured_span(site):
     ).of_jobs
     assert one.directions[READ].count == pytest.approx(2000, abs=2)
     assert one.span_ns == pytest.approx(2 * 10**9, rel=0.01)
+
+
+# Reads and writes per second of fio 3.33 on a device that keeps the rates.
+RATED_MIXES = {
+    "--rate_iops=500 --rwmixread=70": (500, 500),
+    "--rate_iops=500 --rwmixread=10 --iodepth=8": (500, 500),
+    "--rate_iops=100,300": (100, 300),
+    "--rate=1m,2m --bs=4k,8k --rw=rw": (256, 256),
+    "--rate_iops=500 --rwmixread=100": (500, 0),
+}
+
+
+@pytest.mark.parametrize("load", RATED_MIXES)
+def test_each_direction_of_a_mix_has_its_rate(site, load):
+    text = f"--name=a --rw=randrw --size=64M --ioengine=libaio --time_based --runtime=1 {load}"
+    (one,) = fio(read(text.split()), site, interpreted=True).of_jobs
+    counts = tuple(one.directions[kind].count for kind in (READ, WRITE))
+    assert counts == pytest.approx(RATED_MIXES[load], abs=2)
+
+
+def test_a_direction_without_a_rate_does_not_wait_for_the_other(site):
+    text = "--name=a --rw=randrw --size=1g --rate_iops=50, --time_based --runtime=100ms"
+    (one,) = fio(read(text.split()), site, interpreted=True).of_jobs
+    assert one.directions[READ].count <= 6
+    assert one.directions[WRITE].count > 500
+
+
+def test_a_rate_in_requests_counts_the_smallest_size():
+    """In fio 3.33 rate_iops=100 of 4k and 64k gives 13 requests/s, as 34 KiB are 8.5 of 4 KiB."""
+    batch = batch_of("--name=a --rw=write --bssplit=4k/50:64k/50 --size=1m --rate_iops=100")
+    before = np.cumsum(batch.length) - batch.length
+    assert batch.due_ns.tolist() == (before * 10**9 // (100 * 4096)).tolist()
+
+
+def test_rates_and_think_times_do_not_delay_what_verify_reads(site):
+    """fio 3.33 reads 64 blocks back in 7 ms after it wrote them for 631 ms."""
+    load = "--name=a --rw=write --verify=md5 --bs=64k --size=4m"
+    for slow in ("--rate_iops=100", "--thinktime=10ms"):
+        (one,) = fio(read([*load.split(), slow]), site, interpreted=True).of_jobs
+        assert one.span_of("write") > 620 * 10**6
+        assert one.span_of("read") < 100 * 10**6
+
+
+def test_a_limit_ends_jobs_that_are_written_for_hours(site):
+    load = "--name=a --rw=randread --size=1g --runtime=2h --time_based --name=b --size=1m"
+    long, short = fio(read(load.split()), site, interpreted=True, limit_ns=10**7).of_jobs
+    assert 9 * 10**6 < long.span_ns < 2 * 10**7
+    whole = fio(read(load.split()[-2:]), site, interpreted=True, limit_ns=10**12).of_jobs[0]
+    assert short.directions[READ].count <= whole.directions[READ].count == 256
+    text = ["--name=a", "--size=1m", "--max-runtime=soon"]
+    refused = CliRunner().invoke(command, text)
+    assert "--max-runtime='soon' is not a time" in str(refused.exception)
 
 
 def test_jobs_behind_a_stonewall_begin_after_the_jobs_before(site):

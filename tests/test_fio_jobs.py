@@ -26,6 +26,7 @@ from hybridsim.workloads.fio.job import jobs_of
 from hybridsim.workloads.fio.jobfile import read
 
 LOGGED = json.loads((Path(__file__).parent / "data" / "fio_jobs.json").read_text())
+MIXES = json.loads((Path(__file__).parent / "data" / "fio_mixes.json").read_text())
 FIRST_SEED = int(os.environ.get("HYBRIDSIM_FIO_SEED", "1000000"))
 JOBS = int(os.environ.get("HYBRIDSIM_FIO_JOBS", "1000"))
 SLICES = 20
@@ -41,6 +42,15 @@ def test_requests_are_those_that_fio_logged(logged):
         requests = as_in_latencies(requests) if has_latencies(section) else requests
         result.append(summary(requests))
     assert result == logged["processes"], fio_differential.text(logged["job"])
+
+
+@pytest.mark.parametrize("mix", MIXES, ids=[str(each) for each in range(len(MIXES))])
+def test_mixes_with_rates_are_those_of_fio_in_the_order_of_its_directions(mix):
+    logged = [[tuple(request) for request in requests] for requests in mix["logged"]]
+    verdict = compared(mix["job"], logged)
+    assert verdict.what == "equal", verdict.why
+    without_one = [[*part[:5], *part[6:]] for part in logged]
+    assert compared(mix["job"], without_one).what == "wrong"
 
 
 def fio_version():

@@ -49,12 +49,18 @@ FORMS = ("normal", "json", "json+", "terse")
     help="Version of fio whose random offsets to generate: 3.33, or newer (later "
     "releases seed their random streams differently).",
 )  # fmt: skip
+@click.option(
+    "--max-runtime", default="", metavar="TIME",
+    help="End each process after this simulated time (10s) at the latest, as if its runtime were "
+    "no longer: for jobs that are written for hours.",
+)  # fmt: skip
 def fio(
     arguments: tuple[str, ...],
     scenario_file: str | None,
     preset: str | None,
     runs: int,
     seeding: str,
+    max_runtime: str,
 ) -> None:
     """Run fio jobs on a simulated machine, and print the output that fio would print.
 
@@ -88,8 +94,8 @@ def fio(
     if version not in VERSIONS:
         raise UsageError(f"--terse-version={version}: {', '.join(VERSIONS)} are supported")
 
-    def interval_of(name: str, unit_ns: int = SECOND) -> int:
-        text = parsed.program.get(name, "")
+    def interval_of(name: str, unit_ns: int = SECOND, specified: str = "") -> int:
+        text = specified or parsed.program.get(name, "")
         try:
             each_ns = time_ns(text, unit_ns) if text else 0
         except ValueError as error:
@@ -104,6 +110,7 @@ def fio(
         raise UsageError(f"--eta={eta}: must be always, never or auto")
     eta_ns = interval_of("eta-interval", MILLISECOND) or SECOND
     lines = Eta(interval_of("eta-newline"))
+    limit_ns = interval_of("max-runtime", SECOND, max_runtime)
     has_eta = eta == "always" and "normal" in forms
     output = parsed.program.get("output")
     texts: list[str] = []
@@ -137,6 +144,7 @@ def fio(
         result = run(
             parsed, site.with_options(preset=preset), runs, progress, seeding=seeding,
             interval_ns=interval_ns, report=report, eta_ns=eta_ns if has_eta else 0, eta=show_eta,
+            limit_ns=limit_ns,
         )  # fmt: skip
     report(result)
     _finish(result, forms, output, "".join(texts))

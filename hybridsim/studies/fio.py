@@ -15,7 +15,7 @@ from hybridsim.foundation.codes import Op, Path
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.requests.inflight import Facts
-from hybridsim.requests.jobs import Jobs
+from hybridsim.requests.jobs import ASKING_FIRST, START_NS, Jobs
 from hybridsim.requests.source import NEVER
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.counter_sampling import Sampler
@@ -24,7 +24,13 @@ from hybridsim.workloads.fio.endings import endings
 from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.monitor import Monitor
-from hybridsim.workloads.fio.options import CONNECTION, ELSEWHERE, MEANINGLESS, SYNC_ENGINES
+from hybridsim.workloads.fio.options import (
+    CONNECTION,
+    ELSEWHERE,
+    IDLE_ENGINES,
+    MEANINGLESS,
+    SYNC_ENGINES,
+)
 from hybridsim.workloads.fio.pattern import READ, Seeding
 from hybridsim.workloads.fio.places import Laid, lay_out
 from hybridsim.workloads.fio.real_run import SIMULATED, RealRun, again
@@ -53,6 +59,7 @@ def fio(
     report: Callable[[FioResult], None] = lambda result: None,
     eta_ns: int = 0,
     eta: Callable[[Moment], None] = lambda moment: None,
+    limit_ns: int = 0,
 ) -> FioResult:
     """Run the jobs of a job file or command line on the machine of a scenario.
 
@@ -66,12 +73,15 @@ def fio(
     `seeding="newer"` those of later releases.  `real` are events of a real run to repeat: a cache
     that was stopped and started there is restarted warm, if its kind supports it.  `report` is
     called with the results so far each `interval_ns` of simulated time, if that is not 0, and `eta`
-    with the state of the jobs each `eta_ns`.  Raises
+    with the state of the jobs each `eta_ns`.  With a `limit_ns` no process runs longer than that
+    after its ramp_time, as if its runtime were no longer.  Raises
     UsageError for jobs that cannot be run, ScenarioError for an array too small for them.
     """
     if isinstance(written, str):
         written = read(shlex.split(written))
     once = [opened(job, Trace.read) for job in seeded(real.jobs(written), seeding)]
+    if limit_ns:
+        once = [replace(job, run_ns=min(job.run_ns or limit_ns, limit_ns)) for job in once]
     capacity_bytes = scenario.backing.held_bytes
     laid = lay_out(once, capacity_bytes)
     jobs = [again(job, run, laid.jobs) for run in range(runs) for job in laid.jobs]
@@ -179,6 +189,9 @@ def _run(
         status = min(timers, key=lambda timer: timer.due_ns)
         until_ns = min(watch.due_ns, reload_ns, monitor.due_ns, status.due_ns)
         outcome, facts = run.advance(until_ns)
+        while facts is None and outcome == loops.NEEDS_BATCH and feeds.are_by_rates:
+            run.feed(feeds.batch(*_asking(run)))  # one request: facts are taken when many are there
+            outcome, facts = run.advance(until_ns)
         if facts is None:
             facts = run.facts.drained()
         if facts.used[0]:
@@ -197,10 +210,18 @@ def _run(
         elif outcome == loops.REACHED:
             watch.sample(until_ns, run)
         elif outcome == loops.NEEDS_BATCH:
-            run.feed(feeds.batch())
+            run.feed(feeds.batch(*_asking(run)))
         elif outcome == loops.FINISHED:
             watch.sample(end_ns, run)
             return end_ns
+
+
+def _asking(run: Run) -> tuple[int, int]:
+    """Return the index of the job that is out of requests, and the time since its start in ns."""
+    jobs = run.machine.source
+    assert isinstance(jobs, Jobs)
+    job = int(jobs.asking[jobs.counts[ASKING_FIRST]])
+    return job, max(run.now_ns - int(jobs.standing[job, START_NS]), 0)
 
 
 def _reload(run: Run) -> bool:
@@ -239,11 +260,6 @@ def _parameters(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.
     return np.array(rows, np.int64)
 
 
-def _has_rates(job: Job) -> bool:
-    """Return whether the rates of a job are limited."""
-    return any(job.bytes_per_s) or any(job.requests_per_s)
-
-
 def _adds_files(job: Job) -> bool:
     """Return whether a job's filename adds to another one."""
     own = job.own.get("filename")
@@ -262,7 +278,10 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
     engines = {job.specified.get("ioengine", "psync") for job in jobs}
     if elsewhere := sorted(engines & ELSEWHERE):
         notes.append(f"ioengine={', '.join(elsewhere)}: its storage is the simulated volume here")
-    idle = sorted({job.specified["ioengine"] for job in jobs if job.is_idle})
+    if any("create_only" in job.specified and job.is_idle for job in jobs):
+        notes.append("create_only: its jobs create their files and make no requests to them")
+    engines_of_idle = {job.specified.get("ioengine", "") for job in jobs if job.is_idle}
+    idle = sorted(engines_of_idle & set(IDLE_ENGINES))
     if idle:
         notes.append(
             f"ioengine={', '.join(idle)}: its jobs make no requests to storage and take no time"
@@ -275,10 +294,10 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
         notes.append(f"zonemode=zbd without zonesize: the simulated device has zones of {size}")
     if any("time_based" in job.specified and not job.run_ns for job in jobs):
         notes.append("time_based without runtime has no effect, as in fio")
-    if any(len(job.pattern.directions) > 1 and _has_rates(job) for job in jobs):
+    if any(job.pattern.is_by_rates for job in jobs):
         notes.append(
-            "rate, rate_iops with a mix: reads and writes keep their order; in fio a direction "
-            "that is late overtakes the other, which depends on the time"
+            "rate, rate_iops with a mix: as in fio, the rates also decide whether a read or a "
+            "write is next, so their order depends on the time: here on the simulated one"
         )
     if any("sg_write_mode" in job.specified for job in jobs):
         notes.append("sg_write_mode: verifying commands are simulated as writes")

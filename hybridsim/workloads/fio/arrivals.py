@@ -27,6 +27,11 @@ class Poisson:
         self._mean_us = np.float32(10**6 // max(requests_per_s, 1))
         self._next_us = 0
 
+    @property
+    def next_ns(self) -> int:
+        """Due time of the next request in ns."""
+        return self._next_us * MICROSECOND
+
     def due_ns(self, count: int) -> Ints:
         """Return the due times of the next `count` requests, in ns."""
         bits = np.zeros(count, np.int64)

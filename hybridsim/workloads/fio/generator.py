@@ -19,6 +19,8 @@ from hybridsim.workloads.fio.pattern import (
     ENDLESS,
     FIRST_OF_VERIFY,
     MASK32,
+    OF_BACKLOG,
+    OF_VERIFY,
     READ,
     SYNC,
     TRIM,
@@ -57,6 +59,9 @@ COUNTED, MOVED, QUEUED, PASSED = range(10, 14)  # bytes: to the limit, in all, a
 ZONE_BYTES, BATCH, WAS_READ, WAS_VERIFIED = range(14, 18)
 IS_DRAWN, IS_UNMARKED, ISSUED = range(18, 21)
 FREE = ISSUED + 3  # requests of the depth that are not outstanding
+# Of a mix with rates, in ns since the job's start: the time, and when each direction is due.
+ELAPSED, DUE = FREE + 1, FREE + 2
+STATES = DUE + 2
 BETWEEN, ISSUING, SYNCING, VERIFYING, OVER = range(5)  # phases
 WORD = 64  # blocks of a word of fio's map
 FILE_SHIFT = 50  # the bits of an offset from here on are the file's index
@@ -80,6 +85,7 @@ class Generator(NamedTuple):
     first_direction: int
     is_paired: int
     is_mixed: int
+    is_by_rates: int
     has_syncs: int  # between writes
     is_random: int
     uses_map: int
@@ -147,7 +153,7 @@ class Generator(NamedTuple):
         if pattern.reads_back and pattern.backlog:
             most += pattern.region_bytes
         streams = streams_of(pattern)
-        state = np.zeros(FREE + 1, np.int64)
+        state = np.zeros(STATES, np.int64)
         state[TURN], state[LEFT] = 1, pattern.passes
         state[LIMIT] = pattern.requests
         return cls(
@@ -161,6 +167,7 @@ class Generator(NamedTuple):
             pattern.directions[0],
             int(pattern.writes_what_it_trims),
             int(len(pattern.directions) > 1 and not pattern.writes_what_it_trims),
+            int(pattern.is_by_rates),
             int(pattern.has_syncs),
             int(pattern.is_random),
             int(pattern.uses_map),
@@ -253,8 +260,9 @@ class Generator(NamedTuple):
         if self.tracks == 1:
             self.take_slot()
         at, size = self.history.take()
-        direction[row], offset[row], length[row] = READ, at, size
         state = self.state
+        kind = OF_BACKLOG if state[PHASE] == ISSUING else OF_VERIFY
+        direction[row], offset[row], length[row] = kind, at, size
         state[CREATED] += 1  # but as in fio neither reads of a mix, nor bytes of the pass
         state[MOVED] += size
         if state[PHASE] == ISSUING:
@@ -480,7 +488,24 @@ class Generator(NamedTuple):
                 share = self.read_percent if drawn == READ else 100 - self.read_percent
                 state[UNTIL] = state[ISSUED + state[NOW]] * share // 100
             state[NOW] = drawn
+        if self.is_by_rates == 1:
+            state[NOW] = self.in_time(state[NOW])
         return state[NOW]
+
+    @method
+    def in_time(self, kind):
+        """Return the direction that is issued where `kind` is the one of the mix.
+
+        While that one is not due, the one that is due earlier is issued.
+        """
+        state = self.state
+        other = WRITE if kind == READ else READ
+        share = self.read_percent if other == READ else 100 - self.read_percent
+        if state[DUE + kind] > state[ELAPSED] and state[DUE + other] < state[DUE + kind]:
+            if share > 0:
+                kind = other
+        state[ELAPSED] = max(state[ELAPSED], state[DUE + kind])
+        return kind
 
     @method
     def next_offset(self, file, kind):

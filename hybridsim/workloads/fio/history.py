@@ -13,6 +13,7 @@ from hybridsim.workloads.fio.pattern import WRITE, Pattern
 # Indices of the state: the next request to read, the end of the list, and whether it was too small.
 HEAD, TAIL, IS_FULL = range(3)
 ENDLESS_ROWS = 1 << 20  # of a time-based job, whose passes have any number of writes
+ROWS_MAX = 1 << 27  # 1 GiB per column, committed as it is used: 512 GiB in writes of 4 KiB
 
 
 @state_machine
@@ -186,4 +187,5 @@ def rows_of(pattern: Pattern) -> int:
     minimum = pattern.sizes[WRITE].minimum
     moved = max(pattern.region_bytes, pattern.pass_bytes * pattern.passes)
     rows = moved // minimum + 2
-    return max(ENDLESS_ROWS, 4 * pattern.backlog, rows) if pattern.is_endless else rows
+    rows = max(ENDLESS_ROWS, 4 * pattern.backlog, rows) if pattern.is_endless else rows
+    return min(rows, ROWS_MAX)

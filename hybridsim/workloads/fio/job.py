@@ -244,7 +244,8 @@ def _of_clone(
                 "filename_format", f"filename_format={form}: clones need $jobnum, or a filename"
             )
     if folders:
-        folder = folders[clone % len(folders)].rstrip("/")
+        folder = folders[clone % len(folders)]
+        # As in fio also after a slash: the name seeds zipf, pareto and normal.
         files = tuple(f"{folder}/{file}" for file in files)
     increment, _ = amount(reader, "offset_increment")
     return files, one.pattern.offset_bytes + clone * increment
@@ -265,6 +266,16 @@ def _of_files(
     reader: Reader, job: Job, files: tuple[str, ...], thread: int, begin: int, clone: int
 ) -> Pattern:
     """Return the pattern of one process; refuse options that do not work with several files."""
+    own = _of_all_files(reader, job, files, thread, begin, clone)
+    if job.has_size and job.shares.moved and not job.is_idle:  # io_size=50%
+        total = own.file_bytes * job.shares.moved // 100 * len(files)
+        own = replace(own, total_bytes=total, pass_bytes=total)
+    return own
+
+
+def _of_all_files(
+    reader: Reader, job: Job, files: tuple[str, ...], thread: int, begin: int, clone: int
+) -> Pattern:
     number = len(files)
     pattern = job.pattern
     if job.is_idle:
@@ -361,6 +372,19 @@ def _check_order(reader: Reader, pattern: Pattern, uncertain: dict[str, bool]) -
     """
     engine = reader.read("ioengine", str, "psync")
     depth = pattern.depth
+    is_repeating = pattern.is_random and not pattern.uses_map and pattern.directions != (READ,)
+    if reader.flag("serialize_overlap") and depth > 1 and is_repeating:
+        reader.refuse(
+            "serialize_overlap",
+            "serialize_overlap=1 is supported only where requests do not overlap: with a random "
+            "map or iodepth=1",
+        )
+    if reader.flag("rate_ignore_thinktime") and reader.time("thinktime", MICROSECOND):
+        if {"rate", "rate_iops"} & reader.specified.keys():
+            reader.refuse(
+                "rate_ignore_thinktime",
+                "rate_ignore_thinktime=1 with a rate and a think time is not supported",
+            )
     if depth > 1 and pattern.may_unmark and not pattern.writes_what_it_trims:
         kind = reader.specified["rw"].value
         partly = f"rw={kind}" if pattern.every > 1 else "percentage_random"
@@ -416,7 +440,7 @@ def _job(reader: Reader, name: str) -> Job:
     elif engine not in options.ENGINES + options.SYNC_ENGINES + options.IDLE_ENGINES:
         names = ", ".join(options.ENGINES[:2] + options.SYNC_ENGINES[:6])
         reader.refuse("ioengine", f"ioengine={engine} is not supported; supported are {names}")
-    is_idle = engine in options.IDLE_ENGINES
+    is_idle = engine in options.IDLE_ENGINES or reader.flag("create_only")
     if not is_idle and reader.number("kb_base", 1024) != 1024:
         reader.refuse("kb_base", "kb_base=1000 is not supported: use kb_base=1024")
     depth = reader.number("iodepth", 1, 1)
@@ -429,6 +453,12 @@ def _job(reader: Reader, name: str) -> Job:
             "io_submit_mode",
             f"io_submit_mode=offload with ioengine={engine} and an iodepth is not supported: use "
             "ioengine=libaio",
+        )
+    if engine == "vsync" and reader.number("iodepth", 1, 1) > 1:
+        reader.refuse(
+            "iodepth",
+            "iodepth with ioengine=vsync, which merges neighbouring requests, is not supported: "
+            "use iodepth=1 or ioengine=libaio",
         )
     pattern, has_size = _pattern(reader)
     if engine == "null":
@@ -530,7 +560,7 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
     if "filesize" in reader.specified:
         total, size = size, reader.read("filesize", _one_size, 0)
     moved = amount(reader, "io_size")[0]
-    loops = reader.number("loops", 1, 1)
+    loops = max(1, reader.number("loops", 1))
     randomness = reader.three("percentage_random", _percent, 100)
     order = served(reader)
     # As in fio, time_based without a runtime has no effect.
@@ -572,6 +602,9 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         service_requests=order.requests,
         service_shape=order.shape,
     )
+    rates = (*reader.three("rate", options.size, 0), *reader.three("rate_iops", options.whole, 0))
+    is_by_rates = any(rates) and pattern.directions == DIRECTIONS["rw"]
+    pattern = replace(pattern, is_by_rates=is_by_rates)
     return distributed(reader, pattern), size > 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Sequence
@@ -13,6 +14,11 @@ from hybridsim.workloads.fio.options import SWITCHES, canonical, objection
 
 COMMAND_LINE = "command line"  # begin of the places of its options
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+KEYWORDS = {
+    "$pagesize": lambda: os.sysconf("SC_PAGE_SIZE"),
+    "$mb_memory": lambda: os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
+    "$ncpus": lambda: os.cpu_count() or 1,
+}
 # Options of fio itself, not of a job: name, and whether a value follows.
 PROGRAM = {
     "output": True, "output-format": True, "parse-only": False, "eta": True, "eta-newline": True,
@@ -143,7 +149,7 @@ def read_file(path: str, written: Written) -> None:
             if not line.endswith("]") or line == "[]":
                 written.wrong.append(f"{place}: a section must be [global] or [name of a job]")
                 into = {}
-            elif line == "[global]":
+            elif line.startswith("[global"):  # as in fio, whatever follows
                 into = written.common
             else:
                 section = Section(line[1:-1], place)
@@ -171,7 +177,46 @@ def _take_line(
         return
     name, equals, value = line.partition("=")
     value = _VARIABLE.sub(lambda match: os.environ.get(match[1], ""), value.strip())
+    try:
+        value = _with_keywords(value)
+    except ValueError as error:
+        written.wrong.append(f"{place}: {name.strip()}: {error}")
+        return
     written.take(into, name.strip(), value if equals else None, place)
+
+
+def _with_keywords(value: str) -> str:
+    """Return a value with fio's keywords replaced by figures of this host, and calculated."""
+    replaced = value
+    for keyword in (each for each in KEYWORDS if each in value):
+        replaced = replaced.replace(keyword, str(KEYWORDS[keyword]()))
+    if replaced == value or not set("+-*/") & set(replaced) or "'" in replaced:
+        return replaced
+    try:
+        return str(_calculated(ast.parse(replaced, mode="eval").body))
+    except (SyntaxError, ZeroDivisionError) as error:
+        raise ValueError(f"{value} is not a calculation with whole numbers") from error
+
+
+def _calculated(tree: ast.expr) -> int:
+    """Return the value of an expression; as in bc, a quotient is cut off."""
+    if isinstance(tree, ast.Constant) and type(tree.value) is int:
+        return tree.value
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
+        return -_calculated(tree.operand)
+    if isinstance(tree, ast.BinOp):
+        left, right = _calculated(tree.left), _calculated(tree.right)
+        match tree.op:
+            case ast.Add():
+                return left + right
+            case ast.Sub():
+                return left - right
+            case ast.Mult():
+                return left * right
+            case ast.Div():
+                quotient = abs(left) // abs(right)
+                return quotient if (left < 0) == (right < 0) else -quotient
+    raise SyntaxError("not a whole number, +, -, * or /")
 
 
 def _include(

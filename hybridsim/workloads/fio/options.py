@@ -20,7 +20,8 @@ MODELLED = frozenset({
     "ioengine", "iopsavgtime", "latency_percentile", "latency_run", "latency_target",
     "latency_window", "log_avg_msec", "log_hist_coarseness", "log_hist_msec",
     "log_offset", "loops", "max_latency", "name", "new_group", "norandommap", "nrfiles",
-    "number_ios", "numjobs", "offset", "openfiles", "offset_increment", "percentage_random",
+    "number_ios", "numjobs", "offset", "offset_align", "openfiles", "create_only",
+    "rate_ignore_thinktime", "serialize_overlap", "offset_increment", "percentage_random",
     "percentile_list", "ramp_time", "random_distribution", "random_generator", "randrepeat",
     "randseed", "rate", "rate_iops", "rate_process", "read_iolog",
     "replay_align", "replay_no_stall", "replay_redirect", "replay_scale", "replay_skip",
@@ -32,7 +33,8 @@ MODELLED = frozenset({
 })  # fmt: skip
 # Ignored: they concern the host that runs fio, the files' names and contents, or the output.
 MEANINGLESS = frozenset({
-    "log_prio",
+    "log_prio", "unique_filename",
+    "write_barrier",  # only pmem has barriers, and needs none here
     "allow_file_create", "allow_mounted_write", "cmd_type", "cmdprio", "cmdprio_bssplit",
     "cmdprio_class", "cmdprio_hint", "cmdprio_percentage", "ignore_zone_limits",
     "log_alternate_epoch_clock_id", "nonvectored", "percentage_sequential", "rwmixcycle",
@@ -84,22 +86,20 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
     "log_alternate_epoch": ("0",),
     "log_unix_epoch": ("0",),
     "unified_rw_reporting": ("0", "none", "1", "mixed"),
-    "serialize_overlap": ("0",),
     "file_append": ("0",),
     "verify_only": ("0",),
     "pre_read": ("0",),
-    "create_only": ("0",),
     "thinktime_blocks_type": ("complete", "issue"),
 }
 # Refused: they would change the requests or the output, and are not supported.
 REFUSED = frozenset({
     "flow_watermark", "zone_reset_frequency", "zone_reset_threshold", "experimental_verify",
     "merge_blktrace_file", "merge_blktrace_iters",
-    "merge_blktrace_scalars", "offset_align", "opendir", "profile", "rate_ignore_thinktime",
+    "merge_blktrace_scalars", "opendir", "profile",
     "sync_file_range",
     "thinktime_iotime", "trim_backlog", "trim_backlog_batch", "trim_percentage",
-    "trim_verify_zero", "unique_filename",
-    "verify_state_load", "write_barrier",
+    "trim_verify_zero",
+    "verify_state_load",
     "zonecapacity",
 })  # fmt: skip
 ALIASES = {
@@ -202,6 +202,7 @@ def objection(name: str, value: str) -> str:
 # Values.
 
 _NUMBER = re.compile(r"\s*+(\d++(?:\.\d++)?+)([a-zA-Z]*+)\s*+", re.ASCII)
+_HEX = re.compile(r"0[xX][0-9]++")  # of other digits fio reads some as units
 _POWERS = {letter: power for power, letter in enumerate("bkmgtp")}
 _TIMES_NS = {
     "d": 86400 * 10**9, "h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6,
@@ -211,6 +212,8 @@ _TIMES_NS = {
 
 def size(text: str) -> int:
     """Return bytes; as in fio, 4k, 4Ki, 8192M and 10G are multiples of 1024, 4KiB of 1000."""
+    if _HEX.fullmatch(text):
+        return int(text, 16)
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a size; expected for example 4k or 10G")

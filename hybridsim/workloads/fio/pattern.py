@@ -9,6 +9,8 @@ READ, WRITE, TRIM = range(3)
 SYNC = 3  # not a direction
 END_SYNC = 4  # a sync that waits for all requests before it: end_fsync
 FIRST_OF_VERIFY = 5  # a read that waits for all requests before it
+OF_VERIFY = 6  # a further read of verify after a pass: neither rates nor think times delay it
+OF_BACKLOG = 7  # a read of verify_backlog, which rates do not delay
 MASK64 = (1 << 64) - 1
 ENDLESS = 1 << 60  # end of a file without one, in bytes
 
@@ -106,6 +108,7 @@ class Pattern:
     )
     unaligned_sizes: bool = False
     read_percent: int = 50
+    is_by_rates: bool = False  # a mix whose rates, too, decide which direction is next
     random_percent: tuple[int, int, int] = (100, 100, 100)
     every: int = 1  # a new random offset after this number of requests
     hole_bytes: int = 0  # between sequential requests; negative: backwards

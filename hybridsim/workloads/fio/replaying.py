@@ -30,16 +30,19 @@ class Columns:
     due_ns: Ints
     file: Ints  # index in the job's files
     is_last: npt.NDArray[np.bool_]  # issued when all before are complete
+    is_checking: npt.NDArray[np.bool_]  # reads of verify
+    is_alone: npt.NDArray[np.bool_]  # those after a pass
 
     @classmethod
     def of(cls, parts: Sequence[Columns]) -> Columns:
         """Return the concatenation of `parts`."""
         none = np.zeros(0, np.int64)
-        columns = zip(*(vars(part).values() for part in parts)) if parts else [[none]] * 6
-        kind, offset, length, due, file, is_last = (
+        columns = zip(*(vars(part).values() for part in parts)) if parts else [[none]] * 8
+        kind, offset, length, due, file, *marks = (
             np.concatenate([none, *column]) for column in columns
         )
-        return cls(kind.astype(np.uint8), offset, length, due, file, is_last.astype(np.bool_))
+        is_last, is_checking, is_alone = (mark.astype(np.bool_) for mark in marks)
+        return cls(kind.astype(np.uint8), offset, length, due, file, is_last, is_checking, is_alone)
 
     def where(self, rows: Ints | npt.NDArray[np.bool_]) -> Columns:
         """Return some rows, by index or mask."""
@@ -90,7 +93,7 @@ def requests(job: Job) -> Iterator[Columns]:
             chunk.length_bytes[wanted],
             due[wanted],
             np.zeros(np.count_nonzero(wanted), np.int64),
-            np.zeros(np.count_nonzero(wanted), np.bool_),
+            *(np.zeros(np.count_nonzero(wanted), np.bool_) for _ in range(3)),
         )
 
 

@@ -6,15 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, Op
 from hybridsim.foundation.codes import SYNC as IS_SYNC
 from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.jobs import JobBatch
 from hybridsim.workloads.fio.arrivals import STREAMS, Poisson, evenly_ns
-from hybridsim.workloads.fio.generator import FILE_SHIFT, Generator, fill
-from hybridsim.workloads.fio.job import SECOND, Job
-from hybridsim.workloads.fio.pattern import END_SYNC, FIRST_OF_VERIFY, READ, SYNC, TRIM, WRITE
+from hybridsim.workloads.fio.generator import DUE, ELAPSED, FILE_SHIFT, Generator, fill
+from hybridsim.workloads.fio.job import Job
+from hybridsim.workloads.fio.pattern import (
+    END_SYNC,
+    FIRST_OF_VERIFY,
+    OF_BACKLOG,
+    OF_VERIFY,
+    READ,
+    SYNC,
+    TRIM,
+    WRITE,
+)
 from hybridsim.workloads.fio.places import Laid
 from hybridsim.workloads.fio.replaying import Columns, requests
 
@@ -22,6 +31,8 @@ CHUNK = 1 << 14
 COLUMNS = 6  # op, offset, length, stream, due, think
 OPS = np.zeros(4, np.uint8)
 OPS[[READ, WRITE, TRIM, SYNC]] = [Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH]
+PLAIN = np.arange(8, dtype=np.uint8)  # kinds of the generator as directions or syncs
+PLAIN[[END_SYNC, FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = [SYNC, READ, READ, READ]
 
 
 class Generated:
@@ -31,6 +42,11 @@ class Generated:
         with np.errstate(over="ignore"):
             self._generator = Generator.new(job.pattern)
         self._name = job.name
+
+    def set_time(self, elapsed_ns: int, due_ns: Sequence[int]) -> None:
+        """Set the time since the job's start, and when reads and writes are due (is_by_rates)."""
+        self._generator.state[ELAPSED] = elapsed_ns
+        self._generator.state[[DUE + READ, DUE + WRITE]] = due_ns
 
     def take(self, count: int) -> Columns:
         """Return the next `count` requests; fewer at the end of the job."""
@@ -44,11 +60,17 @@ class Generated:
                     "shorter runtime, or a verify_backlog whose verify_backlog_batch is not smaller"
                 )
         kind, offset, length = kind[:filled], offset[:filled], length[:filled]
-        is_last = (kind == END_SYNC) | (kind == FIRST_OF_VERIFY)
-        kind = np.where(kind == END_SYNC, np.uint8(SYNC), kind)
-        kind = np.where(kind == FIRST_OF_VERIFY, np.uint8(READ), kind)
         file, at = offset >> FILE_SHIFT, offset & ((1 << FILE_SHIFT) - 1)
-        return Columns(kind, at, length, np.zeros(filled, np.int64), file, is_last)
+        return Columns(
+            PLAIN[kind],
+            at,
+            length,
+            np.zeros(filled, np.int64),
+            file,
+            (kind == END_SYNC) | (kind == FIRST_OF_VERIFY),
+            np.isin(kind, (FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG)),
+            np.isin(kind, (FIRST_OF_VERIFY, OF_VERIFY)),
+        )
 
 
 class Idle:
@@ -98,14 +120,25 @@ class Feed:
             FUA if job.is_durable else 0
         )
         self.is_last = False
+        self.is_by_rates = job.pattern.is_by_rates and job.replay is None
         self.generated: list[Ints] = []  # kind, offset, length, file: if a log has offsets
         self._rows = _columns(0)
 
-    def rows(self, used: int) -> list[Ints]:
-        """Drop the `used` rows that were issued; return the rows that follow."""
+    def rows(self, used: int, elapsed_ns: int | None = 0) -> list[Ints]:
+        """Drop the `used` rows that were issued; return the rows that follow.
+
+        The next request of a mix with rates depends on the time since the job's start: None if the
+        job does not ask for it.
+        """
         rest = [column[used:] for column in self._rows]
-        if not self.is_last and len(rest[0]) < CHUNK:
-            more = self._more(CHUNK)
+        count = CHUNK
+        if self.is_by_rates:
+            count = 1 if elapsed_ns is not None else 0
+            due_ns = [self._next_ns(direction) for direction in (READ, WRITE)]
+            assert isinstance(self._source, Generated)
+            self._source.set_time(elapsed_ns or 0, due_ns)
+        if not self.is_last and len(rest[0]) < count:
+            more = self._more(count)
             rest = [np.concatenate(pair) for pair in zip(rest, more)]
         self._rows = rest
         return rest
@@ -123,12 +156,12 @@ class Feed:
             rows[1][:] = np.where(kind == SYNC, 0, offset + self._begin_bytes[taken.file])
         rows[2][:] = length
         rows[3][:] = self._stream
-        rows[4][:] = np.maximum(self._due_ns(kind, length), taken.due_ns)
+        rows[4][:] = np.maximum(self._due_ns(taken), taken.due_ns)
         if self._job.pace is not None:
             first = int(self._done[:SYNC].sum())
             paced = self._job.pace.due_ns(first, len(kind), self._job.depth)
             rows[4][:] = np.maximum(rows[4], paced)
-        rows[5][:] = self._think_ns(kind)
+        rows[5][:] = self._think_ns(taken)
         for direction in range(4):
             self._done[direction] += np.count_nonzero(kind == direction)
             self._moved[direction] += length[kind == direction].sum()
@@ -139,36 +172,48 @@ class Feed:
             return [np.append(column, last) for column, last in zip(rows, end)]
         return rows
 
-    def _due_ns(self, kind: Bytes, length: Ints) -> Ints:
+    def _next_ns(self, direction: int) -> int:
+        """Return when the next request of a direction is due by its rate."""
+        if self._job.is_poisson and rate_of(self._job, direction):
+            return self._poisson[direction].next_ns
+        rate = bytes_per_s(self._job, direction)
+        return int(evenly_ns(self._moved[direction], rate)) if rate else 0
+
+    def _due_ns(self, taken: Columns) -> Ints:
         """Return the earliest issue times by the rates of the directions."""
+        kind, length = taken.kind, taken.length
         due = np.zeros(len(kind), np.int64)
         for direction in (READ, WRITE, TRIM):
             mine = kind == direction
+            rate = bytes_per_s(self._job, direction)
             if self._job.is_poisson and rate_of(self._job, direction):
+                mine &= ~taken.is_checking
                 due[mine] = self._poisson[direction].due_ns(int(np.count_nonzero(mine)))
-                continue
-            rate = self._job.bytes_per_s[direction]
-            if rate:
+            elif rate:
                 before = self._moved[direction] + np.cumsum(length[mine]) - length[mine]
-                due[mine] = evenly_ns(before, rate)
-            rate = self._job.requests_per_s[direction]
-            if rate:
-                order = self._done[direction] + np.arange(np.count_nonzero(mine))
-                due[mine] = np.maximum(due[mine], order * SECOND // rate)
+                due[mine] = np.where(taken.is_checking[mine], 0, evenly_ns(before, rate))
         return due
 
-    def _think_ns(self, kind: Bytes) -> Ints:
+    def _think_ns(self, taken: Columns) -> Ints:
         """Return the think times before the requests: one after each `think_blocks` requests."""
-        moves = kind != SYNC
+        moves = taken.kind != SYNC
         order = self._done[:SYNC].sum() + np.cumsum(moves) - moves
         is_time = moves & (order > 0) & (order % self._job.think_blocks == 0)
-        return np.where(is_time, self._job.think_ns, 0)
+        return np.where(is_time & ~taken.is_alone, self._job.think_ns, 0)
+
+
+def bytes_per_s(job: Job, direction: int) -> int:
+    """Return the job's limit in bytes/s, 0 without one; as in fio one of requests has the smallest.
+
+    With requests of several sizes rate_iops is thus a limit of bytes, and fewer requests are made.
+    """
+    minimum = job.pattern.sizes[direction].minimum
+    return job.bytes_per_s[direction] or job.requests_per_s[direction] * minimum
 
 
 def rate_of(job: Job, direction: int) -> int:
     """Return the job's limit in requests/s; a rate in bytes is divided by the smallest size."""
-    minimum = job.pattern.sizes[direction].minimum
-    return job.requests_per_s[direction] or job.bytes_per_s[direction] // minimum
+    return bytes_per_s(job, direction) // job.pattern.sizes[direction].minimum
 
 
 def _columns(rows: int) -> list[Ints]:
@@ -184,6 +229,7 @@ class Feeds:
             for number, job in enumerate(laid.jobs)
         ]
         self._numbers = np.zeros(len(self._feeds), np.int64)
+        self.are_by_rates = any(feed.is_by_rates for feed in self._feeds)
         self._batch: JobBatch | None = None
         self._begin = np.zeros(len(self._feeds), np.int64)
 
@@ -193,13 +239,19 @@ class Feeds:
         none = np.zeros((4, 0), np.int64)
         return [np.concatenate([none, *feed.generated], axis=1) for feed in self._feeds]
 
-    def batch(self) -> JobBatch:
-        """Return the next requests, including those of the last batch that were not issued."""
+    def batch(self, asking: int = -1, elapsed_ns: int = 0) -> JobBatch:
+        """Return the next requests, including those of the last batch that were not issued.
+
+        `asking` is the index of the job that is out of requests, at this time since its start.
+        """
         used = np.zeros(len(self._feeds), np.int64)
         if self._batch is not None:
             used = self._batch.next - self._begin
             self._numbers = self._batch.number.copy()
-        rows = [feed.rows(int(count)) for feed, count in zip(self._feeds, used)]
+        rows = [
+            feed.rows(int(count), elapsed_ns if number == asking else None)
+            for number, (feed, count) in enumerate(zip(self._feeds, used))
+        ]
         lengths = np.array([len(each[0]) for each in rows])
         ends = np.cumsum(lengths)
         self._begin = ends - lengths

@@ -18,6 +18,7 @@ class Shares:
     size: int = 0
     offset: int = 0
     moved: int = 0  # of the size
+    align_bytes: int = 0  # of an offset in percent; 0: the block
 
     def further(self, percent: int) -> Shares:
         """Return a copy whose offset is `percent` larger."""
@@ -26,9 +27,9 @@ class Shares:
     def of(self, pattern: Pattern, file_bytes: int) -> Pattern:
         """Return a pattern without a size, fitted to a file; its ends are block-aligned."""
         block = pattern.block_bytes
-        begin = pattern.offset_bytes
+        begin, align = pattern.offset_bytes, self.align_bytes or block
         if self.offset:
-            begin = -(-(begin + file_bytes * self.offset // 100) // block) * block
+            begin = -(-(begin + file_bytes * self.offset // 100) // align) * align
         size = file_bytes - begin
         if self.size and self.size != 100:
             size = min(file_bytes * self.size // 100, size)
@@ -56,9 +57,10 @@ def amount(reader: Reader, name: str) -> tuple[int, int]:
 
 
 def shares_of(reader: Reader, has_size: bool) -> Shares:
-    """Return the options in percent; they need a file without size=."""
+    """Return the options in percent; all but io_size need a file without size=."""
     percents = {name: amount(reader, name)[1] for name in (*OF_FILE, "io_size")}
     for name, percent in percents.items():
-        if percent and has_size:
+        if percent and has_size and (name != "io_size" or "filesize" in reader.specified):
             reader.refuse(name, f"{name} in percent is a share of a file without size=: use bytes")
-    return Shares(percents["size"], percents["offset"], percents["io_size"])
+    align_bytes = reader.read("offset_align", options.size, 0)
+    return Shares(percents["size"], percents["offset"], percents["io_size"], align_bytes)
