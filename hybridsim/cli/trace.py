@@ -13,6 +13,7 @@ from hybridsim.cli.trace_arguments import as_option, examples, trace_options
 from hybridsim.cli.trace_fit import fit
 from hybridsim.cli.trace_gen import gen
 from hybridsim.cli.trace_record import record
+from hybridsim.cli.trace_thin import thin
 
 if TYPE_CHECKING:
     from hybridsim.traces.trace import Summary, Trace
@@ -40,6 +41,7 @@ def trace() -> None:
 trace.add_command(gen)
 trace.add_command(fit)
 trace.add_command(record)
+trace.add_command(thin)
 
 
 @trace.command(

@@ -19,6 +19,7 @@ from hybridsim.foundation.units import human_size, parse_percent
 from hybridsim.foundation.wording import percent
 from hybridsim.jit import fitting
 from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
+from hybridsim.requests.sampling import GROUPS, SPAN, hashed
 from hybridsim.studies.hits import Cache, Feed, Policy, check, readable_twice, size_bytes
 
 if TYPE_CHECKING:
@@ -29,14 +30,12 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-GROUPS = 8  # of a sample's pages, by hash, each simulated by itself: their spread is its error
 SMALL = 8  # pages: the smallest miniature
 PER_OCTAVE = 256  # bins of sampled depths: 0.3 % wide
 OCTAVES = 48
 POINTS = 64  # default number of sizes of a curve
 POINTS_OF_REPLAY = 200  # of the curve in the result of a replay
 FEWEST_PAGES = GROUPS * SMALL  # of a sample of fixed size
-SPAN = 1 << 40  # of the spatial hash
 CONFIDENCE = 2.365  # Student's t of GROUPS - 1 degrees of freedom, 95 %
 NEIGHBOURS = (
     "looks at whole requests and at neighbouring pages, which a sample of the pages does not have, "
@@ -247,14 +246,6 @@ class Sample:
         if self.group is not None:
             chosen &= hashes % GROUPS == self.group
         return numbers[chosen], hashes[chosen]
-
-
-def hashed(numbers: Ints) -> Ints:
-    """Return a number below SPAN for each page: the finaliser of splitmix64 (public domain)."""
-    mixed = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(24)).astype(np.int64)
 
 
 def spread_sizes(distinct: int, points: int = POINTS, smallest: float = 1) -> Ints:

@@ -29,6 +29,9 @@ from hybridsim.traces.summary import Summary, Tally, summarize
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from hybridsim.traces.formats.thinned import Thinned
+    from hybridsim.traces.thinned.counts import Counts
+
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 
 CHUNK_ROWS = 65_536
@@ -146,6 +149,21 @@ class Trace:
     def origin(self) -> int | None:
         """Unix time of time 0 in nanoseconds, if the trace has it."""
         return self._reader.origin_unix_ns
+
+    @property
+    def sample(self) -> Thinned | None:
+        """What the requests are a sample of; None: they are all requests."""
+        return getattr(self._reader, "sample", None)
+
+    @property
+    def capture(self) -> Thinned | None:
+        """The thinned capture that the requests are from; None: another format."""
+        return getattr(self._reader, "capture", None)
+
+    def counts(self) -> Iterator[Counts]:
+        """Yield the counters of each minute of a thinned capture; nothing for other formats."""
+        counts = getattr(self._reader, "counts", None)
+        yield from counts() if counts else ()
 
     @property
     def warnings(self) -> list[TraceWarning]:
