@@ -19,6 +19,7 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.in_notebooks import table_html
 from hybridsim.foundation.printable import printable
+from hybridsim.foundation.wording import percent
 from hybridsim.requests.rows import Device, Findings, Requests, TraceWarning, in_chunks
 from hybridsim.traces.formats import Reader, open_reader
 from hybridsim.traces.formats.blktrace_files import cpu_of, per_cpu_files
@@ -169,12 +170,22 @@ class Trace:
     def warnings(self) -> list[TraceWarning]:
         """Problems of the trace noted in the last full pass; reads the trace if there was none."""
         if self._warnings is None:
-            for _ in self.chunks():
+            for _ in self.chunks(of_sample=True):
                 pass
         return list(self._warnings or [])
 
-    def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Requests]:
-        """Yield the requests in order of arrival, `rows` at a time, with the times of the trace."""
+    def chunks(self, rows: int = CHUNK_ROWS, of_sample: bool = False) -> Iterator[Requests]:
+        """Yield the requests in order of arrival, `rows` at a time, with the times of the trace.
+
+        A sample is not the load of a disk: it is refused with a TraceError, unless the caller asks
+        for it with `of_sample` and takes `sample` into account.
+        """
+        if self.sample is not None and not of_sample:
+            raise TraceError(
+                f"{self.name} holds {percent(self.sample.rate)} of the regions, which has hit "
+                "ratios (hits, mrc) but no latencies; these need all requests of a minute: "
+                f"{self.sample.choices}"
+            )
         findings = Findings()
         yield from in_chunks(self._reader.requests(findings), rows)
         self._warnings = findings.list()
@@ -229,9 +240,12 @@ class Trace:
             for each in self._sources:
                 each.watchers.pop()
 
-    def summary(self, watch: Watch = iter) -> Summary:
-        """Read the trace once and return its summary; `watch` wraps the iterator of chunks."""
-        tally = summarize(watch(self.chunks()), 0 if self.is_generated else None)
+    def summary(self, watch: Watch = iter, of_sample: bool = False) -> Summary:
+        """Read the trace once and return its summary; `watch` wraps the iterator of chunks.
+
+        That of a sample must be asked for, as in `chunks`.
+        """
+        tally = summarize(watch(self.chunks(of_sample=of_sample)), 0 if self.is_generated else None)
         return Summary(
             requests=tally.requests,
             reads=tally.count[Op.READ],

@@ -21,7 +21,7 @@ from hybridsim.traces.thinned.layout import (
     SIGNATURE,
     STRETCH,
     Block,
-    Damaged,
+    DamagedError,
     Kind,
     Skipped,
     blocks,
@@ -155,7 +155,7 @@ class Reader:
         with self._source.open(findings) as stream:
             signature = stream.read(len(SIGNATURE))
             if signature[:-1] != SIGNATURE[:-1]:
-                raise TraceError(f"{self._source.name}: is no thinned capture: try another --format")
+                raise TraceError(f"{self._source.name}: no thinned capture: try another --format")
             if signature != SIGNATURE:
                 raise TraceError(
                     f"{self._source.name}: has version {signature[-1]} of the format; this "
@@ -167,7 +167,7 @@ class Reader:
                     continue
                 try:
                     check(one)
-                except Damaged as error:
+                except DamagedError as error:
                     findings.add(
                         "damaged", "blocks have impossible values and were skipped",
                         place=f"{self._source.name} block {one.number}: {error}",
@@ -252,7 +252,7 @@ def _best(names: Iterable[str], ranked: Iterable[tuple[int, str]]) -> str:
 
 
 def check(one: Block) -> None:
-    """Raise Damaged if a block does not hold what its kind promises."""
+    """Raise DamagedError if a block does not hold what its kind promises."""
     if one.kind == Kind.START:
         settings_of(one)
     elif one.kind == Kind.COUNTS:
@@ -262,4 +262,3 @@ def check(one: Block) -> None:
     else:
         Stretch.of(one)
         rows_of_bytes(one.payload[STRETCH.size :], one.begin_ns)
-

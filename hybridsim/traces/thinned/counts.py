@@ -10,7 +10,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Flag, Op
 from hybridsim.foundation.histogram import BINS, VALUES, bin_of
 from hybridsim.requests.rows import UNKNOWN, Requests
-from hybridsim.traces.thinned.layout import Damaged, packed, unpacked
+from hybridsim.traces.thinned.layout import DamagedError, packed, unpacked
 
 OPS = len(Op)
 COARSER = 2  # powers of two by which bins of latencies are wider than fio's: 6 % wide
@@ -105,17 +105,17 @@ class Counts:
 
     @classmethod
     def of_bytes(cls, data: bytes, begin_ns: int, span_ns: int) -> Counts:
-        """Return counts from bytes; raise Damaged if they are none."""
+        """Return counts from bytes; raise DamagedError if they are none."""
         first = next((at for at, byte in enumerate(data[:9]) if byte < 128), -1)
         if first < 0:
-            raise Damaged("counters are too short")
+            raise DamagedError("counters are too short")
         count = int(unpacked(data[: first + 1], 1)[0])
         if count > LENGTH:
-            raise Damaged("there are more counters than this version has")
+            raise DamagedError("there are more counters than this version has")
         both = unpacked(data[first + 1 :], 2 * count)
         places = np.cumsum(both[:count]) - 1
         if count and (places.max() >= LENGTH or (both[:count] < 1).any()):
-            raise Damaged("a counter is out of range")
+            raise DamagedError("a counter is out of range")
         counts = cls.none(begin_ns, span_ns)
         counts.vector[places] = both[count:]
         return counts
@@ -192,7 +192,5 @@ class Counter:
         earlier = len(self._outstanding) + np.cumsum(known) - known
         depth = earlier - np.searchsorted(times, arrival, "right")
         counts.of("depth_sum")[:] += int(depth.sum())
-        counts.of("depths")[:] += np.bincount(
-            np.minimum(bits(depth), DEPTHS - 1), minlength=DEPTHS
-        )
+        counts.of("depths")[:] += np.bincount(np.minimum(bits(depth), DEPTHS - 1), minlength=DEPTHS)
         self._outstanding = times[np.searchsorted(times, arrival[-1], "right") :]

@@ -72,7 +72,7 @@ class Block(NamedTuple):
     stored: bytes  # all bytes of the block
 
 
-class Damaged(ValueError):
+class DamagedError(ValueError):
     """A payload that does not fit its block, although its checksum is right."""
 
 
@@ -195,10 +195,10 @@ def packed(values: Ints) -> bytes:
 
 
 def unpacked(data: bytes, count: int) -> Ints:
-    """Return `count` numbers; raise Damaged if there are not exactly so many."""
+    """Return `count` numbers; raise DamagedError if there are not exactly so many."""
     out = np.empty(count, np.int64)
     if unpack(np.frombuffer(data, np.uint8), out) != len(data):
-        raise Damaged("a column has another length than its rows need")
+        raise DamagedError("a column has another length than its rows need")
     return out
 
 
@@ -237,12 +237,12 @@ def rows_as_bytes(rows: Requests, begin_ns: int, columns: int) -> bytes:
 
 
 def rows_of_bytes(data: bytes, begin_ns: int) -> Requests:
-    """Return the requests that `rows_as_bytes` wrote; raise Damaged if they are impossible."""
+    """Return the requests that `rows_as_bytes` wrote; raise DamagedError if they are impossible."""
     if len(data) < ROWS.size:
-        raise Damaged("a block of requests is too short")
+        raise DamagedError("a block of requests is too short")
     count, shift, columns = ROWS.unpack_from(data)
     if count > ROWS_MAX or shift not in (0, 9) or columns > Columns.DETAILS:
-        raise Damaged("a block of requests has an impossible header")
+        raise DamagedError("a block of requests has an impossible header")
     at, numbers = ROWS.size, []
     for _ in range(7 if columns else 5):
         (size,) = COLUMN.unpack(data[at : at + 4].ljust(4, b"\xff"))
@@ -261,7 +261,7 @@ def rows_of_bytes(data: bytes, begin_ns: int) -> Requests:
         and (marks & 7 <= max(Op)).all() and (numbers[4] < TIME_MAX).all()
     )  # fmt: skip
     if not is_right:
-        raise Damaged("a block of requests has impossible values")
+        raise DamagedError("a block of requests has impossible values")
     rows.arrival_ns[:] = arrival
     rows.offset_bytes[:] = offset
     rows.length_bytes[:] = length
@@ -273,7 +273,7 @@ def rows_of_bytes(data: bytes, begin_ns: int) -> Requests:
     if columns:
         stream = np.cumsum(unfolded(numbers[5]))
         if (abs(stream) > np.iinfo(DTYPES[6]).max).any() or (numbers[6] >= TIME_MAX).any():
-            raise Damaged("a block of requests has impossible values")
+            raise DamagedError("a block of requests has impossible values")
         rows.stream[:] = stream
         rows.dispatch_ns[:] = _from_arrival(numbers[6], arrival)
     return rows
@@ -294,11 +294,11 @@ def start_as_bytes(settings: dict[str, Any]) -> bytes:
 
 
 def start_of_bytes(data: bytes) -> dict[str, Any]:
-    """Return the settings of a capture; raise Damaged if they are none."""
+    """Return the settings of a capture; raise DamagedError if they are none."""
     try:
         settings = json.loads(data)
     except (ValueError, RecursionError):
-        raise Damaged("the settings are not JSON") from None
+        raise DamagedError("the settings are not JSON") from None
     if not isinstance(settings, dict):
-        raise Damaged("the settings are no JSON object")
+        raise DamagedError("the settings are no JSON object")
     return settings

@@ -8,6 +8,7 @@ the start, as regions are kept by a hash.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ from hybridsim.traces.thinned.layout import (
     STRETCH,
     Block,
     Columns,
-    Damaged,
+    DamagedError,
     Kind,
     Role,
     Skipped,
@@ -52,7 +53,8 @@ REGION_MIN, REGION_MAX = 1 << 12, 1 << 30
 MAX_LEAST = 1 << 18  # bytes of the smallest capture
 FILLED = 2 / 3  # of the maximum: from there on the file is written again, into the rest of it
 KEPT = 1 / 2  # of that, after it was written again
-OF_STRETCHES = 1 / 2  # of that, at most
+OF_REQUESTS = 1 / 4  # of that, at least: else counters alone fill the file
+OF_STRETCHES = 1 / 2  # of what counters leave, at most
 BINS = 1 << 12  # of hashes, where a lower threshold is chosen
 
 
@@ -88,7 +90,7 @@ class Settings:
 
 
 def settings_of(one: Block) -> tuple[Settings, int]:
-    """Return the settings of a START block, and its threshold; raise Damaged if they are wrong."""
+    """Return the settings of a START block, and its threshold; raise DamagedError if wrong."""
     found = start_of_bytes(one.payload)
     types: dict[str, tuple[type, ...]] = {
         "device": (str,), "origin_unix_ns": (int, type(None)), "utc_offset_s": (int,),
@@ -97,15 +99,15 @@ def settings_of(one: Block) -> tuple[Settings, int]:
     }  # fmt: skip
     for name, allowed in types.items():
         if type(found.get(name)) not in allowed:
-            raise Damaged(f"the setting {name} is missing or wrong")
+            raise DamagedError(f"the setting {name} is missing or wrong")
     threshold = found["threshold"]
     settings = Settings(**{name: found[name] for name in types if name != "threshold"})
     try:
         settings.check()
     except UsageError as error:
-        raise Damaged(str(error)) from None
+        raise DamagedError(str(error)) from None
     if not 1 <= threshold <= SPAN or abs(settings.utc_offset_s) > 86_400:
-        raise Damaged("the settings are out of range")
+        raise DamagedError("the settings are out of range")
     return settings, threshold
 
 
@@ -180,9 +182,9 @@ class Stretch:
 
     @classmethod
     def of(cls, one: Block) -> Stretch:
-        """Return the stretch of a block; raise Damaged if it has none."""
+        """Return the stretch of a block; raise DamagedError if it has none."""
         if len(one.payload) < STRETCH.size:
-            raise Damaged("a stretch is too short")
+            raise DamagedError("a stretch is too short")
         return cls(one.begin_ns, one.span_ns, *STRETCH.unpack_from(one.payload))
 
 
@@ -282,7 +284,7 @@ class Thinner:
         try:
             with path.open("rb") as head:
                 if head.read(len(SIGNATURE)) != SIGNATURE:
-                    raise UsageError(f"{path} exists and is no thinned capture: choose another name")
+                    raise UsageError(f"{path} exists, but is no thinned capture: use another name")
             for one in store.blocks(Kind.START, Kind.COUNTS, Kind.STRETCH):
                 if isinstance(one, Skipped):
                     cut = one.begin if one.is_tail else cut
@@ -356,9 +358,7 @@ class Thinner:
         """Take requests of the present slice."""
         assert self._slice is not None
         self._counter.add(rows, self._slice)
-        sampled = thinned_rows(
-            rows, self.threshold, self.settings.region_bytes, self.settings.seed
-        )
+        sampled = thinned_rows(rows, self.threshold, self.settings.region_bytes, self.settings.seed)
         if sampled.rows:
             self._sampled.append(sampled)
         minute = int(rows.arrival_ns[0]) // MINUTE_NS
@@ -420,12 +420,19 @@ class Thinner:
 
     def _write_again(self) -> None:
         """Write the file again at half of its limit; raise UsageError if it cannot get so small."""
-        assert self.store.limit is not None and self.settings.max_bytes is not None
+        assert self.store.limit is not None
+        assert self.settings.max_bytes is not None
         target = int(self.store.limit * KEPT)
         survey = self._survey()
-        kept = self._stretches_within(survey, int(target * OF_STRETCHES))
-        stretches = sum(survey.stretches[begin] for begin in kept)
-        room = target - survey.counts - stretches - survey.starts
+        room = target - survey.counts - survey.starts
+        if room < target * OF_REQUESTS:
+            raise UsageError(
+                f"--max {human_size(self.settings.max_bytes)} is too small for this long a "
+                f"capture: its counters alone take {human_size(survey.counts)}; allow "
+                f"{human_size(math.ceil(survey.counts / (1 - OF_REQUESTS) / KEPT / FILLED))}"
+            )
+        kept = self._stretches_within(survey, int(room * OF_STRETCHES))
+        room -= sum(survey.stretches[begin] for begin in kept)
         if room < survey.sample:
             share = max(room, 0) / max(survey.sample, 1)
             self._lower(survey, share)
@@ -434,11 +441,6 @@ class Thinner:
         again = Store(beside, None)
         try:
             self._copy(again, kept)
-            if again.size > self.store.limit:
-                raise UsageError(
-                    f"--max {human_size(self.settings.max_bytes)} is too small for this long a "
-                    f"capture: its counters alone take {human_size(survey.counts)}; allow more"
-                )
             self.store.replaced_by(again)
         except BaseException:
             beside.unlink(missing_ok=True)
