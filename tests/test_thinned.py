@@ -216,8 +216,8 @@ class TestFile:
         always = capture(
             tmp_path / "always", rows, region_bytes=65536, rate=fell.sample.threshold / SPAN
         )
-        one = list(fell.chunks(of_sample=True))
-        other = list(always.chunks(of_sample=True))
+        one = list(fell.recorded())
+        other = list(always.recorded())
         assert same(*(Requests._make(map(np.concatenate, zip(*each))) for each in (one, other)))
 
     def test_counters_are_of_all_requests(self, tmp_path):
@@ -279,7 +279,7 @@ class TestDamage:
     def read(self, path, data):
         path.write_bytes(data)
         opened = Trace.read(path)
-        return opened, sum(each.rows for each in opened.chunks(of_sample=True))
+        return opened, sum(each.rows for each in opened.recorded())
 
     def test_a_cut_tail_is_one_warning_and_the_rest_is_used(self, tmp_path, whole):
         _, rows = self.read(tmp_path / "a", whole)

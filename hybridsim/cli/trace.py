@@ -113,7 +113,7 @@ def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
     from hybridsim.traces.trace import Trace
 
     opened = Trace.read(paths, **options)
-    first = next(iter(opened.chunks(rows, of_sample=True)), None)
+    first = next(iter(opened.recorded(rows)), None)
     if first is not None:
         click.echo(head_text(first.between(0, rows)))
 
@@ -161,7 +161,7 @@ def summarized(paths: tuple[str, ...], **options: Any) -> tuple[Trace, Summary]:
 
     opened = Trace.read(paths, **options)
     with with_progress(opened) as counted:
-        return opened, opened.summary(counted, of_sample=True)
+        return opened, opened.summary_of_recorded(counted)
 
 
 def as_object(opened: Trace, summary: Summary) -> dict[str, Any]:

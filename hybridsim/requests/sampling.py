@@ -25,4 +25,4 @@ def hashed(numbers: Ints) -> Ints:
 def hashed_regions(numbers: Ints, seed: int) -> Ints:
     """Return a number below SPAN for each region; another seed takes other regions."""
     mixed = (REGIONS ^ (seed * 0x9E3779B97F4A7C15)) & (1 << 64) - 1
-    return hashed(numbers.astype(np.uint64) ^ np.uint64(mixed))
+    return hashed((numbers.astype(np.uint64) ^ np.uint64(mixed)).astype(np.int64))

@@ -19,6 +19,7 @@ from hybridsim.studies.sampling import (
     check_regions,
     check_sampled,
     error_of,
+    error_of_regions,
     expected,
     smallest_pages,
 )
@@ -92,6 +93,7 @@ def hits_of_sample(
         misses = [served - hit for served, hit in (each.served() for each in of_sample)]
         ratios.append(np.array(misses) / (expected(one, 0, count) * one.rate))
     errors = error_of(ratios[0], ratios[1:], sample.rate) if ratios[1:] else np.zeros(len(wanted))
+    errors = error_of_regions(sample, ratios[0], errors, taken[0])
     return HitsList(
         _scaled(each.result(page_bytes), size, float(miss), float(error), sample, capture)
         for each, (_, _, size), miss, error in zip(caches[0], wanted, ratios[0], errors)

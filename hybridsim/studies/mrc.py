@@ -29,6 +29,7 @@ from hybridsim.studies.sampling import (
     check_regions,
     check_sampled,
     error_of,
+    error_of_regions,
     expected,
     smallest_pages,
 )
@@ -336,6 +337,7 @@ def _sampled_lru(
         sizes = spread_sizes(distinct, smallest=smallest_pages(sample))
     ratio = whole.miss_ratio(sizes)
     error = error_of(ratio, [each.miss_ratio(sizes) for each in groups], sample.rate)
+    error = error_of_regions(sample, ratio, error, whole.sampled)
     return Curve(
         "lru", "always", page_bytes, sizes, ratio.clip(0, 1), error, whole.seen, whole.sampled,
         distinct, sample.rate,
@@ -385,6 +387,7 @@ def _simulated(
     ]
     seen = expected(sample, seen, sampled)
     error = error_of(ratios[0], ratios[1:], sample.rate)
+    error = error_of_regions(sample, ratios[0], error, sampled)
     first = caches[0][0]
     return Curve(
         first.replacement, first.admission, page_bytes, sizes, ratios[0].clip(0, 1), error, seen,

@@ -127,6 +127,11 @@ class SampleOfRegions(Sample):
         return numbers[chosen], hashes[chosen]
 
 
+# Of the difference between two estimates, in the error.  The sample's accesses are known to be too
+# few or too many.  One estimate takes the difference to be hits of the hottest pages, the other
+# takes it to be like the sample; the truth lies between them, nearer to the first one (coverage:
+# benchmarks/RESULTS.md).
+IMBALANCE = 1 / 2
 REGIONS_MIN = GROUPS * SMALL  # of a sample: fewer do not show how much regions differ
 
 
@@ -158,15 +163,29 @@ def smallest_pages(sample: Sample) -> float:
     return 1 if sample.rate == 1 else SMALL / sample.rate
 
 
+def error_of_regions(sample: Sample, ratio: Floats, error: Floats, sampled: int) -> Floats:
+    """Return the error of a sample with that of an imbalance of its regions.
+
+    Where single regions have a large share of the accesses, groups of the sample do not show how
+    much the sample is off: a region is in it or not.  The exact number of accesses does.
+    """
+    if not isinstance(sample, SampleOfRegions) or sample.accesses is None or not sampled:
+        return error
+    alike = ratio * (sample.accesses * sample.rate / sampled)
+    return np.hypot(error, IMBALANCE * np.abs(alike - ratio))
+
+
 class Sampled:
     """The sampled requests of a thinned capture, for those who ask for them."""
 
-    def __init__(self, trace: Trace) -> None:
-        self.name, self._trace = trace.name, trace
+    def __init__(self, trace: Any) -> None:
+        """Open the sample of a trace."""
+        self.name: str = trace.name
+        self._trace: Trace = trace
 
     def chunks(self) -> Iterator[Requests]:
         """Yield the requests."""
-        return self._trace.chunks(of_sample=True)
+        return self._trace.recorded()
 
 
 def capture_of(trace: Any) -> Thinned | None:

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -80,7 +81,7 @@ def later(rows: Requests, shift_ns: int) -> Requests:
     """Return requests with all times later."""
     if not shift_ns:
         return rows
-    moved = {"arrival_ns": rows.arrival_ns + shift_ns}
+    moved: dict[str, Any] = {"arrival_ns": rows.arrival_ns + shift_ns}
     for name in ("dispatch_ns", "complete_ns"):
         column = getattr(rows, name)
         moved[name] = np.where(column == UNKNOWN, UNKNOWN, column + shift_ns)

@@ -170,22 +170,25 @@ class Trace:
     def warnings(self) -> list[TraceWarning]:
         """Problems of the trace noted in the last full pass; reads the trace if there was none."""
         if self._warnings is None:
-            for _ in self.chunks(of_sample=True):
+            for _ in self.recorded():
                 pass
         return list(self._warnings or [])
 
-    def chunks(self, rows: int = CHUNK_ROWS, of_sample: bool = False) -> Iterator[Requests]:
+    def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Requests]:
         """Yield the requests in order of arrival, `rows` at a time, with the times of the trace.
 
-        A sample is not the load of a disk: it is refused with a TraceError, unless the caller asks
-        for it with `of_sample` and takes `sample` into account.
+        Raises TraceError for a sample, which is not the load of a disk: see `recorded`.
         """
-        if self.sample is not None and not of_sample:
+        if self.sample is not None:
             raise TraceError(
                 f"{self.name} holds {percent(self.sample.rate)} of the regions, which has hit "
                 "ratios (hits, mrc) but no latencies; these need all requests of a minute: "
                 f"{self.sample.choices}"
             )
+        yield from self.recorded(rows)
+
+    def recorded(self, rows: int = CHUNK_ROWS) -> Iterator[Requests]:
+        """Yield what the trace has, as `chunks`: also of a sample, for callers that scale it."""
         findings = Findings()
         yield from in_chunks(self._reader.requests(findings), rows)
         self._warnings = findings.list()
@@ -240,12 +243,19 @@ class Trace:
             for each in self._sources:
                 each.watchers.pop()
 
-    def summary(self, watch: Watch = iter, of_sample: bool = False) -> Summary:
+    def summary(self, watch: Watch = iter) -> Summary:
         """Read the trace once and return its summary; `watch` wraps the iterator of chunks.
 
-        That of a sample must be asked for, as in `chunks`.
+        Raises TraceError for a sample.
         """
-        tally = summarize(watch(self.chunks(of_sample=of_sample)), 0 if self.is_generated else None)
+        return self._summed(watch(self.chunks()))
+
+    def summary_of_recorded(self, watch: Watch = iter) -> Summary:
+        """Return the summary of what the trace has, also of a sample."""
+        return self._summed(watch(self.recorded()))
+
+    def _summed(self, chunks: Iterator[Requests]) -> Summary:
+        tally = summarize(chunks, 0 if self.is_generated else None)
         return Summary(
             requests=tally.requests,
             reads=tally.count[Op.READ],

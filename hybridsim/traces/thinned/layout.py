@@ -226,7 +226,7 @@ def rows_as_bytes(rows: Requests, begin_ns: int, columns: int) -> bytes:
     ]
     if columns & Columns.DETAILS:
         numbers += [
-            folded(np.diff(rows.stream.astype(np.int64), prepend=0)),
+            folded(np.ediff1d(rows.stream.astype(np.int64), to_begin=rows.stream[:1])),
             _since(rows.dispatch_ns, rows.arrival_ns),
         ]
     parts = [ROWS.pack(rows.rows, shift, columns)]

@@ -268,6 +268,7 @@ class Thinner:
         self._minute_number = -1
         self._minute_rows = self._score = self._minute_requests = 0
         self._settings_hour = -1  # in which they were written last; -1: never
+        self.first_ns = 0  # time of the first start, of a capture that goes on
         self.written_again = 0  # times
         self.on_slice: Callable[[], None] = lambda: None
 
@@ -280,7 +281,7 @@ class Thinner:
         """
         store = Store(path, None)
         settings: Settings | None = None
-        chosen, end_ns, threshold, cut = Chosen(), 0, SPAN, store.size
+        chosen, end_ns, threshold, cut, first_ns = Chosen(), 0, SPAN, store.size, 0
         try:
             with path.open("rb") as head:
                 if head.read(len(SIGNATURE)) != SIGNATURE:
@@ -292,6 +293,7 @@ class Thinner:
                 store.number = max(store.number, one.number + 1)
                 end_ns = max(end_ns, one.begin_ns + one.span_ns)
                 if one.kind == Kind.START:
+                    first_ns = one.begin_ns if settings is None else first_ns
                     settings, lowest = settings_of(one)
                     threshold = min(threshold, lowest)
                 elif one.kind == Kind.STRETCH:
@@ -304,7 +306,7 @@ class Thinner:
         store.cut(cut)
         store.limit = None if settings.max_bytes is None else int(settings.max_bytes * FILLED)
         thinner = cls(store, settings)
-        thinner.threshold, thinner.chosen = threshold, chosen
+        thinner.threshold, thinner.chosen, thinner.first_ns = threshold, chosen, first_ns
         return thinner, end_ns
 
     def begin(self, at_ns: int = 0) -> None:
