@@ -20,6 +20,7 @@ SCHEMA = "hybridsim.hits/1"
 Command = TypeVar("Command", bound=Callable[..., Any])
 SECTOR_BYTES = 512
 SHARE_MIN = 0.005  # of the accesses, to be reported
+SAMPLED = "A sample of {} of the regions: counts are estimates; ± is the 95% interval."
 SKIPPED = "Requests before these, which filled the caches and are not counted:"
 REPLACEMENTS = ", ".join([*REPLACEMENT, *OFFLINE])
 
@@ -235,7 +236,7 @@ def comma_separated(results: list[Hits]) -> str:
 def table(results: list[Hits]) -> str:
     """Return results as a table of text."""
     from hybridsim.foundation.units import human_count, human_size
-    from hybridsim.foundation.wording import counted
+    from hybridsim.foundation.wording import counted, percent
 
     first = results[0]
     budget = first.write_budget or ""
@@ -245,11 +246,12 @@ def table(results: list[Hits]) -> str:
         f"{counted(first.page_accesses, 'access', 'accesses')} to pages of "
         f"{human_size(first.page_bytes)}.",
         "A page access is a hit or a miss; a request is a hit if all its pages are hits.",
+        *([SAMPLED.format(percent(first.rate))] if first.rate < 1 else []),
         *([f"{SKIPPED} {first.skipped_requests:,}."] if first.skipped_requests else []),
         *([f"Fills: the whole cache once, then at most {budget}."] if first.write_budget else []),
         "",
         f"{'admission':14}{'replacement':12}{'cache':>9}{'pages':>8}{'page hits':>11}"
-        f"{'request hits':>14}{'admitted':>10}",
+        f"{'request hits':>14}{'admitted':>10}" + ("  page hits" if first.rate < 1 else ""),
     ]
     for each in results:
         lines.append(
@@ -257,6 +259,7 @@ def table(results: list[Hits]) -> str:
             f"{human_size(each.pages * each.page_bytes):>9}{human_count(each.pages):>8}"
             f"{each.page_hit_ratio:>11.2%}{each.request_hit_ratio:>14.2%}"
             f"{human_count(each.admitted):>10}"
+            + (f"{'±' + f'{each.page_hit_error:.2%}':>9}" if first.rate < 1 else "")
         )
     return "\n".join(lines)
 

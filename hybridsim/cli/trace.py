@@ -13,6 +13,7 @@ from hybridsim.cli.trace_arguments import as_option, examples, trace_options
 from hybridsim.cli.trace_fit import fit
 from hybridsim.cli.trace_gen import gen
 from hybridsim.cli.trace_record import record
+from hybridsim.cli.trace_thin import thin
 
 if TYPE_CHECKING:
     from hybridsim.traces.trace import Summary, Trace
@@ -40,6 +41,7 @@ def trace() -> None:
 trace.add_command(gen)
 trace.add_command(fit)
 trace.add_command(record)
+trace.add_command(thin)
 
 
 @trace.command(
@@ -111,7 +113,7 @@ def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
     from hybridsim.traces.trace import Trace
 
     opened = Trace.read(paths, **options)
-    first = next(iter(opened.chunks(rows)), None)
+    first = next(iter(opened.recorded(rows)), None)
     if first is not None:
         click.echo(head_text(first.between(0, rows)))
 
@@ -159,7 +161,7 @@ def summarized(paths: tuple[str, ...], **options: Any) -> tuple[Trace, Summary]:
 
     opened = Trace.read(paths, **options)
     with with_progress(opened) as counted:
-        return opened, opened.summary(counted)
+        return opened, opened.summary_of_recorded(counted)
 
 
 def as_object(opened: Trace, summary: Summary) -> dict[str, Any]:

@@ -14,8 +14,11 @@ from hybridsim.show.screen import CLEAR, show, steer
 
 if TYPE_CHECKING:
     from hybridsim.studies.record import Prepared, Recording
+    from hybridsim.studies.record_thinned import Prepared as Weeks
+    from hybridsim.studies.record_thinned import Recording as WeeksRecording
 
 SCHEMA = "hybridsim.recording/1"
+THINNED = "hybridsim.weeks/1"
 
 
 @click.command(
@@ -23,6 +26,8 @@ SCHEMA = "hybridsim.recording/1"
         "sudo hybridsim trace record /dev/sdb",
         "sudo hybridsim trace record sdb -o monday --time 1h --buffer 16MiB",
         "sudo hybridsim trace record /dev/md0 --via tracefs",
+        "sudo hybridsim trace record /dev/sdb --for 28d --max 2GB",
+        "sudo hybridsim trace record /dev/sdb --for 28d --max 2GB --unit",
     )
 )
 @click.argument("device", metavar="DEV")
@@ -31,11 +36,23 @@ SCHEMA = "hybridsim.recording/1"
 )
 @click.option(
     "--time",
+    "--for",
     "duration",
     default="10m",
     show_default=True,
     metavar="TIME",
     help="Length of the recording.",
+)
+@click.option(
+    "--max",
+    "maximum",
+    metavar="SIZE",
+    help="For weeks: record to one file, NAME.thin, of at most this size, as `trace thin` writes.",
+)
+@click.option(
+    "--unit",
+    is_flag=True,
+    help="With --max: print a systemd unit that records and goes on after a reboot; do not record.",
 )
 @click.option(
     "--via",
@@ -53,7 +70,14 @@ SCHEMA = "hybridsim.recording/1"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def record(
-    device: str, output: str | None, duration: str, via: str, buffer: str, as_json: bool
+    device: str,
+    output: str | None,
+    duration: str,
+    maximum: str | None,
+    unit: bool,
+    via: str,
+    buffer: str,
+    as_json: bool,
 ) -> None:
     """Record the requests of the disk DEV.
 
@@ -63,10 +87,20 @@ def record(
     and keeps the events so far.  Record under the load that matters: ten minutes of the busiest
     hour are worth more than a quiet night.
 
+    With --max, for weeks: a sample of the regions, counters of all requests by minute, and the
+    worst and a typical minute of each hour in full, in a file that never exceeds that size.  A
+    power cut costs the last seconds; the same command goes on with the file, until the time since
+    its first start is over.
+
     The last line reports whether the recording is complete.  Exit code 0: it is complete, or Ctrl-C
     ended it; 3: it ended early for another reason or events are missing, all others are kept; 2:
     nothing was recorded.
     """
+    if maximum is not None:
+        record_thinned(device, output, duration, maximum, buffer, unit, via, as_json)
+        return
+    if unit:
+        raise click.UsageError("--unit is for recordings of weeks: add --max SIZE")
     from hybridsim.studies.record import prepare
     from hybridsim.studies.record import record as run
 
@@ -80,6 +114,111 @@ def record(
         click.echo(answer_text(prepared, recorded))
     if not is_whole(recorded):
         click.get_current_context().exit(3)
+
+
+def record_thinned(
+    device: str,
+    output: str | None,
+    duration: str,
+    maximum: str,
+    buffer: str,
+    unit: bool,
+    via: str,
+    as_json: bool,
+) -> None:
+    """Record for weeks, or print the systemd unit for that."""
+    from hybridsim.studies import record_thinned as weeks
+
+    if via == "blktrace":
+        raise click.UsageError("--max records from tracefs: leave out --via blktrace")
+    prepared = weeks.prepare(
+        device, output, seconds_of(duration), bytes_of(maximum, "--max"), bytes_of(buffer)
+    )
+    if unit:
+        click.echo(weeks.unit(prepared), nl=False)
+        return
+    click.echo(thinned_plan(prepared), err=True)
+    recorded = weeks.record(prepared, thinned_tick())
+    if as_json:
+        echo_document(THINNED, thinned_object(prepared, recorded))
+    else:
+        steer(CLEAR if sys.stderr.isatty() else "")
+        click.echo(thinned_text(recorded))
+    if recorded.dropped:
+        click.get_current_context().exit(3)
+
+
+def thinned_plan(prepared: Weeks) -> str:
+    """Return the plan of a recording of weeks as text."""
+    from hybridsim.cli.trace_text import duration, size
+
+    verb = "going on with" if prepared.goes_on else "recording to"
+    lines = [
+        f"{verb} {prepared.path}: {prepared.disk.path} for {duration(prepared.seconds * 1e9)} from "
+        f"the first start, at most {size(prepared.max_bytes)}; Ctrl-C ends it, the same command "
+        "goes on"
+    ]
+    if prepared.is_on_disk:
+        lines.append(
+            f"warning: the recording is written to {prepared.disk.name} itself, and will contain "
+            "its own writes: choose a place on another disk with -o"
+        )
+    return "\n".join(lines)
+
+
+def thinned_tick() -> Any:
+    """Return a callback that shows the progress on a terminal."""
+    from hybridsim.cli.trace_text import duration, plural, size
+
+    def tick(left_s: float, so_far: WeeksRecording) -> None:
+        if sys.stderr.isatty():
+            share = so_far.cpu_seconds / max(so_far.seconds, 1e-9)
+            show(
+                f"{plural(so_far.requests, 'request')}, {size(so_far.bytes)}, "
+                f"{so_far.rate:.3%} sampled, {share:.1%} of a core, {duration(left_s * 1e9)} to go"
+            )
+
+    return tick
+
+
+def thinned_text(recorded: WeeksRecording) -> str:
+    """Return the result of a recording of weeks and the next commands as text."""
+    from hybridsim.cli.trace_text import duration, plural, size
+
+    name = shell_word(str(recorded.path))
+    share = recorded.cpu_seconds / max(recorded.seconds, 1e-9)
+    lines = [
+        ("recorded", f"{plural(recorded.requests, 'request')} in {duration(recorded.seconds * 1e9)}"
+         + ("" if recorded.is_complete else " (ended early)")),
+        ("file", f"{recorded.path}: {size(recorded.bytes)}, {recorded.rate:.3%} of the regions"),
+        ("cost", f"{share:.2%} of a core"),
+        ("next", f"hybridsim trace info {name}"),
+        ("", f"hybridsim mrc {name}"),
+    ]  # fmt: skip
+    last = "complete"
+    if recorded.dropped:
+        last = (
+            f"incomplete: dropped {plural(recorded.dropped, 'event')}: take a larger --buffer when "
+            "going on"
+        )
+    elif not recorded.is_complete:
+        last += ": ended early, as requested; the same command goes on"
+    return "\n".join([*(f"{word:<9} {text}" for word, text in lines), last])
+
+
+def thinned_object(prepared: Weeks, recorded: WeeksRecording) -> dict[str, Any]:
+    """Return the result of a recording of weeks as a JSON object."""
+    return {
+        "device": prepared.disk.path,
+        "file": str(recorded.path),
+        "bytes": recorded.bytes,
+        "requests": recorded.requests,
+        "rate": recorded.rate,
+        "dropped_events": recorded.dropped,
+        "seconds": recorded.seconds,
+        "cpu_seconds": recorded.cpu_seconds,
+        "complete": recorded.is_complete,
+    }
 
 
 def is_whole(recorded: Recording) -> bool:
@@ -114,15 +253,15 @@ def seconds_of(duration: str) -> int:
         raise UsageError(f"--time: {error}") from None
 
 
-def bytes_of(buffer: str) -> int:
-    """Return the bytes of a buffer."""
+def bytes_of(specified: str, option: str = "--buffer") -> int:
+    """Return the bytes of a size."""
     from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.units import parse_size
 
     try:
-        return parse_size(buffer)
+        return parse_size(specified)
     except ValueError as error:
-        raise UsageError(f"--buffer: {error}") from None
+        raise UsageError(f"{option}: {error}") from None
 
 
 def plan_text(prepared: Prepared) -> str:

@@ -104,6 +104,8 @@ class Hits:
     learning: Learning | None = None  # with admission "learned"
     write_budget: str | None = None
     skipped_requests: int = 0  # first requests, which are not counted
+    rate: float = 1.0  # share of the pages simulated; below 1 all counts are estimates
+    page_hit_error: float = 0.0  # of the page hit ratio (95 %)
 
     @property
     def page_misses(self) -> int:
@@ -195,6 +197,15 @@ def hits(
     page_bytes = size_bytes(page)
     if page_bytes < 1:
         raise UsageError("the size of a page must be at least one byte")
+    if getattr(trace, "sample", None) is not None:
+        from hybridsim.studies.hits_of_sample import hits_of_sample
+
+        refused = {"sequential_cutoff": sequential_cutoff, "write_budget": write_budget,
+                   "skip": skip}  # fmt: skip
+        return hits_of_sample(
+            trace, several(cache_size), several(replacement), several(admission), page_bytes,
+            refused, parameters,
+        )  # fmt: skip
     budget = _budget(write_budget, page_bytes)
     if any("%" in str(size) for size in (skip, *several(cache_size))):
         trace = readable_twice(trace)
@@ -272,10 +283,11 @@ def cache_pages(
         for part in accesses(trace, page_bytes):
             ids.of(part.numbers)
         distinct = ids.count
-    return [_pages(size, distinct, page_bytes) for size in sizes]
+    return [pages_of(size, distinct, page_bytes) for size in sizes]
 
 
-def _pages(size: str | int, distinct: int, page_bytes: int) -> int:
+def pages_of(size: str | int, distinct: int, page_bytes: int) -> int:
+    """Return a size in pages; a share is one of `distinct` pages."""
     page_count = PAGE_COUNT.fullmatch(str(size).strip())
     try:
         if page_count:
@@ -460,6 +472,11 @@ class Feed:
         self._first = 0
         self._began_ns = NEVER
         self.has_times = False
+
+    @property
+    def numbers(self) -> Ints:
+        """The distinct pages."""
+        return self._ids.numbers
 
     def take(self, part: Part) -> None:
         """Process a part of the requests."""

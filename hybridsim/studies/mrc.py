@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybridsim.engine.stack import Stack, count_depths, in_order_of_use, weigh_depths
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.in_notebooks import frame_of, table_html
-from hybridsim.foundation.units import human_size, parse_percent
+from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import percent
 from hybridsim.jit import fitting
 from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
 from hybridsim.studies.hits import Cache, Feed, Policy, check, readable_twice, size_bytes
+from hybridsim.studies.sampling import (
+    NOT_SAMPLED,
+    SMALL,
+    Floats,
+    Sample,
+    Sampled,
+    SampleOfRegions,
+    capture_of,
+    check_regions,
+    check_sampled,
+    error_of,
+    error_of_regions,
+    expected,
+    smallest_pages,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,29 +40,10 @@ if TYPE_CHECKING:
     from hybridsim.answers.result import Result
     from hybridsim.traces.trace import Trace
 
-Floats = NDArray[np.float64]
-
-GROUPS = 8  # of a sample's pages, by hash, each simulated by itself: their spread is its error
-SMALL = 8  # pages: the smallest miniature
 PER_OCTAVE = 256  # bins of sampled depths: 0.3 % wide
 OCTAVES = 48
 POINTS = 64  # default number of sizes of a curve
 POINTS_OF_REPLAY = 200  # of the curve in the result of a replay
-FEWEST_PAGES = GROUPS * SMALL  # of a sample of fixed size
-SPAN = 1 << 40  # of the spatial hash
-CONFIDENCE = 2.365  # Student's t of GROUPS - 1 degrees of freedom, 95 %
-NEIGHBOURS = (
-    "looks at whole requests and at neighbouring pages, which a sample of the pages does not have, "
-    "and the errors of samples of whole regions cannot be stated"
-)
-NOT_SAMPLED = {  # policies whose sampled caches are not small copies of the whole one
-    "learned": NEIGHBOURS,
-    "request-size": NEIGHBOURS,
-    "lfu": (
-        "has one page at a time on probation, the newest of one use, and of a cache scaled down "
-        "that is a larger share, so the errors of a sample cannot be stated"
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -155,6 +149,9 @@ def miss_ratio_curve(
     using miniature simulations", USENIX ATC 2017.  The error is that of eight independent samples,
     an eighth of the size each, that together are the sample (95 %).
 
+    A thinned capture is a sample already, of whole regions; its curve is estimated in the same way,
+    and scaled to the exact number of page accesses, which the capture has for powers of two.
+
     Raises UsageError for invalid options, for a sample of a policy whose small caches are not like
     large ones (NOT_SAMPLED), and for a size that the sample shrinks to fewer than eight pages.
 
@@ -165,6 +162,11 @@ def miss_ratio_curve(
     page_bytes = size_bytes(page)
     check(parameters, admission, policy)
     chosen = Sample(sample)
+    if capture := capture_of(trace):
+        if sample is not None:
+            raise UsageError("this capture is a sample already: leave out the sample")
+        check_sampled(capture, policy, admission)
+        chosen, trace = SampleOfRegions(capture, page_bytes), Sampled(trace)
     wanted = None if sizes is None else np.unique(np.array(list(sizes), np.int64))
     if wanted is not None and (len(wanted) == 0 or wanted[0] < 1):
         raise UsageError("sizes must be numbers of pages, at least 1")
@@ -180,7 +182,7 @@ def miss_ratio_curve(
         trace = readable_twice(trace)
         distinct = _distinct(accesses(trace, page_bytes), chosen)
         _check_sizes(None, distinct, chosen.rate)
-        wanted = spread_sizes(distinct, smallest=_smallest(chosen))
+        wanted = spread_sizes(distinct, smallest=smallest_pages(chosen))
     else:
         _check_sizes(wanted, 0, chosen.rate)
     parts = accesses(trace, page_bytes)
@@ -193,80 +195,11 @@ def with_curve(result: Result, trace: Trace, page_bytes: int) -> Result:
     return replace(result, curve=curve.to_dict(POINTS_OF_REPLAY))
 
 
-class Sample:
-    """The sampled pages: those whose hash lies below a threshold."""
-
-    def __init__(self, specified: str | int | float | None) -> None:
-        """Create a sample of a share, a number of pages, or None for all; raise UsageError."""
-        self.pages = 0  # maximum number of pages; 0: no limit
-        self.threshold = SPAN
-        self.group: int | None = None  # only pages of this one
-        try:
-            share = self._share(specified)
-        except ValueError as error:
-            raise UsageError(f"sample: {error}") from None
-        if not 0 < share <= 1:
-            raise UsageError(f"a sample must be above 0% and at most 100%, not {specified}")
-        self.threshold = max(round(share * SPAN), 1)
-
-    def _share(self, specified: str | int | float | None) -> float:
-        if specified is None:
-            return 1.0
-        if isinstance(specified, str) and "%" in specified:
-            return float(parse_percent(specified))
-        number = float(specified)
-        if number <= 1 and not isinstance(specified, int):
-            return number
-        if number != int(number) or number < FEWEST_PAGES:
-            raise ValueError(f"{specified} is neither a share nor {FEWEST_PAGES} or more pages")
-        self.pages = int(number)
-        return 1.0
-
-    @property
-    def keeps_all(self) -> bool:
-        """Return whether all pages are sampled."""
-        return self.threshold == SPAN and not self.pages
-
-    @property
-    def rate(self) -> float:
-        """Return the share of pages that are looked at."""
-        share = self.threshold / SPAN
-        return share if self.group is None else share / GROUPS
-
-    def groups(self) -> list[Sample]:
-        """Return the sample's parts, which have no page in common."""
-        parts = [copy(self) for _ in range(GROUPS)]
-        for number, part in enumerate(parts):
-            part.group, part.pages = number, -(-self.pages // GROUPS)
-        return parts
-
-    def of(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Return the page numbers that are sampled, and their hashes."""
-        hashes = hashed(numbers)
-        chosen = hashes < self.threshold
-        if self.group is not None:
-            chosen &= hashes % GROUPS == self.group
-        return numbers[chosen], hashes[chosen]
-
-
-def hashed(numbers: Ints) -> Ints:
-    """Return a number below SPAN for each page: the finaliser of splitmix64 (public domain)."""
-    mixed = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(24)).astype(np.int64)
-
-
 def spread_sizes(distinct: int, points: int = POINTS, smallest: float = 1) -> Ints:
     """Return sizes up to all distinct pages, evenly spaced on a logarithmic scale."""
     largest = max(distinct, 1)
     sizes = np.geomspace(min(smallest, largest), largest, points)
     return np.unique(np.maximum(sizes.round(), 1).astype(np.int64))
-
-
-def _smallest(sample: Sample) -> float:
-    """Return the smallest size that a sample can represent, in pages."""
-    return 1 if sample.rate == 1 else SMALL / sample.rate
 
 
 def _check_sizes(sizes: Ints | None, distinct: int, rate: float) -> None:
@@ -395,35 +328,20 @@ def _sampled_lru(
         for each in (whole, *groups):
             each.take(part.numbers)
     _check_any(whole.sampled)
+    check_regions(sample, whole.ids.numbers)
+    for each in (whole, *groups):
+        each.seen = expected(each.sample, each.seen, each.sampled)
     distinct = round(whole.ids.count / sample.rate)
     _check_sizes(sizes, distinct, sample.rate)
     if sizes is None:
-        sizes = spread_sizes(distinct, smallest=_smallest(sample))
+        sizes = spread_sizes(distinct, smallest=smallest_pages(sample))
     ratio = whole.miss_ratio(sizes)
     error = error_of(ratio, [each.miss_ratio(sizes) for each in groups], sample.rate)
+    error = error_of_regions(sample, ratio, error, whole.sampled)
     return Curve(
         "lru", "always", page_bytes, sizes, ratio.clip(0, 1), error, whole.seen, whole.sampled,
         distinct, sample.rate,
     )  # fmt: skip
-
-
-def error_of(ratio: Floats, of_groups: list[Floats], rate: float) -> Floats:
-    """Return the error (95 %) of a sample's miss ratios, from those of its groups.
-
-    All ratios are estimates that may lie outside 0 to 1: limited to it, groups would seem to agree
-    where nearly all accesses miss.
-
-    Each group has caches, stack and first uses of its own, so that what varies between samples
-    varies between groups: which pages they have, and how many others lie between two uses of a
-    page.  A sample that is a large share of all pages varies less (drawn without replacement).
-    To this the difference between the sample and the mean of its groups is added: a cache that is
-    scaled down further differs in the mean where a policy depends on the scale.
-    """
-    if rate == 1:
-        return np.zeros(len(ratio))
-    spread = np.std(of_groups, axis=0, ddof=1) / math.sqrt(len(of_groups))
-    scale = np.abs(np.mean(of_groups, axis=0) - ratio)
-    return np.asarray(CONFIDENCE * math.sqrt(1 - rate) * spread + scale)
 
 
 def _simulated(
@@ -448,21 +366,28 @@ def _simulated(
         for each in samples
     ]
     feeds = [Feed(each) for each in caches]
-    seen = sampled = 0
+    seen, taken = 0, [0] * len(samples)
     for part in parts:
         seen += len(part.numbers)
         if sample.keeps_all:
             feeds[0].take(part)
-            sampled = seen
+            taken[0] = seen
             continue
-        for each, feed in zip(samples, feeds):
+        for which, (each, feed) in enumerate(zip(samples, feeds)):
             numbers, _ = each.of(part.numbers)
-            sampled += len(numbers) if each is sample else 0
+            taken[which] += len(numbers)
             feed.take(PageReads(numbers, page_bytes))
     distinct, *_ = [feed.finish() for feed in feeds]
+    sampled = taken[0]
     _check_any(sampled)
-    ratios = [_ratios(each, page_bytes, seen * s.rate) for each, s in zip(caches, samples)]
+    check_regions(sample, feeds[0].numbers)
+    ratios = [
+        _ratios(each, page_bytes, expected(one, seen, count) * one.rate)
+        for each, one, count in zip(caches, samples, taken)
+    ]
+    seen = expected(sample, seen, sampled)
     error = error_of(ratios[0], ratios[1:], sample.rate)
+    error = error_of_regions(sample, ratios[0], error, sampled)
     first = caches[0][0]
     return Curve(
         first.replacement, first.admission, page_bytes, sizes, ratios[0].clip(0, 1), error, seen,

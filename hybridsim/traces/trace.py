@@ -19,6 +19,7 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.in_notebooks import table_html
 from hybridsim.foundation.printable import printable
+from hybridsim.foundation.wording import percent
 from hybridsim.requests.rows import Device, Findings, Requests, TraceWarning, in_chunks
 from hybridsim.traces.formats import Reader, open_reader
 from hybridsim.traces.formats.blktrace_files import cpu_of, per_cpu_files
@@ -28,6 +29,9 @@ from hybridsim.traces.summary import Summary, Tally, summarize
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from hybridsim.traces.formats.thinned import Thinned
+    from hybridsim.traces.thinned.counts import Counts
 
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 
@@ -148,15 +152,43 @@ class Trace:
         return self._reader.origin_unix_ns
 
     @property
+    def sample(self) -> Thinned | None:
+        """What the requests are a sample of; None: they are all requests."""
+        return getattr(self._reader, "sample", None)
+
+    @property
+    def capture(self) -> Thinned | None:
+        """The thinned capture that the requests are from; None: another format."""
+        return getattr(self._reader, "capture", None)
+
+    def counts(self) -> Iterator[Counts]:
+        """Yield the counters of each minute of a thinned capture; nothing for other formats."""
+        counts = getattr(self._reader, "counts", None)
+        yield from counts() if counts else ()
+
+    @property
     def warnings(self) -> list[TraceWarning]:
         """Problems of the trace noted in the last full pass; reads the trace if there was none."""
         if self._warnings is None:
-            for _ in self.chunks():
+            for _ in self.recorded():
                 pass
         return list(self._warnings or [])
 
     def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[Requests]:
-        """Yield the requests in order of arrival, `rows` at a time, with the times of the trace."""
+        """Yield the requests in order of arrival, `rows` at a time, with the times of the trace.
+
+        Raises TraceError for a sample, which is not the load of a disk: see `recorded`.
+        """
+        if self.sample is not None:
+            raise TraceError(
+                f"{self.name} holds {percent(self.sample.rate)} of the regions, which has hit "
+                "ratios (hits, mrc) but no latencies; these need all requests of a minute: "
+                f"{self.sample.choices}"
+            )
+        yield from self.recorded(rows)
+
+    def recorded(self, rows: int = CHUNK_ROWS) -> Iterator[Requests]:
+        """Yield what the trace has, as `chunks`: also of a sample, for callers that scale it."""
         findings = Findings()
         yield from in_chunks(self._reader.requests(findings), rows)
         self._warnings = findings.list()
@@ -212,8 +244,18 @@ class Trace:
                 each.watchers.pop()
 
     def summary(self, watch: Watch = iter) -> Summary:
-        """Read the trace once and return its summary; `watch` wraps the iterator of chunks."""
-        tally = summarize(watch(self.chunks()), 0 if self.is_generated else None)
+        """Read the trace once and return its summary; `watch` wraps the iterator of chunks.
+
+        Raises TraceError for a sample.
+        """
+        return self._summed(watch(self.chunks()))
+
+    def summary_of_recorded(self, watch: Watch = iter) -> Summary:
+        """Return the summary of what the trace has, also of a sample."""
+        return self._summed(watch(self.recorded()))
+
+    def _summed(self, chunks: Iterator[Requests]) -> Summary:
+        tally = summarize(chunks, 0 if self.is_generated else None)
         return Summary(
             requests=tally.requests,
             reads=tally.count[Op.READ],

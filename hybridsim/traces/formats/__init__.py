@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # name: module with detect(head) and Reader; in the order of detection
 FORMATS = {
+    "thinned": "hybridsim.traces.formats.thinned",
     "blktrace": "hybridsim.traces.formats.blktrace",
     "fio-iolog": "hybridsim.traces.formats.fio_iolog",
     "blkparse": "hybridsim.traces.formats.blkparse",

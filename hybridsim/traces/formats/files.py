@@ -201,9 +201,9 @@ class ByteStream:
     def read(self, size: int) -> bytes:
         """Return `size` bytes; fewer only at the end."""
         data = self._take(size)
-        self._ahead = b""
+        self._ahead = data[size:]  # the first bytes were read to detect a compression
         self._note_place()
-        return data
+        return data[:size]
 
     def _note_place(self) -> None:
         for each in self._watchers:

@@ -1,0 +1,136 @@
+"""`hybridsim trace thin`: a trace of any length in a file of limited size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hybridsim.cli.json_output import echo_document
+from hybridsim.cli.trace_arguments import examples, trace_options
+
+if TYPE_CHECKING:
+    from hybridsim.studies.thin import Result
+
+SCHEMA = "hybridsim.thinned/1"
+
+
+@click.command(
+    epilog=examples(
+        "hybridsim trace thin sda.blktrace.0 -o sda.thin --max 2GB",
+        "hybridsim trace thin sda.blktrace.0 -o sda.thin --rate 10% --region 64KiB --json",
+        "hybridsim mrc sda.thin",
+    )
+)
+@trace_options
+@click.option("-o", "--output", required=True, metavar="OUT", help="The file to write.")
+@click.option(
+    "--max",
+    "maximum",
+    metavar="SIZE",
+    help="Maximum size of the file, also while it is written: the rate falls as it fills.",
+)
+@click.option(
+    "--rate", metavar="SHARE", help="Share of the regions to sample at the start.  Default: 100%."
+)
+@click.option(
+    "--region",
+    default="1MiB",
+    show_default=True,
+    metavar="SIZE",
+    help="Regions that are sampled as a whole.  Smaller ones give smaller errors; a region must be "
+    "at least as large as the cache's pages.",
+)
+@click.option("--seed", default=0, show_default=True, help="Another seed samples other regions.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def thin(
+    paths: tuple[str, ...],
+    format: str | None,
+    device: str | None,
+    use_dispatch: bool,
+    output: str,
+    maximum: str | None,
+    rate: str | None,
+    region: str,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Thin TRACE: weeks of requests in a file of limited size.
+
+    OUT keeps every request to a sample of the regions, counters and histograms of all requests by
+    minute, and for each hour the requests of its worst minute and of a typical one in full.  mrc
+    and hits read it as any other trace and state the error of the sample; with --device worst,
+    --device typical or a time, every command reads the requests of that minute.  The same trace and
+    options give the same file.
+    """
+    from hybridsim.cli.trace_convert import with_progress
+    from hybridsim.studies.thin import thin as run
+    from hybridsim.traces.trace import Trace
+
+    if maximum is None and rate is None:
+        raise click.UsageError("specify --max SIZE, --rate SHARE or both")
+    if output == "-":
+        raise click.UsageError("-o -: a thinned capture is rewritten as it fills: name a file")
+    settings = settings_of(maximum, rate, region, seed)
+    opened = Trace.read(paths, format, device, use_dispatch)
+    chosen = next((each.name for each in opened.devices if each.chosen), "")
+    settings = replace(settings, device=chosen, source=opened.name)
+    with with_progress(opened) as counted:
+        result = run(opened, output, settings, counted)
+    if as_json:
+        echo_document(SCHEMA, as_object(result))
+    else:
+        click.echo(text(result))
+
+
+def settings_of(maximum: str | None, rate: str | None, region: str, seed: int) -> Any:
+    """Return the settings that options specify; raise UsageError for invalid ones."""
+    from hybridsim.foundation.errors import UsageError
+    from hybridsim.foundation.units import parse_percent, parse_size
+    from hybridsim.traces.thinned.thinner import Settings
+
+    values: dict[str, Any] = {"seed": seed}
+    for option, name, specified, parse in (
+        ("--max", "max_bytes", maximum, parse_size),
+        ("--rate", "rate", rate, lambda text: float(parse_percent(text))),
+        ("--region", "region_bytes", region, parse_size),
+    ):
+        if specified is not None:
+            try:
+                values[name] = parse(specified)
+            except ValueError as error:
+                raise UsageError(f"{option}: {error}") from None
+    settings = Settings(**values)
+    settings.check()
+    return settings
+
+
+def as_object(result: Result) -> dict[str, Any]:
+    """Return the result as a JSON object."""
+    return {
+        "file": result.path,
+        "bytes": result.bytes,
+        "requests": result.requests,
+        "rate": result.rate,
+        "stretches": result.stretches,
+        "written_again": result.written_again,
+    }
+
+
+def text(result: Result) -> str:
+    """Return the result and the next commands as text."""
+    from hybridsim.cli.trace_text import plural, size
+    from hybridsim.foundation.printable import shell_word
+
+    name = shell_word(result.path)
+    per = f", {result.bytes / result.requests:.2f} bytes a request" if result.requests else ""
+    lines = [
+        ("thinned", f"{plural(result.requests, 'request')} to {size(result.bytes)}{per}"),
+        ("sample", f"{result.rate:.3%} of the regions"),
+        ("in full", plural(result.stretches, "minute")),
+        ("next", f"hybridsim trace info {name}"),
+        ("", f"hybridsim mrc {name}"),
+        ("", f"hybridsim replay {name} --device worst"),
+    ]
+    return "\n".join(f"{word:<9} {line}" for word, line in lines)

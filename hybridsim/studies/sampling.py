@@ -1,0 +1,224 @@
+"""Samples of the pages of a trace: drawn here, or by a thinned capture; and their errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import human_size, parse_percent
+from hybridsim.foundation.wording import percent
+from hybridsim.requests.rows import Requests
+from hybridsim.requests.sampling import GROUPS, SPAN, hashed, hashed_regions
+
+if TYPE_CHECKING:
+    from hybridsim.traces.formats.thinned import Thinned
+    from hybridsim.traces.trace import Trace
+
+Floats = NDArray[np.float64]
+
+SMALL = 8  # pages: the smallest miniature
+FEWEST_PAGES = GROUPS * SMALL  # of a sample of fixed size
+CONFIDENCE = 2.365  # Student's t of GROUPS - 1 degrees of freedom, 95 %
+NEIGHBOURS = (
+    "looks at whole requests and at neighbouring pages, which a sample of the pages does not have, "
+    "and the errors of samples of whole regions cannot be stated"
+)
+NOT_SAMPLED = {  # policies whose sampled caches are not small copies of the whole one
+    "learned": NEIGHBOURS,
+    "request-size": NEIGHBOURS,
+    "lfu": (
+        "has one page at a time on probation, the newest of one use, and of a cache scaled down "
+        "that is a larger share, so the errors of a sample cannot be stated"
+    ),
+}
+
+
+class Sample:
+    """The sampled pages: those whose hash lies below a threshold."""
+
+    def __init__(self, specified: str | int | float | None) -> None:
+        """Create a sample of a share, a number of pages, or None for all; raise UsageError."""
+        self.pages = 0  # maximum number of pages; 0: no limit
+        self.threshold = SPAN
+        self.group: int | None = None  # only pages of this one
+        self.accesses: int | None = None  # of all pages, where the trace has only the sample
+        try:
+            share = self._share(specified)
+        except ValueError as error:
+            raise UsageError(f"sample: {error}") from None
+        if not 0 < share <= 1:
+            raise UsageError(f"a sample must be above 0% and at most 100%, not {specified}")
+        self.threshold = max(round(share * SPAN), 1)
+
+    def _share(self, specified: str | int | float | None) -> float:
+        if specified is None:
+            return 1.0
+        if isinstance(specified, str) and "%" in specified:
+            return float(parse_percent(specified))
+        number = float(specified)
+        if number <= 1 and not isinstance(specified, int):
+            return number
+        if number != int(number) or number < FEWEST_PAGES:
+            raise ValueError(f"{specified} is neither a share nor {FEWEST_PAGES} or more pages")
+        self.pages = int(number)
+        return 1.0
+
+    @property
+    def keeps_all(self) -> bool:
+        """Return whether all pages are sampled."""
+        return self.threshold == SPAN and not self.pages
+
+    @property
+    def rate(self) -> float:
+        """Return the share of pages that are looked at."""
+        share = self.threshold / SPAN
+        return share if self.group is None else share / GROUPS
+
+    def groups(self) -> list[Sample]:
+        """Return the sample's parts, which have no page in common."""
+        parts = [copy(self) for _ in range(GROUPS)]
+        for number, part in enumerate(parts):
+            part.group, part.pages = number, -(-self.pages // GROUPS)
+        return parts
+
+    def of(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """Return the page numbers that are sampled, and their hashes."""
+        hashes = hashed(numbers)
+        chosen = hashes < self.threshold
+        if self.group is not None:
+            chosen &= hashes % GROUPS == self.group
+        return numbers[chosen], hashes[chosen]
+
+
+class SampleOfRegions(Sample):
+    """The pages of a thinned capture: those in its sampled regions."""
+
+    def __init__(self, capture: Thinned, page_bytes: int) -> None:
+        """Use the sample of a capture; raise UsageError if pages do not divide its regions."""
+        super().__init__(None)
+        self._region_bytes = capture.settings.region_bytes
+        self._seed = capture.settings.seed
+        self._page_bytes = page_bytes
+        if self._region_bytes % page_bytes:
+            raise UsageError(
+                f"the capture is a sample of regions of {human_size(self._region_bytes)}: the size "
+                f"of a page must divide that, not {human_size(page_bytes)}"
+            )
+        self.threshold = capture.threshold
+        self.accesses = capture.total.page_accesses(page_bytes)
+
+    def regions_of(self, numbers: Ints) -> int:
+        """Return the number of distinct regions of pages."""
+        return len(np.unique(numbers * self._page_bytes // self._region_bytes))
+
+    def of(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """Return the page numbers that are sampled, and their hashes."""
+        hashes = hashed_regions(numbers * self._page_bytes // self._region_bytes, self._seed)
+        chosen = hashes < self.threshold
+        if self.group is not None:
+            chosen &= hashes % GROUPS == self.group
+        return numbers[chosen], hashes[chosen]
+
+
+# Of the difference between two estimates, in the error.  The sample's accesses are known to be too
+# few or too many.  One estimate takes the difference to be hits of the hottest pages, the other
+# takes it to be like the sample; the truth lies between them, nearer to the first one (coverage:
+# benchmarks/RESULTS.md).
+IMBALANCE = 1 / 2
+REGIONS_MIN = GROUPS * SMALL  # of a sample: fewer do not show how much regions differ
+
+
+def check_regions(sample: Sample, numbers: Ints) -> None:
+    """Raise UsageError if the sampled pages are of too few regions to state an error."""
+    if not isinstance(sample, SampleOfRegions) or sample.keeps_all:
+        return
+    regions = sample.regions_of(numbers)
+    if regions < REGIONS_MIN:
+        raise UsageError(
+            f"the sample has {regions} regions with requests; an error needs {REGIONS_MIN}: thin "
+            "with a higher --rate or --max, or a smaller --region"
+        )
+
+
+def expected(sample: Sample, seen: int, sampled: int) -> int:
+    """Return the page accesses that a sample stands for.
+
+    A drawn sample has seen all.  A thinned capture has their exact number for pages of a power of
+    two; for others it is estimated from the sample.
+    """
+    if not isinstance(sample, SampleOfRegions):
+        return seen
+    return round(sampled / sample.rate) if sample.accesses is None else sample.accesses
+
+
+def smallest_pages(sample: Sample) -> float:
+    """Return the smallest cache that a sample can represent, in pages."""
+    return 1 if sample.rate == 1 else SMALL / sample.rate
+
+
+def error_of_regions(sample: Sample, ratio: Floats, error: Floats, sampled: int) -> Floats:
+    """Return the error of a sample with that of an imbalance of its regions.
+
+    Where single regions have a large share of the accesses, groups of the sample do not show how
+    much the sample is off: a region is in it or not.  The exact number of accesses does.
+    """
+    if not isinstance(sample, SampleOfRegions) or sample.accesses is None or not sampled:
+        return error
+    alike = ratio * (sample.accesses * sample.rate / sampled)
+    return np.hypot(error, IMBALANCE * np.abs(alike - ratio))
+
+
+class Sampled:
+    """The sampled requests of a thinned capture, for those who ask for them."""
+
+    def __init__(self, trace: Any) -> None:
+        """Open the sample of a trace."""
+        self.name: str = trace.name
+        self._trace: Trace = trace
+
+    def chunks(self) -> Iterator[Requests]:
+        """Yield the requests."""
+        return self._trace.recorded()
+
+
+def capture_of(trace: Any) -> Thinned | None:
+    """Return the thinned capture that a trace is the sample of; None for all other sources."""
+    found: Thinned | None = getattr(trace, "sample", None)
+    return found
+
+
+def check_sampled(capture: Thinned, *policies: Any) -> None:
+    """Raise UsageError for policies whose errors cannot be stated from a sample."""
+    for each in policies:
+        if why_not := NOT_SAMPLED.get(each if isinstance(each, str) else ""):
+            raise UsageError(
+                f"policy {each} {why_not}, and this capture is a sample of "
+                f"{percent(capture.rate)}: choose another policy, or all requests of a minute: "
+                f"{capture.choices}"
+            )
+
+
+def error_of(ratio: Floats, of_groups: list[Floats], rate: float) -> Floats:
+    """Return the error (95 %) of a sample's miss ratios, from those of its groups.
+
+    All ratios are estimates that may lie outside 0 to 1: limited to it, groups would seem to agree
+    where nearly all accesses miss.
+
+    Each group has caches, stack and first uses of its own, so that what varies between samples
+    varies between groups: which pages they have, and how many others lie between two uses of a
+    page.  A sample that is a large share of all pages varies less (drawn without replacement).
+    To this the difference between the sample and the mean of its groups is added: a cache that is
+    scaled down further differs in the mean where a policy depends on the scale.
+    """
+    if rate == 1:
+        return np.zeros(len(ratio))
+    spread = np.std(of_groups, axis=0, ddof=1) / math.sqrt(len(of_groups))
+    scale = np.abs(np.mean(of_groups, axis=0) - ratio)
+    return np.asarray(CONFIDENCE * math.sqrt(1 - rate) * spread + scale)

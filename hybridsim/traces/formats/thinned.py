@@ -1,0 +1,264 @@
+"""Thinned captures, as `trace thin` and `trace record --max` write them (docs/thinned.md).
+
+Device "sample" has the requests to the sampled regions, with the rate and the exact totals of all
+requests as `Reader.sample`; each stretch is a device of its own that has all requests of its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hybridsim.foundation.errors import TraceError
+from hybridsim.foundation.suggest import hint
+from hybridsim.requests.rows import Device, Findings, Requests
+from hybridsim.requests.sampling import SPAN
+from hybridsim.traces.formats.files import Source
+from hybridsim.traces.formats.text import no_dispatch, only
+from hybridsim.traces.thinned.counts import Counts
+from hybridsim.traces.thinned.layout import (
+    SIGNATURE,
+    STRETCH,
+    Block,
+    DamagedError,
+    Kind,
+    Skipped,
+    blocks,
+    rows_of_bytes,
+)
+from hybridsim.traces.thinned.thinner import (
+    MINUTE_NS,
+    SLICE_NS,
+    Chosen,
+    Settings,
+    Stretch,
+    settings_of,
+    thinned_rows,
+)
+
+SAMPLE, WORST, TYPICAL = "sample", "worst", "typical"
+
+
+def detect(head: bytes) -> bool:
+    """Return whether the file begins with the signature, of any version."""
+    return head.startswith(SIGNATURE[:-1])
+
+
+@dataclass(frozen=True)
+class Thinned:
+    """What a thinned capture holds besides requests; None of it is an estimate."""
+
+    settings: Settings
+    threshold: int
+    total: Counts  # of all requests
+    stretches: dict[str, Stretch]  # by name
+    worst: str  # names; empty: no stretch
+    typical: str
+    interruptions: tuple[int, ...]  # times at which recording began again
+
+    @property
+    def rate(self) -> float:
+        """Share of the regions that are sampled."""
+        return self.threshold / SPAN
+
+    @property
+    def origin_unix_ns(self) -> int | None:
+        """Unix time of time 0; None: unknown."""
+        return self.settings.origin_unix_ns
+
+    @property
+    def choices(self) -> str:
+        """The ways to choose a stretch, for messages."""
+        if not self.stretches:
+            return "the capture is too short to have one: capture for longer"
+        worst = f"--device {WORST} (the worst minute, {self.worst})"
+        return f"{worst} or --device {TYPICAL} (a typical one, {self.typical})"
+
+
+class Reader:
+    """A thinned capture; each pass reads the file again."""
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        self._source = only(sources, "thinned")
+        self._about = self._survey()
+        stretches = self._about.stretches
+        names = {WORST: self._about.worst, TYPICAL: self._about.typical}
+        chosen = names.get(device or SAMPLE) or device or SAMPLE
+        if chosen != SAMPLE and chosen not in stretches:
+            known = [SAMPLE, *(each for each in names if stretches), *stretches]
+            raise TraceError(
+                f"{self._source.name}: contains no stretch {device!r}: {hint(str(device), known)}"
+            )
+        no_dispatch(self._source.name, use_dispatch)
+        self._chosen = stretches.get(chosen)
+        self.devices = [
+            Device(name, *self._sizes.get(name, (0, 0)), chosen=name == chosen)
+            for name in (SAMPLE, *stretches)
+        ]
+        self.origin_unix_ns = self._about.origin_unix_ns
+        self.capture = self._about  # also of a stretch
+
+    @property
+    def sample(self) -> Thinned | None:
+        """What the sample stands for; None: the requests of a stretch, which is complete."""
+        return self._about if self._chosen is None else None
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Read the file and yield its requests."""
+        kind = Kind.SAMPLE if self._chosen is None else Kind.STRETCH
+        settings, rows = self._about.settings, 0
+        for one in self._blocks(findings, kind):
+            if self._chosen is not None:
+                if one.begin_ns != self._chosen.begin_ns:
+                    continue
+                part = rows_of_bytes(one.payload[STRETCH.size :], one.begin_ns)
+            else:
+                part = thinned_rows(
+                    rows_of_bytes(one.payload, one.begin_ns),
+                    self._about.threshold, settings.region_bytes, settings.seed,
+                )  # fmt: skip
+            if part.rows:
+                rows += part.rows
+                yield part
+            if self._chosen is not None and part.rows:
+                break
+        if not rows:
+            raise TraceError(
+                f"{self._source.name}: no request is sampled at a rate of {self._about.rate:.3%}: "
+                "take a higher --rate or --max"
+            )
+        lost = int(self._about.total.of("lost")[0])
+        if lost:
+            findings.add(
+                "dropped",
+                "events were dropped while recording; their requests are missing",
+                count=lost,
+                fix="record again with a larger --buffer",
+            )
+
+    def counts(self) -> Iterator[Counts]:
+        """Yield the counts of each minute that has requests, in order."""
+        minute: Counts | None = None
+        for one in self._blocks(Findings(), Kind.COUNTS):
+            begin_ns = one.begin_ns // MINUTE_NS * MINUTE_NS
+            if minute is None or begin_ns != minute.begin_ns:
+                if minute is not None:
+                    yield minute
+                minute = Counts.none(begin_ns, MINUTE_NS)
+            minute.add(Counts.of_bytes(one.payload, one.begin_ns, one.span_ns))
+        if minute is not None:
+            yield minute
+
+    def _blocks(self, findings: Findings, *kinds: Kind) -> Iterator[Block]:
+        """Yield blocks whose payload is right; others are findings."""
+        with self._source.open(findings) as stream:
+            signature = stream.read(len(SIGNATURE))
+            if signature[:-1] != SIGNATURE[:-1]:
+                raise TraceError(f"{self._source.name}: no thinned capture: try another --format")
+            if signature != SIGNATURE:
+                raise TraceError(
+                    f"{self._source.name}: has version {signature[-1]} of the format; this "
+                    f"hybridsim reads version {SIGNATURE[-1]}: use the one that wrote it"
+                )
+            for one in blocks(stream.read, kinds):
+                if isinstance(one, Skipped):
+                    self._note(one, findings)
+                    continue
+                try:
+                    check(one)
+                except DamagedError as error:
+                    findings.add(
+                        "damaged", "blocks have impossible values and were skipped",
+                        place=f"{self._source.name} block {one.number}: {error}",
+                        fix="copy the file again",
+                    )  # fmt: skip
+                else:
+                    yield one
+
+    def _note(self, one: Skipped, findings: Findings) -> None:
+        place = f"{self._source.name} byte {one.begin:,}: {one.bytes:,} bytes"
+        if one.is_tail:
+            findings.add(
+                "truncated",
+                f"the last block is incomplete and was skipped; at most {SLICE_NS // 10**9} s of "
+                "counters and sample are missing, or one stretch",
+                place=place,
+                fix="none needed: recording ended without notice",
+            )
+        else:
+            findings.add(
+                "damaged",
+                "damaged blocks were skipped; what they held is missing",
+                place=place,
+                fix="copy the file again",
+            )
+
+    def _survey(self) -> Thinned:
+        """Read the file once: its settings, stretches and totals."""
+        settings: Settings | None = None
+        threshold, chosen, interruptions = SPAN, Chosen(), []
+        total: Counts | None = None
+        self._sizes: dict[str, tuple[int, int]] = {}
+        for one in self._blocks(Findings(), Kind.START, Kind.COUNTS, Kind.STRETCH):
+            if one.kind == Kind.START:
+                again, lowest = settings_of(one)
+                if settings is not None and b'"interruption":true' in one.payload:
+                    interruptions.append(one.begin_ns)
+                settings, threshold = settings or again, min(threshold, lowest)
+            elif one.kind == Kind.STRETCH:
+                chosen.take(Stretch.of(one))
+            else:
+                counts = Counts.of_bytes(one.payload, one.begin_ns, one.span_ns)
+                if total is None:
+                    total = Counts.none(counts.begin_ns, counts.span_ns)
+                total.add(counts)
+                total.span_ns = max(
+                    total.span_ns, counts.begin_ns + counts.span_ns - total.begin_ns
+                )
+        if settings is None:
+            raise TraceError(
+                f"{self._source.name}: no block of settings is whole, so nothing can be read: copy "
+                "the file again"
+            )
+        if total is None or not total.requests:
+            raise TraceError(
+                f"{self._source.name}: contains no request: capture for longer, or under load"
+            )
+        names = {self._name(one, settings): one for one in chosen.all().values()}
+        return Thinned(
+            settings, threshold, total, names,
+            _best(names, ((-one.score, name) for name, one in names.items()
+                          if one in chosen.worst.values())),
+            _best(names, ((one.rank, name) for name, one in names.items()
+                          if one in chosen.typical.values())),
+            tuple(interruptions),
+        )  # fmt: skip
+
+    @staticmethod
+    def _name(one: Stretch, settings: Settings) -> str:
+        """Return the time of a stretch at the device: 2026-11-22T02:13, or 3h12m."""
+        if settings.origin_unix_ns is not None:
+            at_s = (settings.origin_unix_ns + one.begin_ns) // 10**9 + settings.utc_offset_s
+            if 0 <= at_s < 1 << 37:
+                return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M}"
+        minutes = one.begin_ns // MINUTE_NS
+        return f"{minutes // 60}h{minutes % 60:02}m"
+
+
+def _best(names: Iterable[str], ranked: Iterable[tuple[int, str]]) -> str:
+    """Return the name that is ranked first, or any name; empty if there is none."""
+    return min(ranked, default=(0, next(iter(names), "")))[1]
+
+
+def check(one: Block) -> None:
+    """Raise DamagedError if a block does not hold what its kind promises."""
+    if one.kind == Kind.START:
+        settings_of(one)
+    elif one.kind == Kind.COUNTS:
+        Counts.of_bytes(one.payload, one.begin_ns, one.span_ns)
+    elif one.kind == Kind.SAMPLE:
+        rows_of_bytes(one.payload, one.begin_ns)
+    else:
+        Stretch.of(one)
+        rows_of_bytes(one.payload[STRETCH.size :], one.begin_ns)

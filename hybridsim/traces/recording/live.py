@@ -1,0 +1,208 @@
+"""Requests of a disk while they happen: from the kernel's block events, in bounded memory.
+
+An instance of tracefs of its own is used, so no setting of the system's tracing changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from hybridsim.foundation.errors import RecordingError
+from hybridsim.requests.rows import Requests, joined, no_requests
+from hybridsim.traces.formats.events import EVENT, Events, whole
+from hybridsim.traces.formats.pairing import PENDING_MAX, At, Pairer, give_up, pair
+from hybridsim.traces.recording.disk import Disk, Host
+from hybridsim.traces.recording.ring_buffer import EVENTS, Decoder, Formats
+from hybridsim.traces.recording.tracefs import LOST, place
+
+PATIENCE_NS = 60 * 10**9  # a request without completion after this is given up
+AT_ONCE = 1 << 16  # events
+PAGES_AT_ONCE = 1 << 13  # of a CPU: bounds memory, and the kernel's buffer is smaller
+NONE = -1
+
+
+class Paired:
+    """Pairs events that come in order of time, and returns requests as soon as they settle."""
+
+    def __init__(self) -> None:
+        self._pairer = Pairer([], 1, by_issue=False)
+        self._pairing = self._pairer._pairing
+
+    def take(self, events: Events, now_ns: int) -> Requests:
+        """Take events up to a time; return the requests that settled, in order of arrival."""
+        at = self._pairing.at
+        out = []
+        for start in range(0, len(events), AT_ONCE):
+            part = events[start : start + AT_ONCE]
+            position, end = np.zeros(1, np.int64), np.array([len(part)], np.int64)
+            live = np.ones(1, np.bool_)
+            while position[0] < end[0]:
+                pair(self._pairing, part, position, end, live)
+                if at[At.NEXT] - at[At.OLDEST] >= PENDING_MAX or position[0] < end[0]:
+                    if at[At.SETTLED] == at[At.OLDEST]:
+                        give_up(self._pairing, PENDING_MAX // 8)
+                    out.append(self._pairer._settled(0, 0))
+        self._expire(now_ns - PATIENCE_NS)
+        if at[At.SETTLED] > at[At.OLDEST]:
+            out.append(self._pairer._settled(0, 0))
+        return joined(out) if out else no_requests()
+
+    def rest(self) -> Requests:
+        """Return all pending requests: those without completion are incomplete."""
+        at = self._pairing.at
+        if at[At.NEXT] > at[At.SETTLED]:
+            give_up(self._pairing, int(at[At.NEXT] - at[At.SETTLED]))
+        return self._pairer._settled(0, 0) if at[At.NEXT] > at[At.OLDEST] else no_requests()
+
+    def _expire(self, before_ns: int) -> None:
+        at, rows = self._pairing.at, self._pairing.rows
+        number, stop = int(at[At.SETTLED]), int(at[At.NEXT])
+        first = number
+        while number < stop and rows.arrival_ns[number % PENDING_MAX] < before_ns:
+            number += 1
+        if number > first:
+            give_up(self._pairing, number - first)
+
+    @property
+    def oldest_ns(self) -> int | None:
+        """Arrival of the oldest pending request; None: there is none."""
+        at = self._pairing.at
+        if at[At.NEXT] == at[At.OLDEST]:
+            return None
+        return int(self._pairing.rows.arrival_ns[int(at[At.OLDEST]) % PENDING_MAX])
+
+
+class Live:
+    """The block events of one disk and its partitions, read now and then."""
+
+    def __init__(self, disk: Disk, host: Host, buffer_bytes: int) -> None:
+        """Begin tracing; `close` ends it.  Raises RecordingError if the kernel refuses."""
+        if sys.byteorder != "little":
+            raise RecordingError("events are decoded on little-endian machines only")
+        if host.uid != 0:
+            raise RecordingError("only root may record a disk: run this with sudo")
+        root = place(host)
+        if not (root / "events/block").is_dir():
+            raise RecordingError("the kernel has no block events (CONFIG_BLK_DEV_IO_TRACE)")
+        devices = devices_of(disk)
+        self._decoder = Decoder(Formats.read(root), devices, os.sysconf("SC_PAGESIZE"))
+        self.instance = root / "instances" / f"hybridsim-{disk.name}"
+        self._pipes: dict[int, int] = {}
+        self._held: list[Events] = []
+        self._paired = Paired()
+        # Compile before the first event: the kernel's buffer holds some seconds.
+        self._decoder.events(bytes(self._decoder.page_bytes), 0)
+        self._paired.take(np.zeros(1, EVENT).view(np.recarray), 0)
+        self._paired = Paired()
+        _remove(self.instance, "another recorder of this disk runs: end it first")
+        try:
+            self.instance.mkdir()
+            self._set_up(devices, buffer_bytes)
+        except OSError as error:
+            self.close()
+            raise RecordingError(f"{self.instance}: {error.strerror}") from None
+        except BaseException:
+            self.close()
+            raise
+        self._lost = 0
+
+    def _set_up(self, devices: list[int], buffer_bytes: int) -> None:
+        instance = self.instance
+        (instance / "buffer_size_kb").write_text(str(max(buffer_bytes // 1024, 64)))
+        (instance / "trace_clock").write_text("mono")
+        (instance / "options/overwrite").write_text("0")
+        wanted = " || ".join(f"dev == {each}" for each in devices)
+        for event in EVENTS:
+            folder = instance / "events/block" / event
+            (folder / "filter").write_text(wanted)
+        for cpu in sorted(instance.glob("per_cpu/cpu[0-9]*")):
+            pipe = os.open(cpu / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
+            self._pipes[int(cpu.name[3:])] = pipe
+        for event in EVENTS:
+            (instance / "events/block" / event / "enable").write_text("1")
+
+    def requests(self) -> tuple[Requests, int]:
+        """Return the requests that settled, and a time before which no other one arrives.
+
+        Times are those of the monotonic clock in ns.
+        """
+        now_ns = time.monotonic_ns()
+        for cpu, pipe in self._pipes.items():
+            pages = _drained(pipe, self._decoder.page_bytes)
+            if pages:
+                self._held.append(self._decoder.events(pages, cpu))
+        if self._held:
+            events = np.concatenate(self._held).view(np.recarray)
+            order = np.argsort(events.time_ns, kind="stable")
+            events = whole(events)[order].view(events.dtype).view(np.recarray)
+            ready = int(np.searchsorted(events.time_ns, now_ns))
+            self._held = [events[ready:].copy()] if ready < len(events) else []
+            settled = self._paired.take(events[:ready], now_ns)
+        else:
+            settled = self._paired.take(np.zeros(0), now_ns)
+        oldest_ns = self._paired.oldest_ns
+        return settled, now_ns if oldest_ns is None else oldest_ns
+
+    def rest(self) -> Requests:
+        """Return the requests that are still pending, at the end."""
+        return self._paired.rest()
+
+    def lost(self) -> int:
+        """Return the events that the kernel dropped since the last call."""
+        total = self._decoder.malformed
+        for each in self.instance.glob("per_cpu/cpu[0-9]*/stats"):
+            with contextlib.suppress(OSError):
+                total += sum(map(int, LOST.findall(each.read_text())))
+        new, self._lost = total - self._lost, total
+        return max(new, 0)
+
+    def close(self) -> None:
+        """End tracing; the instance is removed."""
+        for pipe in self._pipes.values():
+            os.close(pipe)
+        self._pipes = {}
+        with contextlib.suppress(RecordingError):
+            _remove(self.instance, "")
+
+
+def _drained(pipe: int, page_bytes: int) -> bytes:
+    """Return the pages of a CPU, at most PAGES_AT_ONCE."""
+    pages: list[bytes] = []
+    while len(pages) < PAGES_AT_ONCE:
+        try:
+            page = os.read(pipe, page_bytes)
+        except BlockingIOError:
+            break
+        if not page:
+            break
+        pages.append(page.ljust(page_bytes, b"\0"))
+    return b"".join(pages)
+
+
+def _remove(instance: Path, busy: str) -> None:
+    """Remove an instance, also one that a killed recorder left."""
+    if not instance.is_dir():
+        return
+    try:
+        (instance / "events/enable").write_text("0")
+        instance.rmdir()
+    except OSError as error:
+        raise RecordingError(f"{instance}: {busy or error.strerror}") from None
+
+
+def devices_of(disk: Disk) -> list[int]:
+    """Return the numbers of a disk and its partitions: the kernel names either in its events."""
+    folders = [disk.folder, *(each.parent for each in disk.folder.glob("*/partition"))]
+    numbers = []
+    for each in folders:
+        match = re.fullmatch(r"(\d+):(\d+)", (each / "dev").read_text().strip())
+        if match:
+            numbers.append(int(match[1]) << 20 | int(match[2]))
+    return numbers

@@ -1,0 +1,564 @@
+"""Thin requests: write a sample, counters and stretches to a file that stays within a size.
+
+What is written depends on the requests alone, not on how they arrive in chunks.  Slices end at
+multiples of SLICE_NS of the clock.  Where the file exceeds its limit it is written again, beside
+itself, with a lower rate: the sample then holds what it would hold had the rate been lower from
+the start, as regions are kept by a hash.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import human_size
+from hybridsim.requests.pages import check_real
+from hybridsim.requests.rows import Requests, joined
+from hybridsim.requests.sampling import SPAN, hashed, hashed_regions
+from hybridsim.traces.thinned.counts import Counter, Counts
+from hybridsim.traces.thinned.layout import (
+    HEADER_BYTES,
+    ROWS_MAX,
+    SIGNATURE,
+    STRETCH,
+    Block,
+    Columns,
+    DamagedError,
+    Kind,
+    Role,
+    Skipped,
+    block,
+    blocks,
+    rows_as_bytes,
+    rows_of_bytes,
+    start_as_bytes,
+    start_of_bytes,
+)
+
+SECOND_NS = 10**9
+SLICE_NS = 10 * SECOND_NS  # a power cut costs at most this much of counters and sample
+MINUTE_NS = 60 * SECOND_NS
+HOUR_NS = 3600 * SECOND_NS
+REGION_BYTES = 1 << 20
+REGION_MIN, REGION_MAX = 1 << 12, 1 << 30
+MAX_LEAST = 1 << 18  # bytes of the smallest capture
+FILLED = 2 / 3  # of the maximum: from there on the file is written again, into the rest of it
+KEPT = 1 / 2  # of that, after it was written again
+OF_REQUESTS = 1 / 4  # of that, at least: else counters alone fill the file
+OF_STRETCHES = 1 / 2  # of what counters leave, at most
+BINS = 1 << 12  # of hashes, where a lower threshold is chosen
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How requests are thinned; part of the capture."""
+
+    device: str = ""
+    origin_unix_ns: int | None = None  # of time 0; None: unknown
+    utc_offset_s: int = 0  # of the device's clock, for days of the week
+    region_bytes: int = REGION_BYTES
+    max_bytes: int | None = None  # of the file; None: no limit
+    rate: float = 1.0  # at the start
+    seed: int = 0  # another one takes other regions
+    source: str = ""  # what was thinned, or how it was recorded
+
+    def check(self) -> None:
+        """Raise UsageError for settings that cannot be met."""
+        if not 0 < self.rate <= 1:
+            raise UsageError(f"--rate must be above 0% and at most 100%, not {self.rate:.4%}")
+        size = self.region_bytes
+        if size & (size - 1) or not REGION_MIN <= size <= REGION_MAX:
+            raise UsageError(
+                f"--region must be a power of two from {human_size(REGION_MIN)} to "
+                f"{human_size(REGION_MAX)}, not {size} bytes"
+            )
+        if self.max_bytes is not None and self.max_bytes < MAX_LEAST:
+            raise UsageError(f"--max must be at least {human_size(MAX_LEAST)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings for the file."""
+        return {**vars(self)}
+
+
+def settings_of(one: Block) -> tuple[Settings, int]:
+    """Return the settings of a START block, and its threshold; raise DamagedError if wrong."""
+    found = start_of_bytes(one.payload)
+    types: dict[str, tuple[type, ...]] = {
+        "device": (str,), "origin_unix_ns": (int, type(None)), "utc_offset_s": (int,),
+        "region_bytes": (int,), "max_bytes": (int, type(None)), "rate": (int, float),
+        "seed": (int,), "source": (str,), "threshold": (int,),
+    }  # fmt: skip
+    for name, allowed in types.items():
+        if type(found.get(name)) not in allowed:
+            raise DamagedError(f"the setting {name} is missing or wrong")
+    threshold = found["threshold"]
+    settings = Settings(**{name: found[name] for name in types if name != "threshold"})
+    try:
+        settings.check()
+    except UsageError as error:
+        raise DamagedError(str(error)) from None
+    if not 1 <= threshold <= SPAN or abs(settings.utc_offset_s) > 86_400:
+        raise DamagedError("the settings are out of range")
+    return settings, threshold
+
+
+class Store:
+    """The file: blocks are appended; it is written again where it exceeds its limit."""
+
+    def __init__(self, path: Path, max_bytes: int | None) -> None:
+        """Open a file that exists, or create it with its signature."""
+        self.path = path
+        self.limit = None if max_bytes is None else int(max_bytes * FILLED)
+        self._file: IO[bytes] = path.open("r+b" if path.exists() else "w+b")
+        self._file.seek(0, os.SEEK_END)
+        if not self._file.tell():
+            self._file.write(SIGNATURE)
+        self.number = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._file.tell()
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether the file exceeds its limit."""
+        return self.limit is not None and self.size > self.limit
+
+    def append(self, kind: Kind, begin_ns: int, span_ns: int, payload: bytes) -> None:
+        """Append a block."""
+        self._file.write(block(kind, self.number, begin_ns, span_ns, payload))
+        self.number += 1
+
+    def blocks(self, *kinds: Kind) -> Iterator[Block | Skipped]:
+        """Yield the blocks of the file."""
+        self._file.flush()
+        with self.path.open("rb") as again:
+            again.seek(len(SIGNATURE))
+            yield from blocks(again.read, kinds or tuple(Kind))
+
+    def flush(self, is_safe: bool = False) -> None:
+        """Hand all blocks to the system, and with `is_safe` to the medium."""
+        self._file.flush()
+        if is_safe:
+            os.fdatasync(self._file.fileno())
+
+    def cut(self, size: int) -> None:
+        """Drop what follows the first `size` bytes: a block that was not finished."""
+        self._file.flush()
+        self._file.truncate(size)
+        self._file.seek(size)
+
+    def replaced_by(self, other: Store) -> None:
+        """Take the blocks of another file, which takes the place of this one."""
+        other.flush(is_safe=True)
+        os.replace(other.path, self.path)
+        self._file.close()
+        self._file, self.number = other._file, other.number
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of requests that are kept in full."""
+
+    begin_ns: int
+    span_ns: int
+    score: int  # nanoseconds that requests waited in its minute, or requests without completions
+    rank: int  # a hash of the minute
+    roles: int
+
+    @classmethod
+    def of(cls, one: Block) -> Stretch:
+        """Return the stretch of a block; raise DamagedError if it has none."""
+        if len(one.payload) < STRETCH.size:
+            raise DamagedError("a stretch is too short")
+        return cls(one.begin_ns, one.span_ns, *STRETCH.unpack_from(one.payload))
+
+
+class Chosen:
+    """The stretches that stand for their hours: of each role the best one so far."""
+
+    def __init__(self) -> None:
+        self.worst: dict[int, Stretch] = {}
+        self.typical: dict[int, Stretch] = {}
+
+    def roles_of(self, begin_ns: int, score: int, rank: int) -> int:
+        """Return the roles in which a minute would replace the best one of its hour."""
+        hour = begin_ns // HOUR_NS
+        worst, typical = self.worst.get(hour), self.typical.get(hour)
+        is_worst = worst is None or score > worst.score
+        is_typical = typical is None or rank < typical.rank
+        return is_worst * Role.WORST + is_typical * Role.TYPICAL
+
+    def take(self, one: Stretch) -> None:
+        """Consider a stretch."""
+        hour = one.begin_ns // HOUR_NS
+        worst, typical = self.worst.get(hour), self.typical.get(hour)
+        if one.roles & Role.WORST and (worst is None or one.score > worst.score):
+            self.worst[hour] = one
+        if one.roles & Role.TYPICAL and (typical is None or one.rank < typical.rank):
+            self.typical[hour] = one
+
+    def all(self) -> dict[int, Stretch]:
+        """Return the stretches by begin."""
+        both = [*self.worst.values(), *self.typical.values()]
+        return {one.begin_ns: one for one in sorted(both, key=lambda one: one.begin_ns)}
+
+
+def thinned_rows(rows: Requests, threshold: int, region_bytes: int, seed: int) -> Requests:
+    """Return the reads and writes in sampled regions, cut to these.
+
+    Of a request that crosses regions each run of sampled ones is a request of its own.
+    """
+    moves = (rows.op == Op.READ) | (rows.op == Op.WRITE) | (rows.op == Op.WRITE_ZEROES)
+    moves &= rows.length_bytes > 0
+    if not moves.all():
+        rows = Requests._make(column[moves] for column in rows)
+    first = rows.offset_bytes // region_bytes
+    last = (rows.offset_bytes + rows.length_bytes - 1) // region_bytes
+    kept = hashed_regions(first, seed) < threshold
+    if threshold >= SPAN:
+        return rows
+    wide = np.flatnonzero(last > first)
+    if not len(wide):
+        return Requests._make(column[kept] for column in rows)
+    count = np.where(last > first, last - first + 1, 1)
+    row = np.repeat(np.arange(len(first)), count)
+    region = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    is_in = hashed_regions(region, seed) < threshold
+    row, region = row[is_in], region[is_in]
+    if not len(row):
+        return rows.between(0, 0)
+    begins = np.ones(len(row), bool)
+    begins[1:] = (row[1:] != row[:-1]) | (region[1:] != region[:-1] + 1)
+    at = np.flatnonzero(begins)
+    ends = np.append(at[1:], len(row)) - 1
+    out = Requests._make(column[row[at]] for column in rows)
+    low = np.maximum(out.offset_bytes, region[at] * region_bytes)
+    high = np.minimum(out.offset_bytes + out.length_bytes, (region[ends] + 1) * region_bytes)
+    return out._replace(offset_bytes=low, length_bytes=high - low)
+
+
+class Thinner:
+    """Takes requests in order of arrival, and writes a thinned capture."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        """Begin a capture, or go on with one after `resumed`."""
+        self.store, self.settings = store, settings
+        self.threshold = max(round(settings.rate * SPAN), 1)
+        self.chosen = Chosen()
+        self.lost = 0  # events, of the present slice
+        self._counter = Counter()
+        self._slice: Counts | None = None
+        self._sampled: list[Requests] = []
+        self._minute: list[Requests] = []  # its first rows, in full
+        self._minute_number = -1
+        self._minute_rows = self._score = self._minute_requests = 0
+        self._settings_hour = -1  # in which they were written last; -1: never
+        self.first_ns = 0  # time of the first start, of a capture that goes on
+        self.written_again = 0  # times
+        self.on_slice: Callable[[], None] = lambda: None
+
+    @classmethod
+    def resumed(cls, path: Path) -> tuple[Thinner, int]:
+        """Return the thinner of a capture that exists, and the time of its end in ns.
+
+        What follows its last whole block is cut off.  `begin` must be called next.  Raises
+        UsageError if the file is no capture that can go on.
+        """
+        store = Store(path, None)
+        settings: Settings | None = None
+        chosen, end_ns, threshold, cut, first_ns = Chosen(), 0, SPAN, store.size, 0
+        try:
+            with path.open("rb") as head:
+                if head.read(len(SIGNATURE)) != SIGNATURE:
+                    raise UsageError(f"{path} exists, but is no thinned capture: use another name")
+            for one in store.blocks(Kind.START, Kind.COUNTS, Kind.STRETCH):
+                if isinstance(one, Skipped):
+                    cut = one.begin if one.is_tail else cut
+                    continue
+                store.number = max(store.number, one.number + 1)
+                end_ns = max(end_ns, one.begin_ns + one.span_ns)
+                if one.kind == Kind.START:
+                    first_ns = one.begin_ns if settings is None else first_ns
+                    settings, lowest = settings_of(one)
+                    threshold = min(threshold, lowest)
+                elif one.kind == Kind.STRETCH:
+                    chosen.take(Stretch.of(one))
+            if settings is None:
+                raise UsageError(f"{path}: no whole block of settings: choose another name")
+        except BaseException:
+            store.close()
+            raise
+        store.cut(cut)
+        store.limit = None if settings.max_bytes is None else int(settings.max_bytes * FILLED)
+        thinner = cls(store, settings)
+        thinner.threshold, thinner.chosen, thinner.first_ns = threshold, chosen, first_ns
+        return thinner, end_ns
+
+    def begin(self, at_ns: int = 0) -> None:
+        """Write the settings: at the start, and after each interruption."""
+        self._counter.restart()
+        self._put_settings(at_ns, is_interruption=True)
+
+    def _put_settings(self, at_ns: int, is_interruption: bool) -> None:
+        self._settings_hour = at_ns // HOUR_NS
+        settings = {
+            **self.settings.to_dict(),
+            "threshold": self.threshold,
+            "interruption": is_interruption,
+        }
+        self.store.append(Kind.START, at_ns, 0, start_as_bytes(settings))
+
+    def take(self, rows: Requests) -> None:
+        """Take requests with arrivals from the origin of the capture on."""
+        if self._settings_hour < 0:
+            self.begin(int(rows.arrival_ns[0]) if rows.rows else 0)
+        check_real(rows, self.settings.source or "the trace")
+        start = 0
+        while start < rows.rows:
+            number = int(rows.arrival_ns[start]) // SLICE_NS
+            stop = int(np.searchsorted(rows.arrival_ns, (number + 1) * SLICE_NS))
+            stop = max(stop, start + 1)
+            self.until(number * SLICE_NS)
+            if self._slice is None:
+                self._slice = Counts.none(number * SLICE_NS, SLICE_NS)
+            self._take_part(rows.between(start, stop))
+            start = stop
+
+    def until(self, now_ns: int) -> None:
+        """End the slice and the minute before a time at which no earlier request can arrive."""
+        if self._slice is not None and now_ns >= self._slice.begin_ns + SLICE_NS:
+            self._end_slice()
+        if self._minute_number >= 0 and now_ns // MINUTE_NS > self._minute_number:
+            self._end_minute()
+
+    def finish(self) -> None:
+        """End the slice and the minute; nothing may follow but `begin`."""
+        if self._settings_hour < 0:
+            self.begin()
+        if self._slice is not None:
+            self._end_slice()
+        if self._minute_number >= 0:
+            self._end_minute()
+        self.store.flush()
+
+    def _take_part(self, rows: Requests) -> None:
+        """Take requests of the present slice."""
+        assert self._slice is not None
+        self._counter.add(rows, self._slice)
+        sampled = thinned_rows(rows, self.threshold, self.settings.region_bytes, self.settings.seed)
+        if sampled.rows:
+            self._sampled.append(sampled)
+        minute = int(rows.arrival_ns[0]) // MINUTE_NS
+        if minute != self._minute_number:
+            assert self._minute_number < 0
+            self._minute_number = minute
+        known = rows.complete_ns >= rows.arrival_ns
+        self._score += int((rows.complete_ns - rows.arrival_ns)[known].sum())
+        self._minute_requests += rows.rows
+        missing = ROWS_MAX - self._minute_rows
+        if missing > 0:
+            self._minute.append(rows.between(0, missing))
+            self._minute_rows += self._minute[-1].rows
+
+    def _end_slice(self) -> None:
+        whole = self._slice
+        assert whole is not None
+        if whole.begin_ns // HOUR_NS > self._settings_hour:  # again, as a block may be damaged
+            self._put_settings(whole.begin_ns, is_interruption=False)
+        whole.of("lost")[:] += self.lost
+        self.lost = 0
+        for part in self._parts(self._sampled):
+            begin_ns = int(part.arrival_ns[0])
+            self.store.append(
+                Kind.SAMPLE, begin_ns, int(part.arrival_ns[-1]) - begin_ns,
+                rows_as_bytes(part, begin_ns, 0),
+            )  # fmt: skip
+        self.store.append(Kind.COUNTS, whole.begin_ns, whole.span_ns, whole.to_bytes())
+        self._slice, self._sampled = None, []
+        if self.store.is_too_large:
+            self._write_again()
+        self.on_slice()
+
+    @staticmethod
+    def _parts(parts: list[Requests]) -> Iterator[Requests]:
+        """Yield the rows of all parts, as many at a time as a block may have."""
+        whole = joined(parts)
+        for start in range(0, whole.rows, ROWS_MAX):
+            yield whole.between(start, start + ROWS_MAX)
+
+    def _end_minute(self) -> None:
+        rows = joined(self._minute)
+        begin_ns = int(rows.arrival_ns[0])
+        score = self._score or self._minute_requests
+        rank = int(hashed(np.array([self._minute_number ^ self.settings.seed << 32]))[0])
+        roles = self.chosen.roles_of(begin_ns, score, rank)
+        if roles:
+            cut = self._minute_requests > rows.rows
+            end_ns = int(rows.arrival_ns[-1]) + 1 if cut else (self._minute_number + 1) * MINUTE_NS
+            one = Stretch(begin_ns, end_ns - begin_ns, score, rank, roles)
+            data = STRETCH.pack(score, rank, roles)
+            data += rows_as_bytes(rows, begin_ns, Columns.DETAILS)
+            self.store.append(Kind.STRETCH, begin_ns, one.span_ns, data)
+            self.chosen.take(one)
+        self._minute, self._minute_number = [], -1
+        self._minute_rows = self._score = self._minute_requests = 0
+
+    # The file is written again with a lower rate.
+
+    def _write_again(self) -> None:
+        """Write the file again at half of its limit; raise UsageError if it cannot get so small."""
+        assert self.store.limit is not None
+        assert self.settings.max_bytes is not None
+        target = int(self.store.limit * KEPT)
+        survey = self._survey()
+        room = target - survey.counts - survey.starts
+        if room < target * OF_REQUESTS:
+            raise UsageError(
+                f"--max {human_size(self.settings.max_bytes)} is too small for this long a "
+                f"capture: its counters alone take {human_size(survey.counts)}; allow "
+                f"{human_size(math.ceil(survey.counts / (1 - OF_REQUESTS) / KEPT / FILLED))}"
+            )
+        kept = self._stretches_within(survey, int(room * OF_STRETCHES))
+        room -= sum(survey.stretches[begin] for begin in kept)
+        if room < survey.sample:
+            share = max(room, 0) / max(survey.sample, 1)
+            self._lower(survey, share)
+        beside = self.store.path.with_name(f".{self.store.path.name}.again")
+        beside.unlink(missing_ok=True)
+        again = Store(beside, None)
+        try:
+            self._copy(again, kept)
+            self.store.replaced_by(again)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+        self.written_again += 1
+
+    def _survey(self) -> Survey:
+        survey = Survey()
+        for one in self.store.blocks():
+            if isinstance(one, Skipped):
+                continue
+            size = len(one.stored)
+            if one.kind == Kind.STRETCH:
+                survey.stretches[one.begin_ns] = size
+            elif one.kind == Kind.COUNTS:
+                survey.counts += size // (MINUTE_NS // SLICE_NS // 2 if one.span_ns < MINUTE_NS
+                                          else 1)  # fmt: skip
+            elif one.kind == Kind.SAMPLE:
+                rows = self._rows(one)
+                hashes = hashed_regions(
+                    rows.offset_bytes // self.settings.region_bytes, self.settings.seed
+                )
+                of_bins = np.bincount(hashes * BINS // self.threshold, minlength=BINS)
+                survey.by_hash += of_bins
+                survey.sample += size
+            else:
+                survey.starts += size
+        return survey
+
+    def _stretches_within(self, survey: Survey, room: int) -> dict[int, Stretch]:
+        """Return the stretches to keep: typical ones in half of the room, the worst in the rest."""
+        kept: dict[int, Stretch] = {}
+        used = 0
+        for one in sorted(self.chosen.typical.values(), key=lambda one: one.rank):
+            size = survey.stretches.get(one.begin_ns, room)
+            if used + size <= room // 2:
+                kept[one.begin_ns], used = one, used + size
+        for one in sorted(self.chosen.worst.values(), key=lambda one: (-one.score, one.begin_ns)):
+            size = 0 if one.begin_ns in kept else survey.stretches.get(one.begin_ns, room)
+            if used + size <= room:
+                kept[one.begin_ns], used = one, used + size
+        return kept
+
+    def _lower(self, survey: Survey, share: float) -> None:
+        """Lower the threshold to the largest one that keeps this share of the sampled requests."""
+        total = int(survey.by_hash.sum())
+        below = np.cumsum(survey.by_hash)
+        bins = int(np.searchsorted(below, share * total, "right"))
+        self.threshold = max(self.threshold * bins // BINS, 1)
+
+    def _with_roles(self, one: Block) -> bytes:
+        """Return the head of a stretch with its present roles: a later one may have taken over."""
+        stretch, hour = Stretch.of(one), one.begin_ns // HOUR_NS
+        roles = 0
+        for role, by_hour in ((Role.WORST, self.chosen.worst), (Role.TYPICAL, self.chosen.typical)):
+            best = by_hour.get(hour)
+            roles |= role if best is not None and best.begin_ns == one.begin_ns else 0
+        return STRETCH.pack(stretch.score, stretch.rank, roles)
+
+    def _rows(self, one: Block) -> Requests:
+        return rows_of_bytes(one.payload, one.begin_ns)
+
+    def _copy(self, again: Store, kept: dict[int, Stretch]) -> None:
+        """Write the blocks to another file: the sample at the present rate, counts by minute."""
+        held: list[Requests] = []
+        minute: Counts | None = None
+
+        def put_minute() -> None:
+            nonlocal minute
+            for part in self._parts(held):
+                begin_ns = int(part.arrival_ns[0])
+                span_ns = int(part.arrival_ns[-1]) - begin_ns
+                again.append(Kind.SAMPLE, begin_ns, span_ns, rows_as_bytes(part, begin_ns, 0))
+            held.clear()
+            if minute is not None:
+                again.append(Kind.COUNTS, minute.begin_ns, minute.span_ns, minute.to_bytes())
+                minute = None
+
+        for one in self.store.blocks():
+            if isinstance(one, Skipped):
+                continue
+            number = one.begin_ns // MINUTE_NS
+            if minute is not None and number != minute.begin_ns // MINUTE_NS:
+                put_minute()
+            if one.kind == Kind.START:
+                put_minute()
+                settings = start_of_bytes(one.payload) | {"threshold": self.threshold}
+                again.append(Kind.START, one.begin_ns, 0, start_as_bytes(settings))
+            elif one.kind == Kind.COUNTS:
+                if minute is None:
+                    minute = Counts.none(number * MINUTE_NS, MINUTE_NS)
+                minute.add(Counts.of_bytes(one.payload, one.begin_ns, one.span_ns))
+            elif one.kind == Kind.SAMPLE:
+                rows = self._rows(one)
+                if held and int(held[0].arrival_ns[0]) // MINUTE_NS != number:
+                    put_minute()
+                rows = thinned_rows(
+                    rows, self.threshold, self.settings.region_bytes, self.settings.seed
+                )
+                if rows.rows:
+                    held.append(rows)
+            elif one.begin_ns in kept:
+                put_minute()
+                again.append(
+                    Kind.STRETCH, one.begin_ns, one.span_ns,
+                    self._with_roles(one) + one.payload[STRETCH.size :],
+                )  # fmt: skip
+        put_minute()
+
+
+@dataclass
+class Survey:
+    """The bytes of a file by kind of block, and its sampled requests by hash."""
+
+    starts: int = len(SIGNATURE) + HEADER_BYTES
+    counts: int = 0  # once they are by minute
+    sample: int = 0
+    stretches: dict[int, int] = field(default_factory=dict)  # by begin
+    by_hash: Ints = field(default_factory=lambda: np.zeros(BINS, np.int64))
