@@ -23,7 +23,7 @@ from hybridsim.engine.machine import Machine, Run
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Level, Mode, Op, Replay
 from hybridsim.foundation.version import PACKAGE
-from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.jit import kernel, loop, method, shipped, state_machine
 from hybridsim.jit.code_folder import COMPILED, sources
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.inflight import Batch
@@ -169,13 +169,14 @@ FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (999, 999))"
 @pytest.fixture
 def run(tmp_path):
     """Return a function that runs a copy of the package with its own cache in a new process."""
-    ignored = shutil.ignore_patterns("__pycache__")
+    ignored = shutil.ignore_patterns("__pycache__", "code")
     shutil.copytree(Path(jit.__file__).parents[1], tmp_path / "hybridsim", ignore=ignored)
     (tmp_path / "hybridsim/tiny.py").write_text(TINY)
-    env = os.environ | {"PYTHONPATH": str(tmp_path), "HYBRIDSIM_CACHE_DIR": str(tmp_path / "cache")}
-    env["PYTHONDONTWRITEBYTECODE"] = "1"  # Python handles a full disk here itself
+    own = {"PYTHONPATH": str(tmp_path), "HYBRIDSIM_CACHE_DIR": str(tmp_path / "cache")}
+    own["PYTHONDONTWRITEBYTECODE"] = "1"  # Python handles a full disk here itself
 
     def run(first=""):
+        env = os.environ | own
         command = [sys.executable, "-c", first + SCRIPT]
         return subprocess.check_output(command, env=env, cwd=tmp_path, text=True).split()
 
@@ -230,6 +231,38 @@ def test_a_full_disk_or_a_damaged_cache_only_costs_time(run, tmp_path):
         file.write_bytes(file.read_bytes()[:100])  # as after a crash
     assert run() == ["6", "0", folder]
     assert run() == ["6", "1", folder]  # it is repaired
+
+
+# Machine code inside the package.
+
+
+@needs_compiler
+def test_machine_code_in_the_package_is_used_with_an_empty_cache(run, tmp_path, monkeypatch):
+    place = tmp_path / "hybridsim/jit/code"
+    monkeypatch.setenv("NUMBA_CPU_NAME", shipped.CPU)
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", ",".join(f"+{each}" for each in shipped.FEATURES))
+    monkeypatch.setenv(shipped.INTO, str(place))
+    assert run()[:2] == ["6", "0"]
+    monkeypatch.undo()
+    shutil.rmtree(tmp_path / "cache")
+    if not shipped.suits_this_cpu():
+        pytest.skip(f"this CPU does not run machine code for {shipped.CPU}")
+    victim, hits, folder = run()
+    assert (victim, hits) == ("6", "1")
+    assert not any((tmp_path / "cache/hybridsim" / folder).rglob("tiny*.nbc"))  # nothing to keep
+    older = "from hybridsim.jit import shipped; shipped.FEATURES = ('of-no-cpu',)\n"
+    assert run(older)[:2] == ["6", "0"]  # a CPU with less compiles for itself
+
+
+@needs_compiler
+def test_machine_code_of_other_source_is_not_used(run, tmp_path, monkeypatch):
+    monkeypatch.setenv(shipped.INTO, str(tmp_path / "hybridsim/jit/code"))
+    run()
+    monkeypatch.undo()
+    shutil.rmtree(tmp_path / "cache")
+    lru = tmp_path / "hybridsim/caches/policies/lru.py"
+    lru.write_text(lru.read_text().replace("self.queues.renew(0, page)", "page + 1"))
+    assert run()[:2] == ["5", "0"]
 
 
 # Policies from outside the package.

@@ -160,9 +160,9 @@ def stages() -> Callable[[str], None]:
 
 def note_compiling() -> None:
     """Report on standard error that the first run compiles the simulator."""
-    from hybridsim.jit import cache_folder, compiled
+    from hybridsim.jit import compiled, is_kept
 
-    if compiled and not any(cache_folder().rglob("loops.run-*.nbi")):
+    if compiled and not is_kept("loops.run-*.nbi"):
         click.echo("first run: compiling the simulator for this machine, once ...", err=True)
 
 

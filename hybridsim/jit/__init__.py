@@ -2,6 +2,7 @@
 
 compiling    how a class of methods becomes machine code: all use of numba's internals
 code_folder  the folder that keeps machine code from one run to the next
+shipped      machine code inside the package, made where a wheel is built
 prefetch     fetching memory before it is needed
 mixing       pseudo-random numbers, the same in each run
 index        dense ids for sparse numbers
@@ -16,6 +17,7 @@ from hybridsim.jit.compiling import (
     compiled,
     fitting,
     fresh,
+    is_kept,
     kernel,
     loop,
     method,
@@ -29,6 +31,7 @@ __all__ = [
     "compiled",
     "fitting",
     "fresh",
+    "is_kept",
     "kernel",
     "loop",
     "method",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import hashlib
 import os
 import shutil
@@ -22,19 +23,30 @@ def sources() -> list[Path]:
     return sorted(each for name in COMPILED for each in (PACKAGE / name).rglob("*.py"))
 
 
+def digest(compiler: str) -> str:
+    """Return a name for the machine code that a compiler makes of this source."""
+    return hashlib.sha256(compiler.encode() + _of_sources()).hexdigest()[:16]
+
+
+@functools.cache
+def _of_sources() -> bytes:
+    result = hashlib.sha256()
+    for source in sources():
+        result.update(source.read_bytes())
+    return result.digest()
+
+
 def code_folder(compiler: str) -> Path:
     """Return the folder for a compiler's machine code of this source; create it if missing.
 
     HYBRIDSIM_CACHE_DIR overrides its place.  If no folder can be written to, return a temporary
     folder for this process.
     """
-    digest = hashlib.sha256(compiler.encode())
-    for source in sources():
-        digest.update(source.read_bytes())
+    name = digest(compiler)
     for place in ("HYBRIDSIM_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
         if os.environ.get(place):
             root = Path(os.environ[place]) / (".cache" if place == "HOME" else "")
-            folder = root / "hybridsim" / digest.hexdigest()[:16]
+            folder = root / "hybridsim" / name
             if _can_be_written(folder):
                 return folder
     own = tempfile.mkdtemp(prefix="hybridsim-")

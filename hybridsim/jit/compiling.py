@@ -31,7 +31,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.compiler import Flags, compile_internal
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.registry import cpu_target
@@ -52,6 +52,7 @@ from numba.extending import (
     unbox,
 )
 
+from hybridsim.jit import shipped
 from hybridsim.jit.code_folder import code_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,7 +101,10 @@ def loop(function: F) -> F:
     finally:
         numba.config.CACHE_DIR = others
     if compiled:
-        compiled_loop._cache.__class__ = _QuickCache
+        cache = compiled_loop._cache
+        cache.__class__ = _QuickCache
+        place = _shipped_folder() / function.__module__
+        cache.shipped = IndexDataCacheFile(str(place), cache._impl.filename_base, shipped.CPU)
     return compiled_loop
 
 
@@ -111,18 +115,29 @@ class _QuickCache(FunctionCache):
     """Loads machine code without first loading numba's support for other types.
 
     That saves 0.4 s at each command's start.  A loop that is not in the cache is compiled, and the
-    the compiler loads what it needs.
+    compiler loads what it needs.
     """
+
+    shipped: IndexDataCacheFile  # machine code in the package itself
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the loop for a signature from the cache, or None."""
         rtsys.initialize(target_context)  # machine code needs it for reference counting
         try:
-            return self._load_overload(sig, target_context)
+            found = self._load_overload(sig, target_context)
         except DAMAGED:
             with contextlib.suppress(OSError):
                 self._cache_file.flush()  # delete an unreadable index, else it would stay forever
-            return None
+            found = None
+        return self._load_shipped(sig, target_context) if found is None else found
+
+    def _load_shipped(self, sig: Any, target_context: Any) -> Any:
+        """Return the loop from the package's own machine code, or None."""
+        with contextlib.suppress(*DAMAGED):
+            data = self.shipped.load(self._shipped_key(sig))
+            if data is not None and shipped.suits_this_cpu():
+                return self._impl.rebuild(target_context, data)
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save a loop, unless its library names modules that another process may not have.
@@ -132,6 +147,14 @@ class _QuickCache(FunctionCache):
         if all(function.__module__.startswith("hybridsim.") for function, _ in _methods):
             with contextlib.suppress(*DAMAGED):
                 super().save_overload(sig, data)
+            if shipped.is_being_made():
+                Path(self.shipped._cache_path).mkdir(parents=True, exist_ok=True)
+                self.shipped.save(self._shipped_key(sig), self._impl.reduce(data))
+
+    def _shipped_key(self, sig: Any) -> Any:
+        """Return the key of a loop that does not depend on the CPU of this machine."""
+        code = hashlib.sha256(self._py_func.__code__.co_code).hexdigest()
+        return sig, code
 
 
 _state_machines: set[type] = set()
@@ -209,7 +232,24 @@ def check_part(part: Any, role: str, methods: Iterable[str], from_python: Iterab
 @functools.cache
 def cache_folder() -> Path:
     """Return the folder for this source's machine code."""
-    return code_folder(f"{sys.version}{numba.__version__}")
+    return code_folder(_compiler(sys.version))
+
+
+def is_kept(name: str) -> bool:
+    """Return whether there is machine code in files of this name, which may have wildcards."""
+    places = [cache_folder()]
+    if shipped.suits_this_cpu():
+        places.append(_shipped_folder())
+    return any(any(place.rglob(name)) for place in places)
+
+
+@functools.cache
+def _shipped_folder() -> Path:
+    return shipped.folder(_compiler(sys.version_info[:2]))
+
+
+def _compiler(python: object) -> str:
+    return f"{python}{numba.__version__}"
 
 
 class StateMachineType(types.Type):
