@@ -138,7 +138,8 @@ def test_a_scan_with_pauses_is_partly_promoted(blocks, length, depth, period_us,
     """It depends on the phase of the scan's start in a second: 222 to 420, 530 to 712, 116 to 128.
 
     The kernel's pace of the second row was 83 IOPS, a period of 11.98 to 12.12 ms.  At 12 ms, three
-    jiffies, a scan keeps its phase in a jiffy: then 697 to 861 blocks are promoted.  The cache has 1 GiB; the hotspot queue of a smaller one is smaller too, and promotes less of a
+    jiffies, a scan keeps its phase in a jiffy: then 697 to 861 blocks are promoted.  The cache has
+    1 GiB; the hotspot queue of a smaller one is smaller too, and promotes less of a
     scan.
     """
     counts = []
