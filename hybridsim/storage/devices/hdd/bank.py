@@ -216,7 +216,9 @@ class HDD(NamedTuple):
         queue = self.queue
         if queue.op[slot] == READ:
             return 0
-        return queue.prepared_ns[slot] + self.wire_ns(queue.length[slot]) * self.write_percent // 100
+        return (
+            queue.prepared_ns[slot] + self.wire_ns(queue.length[slot]) * self.write_percent // 100
+        )
 
     @method
     def complete(self, now, number, kind, events):
