@@ -150,8 +150,8 @@ def _zones(model: _File) -> Iterator[list[float]]:
     starts = [each.end() for each in ZONE.finditer(model.text)]
     if not starts:
         raise ScenarioError(f"{model.path}: no zones of the layout dm_layout_g1")
-    keys = ("First cylinder number", "Blocks per track")
-    keys += ("Skew for track switch", "Skew for cylinder switch")
+    first = ("First cylinder number", "Blocks per track")
+    keys = (*first, "Skew for track switch", "Skew for cylinder switch")
     for begin, end in zip(starts, [*starts[1:], len(model.text)], strict=True):
         zone = model.part(begin, end)
         yield [zone.number(key) for key in keys]
