@@ -170,7 +170,7 @@ def test_random_reads_of_a_disk_with_two_actuators(tmp_path):
     assert iops == pytest.approx(304, rel=0.15)  # seek times assumed
 
 
-# Volumes with the rates that their providers publish: IOPS of 4 KiB at random, and MiB/s of 1 MiB in
+# Volumes with the rates that their providers publish: IOPS of 4 KiB at random, MiB/s of 1 MiB in
 # sequence; with credits, those of the first second and those without any left.
 VOLUMES = {
     "aws-st1": (500, 500, 80),

@@ -115,6 +115,7 @@ def test_data_given_to_the_host_may_go_at_once(made):
 def test_cylinders_beyond_the_last_block_are_left_out(made):
     assert made()["cylinders"] == 40
     assert made(blocks=1301)["cylinders"] == 12
+    assert made(blocks=1301)["seek_table"] == [[1, 1.5], [11, pytest.approx(1.5 + 80 / 38)]]
     assert made(blocks=600)["zones"] == [[0, 60, 5, 9]]
     with pytest.raises(ScenarioError, match=r"d\.model: the zones have fewer blocks"):
         made(blocks=4201)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,7 +110,7 @@ def _mechanics(model: _File) -> dict[str, Value]:
     )
     cylinders, zones = _used(list(_zones(model)), blocks, surfaces, model)
     settle_ms = model.number("Add. write settling delay")
-    seeks = _seeks(model)
+    seeks = _within(_seeks(model), cylinders - 1)
     values: dict[str, Value] = {
         "rpm": round(model.number("Rotation speed (in rpms)")),
         "capacity": f"{blocks * SECTOR_BYTES}B",
@@ -176,6 +177,16 @@ def _seeks(model: _File) -> list[list[float]]:
     beyond = sorted({*range(FIRST_SEEKS + 1, int(split), 10), int(split), last})
     near = [[float(far), ms] for far, ms in enumerate(first, 1)]
     return near + [[float(d), a + b * d**0.5 if d < split else c + e * d] for d in beyond]
+
+
+def _within(table: list[list[float]], last: int) -> list[list[float]]:
+    """Return a table of seek times up to a distance, with a point between where it is cut."""
+    for (near, near_ms), (far, far_ms) in pairwise(table):
+        if near <= last < far:
+            ms = near_ms + (far_ms - near_ms) * (last - near) / (far - near)
+            cut = [[float(last), ms]] if last > near else []
+            return [point for point in table if point[0] <= near] + cut
+    return table
 
 
 def _overheads(specs: _File) -> dict[str, Value]:
