@@ -158,3 +158,40 @@ def test_random_reads_of_disks(tmp_path, name):
     off = 'kind = "single"\nmembers = 1\nwrite_cache = "off"'
     iops, _, _ = fio(tmp_path, {"like": name}, *job, backing=off)
     assert iops == pytest.approx(DISKS[name], rel=TOLERANCE)
+
+
+def test_random_reads_of_a_disk_with_two_actuators(tmp_path):
+    """The maker's 304 reads a second of a whole Exos 2X14, here at depth 16 over both units."""
+    name = "seagate-exos-2x14-unit"
+    whole = 2 * (parse_size(catalog.load(name).rows["capacity"].value) // 2**20 * 2**20)
+    job = ["--rw=randread", "--bs=4k", "--iodepth=16", f"--size={whole}", "--runtime=100s"]
+    both = 'kind = "linear"\nmembers = 2\nwrite_cache = "off"'
+    iops, _, _ = fio(tmp_path, {"like": name}, *job, backing=both)
+    assert iops == pytest.approx(304, rel=0.15)  # seek times assumed
+
+
+# Volumes with the rates that their providers publish: IOPS of 4 KiB at random, MiB/s of 1 MiB in
+# sequence; with credits, those of the first second and those without any left.
+VOLUMES = {
+    "aws-st1": (500, 500, 80),
+    "aws-sc1": (250, 160, 24),
+    "google-hyperdisk-balanced": (3000, 140, 140),
+    "google-hyperdisk-extreme": (350_000, 5000, 5000),
+    "google-pd-extreme": (120_000, 4000, 4000),
+    "azure-ultra": (400_000, 10**10 / 2**20, 10**10 / 2**20),
+}
+
+
+@pytest.mark.parametrize("name", VOLUMES)
+def test_volumes_reach_the_published_rates(tmp_path, name):
+    limit, first, sustained = VOLUMES[name]
+    short = ["--time_based", "--runtime=200ms" if limit > 10_000 else "--runtime=4s"]
+    iops, _, _ = fio(tmp_path, {"like": name}, "--rw=randread", "--bs=4k", "--iodepth=512", *short)
+    assert iops == pytest.approx(limit, rel=TOLERANCE)
+    job = ["--rw=read", "--bs=1m", "--iodepth=64", "--time_based"]
+    _, rate, _ = fio(tmp_path, {"like": name}, *job, "--runtime=4s")
+    assert rate / 2**20 == pytest.approx(first, rel=TOLERANCE)
+    if first > sustained:
+        spent = {"like": name, "bandwidth_credits": "1MiB"}
+        _, rate, _ = fio(tmp_path, spent, *job, "--runtime=40s")
+        assert rate / 2**20 == pytest.approx(sustained, rel=TOLERANCE)

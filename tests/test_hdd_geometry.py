@@ -139,7 +139,7 @@ def test_writes_may_have_their_own_seek_table():
     settling = drive("seagate-cheetah-9lp")
     g = geometry(settling)
     assert np.all(g.write_move_ns == g.move_ns + settling.write_settle_ns)
-    own = drive("seagate-cheetah-9lp", write_seek_table=[[1, 2.0], [6961, 12.0]])
+    own = drive("seagate-cheetah-9lp", write_seek_table=[[1, 2.0], [6878, 12.0]])
     assert geometry(own).write_move_ns[1] == 2_000_000
     assert geometry(own).write_move_ns[-1] == 12_000_000
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,10 +84,12 @@ def drive(path: Path, bus_sector_ms: float = 0.0) -> dict[str, Value]:
     specs = specs.part(begin.end(), len(specs.text))
     source = specs.word("Model").split()
     if source[0] != "source":
-        raise ScenarioError(f"{path}: the model must be in a file of its own ('Model = source FILE')")
+        raise ScenarioError(
+            f"{path}: the model must be in a file of its own ('Model = source FILE')"
+        )
     model = _File.read(path.parent / source[-1])
     values: dict[str, Value] = {"kind": "hdd", "name": begin[1]}
-    values |= _mechanics(model, is_old=specs.number("Fast write level") == 0)
+    values |= _mechanics(model)
     values |= _overheads(specs)
     values |= _buffer(specs, model)
     sector_ms = max(specs.number("Bulk sector transfer time"), bus_sector_ms)
@@ -99,21 +102,21 @@ def _us(time_ms: float) -> str:
     return f"{round(time_ms * 1e6) / 1000:g}us"
 
 
-def _mechanics(model: _File, is_old: bool) -> dict[str, Value]:
-    """Return the platters and the arm.
-
-    Disks with a write cache, all of 1997 and later, find a sector of the same track again only
-    after the time of a seek to the next cylinder; older ones at once: DiskSim comes within 0.6 to
-    2.4 % of them without.
-    """
+def _mechanics(model: _File) -> dict[str, Value]:
+    """Return the platters and the arm."""
+    blocks, surfaces = (
+        int(model.number("Block count")),
+        int(model.number("Number of data surfaces")),
+    )
+    cylinders, zones = _used(list(_zones(model)), blocks, surfaces, model)
     settle_ms = model.number("Add. write settling delay")
-    seeks = _seeks(model)
+    seeks = _within(_seeks(model), cylinders - 1)
     values: dict[str, Value] = {
         "rpm": round(model.number("Rotation speed (in rpms)")),
-        "capacity": f"{int(model.number('Block count')) * SECTOR_BYTES}B",
-        "cylinders": int(model.number("Number of cylinders")),
-        "surfaces": int(model.number("Number of data surfaces")),
-        "zones": list(_zones(model)),
+        "capacity": f"{blocks * SECTOR_BYTES}B",
+        "cylinders": cylinders,
+        "surfaces": surfaces,
+        "zones": zones,
         "seek_table": seeks,
         "head_switch": _us(model.number("Head switch time")),
     }
@@ -121,17 +124,35 @@ def _mechanics(model: _File, is_old: bool) -> dict[str, Value]:
         values["write_seek_table"] = [[far, max(0.0, ms + settle_ms)] for far, ms in seeks]
     else:
         values["write_settle"] = _us(settle_ms)
-    if not is_old:
-        values["reacquire"] = _us(seeks[0][1])
     return values
+
+
+def _used(
+    zones: list[list[float]], blocks: int, surfaces: int, model: _File
+) -> tuple[int, list[list[float]]]:
+    """Return the cylinders that the blocks fill from the first on, and their zones."""
+    ends = [*(int(zone[0]) for zone in zones[1:]), int(model.number("Number of cylinders"))]
+    used: list[list[float]] = []
+    left = blocks
+    for zone, end in zip(zones, ends, strict=True):
+        per_cylinder = surfaces * int(zone[1])
+        if used and zone[1:] == used[-1][1:]:
+            pass  # the same tracks as in the zone before
+        else:
+            used.append(zone)
+        needed = -(-left // per_cylinder)
+        if needed <= end - int(zone[0]):
+            return int(zone[0]) + needed, used
+        left -= (end - int(zone[0])) * per_cylinder
+    raise ScenarioError(f"{model.path}: the zones have fewer blocks than 'Block count'")
 
 
 def _zones(model: _File) -> Iterator[list[float]]:
     starts = [each.end() for each in ZONE.finditer(model.text)]
     if not starts:
         raise ScenarioError(f"{model.path}: no zones of the layout dm_layout_g1")
-    keys = ("First cylinder number", "Blocks per track")
-    keys += ("Skew for track switch", "Skew for cylinder switch")
+    first = ("First cylinder number", "Blocks per track")
+    keys = (*first, "Skew for track switch", "Skew for cylinder switch")
     for begin, end in zip(starts, [*starts[1:], len(model.text)], strict=True):
         zone = model.part(begin, end)
         yield [zone.number(key) for key in keys]
@@ -156,6 +177,16 @@ def _seeks(model: _File) -> list[list[float]]:
     beyond = sorted({*range(FIRST_SEEKS + 1, int(split), 10), int(split), last})
     near = [[float(far), ms] for far, ms in enumerate(first, 1)]
     return near + [[float(d), a + b * d**0.5 if d < split else c + e * d] for d in beyond]
+
+
+def _within(table: list[list[float]], last: int) -> list[list[float]]:
+    """Return a table of seek times up to a distance, with a point between where it is cut."""
+    for (near, near_ms), (far, far_ms) in pairwise(table):
+        if near <= last < far:
+            ms = near_ms + (far_ms - near_ms) * (last - near) / (far - near)
+            cut = [[float(last), ms]] if last > near else []
+            return [point for point in table if point[0] <= near] + cut
+    return table
 
 
 def _overheads(specs: _File) -> dict[str, Value]:
@@ -220,7 +251,9 @@ def catalog_text(values: dict[str, Value]) -> str:
 def _toml(value: Any) -> str:
     if isinstance(value, list):
         points = [", ".join(f"{number:g}" for number in row) for row in value]
-        lines = [", ".join(f"[{each}]" for each in points[i : i + 6]) for i in range(0, len(points), 6)]
+        lines = [
+            ", ".join(f"[{each}]" for each in points[i : i + 6]) for i in range(0, len(points), 6)
+        ]
         return "[\n    " + ",\n    ".join(lines) + ",\n]"
     if isinstance(value, bool):
         return str(value).lower()

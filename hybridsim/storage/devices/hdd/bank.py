@@ -29,14 +29,15 @@ SAME, OTHER, APART = range(3)  # ... after the same kind, the other, or a WRITE 
 BEHIND = 1 << 40  # added to tracks that a sweep has already passed
 
 
-def overheads(parameters: dict[str, Any]) -> list[tuple[int, int]]:
+def overheads(parameters: dict[str, Any]) -> list[tuple[int, int, int]]:
     """Return each overhead after a command of the same kind, of the other kind, and apart.
 
     A cached write that does not continue the write before it costs as much as after a read.
     """
     same = [parameters[name] for name in ("read_ns", "hit_ns", "write_ns", "write_hit_ns")]
     other = list(parameters.get("after_other_ns", [])) or same
-    return list(zip(same, other, [*same[:3], other[3]], strict=True))
+    apart = [*same[:3], other[3]]
+    return list(zip(same, other, apart, strict=True))
 
 
 @state_machine
@@ -216,7 +217,9 @@ class HDD(NamedTuple):
         queue = self.queue
         if queue.op[slot] == READ:
             return 0
-        return queue.prepared_ns[slot] + self.wire_ns(queue.length[slot]) * self.write_percent // 100
+        return (
+            queue.prepared_ns[slot] + self.wire_ns(queue.length[slot]) * self.write_percent // 100
+        )
 
     @method
     def complete(self, now, number, kind, events):
