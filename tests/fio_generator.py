@@ -13,6 +13,8 @@ from hybridsim.workloads.fio.pattern import (
     END_SYNC,
     ENDLESS,
     FIRST_OF_VERIFY,
+    OF_BACKLOG,
+    OF_VERIFY,
     READ,
     SYNC,
     TRIM,
@@ -188,7 +190,7 @@ class Job:
                 for order in range(len(self.history)):
                     self.take()
                     _, offset, length = self.read_back()
-                    yield FIRST_OF_VERIFY if order == 0 else READ, offset, length
+                    yield FIRST_OF_VERIFY if order == 0 else OF_VERIFY, offset, length
 
     def at_pointer(self, offset: int, length: int) -> int:
         """zonemode=zbd: where a write to a zone goes."""
@@ -268,7 +270,7 @@ class Job:
         self.made += 1
         self.moved += length
         self.was_read = True
-        return READ, offset, length
+        return OF_BACKLOG, offset, length
 
     def remember(self, offset: int, length: int) -> None:
         """A write; one that overlaps an earlier one replaces it, unless there is a random map."""

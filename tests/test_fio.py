@@ -573,6 +573,24 @@ def test_rates_and_think_times_do_not_delay_what_verify_reads(site):
         assert one.span_of("read") < 100 * 10**6
 
 
+def test_logs_hold_the_longest_latency_of_a_window_or_those_of_all_jobs(site, tmp_path):
+    logs = {}
+    for more in ("", "--log_max_value=1", "--per_job_logs=0"):
+        folder = tmp_path / f"logs{len(logs)}"
+        folder.mkdir()
+        load = f"--name=a --size=16m --bssplit=4k/50:64k/50 --numjobs=2 --log_avg_msec=5 {more}"
+        text = f"{load} --write_lat_log={folder}/x --write_iops_log={folder}/x"
+        fio_logs.write(fio(read(text.split()), site, interpreted=True))
+        logs[more] = {path.name: path.read_text().splitlines() for path in folder.iterdir()}
+    plain, longest, shared = logs.values()
+    assert plain.keys() == longest.keys()
+    assert plain["x_iops.1.log"] == longest["x_iops.1.log"]
+    for mean, most in zip(plain["x_clat.1.log"], longest["x_clat.1.log"], strict=True):
+        assert int(mean.split(",")[1]) < int(most.split(",")[1])
+    assert shared.keys() == {"x_lat.log", "x_clat.log", "x_slat.log", "x_iops.log"}
+    assert shared["x_clat.log"] == plain["x_clat.1.log"] + plain["x_clat.2.log"]
+
+
 def test_a_limit_ends_jobs_that_are_written_for_hours(site):
     load = "--name=a --rw=randread --size=1g --runtime=2h --time_based --name=b --size=1m"
     long, short = fio(read(load.split()), site, interpreted=True, limit_ns=10**7).of_jobs

@@ -21,24 +21,23 @@ WORDS = {READ: "read", WRITE: "write", TRIM: "trim", SYNC: "sync"}
 
 def write(result: FioResult) -> list[str]:
     """Write the logs that the jobs specify; return the names of the files."""
-    written = []
+    logs: dict[str, list[Iterator[str]]] = {}
     for number, each in enumerate(result.of_jobs, 1):
         job = each.jobs[0]
         for kind, prefix in job.logs.items():
             for name in FILES[kind]:
                 path = f"{prefix}_{name}.{number}.log"
+                if job.log_is_shared:
+                    path = f"{prefix}_{name}.log"
                 lines = _histograms(each) if kind == "hist" else _lines(each, _rows(each, name))
-                written.append(_written(path, lines))
+                logs.setdefault(path, []).append(lines)
         if job.iolog:
-            path = f"{job.iolog}.{number}" if job.iolog in written else job.iolog
-            written.append(_written(path, _requests(each)))
-    return written
-
-
-def _written(path: str, lines: Iterator[str]) -> str:
-    with whole_file(path) as stream:
-        stream.writelines(line.encode() for line in lines)
-    return path
+            path = f"{job.iolog}.{number}" if job.iolog in logs else job.iolog
+            logs[path] = [_requests(each)]
+    for path, parts in logs.items():
+        with whole_file(path) as stream:
+            stream.writelines(line.encode() for lines in parts for line in lines)
+    return list(logs)
 
 
 def _lines(result: JobResult, rows: Rows) -> Iterator[str]:
@@ -103,7 +102,7 @@ def _rows(result: JobResult, name: str) -> Rows:
     if name == "slat":  # submission takes no time
         facts[LATENCY] = 0
     if window_ns:
-        return _averaged(facts, name, window_ns)
+        return _averaged(facts, name, window_ns, result.jobs[0].log_maxima)
     latency_ns = np.maximum(facts[LATENCY], 1)
     values = {
         "bw": facts[LENGTH] * SECOND // latency_ns // 1024,
@@ -114,8 +113,11 @@ def _rows(result: JobResult, name: str) -> Rows:
     return np.stack(columns)
 
 
-def _averaged(facts: Rows, name: str, window_ns: int) -> Rows:
-    """Return a row for each complete window and direction with at least one request."""
+def _averaged(facts: Rows, name: str, window_ns: int, has_maxima: bool) -> Rows:
+    """Return a row for each complete window and direction with at least one request.
+
+    Latencies are averages, or with `has_maxima` the longest.
+    """
     window = facts[DONE] // window_ns
     last = int(facts[DONE].max()) // window_ns  # incomplete
     result = []
@@ -128,7 +130,11 @@ def _averaged(facts: Rows, name: str, window_ns: int) -> Rows:
             "bw": moved * SECOND / window_ns / 1024,
             "iops": number * SECOND / window_ns,
         }
-        value = values.get(name, waited / np.maximum(number, 1)).astype(np.int64)
+        latency = waited / np.maximum(number, 1)
+        if has_maxima:
+            latency = np.zeros(last + 1)
+            np.maximum.at(latency, window[mine], facts[LATENCY][mine])
+        value = values.get(name, latency).astype(np.int64)
         used = np.flatnonzero(number[:last])
         times = (used + 1) * window_ns // MILLISECOND
         none = np.zeros_like(used)

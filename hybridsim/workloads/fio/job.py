@@ -87,6 +87,8 @@ class Job:
     logs: Mapping[str, str] = field(default_factory=dict)  # bw, lat, iops: prefix
     log_window_ns: int = 0  # 0: one line per request
     log_offsets: bool = False
+    log_maxima: bool = False  # of latencies in a window, instead of averages
+    log_is_shared: bool = False  # one file for all jobs of a prefix
     hist_window_ns: int = 0  # 0: no histogram log
     hist_coarseness: int = 0  # 2^coarseness bins are merged into one
     iolog: str = ""  # path of write_iolog
@@ -527,6 +529,8 @@ def _job(reader: Reader, name: str) -> Job:
         logs=logs,
         log_window_ns=reader.time("log_avg_msec", MILLISECOND),
         log_offsets=reader.flag("log_offset"),
+        log_maxima=reader.flag("log_max_value"),
+        log_is_shared=not reader.flag("per_job_logs", True),
         hist_window_ns=reader.time("log_hist_msec", MILLISECOND),
         hist_coarseness=reader.read("log_hist_coarseness", _coarseness, 0),
         iolog="" if "read_iolog" in reader.specified else reader.read("write_iolog", str, ""),
