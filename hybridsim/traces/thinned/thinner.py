@@ -8,7 +8,6 @@ the start, as regions are kept by a hash.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -430,8 +429,8 @@ class Thinner:
         if room < target * OF_REQUESTS:
             raise UsageError(
                 f"--max {human_size(self.settings.max_bytes)} is too small for this long a "
-                f"capture: its counters alone take {human_size(survey.counts)}; allow "
-                f"{human_size(math.ceil(survey.counts / (1 - OF_REQUESTS) / KEPT / FILLED))}"
+                f"capture: its counters alone take {human_size(survey.counts)} so far; allow at "
+                "least 4 times what they take for all of it"
             )
         kept = self._stretches_within(survey, int(room * OF_STRETCHES))
         room -= sum(survey.stretches[begin] for begin in kept)
