@@ -5,12 +5,17 @@ from __future__ import annotations
 import gzip
 import random
 import struct
+import tempfile
+from pathlib import Path
 
+import numpy as np
 from captures import HEADER as RECORD
 from captures import TRACES, as_version_8, capture, cpu_files, records, swapped, unpacked
 
+from hybridsim.requests.rows import no_requests
 from hybridsim.traces.formats.files import zstd
 from hybridsim.traces.formats.requests_csv import HEADER
+from hybridsim.traces.thinned.thinner import Settings, Store, Thinner
 
 SMALL = b"".join(records(cpu_files("loop_raw_split_discard_flush")["loop0.blktrace.1"])[:700])
 MESSAGES = b"".join(records(cpu_files("loop_part_remap_bfq")["loop0.blktrace.1"])[:500])
@@ -24,6 +29,24 @@ ONE_LINE = {
     "disksim": "0.5 0 8 16 1\n2.25 0 0 8 0\n",
     "mqsim": "1000 0 8 16 1\n5001000 0 0 8 0\n",
 }
+
+
+def thinned() -> bytes:
+    """Return a thinned capture of two minutes: all kinds of blocks."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "a", None)
+        thinner = Thinner(store, Settings(rate=0.5, region_bytes=4096))
+        rows = no_requests(400)
+        rows.arrival_ns[:] = np.arange(400) * 300 * 10**6
+        rows.offset_bytes[:] = np.arange(400) * 7919 % 997 * 4096
+        rows.length_bytes[:] = 4096
+        rows.complete_ns[:] = rows.arrival_ns + 5000
+        thinner.take(rows)
+        thinner.finish()
+        store.close()
+        return store.path.read_bytes()
+
+
 SEEDS = {
     "blktrace": SMALL,
     "messages": MESSAGES,
@@ -58,6 +81,7 @@ SEEDS = {
     + b"".join(b"%d;%d;4;%s\n" % (i * 999, i * 7919 % 997, b"RW"[i % 2 :][:1]) for i in range(99)),
     "workload": (TRACES / "workloads/mail.toml").read_bytes().replace(b'"10m"', b'"2s"'),
     "line": b"gen:hot-spot,span=1GiB,hot=10%,share=90%,size=4k/70:64k/30,rate=150,requests=99",
+    "thinned": thinned(),
     "gzip": gzip.compress(SMALL),
     "zstd": zstd.compress(TEXT),
 }

@@ -62,7 +62,7 @@ def test_every_format_has_a_file_to_damage(tmp_path):
         path = tmp_path / kind
         path.write_bytes(data)
         trace = Trace.read(path, format=forced(kind))
-        assert sum(chunk.rows for chunk in trace.chunks()) > 1
+        assert sum(chunk.rows for chunk in trace.recorded()) > 1
         covered.add(trace.format)
     assert covered == FORMATS.keys() - {"parquet"}  # read by pyarrow, an optional package
 

@@ -62,6 +62,8 @@ PRINTED = {
     "system": "catalog show adaptec-maxiq-sata",
     "trace": "trace info small.csv",
     "doctor": "trace doctor small.csv",
+    "thinned": "trace thin small.csv -o small.thin --rate 100%",
+    "hits of a sample": "hits small.thin --cache-size 50%",
     "unreadable": "trace doctor bare.toml",
     "likeness": "trace fit small.csv",
 }

@@ -243,9 +243,9 @@ class TestFile:
         assert same(next(Trace.read(tmp_path / "a", device="worst").chunks(10**6)),
                     rows.between(0, 1 << 16))  # fmt: skip
 
-    def test_a_maximum_that_counters_alone_fill_is_refused_with_one_that_suffices(self, tmp_path):
+    def test_a_maximum_that_counters_alone_fill_is_refused(self, tmp_path):
         rows = load(9 * 3600, rate=8)
-        with pytest.raises(UsageError, match=r"counters alone take .* allow 1\.\d+ MiB"):
+        with pytest.raises(UsageError, match="its counters alone take"):
             written(tmp_path / "a", rows, region_bytes=65536, max_bytes=1 << 18)
 
     def test_too_small_a_maximum_is_refused(self, tmp_path):
@@ -259,7 +259,7 @@ class TestFile:
         with path.open("ab") as file:
             file.write(block(Kind.COUNTS, 9, 0, 10, b"")[:30])  # a power cut
         thinner, end_ns = Thinner.resumed(path)
-        assert 100 * SECOND <= end_ns <= 120 * SECOND
+        assert 90 * SECOND <= end_ns <= 100 * SECOND
         thinner.begin(2 * HOUR_NS)
         thinner.take(second)
         thinner.finish()
@@ -268,6 +268,19 @@ class TestFile:
         assert opened.sample.total.requests == first.rows + second.rows
         assert opened.sample.interruptions == (2 * HOUR_NS,)
         assert opened.warnings == []
+
+    def test_a_clock_that_was_set_back_keeps_the_order(self, tmp_path):
+        store = Store(tmp_path / "a", None)
+        thinner = Thinner(store, Settings())
+        thinner.take(load(10))
+        back = load(10, seed=2)
+        thinner.take(back)
+        thinner.finish()
+        store.close()
+        rows = Requests._make(map(np.concatenate, zip(*Trace.read(tmp_path / "a").recorded())))
+        assert rows.rows == 2 * back.rows
+        assert (np.diff(rows.arrival_ns) >= 0).all()
+        assert ((rows.complete_ns >= rows.arrival_ns) | (rows.complete_ns == UNKNOWN)).all()
 
 
 class TestDamage:
@@ -349,7 +362,7 @@ class TestAnswers:
             assert other.requests == one.requests
             assert other.pages == one.pages
             assert other.rate == pytest.approx(0.1)
-            assert 0 < other.page_hit_error < 0.1
+            assert 0 < other.page_hit_error < 0.15
             assert abs(other.page_hit_ratio - one.page_hit_ratio) <= other.page_hit_error
 
     def test_hits_and_mrc_agree(self, both):

@@ -54,12 +54,23 @@ trace.add_command(thin)
 @trace_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(as_json: bool, **options: Any) -> None:
-    """Show a summary of a trace: requests, bytes, time span, devices."""
-    from hybridsim.cli.trace_text import info_text
+    """Show a summary of a trace: requests, bytes, time span, devices.
 
+    Of a thinned capture: totals of all requests, and load, p99 and hit ratio by hour and weekday.
+    """
+    from hybridsim.cli.trace_text import info_text
+    from hybridsim.show import week
+    from hybridsim.show.page import is_ascii
+    from hybridsim.traces.trace import Trace
+
+    if not as_json and (sample := Trace.read(**with_path(options))).sample is not None:
+        click.echo(week.text(sample, is_ascii(sys.stdout)))
+        return
     opened, summary = summarized(**options)
     if as_json:
-        echo_document(SCHEMA, as_object(opened, summary))
+        from hybridsim.studies.week import document
+
+        echo_document(SCHEMA, as_object(opened, summary) | {"thinned": document(opened)})
     else:
         click.echo(info_text(opened, summary))
 
@@ -152,6 +163,11 @@ def convert(paths: tuple[str, ...], written: str | None, **options: Any) -> None
     rows = convert_to(opened, inputs, output, written)
     if output != "-":
         click.echo(f"{output}: {plural(rows, 'request')}")
+
+
+def with_path(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a command as parameters of Trace.read."""
+    return {"path" if name == "paths" else name: value for name, value in options.items()}
 
 
 def summarized(paths: tuple[str, ...], **options: Any) -> tuple[Trace, Summary]:

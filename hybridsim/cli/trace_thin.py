@@ -20,7 +20,6 @@ SCHEMA = "hybridsim.thinned/1"
     epilog=examples(
         "hybridsim trace thin sda.blktrace.0 -o sda.thin --max 2GB",
         "hybridsim trace thin sda.blktrace.0 -o sda.thin --rate 10% --region 64KiB --json",
-        "hybridsim mrc sda.thin",
     )
 )
 @trace_options

@@ -23,6 +23,7 @@ SUFFIX = ".thin"
 PAUSE_S = 1.0  # between two readings of the kernel's buffer
 COUNTERS_BYTES_A_MINUTE = 600  # at most, of a minute: measured
 SECOND_NS = 10**9
+CLOCK_NS = 10 * SECOND_NS  # by which a clock may have been set back
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def _opened(prepared: Prepared) -> tuple[Thinner, int]:
     wrong = ""
     if thinner.settings.device != disk.path:
         wrong = f"is a capture of {thinner.settings.device}, not of {disk.path}"
-    elif now_ns - origin_ns < thinner.first_ns or now_ns - origin_ns + HOUR_NS < end_ns:
+    elif now_ns - origin_ns < thinner.first_ns or now_ns - origin_ns + CLOCK_NS < end_ns:
         wrong = "has requests later than now: set the clock"
     if wrong:
         thinner.store.close()

@@ -74,6 +74,17 @@ def number_at(data, at, size):
 
 
 @kernel
+def text_at(data, at):
+    """Return a text as a number; what follows its end is left over from other events."""
+    value = np.int64(0)
+    for byte in range(RWBS_BYTES):
+        if data[at + byte] == 0:
+            break
+        value |= np.int64(data[at + byte]) << (8 * byte)
+    return value
+
+
+@kernel
 def parse(data, used, table, devices, events, letters):
     """Write the block events of a page; return their number, or -1 if the page is malformed.
 
@@ -147,7 +158,7 @@ def parse(data, used, table, devices, events, letters):
                 event.error = -1
             event.cpu = 0
             event.action = table[row, ACTION]
-            letters[found] = number_at(data, body + table[row, RWBS], RWBS_BYTES)
+            letters[found] = text_at(data, body + table[row, RWBS])
             found += 1
             break
     return found
@@ -174,7 +185,7 @@ def parse_pages(data, page_bytes, table, devices, events, letters, known, malfor
             if number > known[0] and number < len(known):
                 known[0] = number
                 known[number] = letters[row]
-            letters[row] = min(number, len(known) - 1)
+            letters[row] = number if number < len(known) else 0  # 0: no request
         total += found
     return total
 

@@ -219,14 +219,14 @@ def rows_as_bytes(rows: Requests, begin_ns: int, columns: int) -> bytes:
     offset = rows.offset_bytes >> shift
     numbers = [
         np.diff(rows.arrival_ns, prepend=begin_ns),
-        folded(np.diff(offset, prepend=0)),
+        folded(_steps(offset)),
         rows.length_bytes >> shift,
         rows.op.astype(np.int64) | rows.flags.astype(np.int64) << 3,
         _since(rows.complete_ns, rows.arrival_ns),
     ]
     if columns & Columns.DETAILS:
         numbers += [
-            folded(np.ediff1d(rows.stream.astype(np.int64), to_begin=rows.stream[:1])),
+            folded(_steps(rows.stream.astype(np.int64))),
             _since(rows.dispatch_ns, rows.arrival_ns),
         ]
     parts = [ROWS.pack(rows.rows, shift, columns)]
@@ -277,6 +277,10 @@ def rows_of_bytes(data: bytes, begin_ns: int) -> Requests:
         rows.stream[:] = stream
         rows.dispatch_ns[:] = _from_arrival(numbers[6], arrival)
     return rows
+
+
+def _steps(values: Ints) -> Ints:
+    return np.asarray(np.diff(values, prepend=0), np.int64)
 
 
 def _since(times: Ints, arrival: Ints) -> Ints:

@@ -8,7 +8,6 @@ the start, as regions are kept by a hash.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.requests.pages import check_real
-from hybridsim.requests.rows import Requests, joined
+from hybridsim.requests.rows import UNKNOWN, Requests, joined
 from hybridsim.requests.sampling import SPAN, hashed, hashed_regions
 from hybridsim.traces.thinned.counts import Counter, Counts
 from hybridsim.traces.thinned.layout import (
@@ -268,13 +267,14 @@ class Thinner:
         self._minute_number = -1
         self._minute_rows = self._score = self._minute_requests = 0
         self._settings_hour = -1  # in which they were written last; -1: never
+        self._last_ns = 0  # arrival of the last request
         self.first_ns = 0  # time of the first start, of a capture that goes on
         self.written_again = 0  # times
         self.on_slice: Callable[[], None] = lambda: None
 
     @classmethod
     def resumed(cls, path: Path) -> tuple[Thinner, int]:
-        """Return the thinner of a capture that exists, and the time of its end in ns.
+        """Return the thinner of a capture that exists, and the time of its last request in ns.
 
         What follows its last whole block is cut off.  `begin` must be called next.  Raises
         UsageError if the file is no capture that can go on.
@@ -286,12 +286,13 @@ class Thinner:
             with path.open("rb") as head:
                 if head.read(len(SIGNATURE)) != SIGNATURE:
                     raise UsageError(f"{path} exists, but is no thinned capture: use another name")
-            for one in store.blocks(Kind.START, Kind.COUNTS, Kind.STRETCH):
+            for one in store.blocks():
                 if isinstance(one, Skipped):
                     cut = one.begin if one.is_tail else cut
                     continue
                 store.number = max(store.number, one.number + 1)
-                end_ns = max(end_ns, one.begin_ns + one.span_ns)
+                is_sample = one.kind == Kind.SAMPLE
+                end_ns = max(end_ns, one.begin_ns + (one.span_ns if is_sample else 0))
                 if one.kind == Kind.START:
                     first_ns = one.begin_ns if settings is None else first_ns
                     settings, lowest = settings_of(one)
@@ -307,6 +308,7 @@ class Thinner:
         store.limit = None if settings.max_bytes is None else int(settings.max_bytes * FILLED)
         thinner = cls(store, settings)
         thinner.threshold, thinner.chosen, thinner.first_ns = threshold, chosen, first_ns
+        thinner._last_ns = end_ns
         return thinner, end_ns
 
     def begin(self, at_ns: int = 0) -> None:
@@ -328,7 +330,9 @@ class Thinner:
         if self._settings_hour < 0:
             self.begin(int(rows.arrival_ns[0]) if rows.rows else 0)
         check_real(rows, self.settings.source or "the trace")
-        start = 0
+        if not rows.rows:
+            return
+        rows, start = self._not_before_last(rows), 0
         while start < rows.rows:
             number = int(rows.arrival_ns[start]) // SLICE_NS
             stop = int(np.searchsorted(rows.arrival_ns, (number + 1) * SLICE_NS))
@@ -338,6 +342,16 @@ class Thinner:
                 self._slice = Counts.none(number * SLICE_NS, SLICE_NS)
             self._take_part(rows.between(start, stop))
             start = stop
+
+    def _not_before_last(self, rows: Requests) -> Requests:
+        """Return requests that are no earlier than the last one: a clock may be set back."""
+        last_ns, self._last_ns = self._last_ns, max(self._last_ns, int(rows.arrival_ns[-1]))
+        if int(rows.arrival_ns[0]) >= last_ns:
+            return rows
+        arrival = np.maximum(rows.arrival_ns, last_ns)
+        complete = np.maximum(rows.complete_ns, arrival)
+        complete = np.where(rows.complete_ns == UNKNOWN, UNKNOWN, complete)
+        return rows._replace(arrival_ns=arrival, complete_ns=complete)
 
     def until(self, now_ns: int) -> None:
         """End the slice and the minute before a time at which no earlier request can arrive."""
@@ -430,8 +444,8 @@ class Thinner:
         if room < target * OF_REQUESTS:
             raise UsageError(
                 f"--max {human_size(self.settings.max_bytes)} is too small for this long a "
-                f"capture: its counters alone take {human_size(survey.counts)}; allow "
-                f"{human_size(math.ceil(survey.counts / (1 - OF_REQUESTS) / KEPT / FILLED))}"
+                f"capture: its counters alone take {human_size(survey.counts)} so far; allow at "
+                "least 4 times what they take for all of it"
             )
         kept = self._stretches_within(survey, int(room * OF_STRETCHES))
         room -= sum(survey.stretches[begin] for begin in kept)
