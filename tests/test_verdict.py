@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from fakes import SCENARIO, TRACE, Load, result
 
-from hybridsim.answers.verdict import _sooner
 from hybridsim.foundation.codes import Reason
 from hybridsim.foundation.wording import latency, ranged
 
@@ -233,19 +232,6 @@ def test_a_tail_that_gets_worse_while_the_mean_gets_better_is_in_the_sentence():
     verdict = result(load._replace(cached_disk_ns=20_000_000)).verdict
     assert verdict.answer == "yes"
     assert "but the slowest 1% get slower: " in verdict.headline
-
-
-@pytest.mark.parametrize(
-    ("gain", "words"),
-    [
-        (1.0002, "requests complete as without it"),
-        (1.25, "requests complete 20% sooner"),
-        (0.8, "requests complete 25% later"),
-        (3.0, "requests complete 3.0 times sooner"),
-    ],
-)
-def test_how_much_sooner_requests_complete(gain, words):
-    assert _sooner(gain) == words
 
 
 def test_phases_that_contradict_each_other_are_one_sentence():

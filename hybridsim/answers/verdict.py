@@ -241,10 +241,6 @@ def _saved(judgement: Judgement) -> str:
         now, then = span(after.took_ns), span(before.took_ns)
         if "took" in judgement.means["cached"]:
             now, then = (_with_ends(judgement, side, "took") for side in ("cached", "none"))
-        if (
-            judgement.goal == "time"
-        ):  # the gain of the mean completion time, not of the last completion
-            change = f"{_sooner(judgement.gain)} on average; {sure}"
         return f"The second half of the work takes {now} instead of {then}: {change}"
     now, then = (latency(each.both.mean_ns) for each in (after, before))
     if "all" in judgement.means["cached"]:
@@ -301,16 +297,6 @@ def _answer_of_backlog(case: Case) -> tuple[str, str]:
             f"The disks alone keep up with the load; with the cache ({busy} busy) they do not.",
         )
     return UNSURE, "The disks cannot keep up with this load, neither alone nor with the cache."
-
-
-def _sooner(gain: float | None) -> str:
-    if gain is None:
-        return "not comparable"
-    change = _change(gain)
-    if change == NO_CHANGE:
-        return "requests complete as without it"
-    how = "sooner" if gain >= 1 else "later"
-    return f"requests complete {change.removesuffix('less').removesuffix('more')}{how}"
 
 
 def _change(gain: float | None) -> str:
