@@ -298,8 +298,11 @@ def judge(
         value, charged = (each * (pairs["judged"].took_gain or value) / value
                           for each in (value, charged))  # fmt: skip
     # Luck that was taken out of the gain may last, as what the buffers of the disks hold does.
-    kept = combined(value, {TRACE: ends, LUCK: math.expm1(abs(math.log1p(float(luck.sum()))))})
-    sampled = ends if kept is None else (kept.low, kept.high)
+    sampled = ends
+    if ends[0] > 0 and math.isfinite(ends[1]):
+        chance = math.expm1(abs(math.log1p(float(luck.sum()))))
+        known = combined(value, {TRACE: ends, LUCK: chance})
+        sampled = ends if known is None else (known.low, known.high)
     later, course, (low, high) = None, None, sampled
     answer = YES if low >= WORTH_IT else NO if high < WORTH_IT else UNSURE
     if goal in ("time", "latency") or (goal == "throughput" and adapts):
