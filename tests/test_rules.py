@@ -65,7 +65,7 @@ class Events:
 
 
 def test_the_acp_cleaner_of_open_cas_wakes_at_the_next_whole_second():
-    dirt, events = Dirt.new(int(Cleaning.ACP), (0, 0, 0, 1), 8, 4096, 1 << 30), Events()
+    dirt, events = Dirt.new(int(Cleaning.ACP), (0, 0, 0, 1, 0, 0), 8, 4096, 1 << 30), Events()
     dirt.written(41_999_999_999, 0, events)
     assert events.times_ns == [42 * 10**9]
 
