@@ -213,10 +213,8 @@ class HDD(NamedTuple):
 
     @method
     def arrived_ns(self, slot):
-        """Return when enough of a command's data is in the disk to write it; 0 for a read."""
+        """Return when enough of a write's data is in the disk to write it."""
         queue = self.queue
-        if queue.op[slot] == READ:
-            return 0
         return (
             queue.prepared_ns[slot] + self.wire_ns(queue.length[slot]) * self.write_percent // 100
         )
@@ -400,7 +398,7 @@ class HDD(NamedTuple):
             stop = self.read_ahead.stop[member, self.read_ahead.reading[member]]
             _, track, cylinder, angle_ns = platters.place(stop)
         if self.order == POSITION:
-            arrived = self.arrived_ns(slot)
+            arrived = ready if reads else self.arrived_ns(slot)
             return self.arm.reach_ns(member, ready, arrived, track, cylinder, angle_ns, not reads)
         if self.order == DISTANCE:
             return abs(cylinder - self.arm.cylinder[member])

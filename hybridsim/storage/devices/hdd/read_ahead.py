@@ -81,7 +81,9 @@ class ReadAhead(NamedTuple):
     def covers(self, now, member, offset, platters):
         """Return whether the read-ahead has or will soon have the byte at `offset`."""
         segment = self.reading[member]
-        if segment == NOTHING or offset > self.stop[member, segment]:
+        if segment == NOTHING:
+            return False
+        if offset < self.start[member, segment] or offset > self.stop[member, segment]:
             return False
         return self.first_byte(now, member, segment, platters) <= offset
 
