@@ -33,6 +33,10 @@ OPS = np.zeros(4, np.uint8)
 OPS[[READ, WRITE, TRIM, SYNC]] = [Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH]
 PLAIN = np.arange(8, dtype=np.uint8)  # kinds of the generator as directions or syncs
 PLAIN[[END_SYNC, FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = [SYNC, READ, READ, READ]
+IS_LAST, IS_CHECKING, IS_ALONE = np.zeros((3, 8), np.bool_)  # as in Columns, by kind
+IS_LAST[[END_SYNC, FIRST_OF_VERIFY]] = True
+IS_CHECKING[[FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = True
+IS_ALONE[[FIRST_OF_VERIFY, OF_VERIFY]] = True
 
 
 class Generated:
@@ -67,9 +71,9 @@ class Generated:
             length,
             np.zeros(filled, np.int64),
             file,
-            (kind == END_SYNC) | (kind == FIRST_OF_VERIFY),
-            np.isin(kind, (FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG)),
-            np.isin(kind, (FIRST_OF_VERIFY, OF_VERIFY)),
+            IS_LAST[kind],
+            IS_CHECKING[kind],
+            IS_ALONE[kind],
         )
 
 
@@ -130,14 +134,18 @@ class Feed:
         The next request of a mix with rates depends on the time since the job's start: None if the
         job does not ask for it.
         """
-        rest = [column[used:] for column in self._rows]
         count = CHUNK
         if self.is_by_rates:
             count = 1 if elapsed_ns is not None else 0
-            due_ns = [self._next_ns(direction) for direction in (READ, WRITE)]
-            assert isinstance(self._source, Generated)
-            self._source.set_time(elapsed_ns or 0, due_ns)
-        if not self.is_last and len(rest[0]) < count:
+        has_enough = self.is_last or len(self._rows[0]) - used >= count
+        if not used and has_enough:
+            return self._rows
+        rest = [column[used:] for column in self._rows]
+        if not has_enough:
+            if self.is_by_rates:
+                due_ns = [self._next_ns(direction) for direction in (READ, WRITE)]
+                assert isinstance(self._source, Generated)
+                self._source.set_time(elapsed_ns or 0, due_ns)
             more = self._more(count)
             rest = [np.concatenate(pair) for pair in zip(rest, more)]
         self._rows = rest
