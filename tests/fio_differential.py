@@ -175,9 +175,9 @@ def _prune(section: Section) -> None:
         section["verify_fatal"] = "0"  # a mix reads what it did not write
     if "read" in kind or kind in ("rw", "randrw"):  # fio would read empty files
         section.pop("create_on_open", None)
-    if is_by_rates([section]) and section.get("ioengine") in REORDERED:
+    if _is_by_rates(section) and section.get("ioengine") in REORDERED:
         section["ioengine"] = "libaio"  # their latency logs do not have the order of directions
-    if is_by_rates([section]):  # where the reads of verify begin in the log depends on the time
+    if _is_by_rates(section):  # where the reads of verify begin in the log depends on the time
         section.pop("verify", None)
     if "verify_backlog" in section and "verify" not in section:
         del section["verify_backlog"]
@@ -481,12 +481,13 @@ def sections_of(job: list[Section]) -> list[tuple[int, Section]]:
 
 
 def is_by_rates(job: list[Section]) -> bool:
-    """Return whether the time decides which direction is next."""
-    return any(
-        section.get("rw", "").partition(":")[0] in ("rw", "randrw", "readwrite")
-        and ("rate" in section or "rate_iops" in section)
-        for _, section in sections_of(job)
-    )
+    """Return whether the time decides in a job which direction is next."""
+    return any(_is_by_rates(section) for _, section in sections_of(job))
+
+
+def _is_by_rates(section: Section) -> bool:
+    is_mixed = section.get("rw", "").partition(":")[0] in ("rw", "randrw", "readwrite")
+    return is_mixed and ("rate" in section or "rate_iops" in section)
 
 
 def _clones(section: Section) -> int:
@@ -691,7 +692,7 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
             is_reordered = (
                 section.get("ioengine") in REORDERED and section.get("iodepth", "1") != "1"
             )
-        is_cut = len(theirs) > (STEERED if is_by_rates([section]) else LIMIT)
+        is_cut = len(theirs) > (STEERED if _is_by_rates(section) else LIMIT)
         is_cut = is_cut or "time_based" in section
         is_cut = is_cut or section.get("runtime", "").endswith("ms")  # may end earlier
         is_cut = is_cut or any("exitall" in each for each in sections)
