@@ -695,6 +695,7 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
         is_cut = len(theirs) > (STEERED if _is_by_rates(section) else LIMIT)
         is_cut = is_cut or "time_based" in section
         is_cut = is_cut or section.get("runtime", "").endswith("ms")  # may end earlier
+        is_cut = is_cut or {"flow", "runtime"} <= section.keys()  # it may wait until its end
         is_cut = is_cut or any("exitall" in each for each in sections)
         if section.get("randrepeat") == "0" and "randseed" not in section:
             if is_reordered and not is_cut:
