@@ -56,14 +56,14 @@ OF_HOST = {
     "fadvise_hint": ["0", "1", "random", "sequential"], "clocksource": ["clock_gettime"],
     "clat_percentiles": ["0", "1"], "lat_percentiles": ["1"], "slat_percentiles": ["1"],
     "percentile_list": ["50:99:99.9"], "disable_slat": ["1"], "disable_bw": ["1"],
-    "buffer_pattern": ["0xdeadbeef", "'abcd'"], "buffer_compress_percentage": ["50", "100"],
+    "buffer_pattern": ["0xdeadbeef"], "buffer_compress_percentage": ["50", "100"],
     "dedupe_percentage": ["30"], "zero_buffers": ["", "1"], "scramble_buffers": ["0", "1"],
     "continue_on_error": ["none", "read", "all"], "nice": ["5"], "cpus_allowed": ["0"],
     "cpus_allowed_policy": ["shared"], "lockfile": ["none", "exclusive", "readwrite"],
     "unlink_each_loop": ["0"], "verify_interval": ["512", "4k"], "verify_dump": ["0"],
-    "verify_offset": ["0"], "verify_async": ["0"], "exitall_on_error": ["1"],
+    "verify_async": ["0"], "exitall_on_error": ["1"],
     "exec_prerun": ["true"], "description": ["words"], "unit_base": ["8", "1"],
-    "significant_figures": ["6"], "rwmixcycle": ["100"], "write_hint": ["none", "short"],
+    "significant_figures": ["6"], "write_hint": ["none", "short"],
     "atomic": ["0"], "disk_util": ["0"], "stats": ["1"], "kb_base": ["1024"],
     "io_submit_mode": ["inline"], "hugepage-size": ["2m"], "gtod_reduce": ["0"],
     "unique_filename": ["0", "1"], "write_barrier": ["4"], "serialize_overlap": ["1"],
@@ -76,7 +76,7 @@ STEERED = 600  # of a mix with rates, which are generated one by one
 CAPACITY = 1 << 40
 NOT_DUE = 1 << 60  # ns
 KEPT = 4 * LIMIT  # of a job that a time ends: it may log millions
-TIMEOUT_S, OURS_S = 60, 60
+TIMEOUT_S, OURS_S = 60, 240  # the latter also on a busy machine
 
 
 def drawn(seed: int) -> list[Section]:
@@ -175,9 +175,9 @@ def _prune(section: Section) -> None:
         section["verify_fatal"] = "0"  # a mix reads what it did not write
     if "read" in kind or kind in ("rw", "randrw"):  # fio would read empty files
         section.pop("create_on_open", None)
-    if is_by_rates([section]) and section.get("ioengine") in REORDERED:
+    if _is_by_rates(section) and section.get("ioengine") in REORDERED:
         section["ioengine"] = "libaio"  # their latency logs do not have the order of directions
-    if is_by_rates([section]):  # where the reads of verify begin in the log depends on the time
+    if _is_by_rates(section):  # where the reads of verify begin in the log depends on the time
         section.pop("verify", None)
     if "verify_backlog" in section and "verify" not in section:
         del section["verify_backlog"]
@@ -481,12 +481,13 @@ def sections_of(job: list[Section]) -> list[tuple[int, Section]]:
 
 
 def is_by_rates(job: list[Section]) -> bool:
-    """Return whether the time decides which direction is next."""
-    return any(
-        section.get("rw", "").partition(":")[0] in ("rw", "randrw", "readwrite")
-        and ("rate" in section or "rate_iops" in section)
-        for _, section in sections_of(job)
-    )
+    """Return whether the time decides in a job which direction is next."""
+    return any(_is_by_rates(section) for _, section in sections_of(job))
+
+
+def _is_by_rates(section: Section) -> bool:
+    is_mixed = section.get("rw", "").partition(":")[0] in ("rw", "randrw", "readwrite")
+    return is_mixed and ("rate" in section or "rate_iops" in section)
 
 
 def _clones(section: Section) -> int:
@@ -691,9 +692,10 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
             is_reordered = (
                 section.get("ioengine") in REORDERED and section.get("iodepth", "1") != "1"
             )
-        is_cut = len(theirs) > (STEERED if is_by_rates([section]) else LIMIT)
+        is_cut = len(theirs) > (STEERED if _is_by_rates(section) else LIMIT)
         is_cut = is_cut or "time_based" in section
         is_cut = is_cut or section.get("runtime", "").endswith("ms")  # may end earlier
+        is_cut = is_cut or {"flow", "runtime"} <= section.keys()  # it may wait until its end
         is_cut = is_cut or any("exitall" in each for each in sections)
         if section.get("randrepeat") == "0" and "randseed" not in section:
             if is_reordered and not is_cut:

@@ -591,6 +591,16 @@ def test_logs_hold_the_longest_latency_of_a_window_or_those_of_all_jobs(site, tm
     assert shared["x_clat.log"] == plain["x_clat.1.log"] + plain["x_clat.2.log"]
 
 
+def test_jobs_of_one_nbd_export_share_the_volume():
+    load = "--ioengine=nbd --uri=nbd://host --name=a --name=b --offset=64m --name=c --size=1m"
+    shared = lay_out(jobs(load.rsplit(" ", 2)[0]), 1 << 30)
+    assert set(shared.begin_bytes.values()) == {0}
+    assert [each.pattern.file_bytes >> 20 for each in shared.jobs] == [1024, 960]
+    assert shared.volume_bytes == shared.files_bytes == 1 << 30
+    with pytest.raises(UsageError, match="specify size="):
+        lay_out(jobs(load), 1 << 30)
+
+
 def test_a_limit_ends_jobs_that_are_written_for_hours(site):
     load = "--name=a --rw=randread --size=1g --runtime=2h --time_based --name=b --size=1m"
     long, short = fio(read(load.split()), site, interpreted=True, limit_ns=10**7).of_jobs

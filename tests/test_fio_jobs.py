@@ -22,6 +22,8 @@ from fio_differential import (
 )
 
 from hybridsim.foundation.errors import HybridsimError
+from hybridsim.scenario import Scenario
+from hybridsim.studies.fio import fio
 from hybridsim.workloads.fio.job import jobs_of
 from hybridsim.workloads.fio.jobfile import read
 
@@ -110,3 +112,17 @@ def test_the_example_jobs_of_fio_are_accepted_except_those_listed(monkeypatch):
             refused[file.stem] = str(error)
     assert refused.keys() == REFUSED & {file.stem for file in files}, refused
     assert all(f"{EXAMPLES / name}.fio:" in text for name, text in refused.items())
+
+
+@pytest.mark.long
+def test_the_accepted_example_jobs_of_fio_run(monkeypatch):
+    files = sorted(file for file in EXAMPLES.glob("*.fio") if file.stem not in REFUSED)
+    if not files:
+        pytest.skip(f"no examples in {EXAMPLES}: HYBRIDSIM_FIO_EXAMPLES names the folder of fio's")
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(EXAMPLES)
+    for file in files:
+        result = fio(read([str(file)]), Scenario.default(), limit_ns=10**7)
+        moved = sum(one.count for each in result.of_jobs for one in each.directions)
+        assert moved or all(each.jobs[0].is_idle for each in result.of_jobs), file.stem

@@ -40,6 +40,9 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
     begin = 0
     begins: dict[str, int] = {}
     ends: dict[str, int] = {}
+    if extents and extents.keys() == _of_one_export(jobs):
+        begins, ends = dict.fromkeys(extents, 0), dict.fromkeys(extents, capacity_bytes)
+        extents = {}
     for file, extent in extents.items():
         if not extent and file != list(extents)[-1]:
             raise UsageError(f"{file}: specify size=, because other files follow it on the volume")
@@ -55,8 +58,15 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
         sized,
         begins,
         max(ends.values(), default=ALIGNED_BYTES),
-        sum(ends[f] - begins[f] for f in ends),
+        sum({begins[f]: ends[f] - begins[f] for f in ends}.values()),
     )
+
+
+def _of_one_export(jobs: Sequence[Job]) -> set[str]:
+    """Return the files without a size of ioengine=nbd: each is the whole of the same export."""
+    remote = [job for job in jobs if job.specified.get("ioengine") == "nbd" and job.lacks_size]
+    has_one = len({job.specified.get("uri") for job in remote}) == 1
+    return {file for job in remote for file in job.files} if has_one else set()
 
 
 def is_device(file: str) -> bool:

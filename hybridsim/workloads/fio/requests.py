@@ -33,6 +33,10 @@ OPS = np.zeros(4, np.uint8)
 OPS[[READ, WRITE, TRIM, SYNC]] = [Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH]
 PLAIN = np.arange(8, dtype=np.uint8)  # kinds of the generator as directions or syncs
 PLAIN[[END_SYNC, FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = [SYNC, READ, READ, READ]
+IS_LAST, IS_CHECKING, IS_ALONE = np.zeros((3, 8), np.bool_)  # as in Columns, by kind
+IS_LAST[[END_SYNC, FIRST_OF_VERIFY]] = True
+IS_CHECKING[[FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = True
+IS_ALONE[[FIRST_OF_VERIFY, OF_VERIFY]] = True
 
 
 class Generated:
@@ -61,15 +65,18 @@ class Generated:
                 )
         kind, offset, length = kind[:filled], offset[:filled], length[:filled]
         file, at = offset >> FILE_SHIFT, offset & ((1 << FILE_SHIFT) - 1)
+        if not filled or kind.max() <= SYNC:  # as in most jobs
+            none = np.zeros(filled, np.bool_)
+            return Columns(kind, at, length, np.zeros(filled, np.int64), file, none, none, none)
         return Columns(
             PLAIN[kind],
             at,
             length,
             np.zeros(filled, np.int64),
             file,
-            (kind == END_SYNC) | (kind == FIRST_OF_VERIFY),
-            np.isin(kind, (FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG)),
-            np.isin(kind, (FIRST_OF_VERIFY, OF_VERIFY)),
+            IS_LAST[kind],
+            IS_CHECKING[kind],
+            IS_ALONE[kind],
         )
 
 
@@ -130,14 +137,18 @@ class Feed:
         The next request of a mix with rates depends on the time since the job's start: None if the
         job does not ask for it.
         """
-        rest = [column[used:] for column in self._rows]
         count = CHUNK
         if self.is_by_rates:
             count = 1 if elapsed_ns is not None else 0
-            due_ns = [self._next_ns(direction) for direction in (READ, WRITE)]
-            assert isinstance(self._source, Generated)
-            self._source.set_time(elapsed_ns or 0, due_ns)
-        if not self.is_last and len(rest[0]) < count:
+        has_enough = self.is_last or len(self._rows[0]) - used >= count
+        if not used and has_enough:
+            return self._rows
+        rest = [column[used:] for column in self._rows]
+        if not has_enough:
+            if self.is_by_rates:
+                due_ns = [self._next_ns(direction) for direction in (READ, WRITE)]
+                assert isinstance(self._source, Generated)
+                self._source.set_time(elapsed_ns or 0, due_ns)
             more = self._more(count)
             rest = [np.concatenate(pair) for pair in zip(rest, more)]
         self._rows = rest
@@ -162,9 +173,8 @@ class Feed:
             paced = self._job.pace.due_ns(first, len(kind), self._job.depth)
             rows[4][:] = np.maximum(rows[4], paced)
         rows[5][:] = self._think_ns(taken)
-        for direction in range(4):
-            self._done[direction] += np.count_nonzero(kind == direction)
-            self._moved[direction] += length[kind == direction].sum()
+        self._done += np.bincount(kind, minlength=4)
+        self._moved += np.bincount(kind, length, 4).astype(np.int64)  # whole: below 2^53 at once
         rows[5][taken.is_last] = 1  # think 1 ns: issued when all before are complete
         is_replay = self._job.replay is not None
         if is_replay and self.is_last and self._job.pattern.syncs_at_end and self._done[WRITE]:
@@ -184,18 +194,22 @@ class Feed:
         kind, length = taken.kind, taken.length
         due = np.zeros(len(kind), np.int64)
         for direction in (READ, WRITE, TRIM):
-            mine = kind == direction
             rate = bytes_per_s(self._job, direction)
+            if not rate:
+                continue
+            mine = kind == direction
             if self._job.is_poisson and rate_of(self._job, direction):
                 mine &= ~taken.is_checking
                 due[mine] = self._poisson[direction].due_ns(int(np.count_nonzero(mine)))
-            elif rate:
+            else:
                 before = self._moved[direction] + np.cumsum(length[mine]) - length[mine]
                 due[mine] = np.where(taken.is_checking[mine], 0, evenly_ns(before, rate))
         return due
 
     def _think_ns(self, taken: Columns) -> Ints:
         """Return the think times before the requests: one after each `think_blocks` requests."""
+        if not self._job.think_ns:
+            return np.zeros(len(taken.kind), np.int64)
         moves = taken.kind != SYNC
         order = self._done[:SYNC].sum() + np.cumsum(moves) - moves
         is_time = moves & (order > 0) & (order % self._job.think_blocks == 0)
