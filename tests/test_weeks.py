@@ -76,7 +76,7 @@ class TestWeek:
         found = week(opened)
         assert found.worst.begin_ns == 2 * HOUR_NS
         text = shown.text(opened)
-        assert "worst hour Sun 2026-11-29 03:00: 5.0" in text or "worst hour Sun" in text
+        assert "worst hour Sun 2026-11-29 03:00: " in text
         assert max(map(len, text.splitlines())) <= 80
 
     def test_hit_ratios_are_those_of_all_requests(self, opened):
@@ -106,7 +106,8 @@ def lines(count, step=0.01):
         second, sector = 100 + at * step, int(rng.zipf(1.3)) % 4000 * 128
         out.append(f" fio-1 [001] ..... {second:.6f}: block_bio_queue: 8,16 R {sector} + 8 [fio]")
         out.append(
-            f" fio-1 [001] ..... {second + 0.003:.6f}: block_rq_complete: 8,16 R () {sector} + 8 [0]"
+            f" fio-1 [001] ..... {second + 0.003:.6f}: "
+            f"block_rq_complete: 8,16 R () {sector} + 8 [0]"
         )
     return "\n".join(out) + "\n"
 
@@ -184,7 +185,7 @@ class TestWatch:
 
     @pytest.mark.parametrize(("options", "error"), [
         ("--listen nowhere", "write HOST:PORT"), ("--cache-size 0", "at least a page"),
-        ("--policy nope", "no replacement policy"), ("--every never", "--time"),
+        ("--policy nope", "no replacement policy"), ("--every never", "--every"),
     ])  # fmt: skip
     def test_options_that_cannot_be_met_are_refused(self, options, error):
         done = CliRunner().invoke(cli, ["watch", "-", *options.split()])

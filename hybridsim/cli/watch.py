@@ -78,15 +78,16 @@ def watch(
     if page_bytes < 512 or min(sizes) < page_bytes:
         raise UsageError("--page must be at least 512 bytes, and a cache at least a page")
     shadows = study.Shadows(sizes, policy.split(","), page_bytes)
-    every_s, limit_s = seconds_of(every), seconds_of(duration) if duration else None
+    every_s = seconds_of(every, "--every")
+    limit_s = seconds_of(duration, "--for") if duration else None
+    served: list[Snapshot | None] = [None]
+    server = serving(listen, served) if listen else None
     if device == "-":
         name, batches = "standard input", study.of_stream(sys.stdin.fileno())
     else:
         disk = find(device, Host())
         name = disk.path
         batches = study.of_disk(disk, Host(), bytes_of(buffer), min(every_s, 1.0))
-    served: list[Snapshot | None] = [None]
-    server = serving(listen, served) if listen else None
     first = True
 
     def show(state: Snapshot) -> None:
