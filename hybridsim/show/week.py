@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import counted, latency, percent
+from hybridsim.foundation.wording import counted, latency, percent, span
 from hybridsim.studies.week import DAYS, Hour, Week, local_time, week
 from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.trace import Trace
@@ -27,7 +27,7 @@ def text(trace: Trace, ascii_only: bool = False) -> str:
         ("requests", f"{total.requests:,}: {percent(reads / total.requests)} reads, "
                      f"{human_size(int(total.of('bytes').sum()))}, {_sequential(trace)}"),
         ("latency", _latency(trace)),
-        ("sample", f"{capture.rate:.3%} of the regions of "
+        ("sample", f"{percent(capture.rate)} of the regions of "
                    f"{human_size(capture.settings.region_bytes)}: for hits and mrc"),
         ("in full", f"{counted(len(capture.stretches), 'minute')}: for replay, advise and all "
                     "others"),
@@ -59,7 +59,7 @@ def _span(trace: Trace, found: Week) -> str:
     capture = trace.sample
     assert capture is not None
     days = capture.total.span_ns / 86_400e9
-    long = f"{days:.1f} days" if days >= 1 else f"{capture.total.span_ns / 3600e9:.1f} hours"
+    long = f"{days:.1f} days" if days >= 1 else span(capture.total.span_ns)
     if capture.origin_unix_ns is None:
         return long
     return f"{long} from {local_time(capture, capture.total.begin_ns)}"
