@@ -87,6 +87,8 @@ def desk(tmp_path_factory):
     (folder / "iostat.txt").write_text(iostat, encoding="utf-8")
     sar = "09:00:00 DEV tps rkB/s wkB/s await %util\n09:10:00 sdb 100.0 800.0 80.0 9.5 60.0\n"
     (folder / "sar.txt").write_text(sar, encoding="utf-8")
+    event = " fio-1 [001] ..... 9.000100: block_bio_queue: 8,16 R 8 + 8 [fio]\n"
+    (folder / "events.txt").write_text(event, encoding="utf-8")
     idle = {"io_bytes": 0, "runtime": 0, "total_ios": 0, "clat_ns": {**latency, "mean": 0}}
     whole = {"jobs": [{**done, "write": idle}]}
     (folder / "fio.json").write_text(json.dumps(whole), encoding="utf-8")
@@ -152,7 +154,8 @@ def test_examples_that_need_root_are_parsed(line, monkeypatch):
         assert parser_for(words[1:]).parse_args(words[1:])
         return
     called = []
-    command = ALL[f"hybridsim {' '.join(words[:2])}"]
+    group = isinstance(ALL[f"hybridsim {words[0]}"], click.Group)
+    command = ALL[f"hybridsim {' '.join(words[: 2 if group else 1])}"]
     monkeypatch.setattr(command, "callback", lambda **options: called.append(options))
     CliRunner().invoke(cli, words, catch_exceptions=False)
     assert called

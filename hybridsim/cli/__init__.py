@@ -60,6 +60,10 @@ COMMANDS = {
         "hybridsim.cli.trace",
         "Inspect, convert, record or generate a trace.",
     ),
+    "watch": (
+        "hybridsim.cli.watch",
+        "Hit ratios of caches that are simulated beside a running disk.",
+    ),
     "fit": ("hybridsim.cli.fit", "Estimate a model of your array or drive from a measurement."),
     "catalog": ("hybridsim.cli.catalog", "List the drives that can be simulated, with sources."),
     "scenario": ("hybridsim.cli.scenario", "Show or check the machine that a scenario describes."),

@@ -242,7 +242,7 @@ def last_line(recorded: Recording) -> str:
     return "complete" + (": ended early, as requested" if recorded.was_stopped else "")
 
 
-def seconds_of(duration: str) -> int:
+def seconds_of(duration: str, option: str = "--time") -> int:
     """Return whole seconds, at least one."""
     from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.units import parse_time
@@ -250,7 +250,7 @@ def seconds_of(duration: str) -> int:
     try:
         return max(parse_time(duration) // 10**9, 1)
     except ValueError as error:
-        raise UsageError(f"--time: {error}") from None
+        raise UsageError(f"{option}: {error}") from None
 
 
 def bytes_of(specified: str, option: str = "--buffer") -> int:

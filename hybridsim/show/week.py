@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import counted, latency, percent
+from hybridsim.foundation.wording import counted, latency, percent, span
 from hybridsim.studies.week import DAYS, Hour, Week, local_time, week
+from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.trace import Trace
 
 SHADES = " ·:-=+*#%@"
@@ -21,11 +23,11 @@ def text(trace: Trace, ascii_only: bool = False) -> str:
     reads = int(total.of("requests")[0])
     lines = [
         ("trace", f"{trace.name} (thinned)"),
-        ("recorded", f"{capture.settings.device or 'a trace'}, {_span(trace, found)}"),
+        ("recorded", f"{_device(capture)}, {_span(trace, found)}"),
         ("requests", f"{total.requests:,}: {percent(reads / total.requests)} reads, "
                      f"{human_size(int(total.of('bytes').sum()))}, {_sequential(trace)}"),
         ("latency", _latency(trace)),
-        ("sample", f"{capture.rate:.3%} of the regions of "
+        ("sample", f"{percent(capture.rate)} of the regions of "
                    f"{human_size(capture.settings.region_bytes)}: for hits and mrc"),
         ("in full", f"{counted(len(capture.stretches), 'minute')}: for replay, advise and all "
                     "others"),
@@ -57,10 +59,16 @@ def _span(trace: Trace, found: Week) -> str:
     capture = trace.sample
     assert capture is not None
     days = capture.total.span_ns / 86_400e9
-    long = f"{days:.1f} days" if days >= 1 else f"{capture.total.span_ns / 3600e9:.1f} hours"
+    long = f"{days:.1f} days" if days >= 1 else span(capture.total.span_ns)
     if capture.origin_unix_ns is None:
         return long
     return f"{long} from {local_time(capture, capture.total.begin_ns)}"
+
+
+def _device(capture: Thinned) -> str:
+    """Return the device; formats without devices name it 0."""
+    name = capture.settings.device
+    return printable(name) if name not in ("", "0") else "a trace"
 
 
 def _sequential(trace: Trace) -> str:
