@@ -456,12 +456,14 @@ def _job(reader: Reader, name: str) -> Job:
             f"io_submit_mode=offload with ioengine={engine} and an iodepth is not supported: use "
             "ioengine=libaio",
         )
-    if engine == "vsync" and reader.number("iodepth", 1, 1) > 1:
-        reader.refuse(
-            "iodepth",
-            "iodepth with ioengine=vsync, which merges neighbouring requests, is not supported: "
-            "use iodepth=1 or ioengine=libaio",
-        )
+    if engine == "vsync":
+        for name in ("iodepth", "loops", "io_size", "time_based", "verify"):
+            if reader.specified.get(name, OptionValue("1", "")).value not in ("0", "1"):
+                reader.refuse(
+                    name,
+                    f"{name} with ioengine=vsync, which merges neighbouring requests and so counts "
+                    "those of a pass otherwise, is not supported: use ioengine=psync or libaio",
+                )
     pattern, has_size = _pattern(reader)
     if engine == "null":
         is_queued = depth > 1
