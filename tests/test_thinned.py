@@ -210,6 +210,18 @@ class TestFile:
         thinner.finish()
         assert thinner.written_again > 1
 
+    @pytest.mark.parametrize("most", [1 << 18, 300_000, 400_000, 1 << 19, 1 << 20, 3 << 20])
+    def test_nor_does_the_last_minute_make_it_larger(self, tmp_path, most):
+        """One minute with many requests: what it takes in full may be more than the maximum."""
+        rows = load(70, rate=1000)
+        store = Store(tmp_path / "a", most)
+        thinner = Thinner(store, Settings(max_bytes=most, region_bytes=65536))
+        thinner.take(rows)
+        thinner.finish()
+        store.close()
+        assert (tmp_path / "a").stat().st_size <= most
+        assert Trace.read(tmp_path / "a").sample.total.requests == rows.rows
+
     def test_a_rate_that_fell_leaves_what_it_would_have_kept(self, tmp_path):
         rows = load(4 * 3600, rate=8)
         fell = capture(tmp_path / "fell", rows, region_bytes=65536, max_bytes=1 << 19)

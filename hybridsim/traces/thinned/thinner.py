@@ -427,10 +427,14 @@ class Thinner:
             one = Stretch(begin_ns, end_ns - begin_ns, score, rank, roles)
             data = STRETCH.pack(score, rank, roles)
             data += rows_as_bytes(rows, begin_ns, Columns.DETAILS)
-            self.store.append(Kind.STRETCH, begin_ns, one.span_ns, data)
-            self.chosen.take(one)
+            most = self.settings.max_bytes
+            if most is None or self.store.size + len(data) < most:  # else it never fits
+                self.store.append(Kind.STRETCH, begin_ns, one.span_ns, data)
+                self.chosen.take(one)
         self._minute, self._minute_number = [], -1
         self._minute_rows = self._score = self._minute_requests = 0
+        if self.store.is_too_large:
+            self._write_again()
 
     # The file is written again with a lower rate.
 
@@ -490,12 +494,13 @@ class Thinner:
         """Return the stretches to keep: typical ones in half of the room, the worst in the rest."""
         kept: dict[int, Stretch] = {}
         used = 0
+        dropped = room + 1  # size of a stretch that an earlier writing did not keep
         for one in sorted(self.chosen.typical.values(), key=lambda one: one.rank):
-            size = survey.stretches.get(one.begin_ns, room)
+            size = survey.stretches.get(one.begin_ns, dropped)
             if used + size <= room // 2:
                 kept[one.begin_ns], used = one, used + size
         for one in sorted(self.chosen.worst.values(), key=lambda one: (-one.score, one.begin_ns)):
-            size = 0 if one.begin_ns in kept else survey.stretches.get(one.begin_ns, room)
+            size = 0 if one.begin_ns in kept else survey.stretches.get(one.begin_ns, dropped)
             if used + size <= room:
                 kept[one.begin_ns], used = one, used + size
         return kept
