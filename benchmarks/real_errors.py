@@ -27,8 +27,8 @@ HITS = {
                                "read_full_misses", "pass_through_reads")),
     "dm-writecache": ("read_hits", ("reads",)),
 }  # fmt: skip
-# Runs that differ by the repetition or the throttle of the disk only are one experiment.
-SAME = re.compile(r"(-r[0-9]+|-wbtoff|-default|-off)+$")
+# Runs that differ by the repetition, the throttle of the disk or QEMU's merging are one experiment.
+SAME = re.compile(r"(-r[0-9]+|-wbtoff|-default|-off|-unmerged)+$")
 HEAD = """\
 # Errors of the simulated twins of the real runs in validate/results, one run a line.
 # Written by benchmarks/real_errors.py.  iops, steady_iops: real / simulated - 1, of all requests
@@ -36,7 +36,7 @@ HEAD = """\
 # promotions (bcache: misses): the largest error at a multiple of 10 s, over the real last value.
 # read_mean, write_mean: of the latency, real / simulated - 1.  writes: share of the requests.
 # read_p99, write_p99: of the latency below fio, real / simulated - 1.  t90: of the time at which
-# the hit ratio is warm (the IOPS where there is none), if that takes the twin 10 s or more,
+# the hit ratio is warm (open-cas, dm-writecache: the IOPS), if that takes the twin 10 s or more,
 # real / simulated - 1.
 # Empty: the real run or its twin has no such figure.
 """
@@ -117,7 +117,7 @@ def _errors(kind: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, float]
         yield f"{row['what']}_mean", row["real"] / row["simulated"] - 1
     for row in (each for each in of("clat p99") if each["what"] in ("read", "write")):
         yield f"{row['what']}_p99", row["real"] / row["simulated"] - 1
-    for row in (of("hit ratio t90 in closed loop") or of("IOPS t90"))[:1]:
+    for row in of("IOPS t90" if kind in HITS else "hit ratio t90 in closed loop")[:1]:
         if row["real"] > 0 and row["simulated"] >= FEWEST_NS:
             yield "t90", row["real"] / row["simulated"] - 1
     counted = of(COUNTED.get(kind, ""))

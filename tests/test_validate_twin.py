@@ -273,6 +273,14 @@ def test_suite_covers_kinds_modes_and_restart():
     assert Scenario.load(EXPERIMENTS / "machine.toml").backing.queue_depth == 16
 
 
+def test_a_machine_that_merges_requests_does_not_repeat_one_that_does_not():
+    """Else the difference that merging makes would count as noise, and widen all bounds."""
+    folders = [RESULTS / f"dm-writecache-randrw{end}" for end in ("", "-unmerged")]
+    merged, unmerged = map(record, folders)
+    assert merged.job == unmerged.job
+    assert merged.title != unmerged.title
+
+
 def test_runs_of_the_reference_data_are_read():
     data = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "kernel-caches"
     if not data.is_dir():

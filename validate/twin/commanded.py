@@ -22,6 +22,7 @@ from validate.twin.record import Bare, Record, RecordError
 
 COMMANDS, QUEUES = "commands.log", "wbt.txt"
 MACHINE, ENVIRONMENT = "machine.toml", "env.txt"
+UNMERGED = "request-merging=off"  # in env.txt, of machines whose QEMU merges no requests
 CASADM, TABLE, STATUS = "casadm-before.txt", "table.txt", "status-first.txt"
 STATISTICS = "cas-stats.csv"
 SECTOR, BLOCK = 512, 4096
@@ -81,7 +82,7 @@ def read(folder: Path) -> Record:
     job = recorded.sized(_text(folder / layout.JOB_FILE), origin_bytes)
     return Record(
         folder=folder,
-        title=f"{cache} {throttle}\n{job}",
+        title=f"{cache} {throttle} {_merging(environment)}\n{job}",
         cache=cache,
         origin_bytes=origin_bytes,
         job=job,
@@ -114,6 +115,11 @@ def _device(environment: str) -> str:
     """Return the name of the cached device: that of an exported object, or of a mapped device."""
     names = re.findall(r"^(cas\d+-\d+|dm-\d+) ", environment, re.MULTILINE)
     return names[-1] if names else ""
+
+
+def _merging(environment: str) -> str:
+    """Return whether QEMU merges requests to the disks: such runs do not repeat those without."""
+    return "unmerged" if UNMERGED in environment else "merged"
 
 
 def _bare(folder: Path, name: str) -> tuple[Bare, ...]:
