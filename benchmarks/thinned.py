@@ -6,8 +6,8 @@ Each trace is thinned with six seeds at each rate; the miss ratio of LRU at 2 to
 is compared with that of all requests.  Caches of fewer than 8 pages in the sample are left out.
 """
 
+import argparse
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -35,8 +35,11 @@ TRACES = {  # path or workload, bytes of a region
 RATES, SEEDS, SHARES = (0.01, 0.03, 0.1), 6, (0.02, 0.05, 0.1, 0.2, 0.4)
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
     """Print for each trace how many estimates lie within their errors."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[[], *TRACES], metavar="NAME")
+    names = parser.parse_args().names
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.thin"
         for name in names or TRACES:
@@ -65,4 +68,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
