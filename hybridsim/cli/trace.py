@@ -63,10 +63,11 @@ def info(as_json: bool, **options: Any) -> None:
     from hybridsim.show.page import is_ascii
     from hybridsim.traces.trace import Trace
 
-    if not as_json and (sample := Trace.read(**with_path(options))).sample is not None:
-        click.echo(week.text(sample, is_ascii(sys.stdout)))
+    opened = Trace.read(**with_path(options))  # once: standard input can be read once
+    if not as_json and opened.sample is not None:
+        click.echo(week.text(opened, is_ascii(sys.stdout)))
         return
-    opened, summary = summarized(**options)
+    summary = counted_summary(opened)
     if as_json:
         from hybridsim.studies.week import document
 
@@ -172,12 +173,18 @@ def with_path(options: dict[str, Any]) -> dict[str, Any]:
 
 def summarized(paths: tuple[str, ...], **options: Any) -> tuple[Trace, Summary]:
     """Open a trace, read it once, and return it with its summary."""
-    from hybridsim.cli.trace_convert import with_progress
     from hybridsim.traces.trace import Trace
 
     opened = Trace.read(paths, **options)
+    return opened, counted_summary(opened)
+
+
+def counted_summary(opened: Trace) -> Summary:
+    """Read a trace once, with its progress, and return its summary."""
+    from hybridsim.cli.trace_convert import with_progress
+
     with with_progress(opened) as counted:
-        return opened, opened.summary_of_recorded(counted)
+        return opened.summary_of_recorded(counted)
 
 
 def as_object(opened: Trace, summary: Summary) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.requests.pages import Ids, PageReads, accesses
 from hybridsim.studies.hits import Cache, Feed, Hits, HitsList, Policy, check, pages_of
-from hybridsim.studies.sampling import (
+from hybridsim.studies.page_sampling import (
     Sampled,
     SampleOfRegions,
     check_regions,

@@ -18,7 +18,7 @@ from hybridsim.foundation.wording import percent
 from hybridsim.jit import fitting
 from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
 from hybridsim.studies.hits import Cache, Feed, Policy, check, readable_twice, size_bytes
-from hybridsim.studies.sampling import (
+from hybridsim.studies.page_sampling import (
     NOT_SAMPLED,
     SMALL,
     Floats,

@@ -16,7 +16,7 @@ from hybridsim.requests.pages import Accesses, PageReads, accesses
 from hybridsim.requests.rows import Findings, Requests
 from hybridsim.requests.sampling import SPAN, hashed
 from hybridsim.studies.hits import Cache, Feed, check
-from hybridsim.studies.sampling import NOT_SAMPLED, SMALL
+from hybridsim.studies.page_sampling import NOT_SAMPLED, SMALL
 from hybridsim.traces.formats import ftrace
 from hybridsim.traces.formats.events import EVENT
 from hybridsim.traces.recording.disk import Disk, Host

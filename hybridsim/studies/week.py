@@ -11,7 +11,7 @@ import numpy as np
 from hybridsim.foundation.arrays import Ints
 from hybridsim.requests.pages import Ids, PageReads, accesses
 from hybridsim.studies.hits import Cache, Feed
-from hybridsim.studies.sampling import SMALL, Sampled, SampleOfRegions
+from hybridsim.studies.page_sampling import SMALL, Sampled, SampleOfRegions
 from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.thinned.counts import Counts
 from hybridsim.traces.thinned.thinner import HOUR_NS

@@ -26,7 +26,7 @@ EVENTS = {
     "block_split": (Action.SPLIT, "new_sector"),
     "block_rq_requeue": (Action.REQUEUE, "nr_sector"),
 }
-FIELD = re.compile(r"field:[^;]*?(\w+)(?:\[\d*\])?;\s*offset:(\d+);\s*size:(\d+);")
+FIELD = re.compile(r"field:([^;]+);\s*offset:(\d+);\s*size:(\d+);")  # "char rwbs[8]", its place
 IDENTITY = re.compile(r"^ID: (\d+)", re.M)
 RWBS_BYTES = 8  # of the letters: no request has more
 SECTOR_MAX = 1 << 51
@@ -52,7 +52,10 @@ class Formats(NamedTuple):
                 text = path.read_text()
             except OSError as error:
                 raise RecordingError(f"{path}: cannot be read: {error.strerror}") from None
-            fields = {name: (int(at), int(size)) for name, at, size in FIELD.findall(text)}
+            fields = {
+                declared.partition("[")[0].split()[-1]: (int(at), int(size))
+                for declared, at, size in FIELD.findall(text)
+            }
             number = IDENTITY.search(text)
             missing = {"common_pid", "dev", "sector", count, "rwbs"} - fields.keys()
             if number is None or missing:
