@@ -57,6 +57,12 @@ class Phase:
         return number / reads if reads else 0.0
 
     @property
+    def writes(self) -> float:
+        """Share of writes among the reads and writes."""
+        both = self.figures.reads.count + self.figures.writes.count
+        return self.figures.writes.count / both if both else 0.0
+
+    @property
     def iops(self) -> float | None:
         """Requests completed per second."""
         return sum(self.figures.done.values()) * SECOND / self.span_ns if self.span_ns else None

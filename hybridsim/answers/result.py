@@ -124,22 +124,15 @@ class Result:
         """The intervals of the figures with the cache, from the errors of real runs on file."""
         return model_error(self)
 
-    @property
-    def writes(self) -> float:
-        """Share of writes among the reads and writes."""
-        figures = self.cached.whole.figures
-        both = figures.reads.count + figures.writes.count
-        return figures.writes.count / both if both else 0.0
-
     @functools.cached_property
     def warm_interval(self) -> Interval | None:
         """The interval of the time until the cache is warm, in nanoseconds; None if unknown."""
-        return of_warm_up(self.warm_up, self._kind, self.writes)
+        return of_warm_up(self.warm_up, self._kind, self.cached.whole.writes)
 
     @functools.cached_property
     def wear_interval(self) -> Interval | None:
         """The interval of the bytes written to the SSDs per day; None if unknown."""
-        return of_wear(self.cached, self._kind, self.writes)
+        return of_wear(self.cached, self._kind, self.cached.whole.writes)
 
     @property
     def _kind(self) -> str:

@@ -125,9 +125,7 @@ class Case:
     @property
     def writes(self) -> float:
         """Share of writes among the reads and writes."""
-        figures = self.cached.whole.figures
-        both = figures.reads.count + figures.writes.count
-        return figures.writes.count / both if both else 0.0
+        return self.cached.whole.writes
 
 
 def judge(case: Case) -> Verdict:
