@@ -243,10 +243,11 @@ class Job:
                 self.drain()
                 return
             kind, _, size = request
-            if kind in (SYNC, TRIM):  # complete at once
+            at_once = kind == SYNC or (kind == TRIM and not pattern.queues_trims)
+            if at_once:
                 self.slots.append(False)
                 self.was_sync = kind == SYNC
-            queued += size if kind != TRIM else 0
+            queued += 0 if at_once else size
             yield request
 
     def counted(self) -> int:

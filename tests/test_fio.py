@@ -233,6 +233,14 @@ def test_a_synchronous_engine_has_a_depth_of_one():
             "openfiles is supported only with iodepth=1",
         ),
         ("--name=a --steadystate=x", "steadystate: x: expected iops:, bw:"),
+        (
+            "--name=a --rw=write --size=1m --rate_iops=100 --rate_process=poisson --fdatasync=4",
+            "fdatasync with rate_process=poisson and a rate: fio 3.33 itself divides by zero",
+        ),
+        (
+            "--name=a --rw=read --size=1m --ioengine=vsync --time_based --runtime=1",
+            "time_based with ioengine=vsync, which merges neighbouring requests",
+        ),
         ("--name=a --rate_process=burst", "rate_process: burst: must be linear or poisson"),
         ("--name=a --log_hist_coarseness=7", "log_hist_coarseness: '7': must be 0 to 6"),
         ("--name=a --read_iolog=x --replay_skip=reads", "replay_skip: 'reads': must be a list"),

@@ -107,6 +107,7 @@ class Generator(NamedTuple):
     writes_between_data_syncs: int
     syncs_at_end: int
     is_queued: int
+    queues_trims: int
     freed: int  # requests that complete once all of the depth are outstanding
     is_verified: int  # verify is on, whether or not it is simulated
     reads_back: int  # verify: what was written is read
@@ -189,6 +190,7 @@ class Generator(NamedTuple):
             pattern.writes_between_data_syncs,
             int(pattern.syncs_at_end and writes),
             int(pattern.is_queued),
+            int(pattern.queues_trims),
             pattern.freed,
             int(pattern.is_verified),
             int(pattern.reads_back),
@@ -433,9 +435,10 @@ class Generator(NamedTuple):
     def issue(self, file, kind, at, size):
         """Count a request."""
         state = self.state
+        is_queued = kind != TRIM or self.queues_trims == 1
         self.began[file, kind] = at
         self.at[file, kind] = at + size
-        if self.tracks == 0 or kind == TRIM:
+        if self.tracks == 0 or not is_queued:
             state[WAS_SYNC] = 0
         state[WAS_READ] = kind == READ
         state[ZONE_BYTES] += size
@@ -445,9 +448,9 @@ class Generator(NamedTuple):
         state[PASSED] += size
         if self.is_paired == 0 or kind == WRITE:
             state[COUNTED] += size
-        if kind != TRIM:
+        if is_queued:
             state[QUEUED] += size
-        else:  # trims complete at once in all engines
+        else:  # complete at once
             state[FREE] += 1
 
     @method

@@ -457,8 +457,12 @@ def _job(reader: Reader, name: str) -> Job:
             "ioengine=libaio",
         )
     if engine == "vsync":
-        for name in ("iodepth", "loops", "io_size", "time_based", "verify"):
-            if reader.specified.get(name, OptionValue("1", "")).value not in ("0", "1"):
+        several = {
+            name: reader.specified.get(name, OptionValue("1", "")).value not in ("0", "1")
+            for name in ("iodepth", "loops", "io_size", "verify")
+        }
+        for name, is_set in (several | {"time_based": reader.flag("time_based")}).items():
+            if is_set:
                 reader.refuse(
                     name,
                     f"{name} with ioengine=vsync, which merges neighbouring requests and so counts "
@@ -467,6 +471,7 @@ def _job(reader: Reader, name: str) -> Job:
     pattern, has_size = _pattern(reader)
     if engine == "null":
         is_queued = depth > 1
+        pattern = replace(pattern, queues_trims=is_queued)
         if "size" not in reader.specified:  # as in fio, holes do not start again at its end
             pattern = replace(pattern, end_bytes=ENDLESS)
     pattern = replace(pattern, is_queued=is_queued)
@@ -611,6 +616,13 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
     rates = (*reader.three("rate", options.size, 0), *reader.three("rate_iops", options.whole, 0))
     is_by_rates = any(rates) and pattern.directions == DIRECTIONS["rw"]
     pattern = replace(pattern, is_by_rates=is_by_rates)
+    if pattern.has_syncs and any(rates) and reader.read("rate_process", _is_poisson, False):
+        name = "fsync" if pattern.writes_between_syncs else "fdatasync"
+        reader.refuse(
+            name,
+            f"{name} with rate_process=poisson and a rate: fio 3.33 itself divides by zero at the "
+            "first sync, and dies; use rate_process=linear",
+        )
     return distributed(reader, pattern), size > 0
 
 

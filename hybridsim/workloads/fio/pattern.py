@@ -145,6 +145,7 @@ class Pattern:
     writes_between_data_syncs: int = 0  # fdatasync
     syncs_at_end: bool = False  # end_fsync, after each pass
     is_queued: bool = False  # an asynchronous engine: fio counts the bytes of a pass at its start
+    queues_trims: bool = False  # ioengine=null; in other engines trims complete at once
     depth: int = 1  # requests outstanding at most
     freed: int = 1  # requests that complete before the next one, once all are outstanding
     open_files: int = 0  # at most this number is open at a time; 0: all
