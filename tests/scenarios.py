@@ -370,6 +370,7 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
         write_cache_ranges=draw(st.integers(1, 6)),
         destage_window=draw(st.integers(1, 4)),
         takes_turns=draw(st.sampled_from([False, False, True])),
+        is_protected=draw(st.sampled_from([False, False, True])),
         capacity_bytes=size // chunk * chunk,
         **draw(st.just({}) | media_caches(size // chunk * chunk)),
     )

@@ -63,7 +63,7 @@ class Hdd(Device):
             else:
                 self.enqueue(command, self.overhead("read_ns", command))
         elif length > 0 and what == Op.WRITE:
-            if op & FUA or length > p.write_cache_bytes:
+            if (op & FUA and not p.is_protected) or length > p.write_cache_bytes:
                 self.enqueue(command, self.overhead("write_ns", command))
                 percent = p.write_percent
                 command.arrived = command.prepared + self.wire(length) * percent // 100
@@ -71,7 +71,7 @@ class Hdd(Device):
                 self.without_room.append(command)
             else:
                 self.admit(command)
-        elif what == Op.FLUSH and not self.is_written(self.admitted):
+        elif what == Op.FLUSH and not p.is_protected and not self.is_written(self.admitted):
             command.serial = self.admitted
             self.flushes.append(command)
         else:

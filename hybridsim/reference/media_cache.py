@@ -103,14 +103,22 @@ class MediaCache:
 
     def locate(self, start: int, end: int) -> tuple[int, int]:
         """Return where byte `start` is, and up to which byte what follows it is there as well."""
-        stop = end
+        entry, stop = self.newest_at(start, end)
+        if entry is not None:
+            return self.byte(entry.place) + start - entry.start, stop
+        while stop < end and stop == self.extent(self.band(stop - 1))[1]:
+            entry, beyond = self.newest_at(stop, end)
+            if entry is not None:
+                break
+            stop = beyond
+        return start, stop
+
+    def newest_at(self, start: int, end: int) -> tuple[Logged | None, int]:
+        """Return the entry that has a byte, if one has, and up to where that is so in the band."""
+        stop = min(end, self.extent(self.band(start))[1])
         for entry in reversed(self.bands.get(self.band(start), [])):
             if entry.start <= start < entry.end:
-                return self.byte(entry.place) + start - entry.start, min(stop, entry.end)
+                return entry, min(stop, entry.end)
             if entry.start > start:
                 stop = min(stop, entry.start)
-        _, border = self.extent(self.band(start))
-        if border < stop:
-            where, beyond = self.locate(border, stop)
-            return start, beyond if where == border else border
-        return start, stop
+        return None, stop

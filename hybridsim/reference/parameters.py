@@ -98,6 +98,7 @@ class HddParameters(DeviceParameters):
     write_cache_ranges: int = 1
     destage_window: int = 1
     takes_turns: bool = False  # destages and commands, while the write cache is crowded
+    is_protected: bool = False  # the write cache survives a loss of power
     # read_ns, hit_ns, write_ns and write_hit_ns after a command of the other kind; empty: the same
     after_other_ns: list[int] = field(default_factory=list)
     media_span_bytes: int = 0  # of the media cache; 0: none, and the bands are not shingled

@@ -139,6 +139,7 @@ def hdd_parameters(
         "write_cache_ranges": drive.write_cache_ranges,
         "destage_window": drive.destage_window,
         "takes_turns": int(drive.destage_rule == "turns"),
+        "is_protected": int(drive.power_loss_protection),
         **_media_cache(drive, capacity_bytes),
         **how,
     }
@@ -240,4 +241,6 @@ def bank(drive: HardDisk, members: int, use: Placement) -> Any:
 
     queue = {"window": use.window, "age_limit_ns": use.age_limit_ns}
     options = {**use.overrides, **queue}
+    if drive.power_loss_protection:
+        options.pop("write_cache_bytes", None)
     return HDD.new(members, hdd_parameters(drive, use.capacity_bytes, use.short_stroke, **options))

@@ -57,6 +57,7 @@ class HDD(NamedTuple):
     takes_turns: int  # 1: destages and commands take turns while the write cache is crowded
     read_percent: int  # part of a read that is in the buffer before its transfer begins
     write_percent: int  # part of a write that has arrived before the platters are written
+    is_protected: int  # 1: the write cache survives a loss of power
     overhead_ns: Ints  # [READS | WRITES, PLATTERS | HIT, SAME | OTHER | APART]
     window: Window
     arm: Arm
@@ -80,6 +81,7 @@ class HDD(NamedTuple):
             **{name: parameters[name] for name in cls._fields[:7]},
             read_percent=parameters.get("read_percent", 0),
             write_percent=parameters.get("write_percent", 100),
+            is_protected=parameters.get("is_protected", 0),
             overhead_ns=np.array(overheads(parameters), np.int64).reshape(2, 2, 3),
             window=Window.new(members, parameters["window"]),
             arm=Arm.new(members, Platters.new(parameters)),
@@ -149,7 +151,7 @@ class HDD(NamedTuple):
             self.submit_read(now, member, slot, kind, events)
         elif length > 0 and plain == WRITE:
             self.submit_write(now, member, slot, op & FUA, kind, events)
-        elif plain == FLUSH and not self.write_cache.is_clean(member):
+        elif plain == FLUSH and self.is_protected == 0 and not self.write_cache.is_clean(member):
             queue.offset[slot] = self.write_cache.admitted[member]
             queue.append(LINES * member + 2, slot)
         else:
@@ -181,7 +183,7 @@ class HDD(NamedTuple):
         """Cache a write, queue it until there is room, or send it to the platters."""
         length = self.queue.length[slot]
         self.counts[member, BYTES_WRITTEN] += length
-        if fua or length > self.write_cache.size_bytes:
+        if (fua and self.is_protected == 0) or length > self.write_cache.size_bytes:
             write_ns = self.overhead_ns[WRITES, PLATTERS, self.queue.after[slot]]
             self.wait_for_arm(now, member, slot, write_ns, kind, events)
             return
