@@ -166,7 +166,7 @@ def test_random_writes_of_a_disk_with_the_write_cache_off(tmp_path):
     whole = parse_size(catalog.load(name).rows["capacity"].value) // 2**20 * 2**20
     job = ["--rw=randwrite", "--bs=4k", "--iodepth=16", f"--size={whole}", "--time_based"]
     off = 'kind = "single"\nmembers = 1\nwrite_cache = "off"'
-    filled = ["--ramp_time=40s", "--runtime=30s"]
+    filled = ["--ramp_time=15s", "--runtime=15s"]
     iops, _, _ = fio(tmp_path, {"like": name}, *job, *filled, backing=off)
     assert iops == pytest.approx(550, rel=TOLERANCE)
 
