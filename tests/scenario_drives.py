@@ -106,6 +106,14 @@ class Drives(RandomValues):
             "write_cache_ranges": self.rng.choice([1, 256, 65_536]),
             "destage_window": self.rng.choice([1, 32, 65_536]),
             "flush": self.time(0, 5 * MS),
+            "power_loss_protection": self.yes(),
+            "media_cache": self.size(0, 0, MIB, 64 * MIB),
+            "media_cache_at": self.rng.choice(["outer", "middle", "inner"]),
+            "media_cache_padding": self.size(0, 4096, MIB),
+            "media_cache_entries": self.rng.choice([2, 16, 1000]),
+            "media_cache_idle": self.time(0, 5 * MS, 1000 * MS),
+            "media_cache_run": self.size(0, 64 * KIB, GIB),
+            "band": self.size(64 * KIB, MIB, 32 * MIB),
         }
 
     def disk(self) -> Table:

@@ -112,7 +112,7 @@ def array(backing: Backing, volume_bytes: int, seed: int) -> TierParameters:
     if isinstance(drive, HddParameters):
         drive.window, drive.age_limit_ns = backing.window, backing.age_limit_ns
         drive.order = ORDERS.get(backing.scheduler, drive.order)
-        if backing.write_cache == "off":
+        if backing.write_cache == "off" and not backing.drive.power_loss_protection:
             drive.write_cache_bytes = 0
     level, spread = LEVELS[backing.kind], Spread[backing.layout.upper()]
     new = backing.rebuild

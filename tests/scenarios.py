@@ -370,8 +370,25 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
         write_cache_ranges=draw(st.integers(1, 6)),
         destage_window=draw(st.integers(1, 4)),
         takes_turns=draw(st.sampled_from([False, False, True])),
+        is_protected=draw(st.sampled_from([False, False, True])),
         capacity_bytes=size // chunk * chunk,
+        **draw(st.just({}) | media_caches(size // chunk * chunk)),
     )
+
+
+@st.composite
+def media_caches(draw: st.DrawFn, capacity_bytes: int) -> dict[str, int]:
+    """Draw the values of a shingled disk."""
+    span = draw(st.sampled_from([size for size in (10_000, 40 * KIB) if size <= capacity_bytes]))
+    return {
+        "media_span_bytes": span,
+        "media_first_byte": draw(st.sampled_from([0, (capacity_bytes - span) // 2])),
+        "media_padding_bytes": draw(st.sampled_from([0, 512, 3000])),
+        "media_entries": draw(st.sampled_from([1, 2, 5, 100])),
+        "media_idle_ns": draw(st.sampled_from([0, 5_000_000, 50_000_000])),
+        "media_run_bytes": draw(st.sampled_from([0, 5000, 2**30])),
+        "band_bytes": draw(st.sampled_from([1000, 4 * KIB, 16 * KIB, 10**9])),
+    }
 
 
 @st.composite

@@ -160,6 +160,17 @@ def test_random_reads_of_disks(tmp_path, name):
     assert iops == pytest.approx(DISKS[name], rel=TOLERANCE)
 
 
+def test_random_writes_of_a_disk_with_the_write_cache_off(tmp_path):
+    """The maker's 550 at depth 16, to which the window is fitted: a protected cache stays on."""
+    name = "seagate-exos-x18"
+    whole = parse_size(catalog.load(name).rows["capacity"].value) // 2**20 * 2**20
+    job = ["--rw=randwrite", "--bs=4k", "--iodepth=16", f"--size={whole}", "--time_based"]
+    off = 'kind = "single"\nmembers = 1\nwrite_cache = "off"'
+    filled = ["--ramp_time=15s", "--runtime=15s"]
+    iops, _, _ = fio(tmp_path, {"like": name}, *job, *filled, backing=off)
+    assert iops == pytest.approx(550, rel=TOLERANCE)
+
+
 def test_random_reads_of_a_disk_with_two_actuators(tmp_path):
     """The maker's 304 reads a second of a whole Exos 2X14, here at depth 16 over both units."""
     name = "seagate-exos-2x14-unit"

@@ -388,6 +388,16 @@ class TestWriteCache:
         requests = [write(0, 50 * SECTOR), write(0.5, 90 * SECTOR), flush, write(2, 70 * SECTOR)]
         assert done(on(self.DISK, requests)) == [0.1, 0.6, 10.1, 2.1]
 
+    def test_nothing_waits_for_a_write_cache_that_survives_a_loss_of_power(self) -> None:
+        disk = replace(self.DISK, is_protected=True)
+        requests = [write(0, 50 * SECTOR), Request(MS // 2, Op.FLUSH, 0, 0)]
+        assert done(on(disk, requests)) == [0.1, 0.6]
+        hdd = Hdd(Clock(), disk)
+        ends: list[int] = []
+        hdd.submit(Op.WRITE | FUA, 50 * SECTOR, SECTOR, lambda: ends.append(hdd.clock.now))
+        hdd.clock.run()
+        assert ends == [100 * US]
+
     def test_a_write_without_room_waits_for_a_destage(self) -> None:
         requests = [write(0, place * 20 * SECTOR) for place in (1, 2, 3, 4)]
         requests += [write(0, 10 * SECTOR), read(0, 3 * TRACK)]

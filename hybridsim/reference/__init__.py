@@ -15,7 +15,7 @@ it to the nanosecond. One file per section of the text:
     runs         2.3, 2.11  sequential runs
     tier, member
                  2.5  arrays: parity writes, rebuild
-    hdd, hdd_state, platters, ssd
+    hdd, hdd_state, media_cache, platters, ssd
                  2.6, 2.7  devices
     flash, nand, ftl  2.8  SSDs in detail
     volume, host 2.9, 2.10  cloud volumes, and the host in front of the cache; both use `limits`

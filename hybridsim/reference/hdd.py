@@ -4,6 +4,7 @@ from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
 from hybridsim.reference.hdd_state import Command, Range, Reading, Segment
+from hybridsim.reference.media_cache import MediaCache
 from hybridsim.reference.parameters import HddParameters
 from hybridsim.reference.platters import Platters
 
@@ -32,6 +33,10 @@ class Hdd(Device):
         self.admitted = 0
         self.destaged_last = False
         self.claim = 0  # of the commands in the queue; above 0: a command is next, no destage
+        # The media cache.
+        self.media = MediaCache(parameters) if parameters.media_span_bytes else None
+        self.run = 0  # bytes written in sequence since the last other write or flush
+        self.last_event = 0
 
     # The electronics.
 
@@ -40,6 +45,12 @@ class Hdd(Device):
         p = self.parameters
         what = Op(op & OP_MASK)
         command = Command(what, offset, length, self.clock.now, done)
+        self.clean_while_idle()
+        self.last_event = self.clock.now
+        if what == Op.WRITE:
+            self.run = self.run + length if offset == self.last_write_end else length
+        elif what == Op.FLUSH:
+            self.run = 0
         if length > 0 and what in (Op.READ, Op.WRITE):
             command.follows_other = self.last_kind not in (None, what)
             if what == Op.WRITE:
@@ -52,7 +63,7 @@ class Hdd(Device):
             else:
                 self.enqueue(command, self.overhead("read_ns", command))
         elif length > 0 and what == Op.WRITE:
-            if op & FUA or length > p.write_cache_bytes:
+            if (op & FUA and not p.is_protected) or length > p.write_cache_bytes:
                 self.enqueue(command, self.overhead("write_ns", command))
                 percent = p.write_percent
                 command.arrived = command.prepared + self.wire(length) * percent // 100
@@ -60,7 +71,7 @@ class Hdd(Device):
                 self.without_room.append(command)
             else:
                 self.admit(command)
-        elif what == Op.FLUSH and not self.is_written(self.admitted):
+        elif what == Op.FLUSH and not p.is_protected and not self.is_written(self.admitted):
             command.serial = self.admitted
             self.flushes.append(command)
         else:
@@ -105,6 +116,7 @@ class Hdd(Device):
     def go_on(self) -> None:
         """After an event: serve one flush and one write that waits for room, then start the arm."""
         p = self.parameters
+        self.last_event = self.clock.now
         if self.flushes and self.is_written(self.flushes[0].serial):
             flush = self.flushes.pop(0)
             ready = max(self.clock.now, flush.submitted + p.hit_ns)
@@ -179,7 +191,7 @@ class Hdd(Device):
             place = reading.stop
         track = self.platters.track(place)
         if p.order == Order.POSITION:
-            ready = max(self.clock.now, command.prepared)
+            ready = self.ready(command)
             move = self.platters.move(self.track, track, write)
             there = max(ready + move, command.arrived)
             return there - ready + (self.platters.angle(place) - there) % p.rev_ns
@@ -191,11 +203,12 @@ class Hdd(Device):
         """Carry out a command; its completion time is computed here."""
         if command.op == Op.WRITE:
             self.pause()
-            begin = self.reach(command.prepared, command.offset, True, command.arrived)
-            done = begin + self.pass_over(command.offset, command.length)
+            done = self.write(self.ready(command), command.arrived, command.offset, command.end)
         else:
             reading = self.covering(command)
-            if reading is None:
+            if self.is_in_media_cache(command):
+                done = self.read_pieces(command)
+            elif reading is None:
                 done = self.read(command)
             elif self.is_streamed(command, reading):
                 done = self.stream(command, reading)
@@ -210,9 +223,12 @@ class Hdd(Device):
         self.busy = True
         self.clock.at(done, finish)
 
+    def ready(self, command: Command) -> int:
+        """Return when a chosen command can go to the platters."""
+        return max(self.clock.now, command.prepared)
+
     def reach(self, ready: int, place: int, write: bool, arrived: int = 0) -> int:
         """Move the arm to a byte; return when the byte is under the head, `arrived` or later."""
-        ready = max(ready, self.clock.now)
         move = self.platters.move(self.track, self.platters.track(place), write)
         there = max(ready + move, arrived)
         rotation = there - (ready + move)
@@ -236,6 +252,8 @@ class Hdd(Device):
         if any(each.has(command.offset, command.end) for each in cached):
             self.counters["write_cache_hits"] += 1
             return True
+        if self.is_in_media_cache(command):
+            return False
         for segment in reversed(self.segments):
             passed = segment.time <= self.clock.now
             begins = self.first_byte(segment) <= command.offset
@@ -263,7 +281,7 @@ class Hdd(Device):
     def covering(self, command: Command) -> Reading | None:
         """Return the read-ahead that has or will reach the first byte of a READ, or None."""
         reading = self.reading
-        if command.op != Op.READ or reading is None:
+        if command.op != Op.READ or reading is None or self.is_in_media_cache(command):
             return None
         first = self.first_byte(reading.segment)
         return reading if first <= command.offset <= reading.stop else None
@@ -319,7 +337,7 @@ class Hdd(Device):
     def read_rest(self, command: Command, reading: Reading) -> int:
         """(d) Read the bytes beyond where the read-ahead stopped; return the completion time."""
         reading.segment.start = self.first_byte(reading.segment)
-        begin = self.reach(command.prepared, reading.stop, write=False)
+        begin = self.reach(self.ready(command), reading.stop, write=False)
         length = command.end - reading.stop
         passed = begin + self.pass_over(reading.stop, length)
         self.read_on(reading.segment, reading.stop, command.end, passed)
@@ -333,7 +351,7 @@ class Hdd(Device):
         """Read a command from the platters; return its completion time."""
         p = self.parameters
         self.pause()
-        begin = self.reach(command.prepared, command.offset, write=False)
+        begin = self.reach(self.ready(command), command.offset, write=False)
         passed = begin + self.pass_over(command.offset, command.length)
         done = max(passed, self.buffered(begin, passed) + self.wire(command.length))
         if p.read_ahead_bytes == 0:
@@ -421,8 +439,8 @@ class Hdd(Device):
         self.writing = chosen
         self.counters["destages"] += 1
         self.pause()
-        begin = self.reach(chosen.ready, chosen.start, write=True)
-        done = begin + self.pass_over(chosen.start, chosen.end - chosen.start)
+        ready = max(self.clock.now, chosen.ready)
+        done = self.write(ready, ready, chosen.start, chosen.end)
 
         def finish() -> None:
             self.busy = False
@@ -439,3 +457,78 @@ class Hdd(Device):
         move = self.platters.move(self.track, self.platters.track(each.start), write=True)
         rotation = (self.platters.angle(each.start) - (ready + move)) % p.rev_ns
         return ready + move + rotation - self.clock.now
+
+    # The media cache.
+
+    def access(self, ready: int, offset: int, length: int, write: bool) -> int:
+        """Move to bytes and pass over them; return when that is done."""
+        return self.reach(ready, offset, write) + self.pass_over(offset, length)
+
+    def write(self, ready: int, arrived: int, start: int, end: int) -> int:
+        """Write to the platters, at home or to the media cache; return when that is done."""
+        where, padding = start, 0
+        if self.media is not None:
+            if self.passes_by(start, end):
+                self.media.drop(start, end)
+            else:
+                while not self.media.has_room(start, end):
+                    ready = self.clean(ready)
+                where = self.media.byte(self.media.add(start, end))
+                padding = self.parameters.media_padding_bytes
+        begin = self.reach(ready, where, True, arrived)
+        return begin + self.pass_over(where, end - start + padding)
+
+    def passes_by(self, start: int, end: int) -> bool:
+        """Whether a write goes home at once: in a long run of writes, or too large for the log."""
+        assert self.media is not None
+        is_long = self.run >= self.parameters.media_run_bytes
+        within = self.last_write_end - self.run <= start and end <= self.last_write_end
+        return (is_long and within) or not self.media.fits(start, end)
+
+    def is_in_media_cache(self, command: Command) -> bool:
+        """Whether a command's bytes, or some of them, are in the media cache."""
+        return self.media is not None and self.media.overlaps(command.offset, command.end)
+
+    def read_pieces(self, command: Command) -> int:
+        """Read each piece where it is; return the completion time."""
+        assert self.media is not None
+        self.pause()
+        where, at = self.media.locate(command.offset, command.end)
+        begin = self.reach(self.ready(command), where, write=False)
+        passed = begin + self.pass_over(where, at - command.offset)
+        while at < command.end:
+            where, stop = self.media.locate(at, command.end)
+            passed = self.access(passed, where, stop - at, write=False)
+            at = stop
+        return max(passed, self.buffered(begin, passed) + self.wire(command.length))
+
+    def clean(self, time: int) -> int:
+        """From `time` on, bring the data of the oldest entry's band home; return the end."""
+        assert self.media is not None
+        band = self.media.band(self.media.ring[0].start)
+        first, last = self.media.extent(band)
+        entries = self.media.bands[band]
+        if (entries[-1].start, entries[-1].end) != (first, last):
+            time = self.access(time, first, last - first, write=False)
+        for entry in entries:
+            where = self.media.byte(entry.place)
+            time = self.access(time, where, entry.end - entry.start, write=False)
+        self.media.drop(first, last)
+        return self.access(time, first, last - first, write=True)
+
+    def clean_while_idle(self) -> None:
+        """Clean bands from a while after the last event until now; the last one to its end."""
+        time = self.last_event + self.parameters.media_idle_ns
+        if self.media is None or self.busy or not self.media.ring or time >= self.clock.now:
+            return
+        self.pause()
+        while self.media.ring and time < self.clock.now:
+            time = self.clean(time)
+        if time > self.clock.now:
+
+            def finish() -> None:
+                self.busy = False
+                self.go_on()
+
+            self.busy = True
+            self.clock.at(time, finish)

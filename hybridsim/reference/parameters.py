@@ -98,8 +98,16 @@ class HddParameters(DeviceParameters):
     write_cache_ranges: int = 1
     destage_window: int = 1
     takes_turns: bool = False  # destages and commands, while the write cache is crowded
+    is_protected: bool = False  # the write cache survives a loss of power
     # read_ns, hit_ns, write_ns and write_hit_ns after a command of the other kind; empty: the same
     after_other_ns: list[int] = field(default_factory=list)
+    media_span_bytes: int = 0  # of the media cache; 0: none, and the bands are not shingled
+    media_first_byte: int = 0  # whose place is that of the media cache's position 0
+    media_padding_bytes: int = 0  # that each write takes more
+    media_entries: int = 1
+    media_idle_ns: int = 0  # without work, then it is cleaned
+    media_run_bytes: int = 0  # of writes in sequence that pass it by
+    band_bytes: int = 1
 
 
 @dataclass

@@ -139,7 +139,25 @@ def hdd_parameters(
         "write_cache_ranges": drive.write_cache_ranges,
         "destage_window": drive.destage_window,
         "takes_turns": int(drive.destage_rule == "turns"),
+        "is_protected": int(drive.power_loss_protection),
+        **_media_cache(drive, capacity_bytes),
         **how,
+    }
+
+
+def _media_cache(drive: HardDisk, capacity_bytes: int) -> dict[str, int]:
+    """Return the parameters of the media cache; its places are those of bytes of the volume."""
+    span_bytes = min(drive.media_cache_bytes, capacity_bytes)
+    rest_bytes = capacity_bytes - span_bytes
+    first = {"outer": 0, "middle": rest_bytes // 2, "inner": rest_bytes}[drive.media_cache_at]
+    return {
+        "media_span_bytes": span_bytes,
+        "media_first_byte": first,
+        "media_padding_bytes": drive.media_cache_padding_bytes,
+        "media_entries": drive.media_cache_entries,
+        "media_idle_ns": drive.media_cache_idle_ns,
+        "media_run_bytes": drive.media_cache_run_bytes,
+        "band_bytes": drive.band_bytes,
     }
 
 
@@ -223,4 +241,6 @@ def bank(drive: HardDisk, members: int, use: Placement) -> Any:
 
     queue = {"window": use.window, "age_limit_ns": use.age_limit_ns}
     options = {**use.overrides, **queue}
+    if drive.power_loss_protection:
+        options.pop("write_cache_bytes", None)
     return HDD.new(members, hdd_parameters(drive, use.capacity_bytes, use.short_stroke, **options))

@@ -77,6 +77,18 @@ class HardDisk(Datasheet):
     # a crowded write cache: each waiting request has its share of the arm, or the sides take turns
     destage_rule: Literal["shares", "turns"] = "shares"
     flush_ns: Time = Field(0, alias="flush")  # time of a flush after the writes that it waits for
+    # the write cache survives a loss of power: no flush waits for it, no command goes around it,
+    # and a host that turns off the write cache does not turn off this one
+    power_loss_protection: bool = False
+    # drive-managed shingled recording: a log on the platters takes writes, except long runs in
+    # sequence; while the disk is idle, and when the log is full, whole bands are written anew
+    media_cache_bytes: Size = Field(0, alias="media_cache")  # 0: none, the disk is not shingled
+    media_cache_at: Literal["outer", "middle", "inner"] = "middle"  # cylinders
+    media_cache_padding_bytes: Size = Field(0, alias="media_cache_padding")  # of each write
+    media_cache_entries: int = Field(250_000, ge=2, le=2**24)  # number of pieces of bands
+    media_cache_idle_ns: Time = Field(10**9, alias="media_cache_idle")  # then it is cleaned
+    media_cache_run_bytes: Size = Field(2**30, alias="media_cache_run")  # a longer run passes by
+    band_bytes: Size = Field(30 * 2**20, alias="band", ge=2**16)  # shingled; written as a whole
 
     @property
     def rev_ns(self) -> int:

@@ -5,6 +5,7 @@ queue        waiting commands
 window       the waiting commands that the disk chooses from
 read_ahead   data in the buffer, and read-ahead in progress
 write_cache  acknowledged writes that are not yet on the platters
+media_cache  writes in a log on the platters, on the way to shingled bands
 bank         the disks: which command is served next, and when it completes
 """
 

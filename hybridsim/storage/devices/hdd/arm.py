@@ -72,3 +72,11 @@ class Arm(NamedTuple):
         track = self.platters.track_of(end - 1)
         self.track[member] = track
         self.cylinder[member] = track // self.platters.surfaces
+
+    @method
+    def access(self, member, ready, offset, length, writes):
+        """Move to bytes and pass over them; return when that is done."""
+        zone, track, cylinder, angle_ns = self.platters.place(offset)
+        travel, rotation = self.reach(member, ready, ready, track, cylinder, angle_ns, writes)
+        time_ns = self.transfer(member, zone, track, cylinder, offset, length)
+        return ready + travel + rotation + time_ns

@@ -10,6 +10,7 @@ from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.devices.hdd.arm import Arm
+from hybridsim.storage.devices.hdd.media_cache import MediaCache
 from hybridsim.storage.devices.hdd.platters import Platters
 from hybridsim.storage.devices.hdd.queue import Queue
 from hybridsim.storage.devices.hdd.read_ahead import ReadAhead
@@ -21,7 +22,7 @@ POSITION, DISTANCE = int(Order.POSITION), int(Order.DISTANCE)
 BUSY_NS, QUEUE_NS, BYTES_READ, BYTES_WRITTEN, READ_AHEAD_HITS, WRITE_CACHE_HITS, DESTAGES = range(7)
 COUNTS = ("bytes_read", "bytes_written", "read_ahead_hits", "write_cache_hits", "destages")
 NOTHING = -1
-DESTAGE = -2  # served instead of a command
+DESTAGE, CLEAN = -2, -3  # served instead of a command
 LINES = 3  # queues of each disk: commands for the platters, writes without room, flushes
 READS, WRITES = 0, 1  # kinds of commands with data
 PLATTERS, HIT = 0, 1  # their overheads: with an access, or with the buffer or write cache alone
@@ -56,13 +57,15 @@ class HDD(NamedTuple):
     takes_turns: int  # 1: destages and commands take turns while the write cache is crowded
     read_percent: int  # part of a read that is in the buffer before its transfer begins
     write_percent: int  # part of a write that has arrived before the platters are written
+    is_protected: int  # 1: the write cache survives a loss of power
     overhead_ns: Ints  # [READS | WRITES, PLATTERS | HIT, SAME | OTHER | APART]
     window: Window
     arm: Arm
     queue: Queue
     read_ahead: ReadAhead
     write_cache: WriteCache
-    serving: Int32s  # slot being served, DESTAGE, or NOTHING
+    media: MediaCache
+    serving: Int32s  # slot being served, DESTAGE, CLEAN, or NOTHING
     until_ns: Ints  # when it will be done
     link_free_ns: Ints
     writes_waiting: Ints  # number of writes that wait for room in the write cache
@@ -78,6 +81,7 @@ class HDD(NamedTuple):
             **{name: parameters[name] for name in cls._fields[:7]},
             read_percent=parameters.get("read_percent", 0),
             write_percent=parameters.get("write_percent", 100),
+            is_protected=parameters.get("is_protected", 0),
             overhead_ns=np.array(overheads(parameters), np.int64).reshape(2, 2, 3),
             window=Window.new(members, parameters["window"]),
             arm=Arm.new(members, Platters.new(parameters)),
@@ -89,6 +93,7 @@ class HDD(NamedTuple):
                 parameters["write_cache_bytes"],
                 parameters["destage_window"],
             ),
+            media=MediaCache.new(members, parameters),
             serving=np.full(members, NOTHING, np.int32),
             until_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),
@@ -128,6 +133,8 @@ class HDD(NamedTuple):
         queue = self.queue
         plain = op & OP_MASK
         slot = queue.take(now, member, tag, plain, offset, length)
+        if self.media.span_bytes > 0:
+            self.prepare(now, member, plain, offset, length, kind, events)
         if length > 0 and (plain == READ or plain == WRITE):
             direction = READS if plain == READ else WRITES
             last = self.last_direction[member]
@@ -144,7 +151,7 @@ class HDD(NamedTuple):
             self.submit_read(now, member, slot, kind, events)
         elif length > 0 and plain == WRITE:
             self.submit_write(now, member, slot, op & FUA, kind, events)
-        elif plain == FLUSH and not self.write_cache.is_clean(member):
+        elif plain == FLUSH and self.is_protected == 0 and not self.write_cache.is_clean(member):
             queue.offset[slot] = self.write_cache.admitted[member]
             queue.append(LINES * member + 2, slot)
         else:
@@ -159,7 +166,9 @@ class HDD(NamedTuple):
         self.counts[member, BYTES_READ] += end - offset
         if self.write_cache.holds(member, offset, end):
             self.counts[member, WRITE_CACHE_HITS] += 1
-        elif self.read_ahead.holds(now, member, offset, end, self.arm.platters):
+        elif not self.media.overlaps(member, offset, end) and self.read_ahead.holds(
+            now, member, offset, end, self.arm.platters
+        ):
             self.counts[member, READ_AHEAD_HITS] += 1
         else:
             read_ns = self.overhead_ns[READS, PLATTERS, queue.after[slot]]
@@ -174,7 +183,7 @@ class HDD(NamedTuple):
         """Cache a write, queue it until there is room, or send it to the platters."""
         length = self.queue.length[slot]
         self.counts[member, BYTES_WRITTEN] += length
-        if fua or length > self.write_cache.size_bytes:
+        if (fua and self.is_protected == 0) or length > self.write_cache.size_bytes:
             write_ns = self.overhead_ns[WRITES, PLATTERS, self.queue.after[slot]]
             self.wait_for_arm(now, member, slot, write_ns, kind, events)
             return
@@ -231,9 +240,11 @@ class HDD(NamedTuple):
             slot = self.serving[member]
             self.serving[member] = NOTHING
         tag = NOTHING
+        if self.media.span_bytes > 0:
+            self.media.last_event_ns[member] = now
         if slot == DESTAGE:
             self.write_cache.finish(member)
-        else:
+        elif slot != CLEAN:
             tag = queue.tag[slot]
             queue.release(slot)
         if self.write_cache.size_bytes > 0:
@@ -306,7 +317,7 @@ class HDD(NamedTuple):
                 break
             if (
                 queue.op[slot] == READ
-                and self.read_ahead.covers(now, member, queue.offset[slot], self.arm.platters)
+                and self.covers(now, member, slot)
                 and self.is_streamed(now, member, slot)
             ):
                 return True
@@ -332,9 +343,86 @@ class HDD(NamedTuple):
     @method
     def write(self, member, ready, arrived, zone, track, cylinder, angle_ns, offset, length):
         """Write to the platters; return when that is done."""
+        if self.media.span_bytes > 0:
+            return self.write_shingled(member, ready, arrived, offset, length)
         travel, rotation = self.arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
         time_ns = self.arm.transfer(member, zone, track, cylinder, offset, length)
         return ready + travel + rotation + time_ns
+
+    # The media cache.
+
+    @method
+    def prepare(self, now, member, plain, offset, length, kind, events):
+        """Clean as long as the disk was idle before a command, and count the command."""
+        self.clean_while_idle(now, member, kind, events)
+        self.media.last_event_ns[member] = now
+        if plain == WRITE:
+            self.media.follow(member, offset, length, self.last_write_end[member])
+        elif plain == FLUSH:
+            self.media.run[member] = 0
+
+    @method
+    def clean_while_idle(self, now, member, kind, events):
+        """Clean bands from a while after the last event until now; the last one to its end."""
+        media = self.media
+        begin = media.last_event_ns[member] + media.idle_ns
+        if self.serving[member] != NOTHING or media.is_empty(member) or begin >= now:
+            return
+        self.read_ahead.pause(now, member)
+        done = begin
+        while not media.is_empty(member) and done < now:
+            done = media.clean(member, done, self.arm)
+        self.until_ns[member] = done
+        self.counts[member, BUSY_NS] += done - begin
+        if done > now:
+            self.serving[member] = CLEAN
+            events.push(done, kind, 2 * member)
+
+    @method
+    def write_shingled(self, member, ready, arrived, offset, length):
+        """Write to the platters, at home or to the media cache; return when that is done."""
+        media = self.media
+        end = offset + length
+        byte = offset
+        if media.passes_by(member, offset, end, self.last_write_end[member]):
+            media.drop(member, offset, end)
+        else:
+            while not media.has_room(member, offset, end):
+                ready = media.clean(member, ready, self.arm)
+            byte = media.add(member, offset, end)
+            length += media.padding_bytes
+        zone, track, cylinder, angle_ns = self.arm.platters.place(byte)
+        travel, rotation = self.arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
+        time_ns = self.arm.transfer(member, zone, track, cylinder, byte, length)
+        return ready + travel + rotation + time_ns
+
+    @method
+    def read_pieces(self, now, member, slot):
+        """Read each piece of a command where it is; return when it is done."""
+        queue, arm, media = self.queue, self.arm, self.media
+        self.read_ahead.pause(now, member)
+        at = queue.offset[slot]
+        end = at + queue.length[slot]
+        byte, stop = media.locate(member, at, end)
+        ready = max(now, queue.prepared_ns[slot])
+        zone, track, cylinder, angle_ns = arm.platters.place(byte)
+        travel, rotation = arm.reach(member, ready, ready, track, cylinder, angle_ns, False)
+        begin = ready + travel + rotation
+        end_ns = begin + arm.transfer(member, zone, track, cylinder, byte, stop - at)
+        while stop < end:
+            at = stop
+            byte, stop = media.locate(member, at, end)
+            end_ns = arm.access(member, end_ns, byte, stop - at, False)
+        buffered = begin + (end_ns - begin) * self.read_percent // 100
+        return max(end_ns, buffered + self.wire_ns(queue.length[slot]))
+
+    @method
+    def covers(self, now, member, slot):
+        """Return whether the read-ahead has or will soon have the first byte of a read."""
+        offset = self.queue.offset[slot]
+        if self.media.overlaps(member, offset, offset + self.queue.length[slot]):
+            return False
+        return self.read_ahead.covers(now, member, offset, self.arm.platters)
 
     # The arm.
 
@@ -392,7 +480,7 @@ class HDD(NamedTuple):
         reads = queue.op[slot] == READ
         ready = max(now, queue.prepared_ns[slot])
         platters = self.arm.platters
-        if reads and self.read_ahead.covers(now, member, queue.offset[slot], platters):
+        if reads and self.covers(now, member, slot):
             if self.is_streamed(now, member, slot):
                 return 0
             stop = self.read_ahead.stop[member, self.read_ahead.reading[member]]
@@ -411,6 +499,8 @@ class HDD(NamedTuple):
         queue = self.queue
         offset = queue.offset[slot]
         if queue.op[slot] == READ:
+            if self.media.overlaps(member, offset, offset + queue.length[slot]):
+                return self.read_pieces(now, member, slot)
             covered = self.read_ahead.covers(now, member, offset, self.arm.platters)
             if covered and self.is_streamed(now, member, slot):
                 return self.stream(now, member, slot)
