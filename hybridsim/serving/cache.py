@@ -11,6 +11,7 @@ import os
 import queue
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from hybridsim.serving.lines import Job, Line, Medium, buffer
 
 ERRORS_MAX = 16  # of the fast device
 NOTHING = -1
+FAULT = 70  # exit code: an error of the program itself
 Answer = Callable[[int], None]  # receives 0 or an errno
 
 
@@ -61,7 +63,7 @@ class ServedCache:
         self._count = 0
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._threads = [
-            threading.Thread(target=self._work, daemon=True, name=f"i/o {number}")
+            threading.Thread(target=all_or_nothing(self._work), daemon=True, name=f"i/o {number}")
             for number in range(threads)
         ]
         for thread in self._threads:
@@ -212,6 +214,22 @@ class ServedCache:
 
     def _detach(self, why: str) -> None:
         self.figures.detached_because = why
+
+
+def all_or_nothing(work: Callable[[], None]) -> Callable[[], None]:
+    """Return the work of a thread; an unexpected error ends the process, as a crash would.
+
+    That costs the copies, not data; a server without one of its threads would hang.
+    """
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(FAULT)
+
+    return run
 
 
 def _padded(part: memoryview, whole: memoryview) -> memoryview:

@@ -29,6 +29,7 @@ class Figures:
         self.detached_because = ""
         self.pages_warm = 0  # kept from before a restart
         self._series: list[tuple[int, ...]] = []
+        self.sample()
 
     @property
     def is_detached(self) -> bool:

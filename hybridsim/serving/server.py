@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 import stat
+import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +15,13 @@ from pathlib import Path
 from hybridsim.foundation.codes import FUA, Op
 from hybridsim.foundation.errors import DeviceError
 from hybridsim.serving import nbd
-from hybridsim.serving.cache import ServedCache
+from hybridsim.serving.cache import ServedCache, all_or_nothing
 from hybridsim.serving.lines import buffer
 
 OPS = {nbd.READ: Op.READ, nbd.WRITE: Op.WRITE, nbd.FLUSH: Op.FLUSH, nbd.TRIM: Op.DISCARD}
 CONNECTIONS_MAX = 64
 LOOPBACK = "127.0.0.1"
+PATIENCE_S = 30  # for a client that does not read its answers: then it is disconnected
 Seen = Callable[[int, int, int], None]  # op, offset, length
 
 
@@ -121,7 +123,9 @@ class Connection:
         self._sends = threading.Lock()
         self._state = threading.Condition()
         self._pending = 0
-        self._thread = threading.Thread(target=server.serve, args=(self,), daemon=True)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", PATIENCE_S, 0))
+        serve = all_or_nothing(lambda: server.serve(self))
+        self._thread = threading.Thread(target=serve, daemon=True)
         self.start, self.join = self._thread.start, self._thread.join
 
     def begin(self) -> None:
@@ -148,8 +152,12 @@ class Connection:
     def reply(self, request: nbd.Request, error: int, data: memoryview) -> None:
         """Answer a request, if the client is still there."""
         # The protocol's errors have the numbers of Linux.
-        with self._sends, contextlib.suppress(OSError):
-            nbd.reply(self.socket, request.cookie, error, memoryview(b"") if error else data)
+        with self._sends:
+            try:
+                nbd.reply(self.socket, request.cookie, error, memoryview(b"") if error else data)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    self.socket.shutdown(socket.SHUT_RDWR)
 
 
 def listen_unix(path: Path) -> socket.socket:
