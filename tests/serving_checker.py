@@ -195,14 +195,20 @@ class Checker:
         self.setting = SETTINGS[0]
         self.totals = collections.Counter()
 
-    def start(self, failures=(0, 0)):
-        """Start a server; return the number of pages it kept, and why it kept none."""
+    def start(self, failures=None):
+        """Start a server; return the number of pages it kept, and why it kept none.
+
+        With `failures`, shares of those of the SSD and of the disk, its devices are also late at
+        times.
+        """
         ready = self.folder / "ready"
         ready.unlink(missing_ok=True)
         values = self.setting | {
             "slow": str(self.slow), "fast": str(self.fast), "state": str(self.state),
             "socket": self.socket, "ready": str(ready), "json": str(self.folder / "served.json"),
-            "fast_errors": failures[0], "slow_errors": failures[1],
+            "is_late": failures is not None,
+            "fast_errors": failures[0] if failures else 0,
+            "slow_errors": failures[1] if failures else 0,
         }  # fmt: skip
         self.servers.stdin.write(json.dumps(values) + "\n")
         self.servers.stdin.flush()
@@ -288,7 +294,6 @@ def check(folder, operations, kills, seed, settings=SETTINGS, show=lambda text: 
     draw = checker.random
     each = max(operations // max(kills, 1), 200)
     count = ("reads", "writes", "trims", "flushes")
-    failures = (0, 0)
     checker.start()
     try:
         while (
@@ -317,10 +322,10 @@ def check(folder, operations, kills, seed, settings=SETTINGS, show=lambda text: 
                     checker.keep_copy()
             if draw.random() < 0.15:
                 checker.setting = draw.choice(settings)
-            failures = draw.choice(FAILURES)
-            warm, _ = checker.start() if draw.random() < 0.5 else checker.start(failures)
+            failures = draw.choice(FAILURES) if draw.random() < 0.5 else None
+            warm, _ = checker.start(failures)
             checker.totals["warm_starts"] += warm > 0
-            if not failures[1]:
+            if not failures or not failures[1]:
                 checker.settle()
             show(dict(checker.totals))
         checker.end(signal.SIGTERM)

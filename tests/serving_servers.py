@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import sys
+import time
 from pathlib import Path
 
 from hybridsim.cli.machine_options import machine
@@ -29,10 +30,15 @@ def setting_of(values):
 
 
 def fail_at_random(fast_share, slow_share):
-    """Make reads and writes of a device fail, writes also after a part of the data or all."""
+    """Make reads and writes of a device late or fail, writes also after a part of the data or all.
+
+    Late ones let others overtake them that need not wait for them.
+    """
     read, write = Medium.read, Medium.write
 
     def fails(medium):
+        if random.random() < 0.05:
+            time.sleep(random.choice((0.001, 0.02)))
         share = fast_share if medium.start == DATA_FROM else slow_share
         return random.random() < share
 
@@ -56,7 +62,7 @@ def child(values):
     wanted = setting_of(values)
 
     def show(ready):
-        if values["fast_errors"] or values["slow_errors"]:
+        if values["is_late"]:
             fail_at_random(values["fast_errors"], values["slow_errors"])
         Path(values["ready"]).write_text(json.dumps([ready.pages_warm, ready.why_empty]))
 

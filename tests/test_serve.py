@@ -300,7 +300,7 @@ def test_the_counters_are_those_of_the_simulation_of_the_same_requests(place, mo
     assert hits == round(phase["read"]["hit"] * phase["read"]["n"])
     same = ("fills_started", "fills_done", "fills_doomed", "evictions", "pages_present")
     assert [counters[name] for name in same] == [phase["counters"][name] for name in same]
-    assert counters["evictions"] > 50
+    assert counters["evictions" if policy == "lru" else "fills_done"] > 20
 
 
 # The command, its figures and the checker.

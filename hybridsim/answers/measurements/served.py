@@ -50,7 +50,7 @@ def read(name: str, text: str) -> Measurement:
         times = series.pop("time_ns")
         for counter, column in series.items():
             result.counters[counter] = Samples(times, column)
-        result.levels = LEVELS & series.keys()
+        result.levels = set(LEVELS & series.keys())
     except (ValueError, KeyError, TypeError) as error:
         raise MeasurementError(f"{name}: not the JSON of serve --json ({error!r})") from error
     return result
