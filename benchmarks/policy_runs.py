@@ -204,7 +204,7 @@ class Stream:
                     followed.add(after, number, ids, cache)
                 if policy.is_offline:
                     future = self.future[first : first + len(ids)]
-                    cache.take_foreseen(ids, part, future, self._ids.capacity)
+                    cache.take_foreseen(ids, part, future, first, self._ids.capacity)
                 else:
                     cache.take(ids, part, first, self._ids.capacity)
                 first += len(ids)

@@ -12,6 +12,7 @@ from hybridsim.foundation.errors import PolicyError
 from hybridsim.jit import method, state_machine
 from hybridsim.reference import CacheParameters, Request, SourceParameters
 from hybridsim.studies.hits import hits
+from hybridsim.studies.mrc import miss_ratio_curve
 
 PAGE = 4096
 
@@ -63,21 +64,47 @@ class EvictsBeyond(Queue):
         return 1 << 40
 
 
+class Forgets(Queue):
+    def evict(self):
+        self.pages.pop(0)
+
+
 READS = np.arange(8).repeat(2)
 
 
 @pytest.mark.parametrize(
     ("policy", "problem"),
     [
-        (NeverEvicts, r"NeverEvicts\.evict\(\) returned -1, though the cache holds pages"),
+        (
+            NeverEvicts,
+            r"NeverEvicts\.evict\(\) returned no page \(-1 or None\), though the cache holds pages",
+        ),
         (EvictsAnotherPage, r"EvictsAnotherPage\.evict\(\) returned page 5, which the cache does"),
         (EvictsTwice, r"EvictsTwice\.evict\(\) returned page 0, .* page 4, after 4 pages"),
         (EvictsBeyond, r"EvictsBeyond\.evict\(\) returned page 1099511627776, which"),
+        (
+            Forgets,
+            r"Forgets\.evict\(\) returned no page \(-1 or None\), though the cache holds pages",
+        ),
     ],
 )
 def test_hits_name_the_policy_its_victim_and_the_page_that_came(policy, problem):
     with pytest.raises(PolicyError, match=problem):
         hits(READS, "3 pages", [policy])
+
+
+def test_the_error_names_the_access_and_the_page_of_the_trace_also_after_a_skip():
+    with pytest.raises(
+        PolicyError, match=r"for page 3, .* at page access 6, counted from 0, page 1003 of"
+    ):
+        hits(READS + 1000, "3 pages", [NeverEvicts], skip=2)
+
+
+def test_a_miss_ratio_curve_raises_the_same_error():
+    with pytest.raises(
+        PolicyError, match=r"EvictsTwice\.evict\(\) returned page 0, .* at page access 8,"
+    ):
+        miss_ratio_curve(READS, EvictsTwice, sizes=[3])
 
 
 def test_hits_accept_a_policy_that_keeps_the_rules():
@@ -100,13 +127,24 @@ def test_a_compiled_policy_ends_in_the_same_error_and_not_in_a_fault_of_memory()
         hits(READS, "3 pages", [WrongLRU])
 
 
-@pytest.mark.parametrize("policy", [NeverEvicts, EvictsTwice, EvictsBeyond])
-def test_the_simulation_with_time_raises_the_same_error(policy):
+@pytest.mark.parametrize(
+    ("policy", "interpreted"),
+    [
+        (lambda: NeverEvicts(), True),
+        (lambda: EvictsTwice(), True),
+        (lambda: EvictsBeyond(), True),
+        (lambda: Forgets(), True),
+        pytest.param(lambda: WrongLRU.new(1 << 10), False, id="compiled", marks=pytest.mark.long),
+    ],
+)
+def test_the_simulation_with_time_raises_the_same_error(policy, interpreted):
     requests = [Request(0, Op.READ, page * PAGE, PAGE) for page in READS]
     cache = CacheParameters(PAGE, 3, Mode.READ_ONLY, 0, 1, ("always",))
     slow, fast = steady(8_000_000, 1 << 20), steady(20_000, 1 << 20)
     scenario = Scenario(requests, SourceParameters(Replay.CLOSED, 1), cache, slow, fast)
     built = machine(scenario)
     built = built._replace(cache=built.cache._replace(replacement=policy()))
-    with pytest.raises(PolicyError, match=rf"{policy.__name__}\.evict\(\) returned"):
-        simulate(scenario, interpreted=True, built=built)
+    name = type(built.cache.replacement).__name__
+    problem = rf"{name}\.evict\(\) returned .* at request \d+, counted from 0, page \d of the trace"
+    with pytest.raises(PolicyError, match=problem):
+        simulate(scenario, interpreted=interpreted, built=built)

@@ -12,9 +12,10 @@ import time
 
 import pytest
 
+from hybridsim.serving import nbd
 from validate.cli import main
 from validate.errors import ExperimentError, MissingError
-from validate.lab import guest, image, job, nbd, packages, places, processes, running, suite
+from validate.lab import guest, image, job, packages, places, processes, running, suite
 from validate.lab.disk import Disk, MemoryDisk
 from validate.lab.errors import LabError
 from validate.lab.machine import Disk as GuestDisk

@@ -64,6 +64,10 @@ COMMANDS = {
         "hybridsim.cli.watch",
         "Hit ratios of caches that are simulated beside a running disk.",
     ),
+    "serve": (
+        "hybridsim.cli.serve",
+        "A cache on a real SSD, as a block device over NBD.",
+    ),
     "fit": ("hybridsim.cli.fit", "Estimate a model of your array or drive from a measurement."),
     "catalog": ("hybridsim.cli.catalog", "List the drives that can be simulated, with sources."),
     "scenario": ("hybridsim.cli.scenario", "Show or check the machine that a scenario describes."),

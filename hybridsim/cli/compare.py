@@ -71,7 +71,7 @@ def compare(
     REAL is a file, a folder, or a prefix of files of one run: fio's JSON (json+ includes whole
     distributions), its text (1.x to 3.x), its logs; samples of `dmsetup status` (dm-cache,
     dm-writecache), of `casadm --stats -o csv` or of bcache's stats_total, each with the
-    uptime at which it was taken.
+    uptime at which it was taken; `hybridsim serve --json`.
     SIMULATED is the output of `hybridsim fio --output-format=json+` or `hybridsim replay --json`;
     or, with options of a machine, a job file to run now.  If both are results of `hybridsim replay`
     for the same requests, these are paired: the gain of the second machine, with its interval.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.prometheus import serving
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def watch(
     every_s = seconds_of(every, "--every")
     limit_s = seconds_of(duration, "--for") if duration else None
     served: list[Snapshot | None] = [None]
-    server = serving(listen, served) if listen else None
+    server = serving(listen, lambda: study.prometheus(served[0])) if listen else None
     if device == "-":
         name, batches = "standard input", study.of_stream(sys.stdin.fileno())
     else:
@@ -108,44 +109,6 @@ def watch(
             server.server_close()
     if last is None:
         click.echo(f"no request to {name} in this time", err=True)
-
-
-def serving(listen: str, served: list[Snapshot | None]) -> Any:
-    """Start a server of /metrics in a thread; raise UsageError for an address it cannot take."""
-    import threading
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-    from hybridsim.foundation.errors import UsageError
-    from hybridsim.studies.watch import prometheus
-
-    host, _, port = listen.rpartition(":")
-    if not port.isdigit() or int(port) > 65_535:
-        raise UsageError(f"--listen {listen}: write HOST:PORT, such as 127.0.0.1:9100")
-
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 10
-
-        def do_GET(self) -> None:
-            found = self.path.split("?")[0] == "/metrics"
-            body = (prometheus(served[0]) if found else "see /metrics\n").encode()
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            """Log nothing: scrapes come every few seconds."""
-
-    try:
-        server = ThreadingHTTPServer((host.strip("[]") or "127.0.0.1", int(port)), Handler)
-    except OSError as error:
-        raise UsageError(f"--listen {listen}: {error.strerror or error}") from None
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    if int(port) == 0:
-        click.echo(f"listening on port {server.server_port}", err=True)
-    return server
 
 
 def head(state: Snapshot) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridsim import jit
 from hybridsim.caches import CACHE_METHODS, PageCache
-from hybridsim.caches.page.names import FILLS_STARTED, IS_WRONG, WRONG_FOR, WRONG_VICTIM
+from hybridsim.caches.page.names import FILLS_STARTED, IS_WRONG, WRONG_AT, WRONG_FOR, WRONG_VICTIM
 from hybridsim.caches.policies import ADMISSION_METHODS, REPLACEMENT_METHODS, reject_victim
 from hybridsim.engine import loops
 from hybridsim.engine.loops import EVENTS_DEMAND, FAST_DEMAND, NOW_NS, PAGES_DEMAND, SLOW_DEMAND
@@ -193,8 +193,11 @@ class Run:
     def _check_victims(self) -> None:
         cache = self.machine.cache
         if isinstance(cache, PageCache) and cache.counts[IS_WRONG]:
-            victim, page, fills = cache.counts[[WRONG_VICTIM, WRONG_FOR, FILLS_STARTED]].tolist()
-            reject_victim(cache.replacement, victim, page, fills)
+            victim, page, at, fills = cache.counts[
+                [WRONG_VICTIM, WRONG_FOR, WRONG_AT, FILLS_STARTED]
+            ].tolist()
+            number, access = int(cache.table.ids.number[page]), f"request {at}, counted from 0"
+            reject_victim(cache.replacement, victim, page, number, access, fills)
 
     def advance(self, until_ns: int) -> tuple[int, Facts | None]:
         """Run until `until_ns`, or until the loop needs Python.

@@ -18,8 +18,9 @@ from hybridsim.jit.prefetch import prefetch
 # counts: the first four by direction, reads before writes
 PAGES, PAGE_HITS, REQUESTS, REQUEST_HITS = 0, 2, 4, 6
 ADMITTED, EVICTED, RE_READ, HELD = 8, 9, 10, 11
-# the first victim that the cache did not hold: 1, its page id, the page that was to be cached
-IS_WRONG, WRONG_VICTIM, WRONG_FOR = 12, 13, 14
+# the first victim that the cache did not hold: 1, its page id, the page that was to be cached, and
+# the position of the access to that page in its part of the trace
+IS_WRONG, WRONG_VICTIM, WRONG_FOR, WRONG_AT = 12, 13, 14, 15
 AHEAD = 16  # accesses: a fetch from memory takes dozens of instructions
 
 
@@ -47,7 +48,7 @@ class Residency(NamedTuple):
         ids: int,
     ) -> Residency:
         """Return an empty cache; the policies have room for `ids` pages."""
-        present, counts = np.zeros(ids, np.uint8), np.zeros(15, np.int64)
+        present, counts = np.zeros(ids, np.uint8), np.zeros(16, np.int64)
         return cls(
             pages, page_bytes, cutoff_bytes, present, counts, Streams.new(), admission, replacement
         )
@@ -67,29 +68,39 @@ class Residency(NamedTuple):
         return self.streams.run_bytes[stream] >= self.cutoff_bytes
 
     @method
-    def access(self, now, page, write, sequential, whole):
-        """Use a page; return 1 if the cache held it, else 0."""
+    def access(self, now, page, write, sequential, whole, at):
+        """Use a page, access `at` of this part; return 1 if the cache held it, else 0."""
         if self.present[page]:
             self.admission.consider(now, page, write, self.counts[HELD] == self.pages)
             self.replacement.touch(page)
             return 1
         if not sequential:
             if self.admission.consider(now, page, write, self.counts[HELD] == self.pages):
-                self.take_in(page)
+                self.take_in(page, at)
                 self.counts[RE_READ] += not whole
         return 0
 
     @method
-    def take_in(self, page):
-        """Cache a page, and evict another if the cache is full."""
+    def take_in(self, page, at):
+        """Cache a page at access `at`, and evict another if the cache is full.
+
+        After a wrong victim no page is cached, as the state of the policy cannot be trusted.
+        """
+        if self.counts[IS_WRONG]:
+            return
         self.replacement.missed(page)
         if self.counts[HELD] == self.pages:
             victim = self.replacement.evict()
-            if victim < 0 or victim >= len(self.present) or not self.present[victim]:
-                if not self.counts[IS_WRONG]:
-                    self.counts[IS_WRONG] = 1
-                    self.counts[WRONG_VICTIM] = victim
-                    self.counts[WRONG_FOR] = page
+            if (
+                victim is None
+                or victim < 0
+                or victim >= len(self.present)
+                or not self.present[victim]
+            ):
+                self.counts[IS_WRONG] = 1
+                self.counts[WRONG_VICTIM] = -1 if victim is None else victim
+                self.counts[WRONG_FOR] = page
+                self.counts[WRONG_AT] = at
                 return
             self.present[victim] = 0
             self.counts[EVICTED] += 1
@@ -120,7 +131,7 @@ def run_pages(cache, ids, reads, first):
         offset = numbers[at] * page_bytes
         cache.admission.request(offset, page_bytes, 0)
         sequential = cache.is_sequential(offset, page_bytes)
-        hits += cache.access(first + at, ids[at], 0, sequential, True)
+        hits += cache.access(first + at, ids[at], 0, sequential, True, at)
     cache.note(0, len(ids), hits, len(ids), hits)
 
 
@@ -139,7 +150,7 @@ def run(cache, ids, requests):
         for at in range(start, ends[i]):
             prefetch(cache.present, ids[min(at + AHEAD, last)])
             whole = begin >= offset and begin + cache.page_bytes <= offset + length
-            hits += cache.access(now, ids[at], write, sequential, whole)
+            hits += cache.access(now, ids[at], write, sequential, whole, at)
             begin += cache.page_bytes
         pages = ends[i] - start
         cache.note(write, pages, hits, 1, hits == pages)
@@ -160,7 +171,7 @@ def run_foreseen(cache, ids, requests, next_use):
         for at in range(start, requests.ends[i]):
             cache.replacement.upcoming[ids[at]] = next_use[at]
             whole = begin >= offset and begin + cache.page_bytes <= offset + length
-            hits += cache.access(now, ids[at], write, sequential, whole)
+            hits += cache.access(now, ids[at], write, sequential, whole, at)
             begin += cache.page_bytes
         pages = requests.ends[i] - start
         cache.note(write, pages, hits, 1, hits == pages)

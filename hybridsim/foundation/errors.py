@@ -49,6 +49,12 @@ class RecordingError(HybridsimError):
     exit_code = 2
 
 
+class DeviceError(HybridsimError):
+    """A device or file that cannot be served from, or not safely."""
+
+    exit_code = 2
+
+
 class MeasurementError(HybridsimError):
     """Results of a run, real or simulated, that cannot be read or compared."""
 

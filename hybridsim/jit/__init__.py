@@ -21,6 +21,7 @@ from hybridsim.jit.compiling import (
     kernel,
     loop,
     method,
+    of_these_types,
     plain_tuple,
     state_machine,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "kernel",
     "loop",
     "method",
+    "of_these_types",
     "plain_tuple",
     "state_machine",
 ]

@@ -39,6 +39,7 @@ from hybridsim.engine.residency import (
     RE_READ,
     REQUEST_HITS,
     REQUESTS,
+    WRONG_AT,
     WRONG_FOR,
     WRONG_VICTIM,
     Residency,
@@ -397,21 +398,25 @@ class Cache:
             jit.fitting(run_pages, self._state)(self._state, ids, part, first)
         else:
             jit.fitting(run, self._state)(self._state, ids, part)
-        self._check()
+        self._check(part, first)
 
-    def take_foreseen(self, ids: Int32s, part: Part, next_use: Ints, capacity: int) -> None:
-        """Process requests with the next use of each page."""
+    def take_foreseen(
+        self, ids: Int32s, part: Part, next_use: Ints, first: int, capacity: int
+    ) -> None:
+        """Process requests with the next use of each page; `first` as in `take`."""
         if len(self._state.present) < capacity:
             self._state = self._state.grown(capacity)
         requests = part.as_requests() if isinstance(part, PageReads) else part
         jit.fitting(run_foreseen, self._state)(self._state, ids, requests, next_use)
-        self._check()
+        self._check(part, first)
 
-    def _check(self) -> None:
+    def _check(self, part: Part, first: int) -> None:
         counts = self._state.counts
         if counts[IS_WRONG]:
-            victim, page = int(counts[WRONG_VICTIM]), int(counts[WRONG_FOR])
-            reject_victim(self._state.replacement, victim, page, int(counts[ADMITTED]))
+            victim, page, at = counts[[WRONG_VICTIM, WRONG_FOR, WRONG_AT]].tolist()
+            access, number = f"page access {first + at}, counted from 0", int(part.numbers[at])
+            cached = int(counts[ADMITTED])
+            reject_victim(self._state.replacement, victim, page, number, access, cached)
 
     def holds(self, ids: Int32s) -> Bytes:
         """Return for each page whether it is cached: 1 or 0."""
@@ -520,7 +525,7 @@ class Feed:
             if number == self._counted_from:
                 cache.forget()
             next_use = future[first : first + len(page_ids)]
-            cache.take_foreseen(page_ids, part, next_use, self._ids.capacity)
+            cache.take_foreseen(page_ids, part, next_use, first, self._ids.capacity)
             first += len(page_ids)
 
     def _each(self, caches: list[Cache], step: Callable[[Cache], None]) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from validate.lab import nbd
+from hybridsim.serving import nbd
 
 PR_SET_TIMERSLACK = 29
 MAP_NORESERVE = 0x4000  # of Linux; in Python's mmap since 3.13

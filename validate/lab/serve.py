@@ -25,10 +25,10 @@ from hybridsim.foundation.codes import Level
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.jit.events import FAST
 from hybridsim.scenario import Scenario, building
+from hybridsim.serving import nbd
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.drives import HardDisk
 from hybridsim.storage.raid import Tier
-from validate.lab import nbd
 from validate.lab.disk import Disk, listening, wake_up_in_time
 from validate.lab.processes import die_with_parent
 

@@ -14,6 +14,7 @@ from hybridsim.answers.measurements.measurement import Measurement
 FORMATS = {
     "fio's JSON": "hybridsim.answers.measurements.fio_json",
     "hybridsim replay --json": "hybridsim.answers.measurements.replay_json",
+    "hybridsim serve --json": "hybridsim.answers.measurements.served",
     "fio's logs": "hybridsim.answers.measurements.fio_log",
     "samples of dmsetup status": "hybridsim.answers.measurements.dmcache_status",
     "samples of a writecache's status": "hybridsim.answers.measurements.writecache_status",

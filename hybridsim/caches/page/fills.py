@@ -23,6 +23,7 @@ from hybridsim.caches.page.names import (
     TAG_BITS,
     WAS_BUSY,
     WRITE,
+    WRONG_AT,
     WRONG_FOR,
     WRONG_VICTIM,
 )
@@ -35,15 +36,21 @@ DRAWS_MAX = 8  # maximum number of victims tried
 
 
 @kernel
-def take_slot(cache, now, page, below):
-    """Return a slot for an absent page, evicting another page if needed; NOTHING if impossible."""
+def take_slot(cache, now, page, number, below):
+    """Return a slot for an absent page, evicting another page if needed; NOTHING if impossible.
+
+    `number` is that of the request that needs it.  After a wrong victim there is no slot, as the
+    state of the policy cannot be trusted.
+    """
+    if cache.counts[IS_WRONG]:
+        return NOTHING
     cache.replacement.missed(page)
     place = free_slot(cache)
     if place != NOTHING:
         return place
     for _ in range(DRAWS_MAX):
         victim = cache.replacement.evict()
-        if not is_victim(cache, victim, page):
+        if not is_victim(cache, victim, page, number):
             return NOTHING
         if is_movable(cache, cache.table.slot[victim]):
             return evict(cache, victim)
@@ -55,15 +62,18 @@ def take_slot(cache, now, page, below):
 
 
 @kernel
-def is_victim(cache, victim, page):
-    """Return whether the victim chosen for a page is present; record the first one that is not."""
+def is_victim(cache, victim, page, number):
+    """Return whether the victim chosen for a page is present; record one that is not."""
     table, counts = cache.table, cache.counts
+    if victim is None:
+        victim = NOTHING
     if victim >= 0 and victim < len(table.state) and table.state[victim] == PRESENT:
         return True
-    if (victim != NOTHING or counts[PAGES_PRESENT] > 0) and counts[IS_WRONG] == 0:
+    if victim != NOTHING or counts[PAGES_PRESENT] > 0:
         counts[IS_WRONG] = 1
         counts[WRONG_VICTIM] = victim
         counts[WRONG_FOR] = page
+        counts[WRONG_AT] = number
     return False
 
 
@@ -96,7 +106,7 @@ def reserve(cache, now, slot, page, first, last, requests, below):
     """
     place = NOTHING
     if may_fill(cache, now, last - first + 1):
-        place = take_slot(cache, now, page, below)
+        place = take_slot(cache, now, page, requests.number[slot], below)
     if place == NOTHING:
         cache.table.why_absent[page] = WAS_BUSY
         return

@@ -17,11 +17,11 @@ TAG_MASK = (1 << TAG_BITS) - 1
 COUNTERS = (
     "fills_started", "fills_done", "fills_doomed", "fills_over_rate", "evictions", "stalls",
     "pages_present", "fills", "slots_used", "slots_free", "is_wrong", "wrong_victim",
-    "wrong_for",
+    "wrong_for", "wrong_at",
 )  # fmt: skip
 (FILLS_STARTED, FILLS_DONE, FILLS_DOOMED, FILLS_OVER_RATE, EVICTIONS, STALLS,
  PAGES_PRESENT, FILLS, SLOTS_USED, SLOTS_FREE, IS_WRONG, WRONG_VICTIM,
- WRONG_FOR) = range(len(COUNTERS))  # fmt: skip
+ WRONG_FOR, WRONG_AT) = range(len(COUNTERS))  # fmt: skip
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 READ_ONLY, WRITE_BACK = int(Mode.READ_ONLY), int(Mode.WRITE_BACK)

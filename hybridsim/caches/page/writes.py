@@ -128,7 +128,7 @@ def place_to_dirty(cache, now, slot, number, begin, upto, sequential, requests, 
     kept, kept_end = table.storable(begin, upto, table.up_to[0], limit)
     if not is_wanted(cache, now, page, True) or kept >= kept_end:
         return NOTHING
-    place = take_slot(cache, now, page, below)
+    place = take_slot(cache, now, page, requests.number[slot], below)
     if place == NOTHING:
         table.why_absent[page] = WAS_BUSY
         return NOTHING

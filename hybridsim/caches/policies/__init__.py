@@ -69,6 +69,7 @@ OFFLINE = Registry(
 )  # they need the future accesses, so they run only without devices
 
 ADMISSION_METHODS = ("request", "consider", "evicted")
+NO_VICTIM = -1
 REPLACEMENT_METHODS = ("missed", "admit", "touch", "remove", "evict")
 
 __all__ = [
@@ -85,19 +86,22 @@ __all__ = [
 ]
 
 
-def reject_victim(replacement: Any, victim: int, page: int, cached: int) -> NoReturn:
+def reject_victim(
+    replacement: Any, victim: int, page: int, number: int, access: str, cached: int
+) -> NoReturn:
     """Raise PolicyError for a victim that the cache does not hold, chosen for `page`.
 
-    Pages are named by their ids, which the policy sees; `cached` pages were cached before.
+    Pages are named by their ids, which the policy sees; `number` is that of `page` in the trace,
+    `access` says which access was to cache it, and `cached` pages were cached before.
     """
     replacement = getattr(replacement, "replacement", replacement)  # within a write budget
     what = f"page {victim}, which the cache does not hold"
-    if victim < 0:
-        what = f"{victim}, though the cache holds pages"
+    if victim == NO_VICTIM:
+        what = f"no page ({NO_VICTIM} or None), though the cache holds pages"
     raise PolicyError(
         f"{type(replacement).__name__}.evict() returned {what} (to make room for page {page}, "
-        f"after {cached} pages were cached): it must remove and return a page that admit() added "
-        "and that was not removed since"
+        f"after {cached} pages were cached; at {access}, page {number} of the trace): it must "
+        "remove and return a page that admit() added and that was not removed since"
     )
 
 

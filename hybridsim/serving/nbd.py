@@ -1,4 +1,4 @@
-"""The server's side of the Network Block Device protocol, as far as QEMU's client uses it.
+"""The server's side of the Network Block Device protocol, for one export.
 
 Source: the protocol (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md):
 "newstyle fixed" handshake, simple replies.  All numbers are big-endian.
@@ -25,8 +25,8 @@ ACK, SERVER, INFORMATION = 1, 2, 3
 UNSUPPORTED, INVALID = 1 << 31 | 1, 1 << 31 | 3
 INFO_EXPORT, INFO_BLOCK_SIZE = 0, 3
 
-HAS_FLAGS, SENDS_FLUSH, SENDS_FUA, ROTATIONAL, SENDS_TRIM, SENDS_ZEROES = (
-    1 << 0, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6,
+HAS_FLAGS, SENDS_FLUSH, SENDS_FUA, ROTATIONAL, SENDS_TRIM, SENDS_ZEROES, MULTI_CONN = (
+    1 << 0, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 8,
 )  # fmt: skip
 REQUEST = struct.Struct(">IHHQQI")
 REQUEST_MAGIC = 0x25609513
@@ -51,11 +51,14 @@ class Export:
     can_trim: bool = True
     is_rotational: bool = False
     block_bytes: int = 512
+    can_zero: bool = True
+    is_shared: bool = False  # a flush on one connection holds for the writes of all
 
     @property
     def flags(self) -> int:
         """The transmission flags of the protocol."""
-        flags = HAS_FLAGS | SENDS_FLUSH | SENDS_FUA | SENDS_ZEROES
+        flags = HAS_FLAGS | SENDS_FLUSH | SENDS_FUA | SENDS_ZEROES * self.can_zero
+        flags |= MULTI_CONN * self.is_shared
         return flags | ROTATIONAL * self.is_rotational | SENDS_TRIM * self.can_trim
 
 
@@ -145,6 +148,8 @@ def wrong(request: Request, export: Export) -> int:
     if request.kind == READ and request.length > LONGEST_BYTES:
         return errno.EINVAL
     if request.kind == TRIM and not export.can_trim:
+        return errno.EINVAL
+    if request.kind == WRITE_ZEROES and not export.can_zero:
         return errno.EINVAL
     beyond = request.kind != FLUSH and request.offset + request.length > export.size_bytes
     return (errno.ENOSPC if request.kind in (WRITE, WRITE_ZEROES) else errno.EINVAL) * beyond

@@ -1,0 +1,140 @@
+"""`hybridsim serve`: a cache on a real SSD, as a block device over NBD."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hybridsim.cli.machine_options import CacheMode, set_option
+from hybridsim.cli.trace_arguments import examples
+
+if TYPE_CHECKING:
+    from hybridsim.studies.serve import Ready
+
+MODES = ("read-only", "write-around", "write-through")
+STATE = "~/.local/state/hybridsim/serve"
+
+
+@click.command(
+    epilog=examples(
+        "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --state /var/lib/hybridsim",
+        "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --policy larc+arc --page 16KiB",
+        "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --port 10809 "
+        "--listen 127.0.0.1:9101",
+    )
+)
+@click.option("--slow", required=True, metavar="DEV", help="The disk, array or file that has the "
+              "data.")  # fmt: skip
+@click.option("--fast", required=True, metavar="DEV", help="The SSD, partition or file for copies.")
+@click.option("--policy", default="learned", show_default=True, metavar="NAME",
+              help="Admission+replacement, or one name: learned, larc, lru, larc+arc.")  # fmt: skip
+@click.option("--mode", type=CacheMode(MODES), default="write-through", show_default=True,
+              help="What a write does to copies; the disk has it before the answer.")  # fmt: skip
+@click.option("--page", default="64KiB", show_default=True, metavar="SIZE",
+              help="Size of a cached page.")  # fmt: skip
+@click.option("--socket", "socket_path", metavar="PATH", help="Unix socket for the clients.  "
+              "Default: hybridsim.sock.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), help="TCP port on 127.0.0.1 instead.")
+@click.option("--state", default=STATE, show_default=True, metavar="FOLDER",
+              help="Folder that keeps the list of cached pages over a restart.")  # fmt: skip
+@click.option("--erase", metavar="DEV", help="Name --fast again: what is on it may be overwritten.")
+@click.option("--threads", type=click.IntRange(1, 256), default=16, show_default=True,
+              help="Reads and writes of both devices at a time.")  # fmt: skip
+@click.option("--direct", is_flag=True, help="Files past the kernel's page cache, as devices.")
+@click.option("--record", metavar="FILE", help="Write the requests as CSV, for replay and hits.")
+@click.option("--json", "json_file", metavar="FILE",
+              help="Write the figures, each --every and at the end; compare reads it.")  # fmt: skip
+@click.option("--every", default="10s", show_default=True, metavar="TIME",
+              help="Interval of --json.")  # fmt: skip
+@click.option("--listen", metavar="[HOST]:PORT", help="Serve the figures to Prometheus, at "
+              "/metrics; without HOST on 127.0.0.1 only.")  # fmt: skip
+@set_option
+def serve(
+    slow: str,
+    fast: str,
+    policy: str,
+    mode: str,
+    page: str,
+    socket_path: str | None,
+    port: int | None,
+    state: str,
+    erase: str | None,
+    threads: int,
+    direct: bool,
+    record: str | None,
+    json_file: str | None,
+    every: str,
+    listen: str | None,
+    settings: tuple[str, ...],
+) -> int:
+    """Serve the data of --slow over NBD, with copies on --fast that a policy chooses.
+
+    The policies and the page cache are those of the simulation.  Every write is on --slow before it
+    is answered, and a flush is one of --slow: --fast can fail, or be lost, at any time.  The cache
+    starts empty unless it was closed in order (Ctrl-C, SIGTERM) and nobody has written to --slow
+    since.  Neither device may be in use; a --fast that holds other data is refused.  See
+    docs/serve.md for clients.
+    """
+    from pathlib import Path
+
+    from hybridsim.cli.machine_options import machine
+    from hybridsim.cli.prometheus import serving
+    from hybridsim.cli.trace_record import seconds_of
+    from hybridsim.foundation.errors import UsageError
+    from hybridsim.studies.serve import Setting, run
+    from hybridsim.traces.recording.stopping import on_signals
+
+    if socket_path and port is not None:
+        raise UsageError("--socket and --port exclude each other: specify one of them")
+    words = [f"cache.policy={policy}", f"cache.mode={mode}", f"cache.page={page}", *settings]
+    setting = Setting(
+        slow, fast, machine(None, words), Path(state).expanduser(),
+        None if port is not None else Path(socket_path or "hybridsim.sock").absolute(), port,
+        threads, direct, erase, record, json_file, seconds_of(every, "--every"),
+    )  # fmt: skip
+
+    def show(ready: Ready) -> None:
+        if listen:
+            serving(listen, ready.figures.prometheus)
+        click.echo(beginning(ready))
+
+    with on_signals() as stop:
+        ready = run(setting, stop, show)
+    click.echo(ending(ready))
+    return 0
+
+
+def beginning(ready: Ready) -> str:
+    """Return the lines of the start."""
+    from hybridsim.foundation.units import human_size
+    from hybridsim.foundation.wording import counted
+
+    lines = [
+        f"serving {human_size(ready.volume_bytes)} with a cache of "
+        f"{human_size(ready.cache_bytes)} at {ready.uri}"
+    ]
+    if ready.why_empty:
+        lines.append(f"the cache starts empty: {ready.why_empty}")
+    else:
+        lines.append(f"the cache starts with {counted(ready.pages_warm, 'page')} of the last time")
+    return "\n".join(lines)
+
+
+def ending(ready: Ready) -> str:
+    """Return the lines of the end."""
+    from hybridsim.foundation.wording import counted, percent
+
+    figures = ready.figures
+    reads, writes = figures.requests[:2]
+    lines = [
+        f"served {counted(reads, 'read')} and {counted(writes, 'write')}"
+        + (f", {percent(figures.read_hits / reads)} of the reads from the SSD" if reads else "")
+    ]
+    if figures.fast_errors or figures.slow_errors:
+        lines.append(f"errors: {figures.fast_errors} of the SSD, {figures.slow_errors} of the disk")
+    if figures.is_detached:
+        lines.append(f"the SSD was no longer used: {figures.detached_because}")
+    if not ready.is_closed():
+        lines.append("the next start will be empty")
+    return "\n".join(lines)

@@ -1,0 +1,10 @@
+"""The page cache on real devices: what `hybridsim serve` runs (DESIGN.md 1, 51).
+
+nbd         the protocol of the clients
+claims      devices and files that are claimed before use, and refused if they may hold other data
+lines       reads and writes of a device in parallel, overlapping ones in order
+cache       the cache: requests, their data, failures of a device
+generations what a restart may trust: the superblock on the fast device, and the state folder
+server      connections of clients
+figures     what was served, as JSON and for Prometheus
+"""

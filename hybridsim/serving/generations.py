@@ -1,0 +1,216 @@
+"""What a restart may trust: the superblock on the fast device, and the state folder.
+
+Each start is a generation.  Before anything else is written, the number of the new one is stored in
+the state folder and on the fast device, both marked as open.  At an orderly end the pages of the
+cache are stored in the folder, and both are marked as closed.  The next start keeps the pages if
+both are closed, of the same generation, and nobody has written to the slow device since.  In all
+other cases the cache starts empty: after a crash, with an older copy of the fast device or of the
+folder, without the folder, with another slow device or another page size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from hybridsim.caches import PageCache
+from hybridsim.caches.page.names import PRESENT, SLOTS_FREE, SLOTS_USED
+from hybridsim.caches.page.preload import COLD_START, WarmStart
+from hybridsim.caches.policies.memory import is_compatible
+from hybridsim.caches.warm_start.saved_cache import SavedCache
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.errors import DeviceError, HybridsimError
+from hybridsim.serving.claims import Claim, check_replaceable
+from hybridsim.serving.lines import Medium, buffer
+
+MAGIC = b"hybridsim serve\n"
+DATA_FROM = 1 << 20  # the first page on the fast device
+BLOCK = 4096
+DIGEST = 32
+SETTLES_S = 0.02  # longer than the step of a file's times: later writes have later times
+
+
+class Generations:
+    """The fast device of a cache and the state folder, from one start to the next."""
+
+    def __init__(self, fast: Claim, folder: Path, setting: dict[str, Any]) -> None:
+        """Read both; `setting` is what must be as before for pages to be kept.
+
+        Raises DeviceError if the device cannot be read.
+        """
+        self._fast, self._folder, self._setting = fast, folder, setting
+        self._medium = Medium(fast)
+        try:
+            head = self._medium.bytes_at(0, BLOCK)
+        except OSError as error:
+            raise DeviceError(f"{fast.path}: cannot be read: {error.strerror}") from None
+        self.is_ours = head.startswith(MAGIC)
+        self._block = _parsed(head)
+        self.number = int(self._block.get("generation", 0))
+        self._id = str(self._block.get("id", uuid.uuid4().hex))
+
+    def check_replaceable(self, erase: str | None) -> None:
+        """Raise DeviceError if the device holds anything but a cache of ours."""
+        if not self.is_ours:
+            check_replaceable(self._fast, self._medium.bytes_at, erase)
+
+    def kept(self, slow: Claim) -> tuple[WarmStart, Ints, str]:
+        """Return the pages to start with, their slots, and why there are none, or an empty text."""
+        nothing = COLD_START, np.zeros(0, np.int64)
+        why = self._why_empty(slow)
+        if why:
+            return *nothing, why
+        try:
+            saved = SavedCache.read(str(self._file("pages")))
+            slots = np.load(self._file("slots"), allow_pickle=False)
+        except (HybridsimError, OSError, ValueError) as error:
+            return *nothing, f"the list of its pages cannot be read ({error})"
+        pages, valid = saved.pages[::-1].copy(), saved.valid[::-1].copy()
+        memory = saved.memory if saved.memory and is_compatible(saved.memory) else None
+        return WarmStart(pages, valid, memory=memory), slots[::-1].copy(), ""
+
+    def _why_empty(self, slow: Claim) -> str:
+        if not self.is_ours:
+            return "it is new"
+        if not self._block:
+            return "its superblock is damaged"
+        try:
+            state = json.loads(self._file("json").read_bytes())
+        except (OSError, ValueError):
+            return f"there is no state of it in {self._folder}"
+        if not (self._block["closed"] and state["closed"]):
+            return "it was not closed in order"
+        if self._block["generation"] != state["generation"]:
+            return (
+                f"it is of generation {self._block['generation']}, and the last one was "
+                f"{state['generation']}"
+            )
+        if self._block["setting"] != self._setting or state["setting"] != self._setting:
+            return "its pages, policy or devices were others"
+        if state["slow"] != slow.stamp():
+            return "the slow device may have been written to since, or the machine was restarted"
+        digests = [_digest(self._file(each)) for each in ("pages", "slots")]
+        return "" if digests == state["digests"] else "the list of its pages is damaged"
+
+    def open(self) -> None:
+        """Begin a generation; from now on its pages are lost unless it is closed.
+
+        Raises DeviceError.
+        """
+        self.number += 1
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._write_state({"closed": False})
+            self._write_block(closed=False)
+        except OSError as error:
+            place = error.filename or self._fast.path
+            raise DeviceError(f"{place}: cannot be written: {error.strerror}") from None
+
+    def close(self, cache: PageCache, slow: Claim) -> None:
+        """End the generation in order.
+
+        Nothing may be in progress, and the cache cannot be used any more.  Raises OSError or
+        UsageError if a device or the folder cannot be written: the next start is empty then.
+        """
+        saved = SavedCache.of(cache, slow.size_bytes)
+        saved.write(str(self._file("pages")))
+        with _durable(self._file("slots")) as stream:
+            np.save(stream, _slots(cache, saved.pages))
+        self._medium.flush()
+        os.fsync(slow.fd)
+        self._write_block(closed=True)
+        time.sleep(SETTLES_S)
+        digests = [_digest(self._file(each)) for each in ("pages", "slots")]
+        self._write_state({"closed": True, "slow": slow.stamp(), "digests": digests})
+
+    def _file(self, kind: str) -> Path:
+        return self._folder / f"{self._id}.{kind}"
+
+    def _write_state(self, values: dict[str, Any]) -> None:
+        values |= {"generation": self.number, "setting": self._setting}
+        with _durable(self._file("json")) as stream:
+            stream.write(json.dumps(values).encode())
+
+    def _write_block(self, *, closed: bool) -> None:
+        values = {"id": self._id, "generation": self.number, "closed": closed,
+                  "setting": self._setting}  # fmt: skip
+        text = json.dumps(values).encode()
+        whole = MAGIC + hashlib.sha256(text).digest() + len(text).to_bytes(4, "little") + text
+        if len(whole) > BLOCK:
+            raise OSError(f"a superblock of {len(whole)} bytes")
+        where = buffer(BLOCK)
+        where[: len(whole)] = whole
+        self._medium.write(where, 0, durable=True)
+
+
+def _slots(cache: PageCache, pages: Ints) -> Ints:
+    """Return the slots of cached pages."""
+    table = cache.table
+    ids = np.flatnonzero(table.state == PRESENT)
+    ids = ids[np.argsort(table.ids.number[ids])]
+    slots: Ints = table.slot[ids[np.searchsorted(table.ids.number[ids], pages)]]
+    return slots
+
+
+def place(cache: PageCache, warm: WarmStart, slots: Ints) -> None:
+    """Put the kept pages of a new cache into the slots that they have on the device."""
+    table = cache.table
+    if not len(slots):
+        return
+    if len(np.unique(slots)) < len(slots) or not 0 <= slots.min() <= slots.max() < cache.pages:
+        raise ValueError("two pages in a slot, or a slot that the device does not have")
+    table.valid[:] = 0
+    cache.preload.fresh[:] = 0
+    for number, valid, slot in zip(warm.kept.tolist(), warm.valid.tolist(), slots.tolist()):
+        table.slot[table.ids.find(number)] = slot
+        table.valid[slot] = valid
+        cache.preload.fresh[slot] = 1
+    used = int(slots.max()) + 1
+    holes = np.setdiff1d(np.arange(used), slots)
+    table.free_slots[: len(holes)] = holes
+    cache.counts[SLOTS_USED], cache.counts[SLOTS_FREE] = used, len(holes)
+
+
+def _parsed(head: bytes) -> dict[str, Any]:
+    """Return the content of a superblock; empty if it is damaged or not ours."""
+    if not head.startswith(MAGIC):
+        return {}
+    at = len(MAGIC)
+    digest, rest = head[at : at + DIGEST], head[at + DIGEST :]
+    text = rest[4:][: int.from_bytes(rest[:4], "little")]
+    if hashlib.sha256(text).digest() != digest:
+        return {}
+    values: dict[str, Any] = json.loads(text)
+    return values
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+@contextlib.contextmanager
+def _durable(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a stream to a file that replaces `path` once it is on the medium."""
+    beside = path.with_name(f".{path.name}")
+    with open(beside, "wb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(beside, path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
