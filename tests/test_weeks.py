@@ -1,15 +1,20 @@
 """Weeks: the page of instructions is true; the week by hour; caches beside a running disk."""
 
+import contextlib
 import json
 import os
 import re
 import shlex
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -30,6 +35,7 @@ from hybridsim.traces.trace import Trace
 SECOND = 10**9
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "hybridsim/docs/weeks.md").read_text(encoding="utf-8")
+DASHBOARD = json.loads((ROOT / "hybridsim/docs/watch.grafana.json").read_text(encoding="utf-8"))
 SUNDAY = 1_795_910_400 * SECOND  # 2026-11-29 00:00 UTC
 RUN = ("hybridsim trace thin gen:", "hybridsim trace info load.thin", "hybridsim hits load.thin")
 
@@ -182,6 +188,65 @@ class TestWatch:
             assert line.startswith(("# HELP hybridsim_", "# TYPE hybridsim_")) or sample.fullmatch(
                 line
             )
+
+    def test_each_query_of_the_dashboard_names_metrics_and_labels_that_are_served(self):
+        last = watch(of_stream(self.pipe(lines(400))), "x", Shadows([1 << 20], ["lru"], 65536), 1,
+                     lambda state: None)  # fmt: skip
+        served = prometheus(last)
+        names = set(re.findall(r"^(hybridsim_\w+)\{", served, re.M))
+        labels = set(re.findall(r'(\w+)="', served))
+        asked = set()
+        for panel in DASHBOARD["panels"]:
+            assert panel["targets"]
+            for target in panel["targets"]:
+                asked |= set(re.findall(r"hybridsim_\w+", target["expr"]))
+                assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= labels
+                assert set(re.findall(r"(\w+)=~", target["expr"])) <= labels
+        assert asked == names
+        (device,) = (each for each in DASHBOARD["templating"]["list"] if each["name"] == "device")
+        assert re.findall(r"\w+", device["query"])[1:] == ["hybridsim_requests_total", "device"]
+
+    @pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed")
+    def test_a_real_prometheus_answers_the_queries_of_the_dashboard(self, tmp_path):
+        from hybridsim.cli.watch import serving
+
+        last = watch(of_stream(self.pipe(lines(400))), "sd b", Shadows([1 << 20], ["lru"], 65536),
+                     1, lambda state: None)  # fmt: skip
+        server = serving("127.0.0.1:0", [last])
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        (tmp_path / "p.yml").write_text(
+            "scrape_configs:\n- job_name: watch\n  scrape_interval: 1s\n  static_configs:\n"
+            f"  - targets: ['127.0.0.1:{server.server_port}']\n"
+        )
+        process = subprocess.Popen(
+            ["prometheus", f"--config.file={tmp_path}/p.yml", f"--storage.tsdb.path={tmp_path}/d",
+             f"--web.listen-address=127.0.0.1:{port}"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+        def answered(query):
+            query = query.replace("$device", ".*").replace("$__rate_interval", "1m")
+            address = f"http://127.0.0.1:{port}/api/v1/query?" + urlencode({"query": query})
+            with contextlib.suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
+                return json.load(reply)["data"]["result"]
+
+        try:
+            for panel in DASHBOARD["panels"]:
+                for target in panel["targets"]:
+                    end = time.monotonic() + 60
+                    while not (found := answered(target["expr"])) and time.monotonic() < end:
+                        time.sleep(0.2)
+                    assert found, target["expr"]
+                    assert {each["metric"]["device"] for each in found} == {"sd b"}
+            (reads,) = answered('hybridsim_requests_total{op="read"}')
+            assert reads["value"][1] == "400"
+        finally:
+            process.kill()
+            process.wait()
+            server.shutdown()
+            server.server_close()
 
     @pytest.mark.parametrize(("options", "error"), [
         ("--listen nowhere", "write HOST:PORT"), ("--cache-size 0", "at least a page"),

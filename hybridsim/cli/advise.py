@@ -149,6 +149,13 @@ def advise(
             err=True,
         )
     trace = Trace.read(paths, *how)
+    if trace.sample is not None:
+        from hybridsim.cli.estimate import estimated, refuse
+        from hybridsim.studies.estimate.answer import advise_sample
+
+        refuse(trace, html=html_file, details=details, data=data, goal=goal != "time")
+        estimated(lambda report: advise_sample(trace, site, report), json_file)
+        return
     note_compiling()
     with progress() as report:
         advice = ask(trace, site, compare.split(","), data_bytes, report, stages(), goal)

@@ -171,6 +171,9 @@ def replay(
 
     The default machine is a RAID-5 of four 7,200 rpm disks just large enough for the trace, with
     a write-through cache of 10% of the data that the trace touches, on a data-centre SSD.
+
+    Of a thinned capture (weeks) the minutes kept in full are replayed, each with the cache filled
+    as the sample says, and weighted to figures of all of it, with errors.
     """
     from hybridsim.answers.requirements import parse_all
     from hybridsim.cli.running import run
@@ -187,6 +190,14 @@ def replay(
     if ssd_kept and not warm_start:
         raise UsageError("--ssd-kept requires a saved cache: --warm-start FILE")
     load = Trace.read(trace, format_, device, use_dispatch)
+    if load.sample is not None:
+        from hybridsim.cli.estimate import estimated, refuse
+        from hybridsim.studies.estimate.answer import replay_sample
+
+        refuse(load, events=events, warm_start=warm_start, save_cache=save_cache, seeds=seeds,
+               html=html_file, goal=goal != "time")  # fmt: skip
+        estimated(lambda report: replay_sample(load, site, required, report), json_file)
+        return
     run(
         load if seed is None else load.seeded(seed),
         site,

@@ -66,13 +66,20 @@ def size(
     from hybridsim.studies.size import size as smallest
     from hybridsim.traces.trace import Trace
 
-    parse_all(require)
+    required = parse_all(require)
     check_folder(json_file)
     check_folder(html_file)
     site = machine(
         scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode, mode=mode
     )
     trace = Trace.read(paths, format, device, use_dispatch)
+    if trace.sample is not None:
+        from hybridsim.cli.estimate import estimated, refuse
+        from hybridsim.studies.estimate.answer import size_sample
+
+        refuse(trace, html=html_file, details=details)
+        estimated(lambda report: size_sample(trace, site, required, report), json_file)
+        return
     note_compiling()
     with progress() as report:
         sizing = smallest(trace, site, require, report, stages())

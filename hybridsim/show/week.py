@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import counted, latency, percent, span
@@ -103,21 +105,30 @@ def picture(found: Week, ascii_only: bool = False) -> list[str]:
         cells = found.cells(what)
         if not cells:
             continue
-        low, high = min(cells.values()), max(cells.values())
-        out.append(f"{title}: {shades[1]} {show(low)} to {shades[-1]} {show(high)}")
-        out.append(f"{'':5}{''.join(f'{hour:<6}' for hour in range(0, 24, 3))}".rstrip())
-        for day, name in enumerate(DAYS):
-            if not any(each == day for each, _ in cells):
-                continue
-            marks = ""
-            for hour in range(24):
-                value = cells.get((day, hour))
-                part = 0.0 if value is None or high == low else (value - low) / (high - low)
-                mark = shades[0] if value is None else shades[1 + round(part * (len(shades) - 2))]
-                marks += mark * 2
-            out.append(f"{name:<5}{marks}".rstrip())
-        out.append("")
+        out += shaded(title, cells, show, shades)
     return out[:-1]
+
+
+def shaded(
+    title: str, cells: Mapping[tuple[int, int], float], show: Callable[[float], str], shades: str
+) -> list[str]:
+    """Return a value by weekday and hour as shades, and a blank line."""
+    low, high = min(cells.values()), max(cells.values())
+    out = [
+        f"{title}: {shades[1]} {show(low)} to {shades[-1]} {show(high)}",
+        f"{'':5}{''.join(f'{hour:<6}' for hour in range(0, 24, 3))}".rstrip(),
+    ]
+    for day, name in enumerate(DAYS):
+        if not any(each == day for each, _ in cells):
+            continue
+        marks = ""
+        for hour in range(24):
+            value = cells.get((day, hour))
+            part = 0.0 if value is None or high == low else (value - low) / (high - low)
+            mark = shades[0] if value is None else shades[1 + round(part * (len(shades) - 2))]
+            marks += mark * 2
+        out.append(f"{name:<5}{marks}".rstrip())
+    return [*out, ""]
 
 
 def _listed(found: Week) -> list[str]:

@@ -431,6 +431,11 @@ class Cache:
         counts = self._state.counts
         return int(counts[PAGES : PAGES + 2].sum()), int(counts[PAGE_HITS : PAGE_HITS + 2].sum())
 
+    @property
+    def held(self) -> int:
+        """Number of pages that are cached."""
+        return int(self._state.counts[HELD])
+
     def forget(self) -> None:
         """Reset the counts; the contents of the cache stay."""
         self._state.counts[:HELD] = 0

@@ -119,14 +119,19 @@ def hits_by_hour(trace: Trace, capture: Thinned) -> tuple[dict[int, float], int]
 
 
 def _hour(counts: Counts, seconds: float, hit_ratio: float | None, capture: Thinned) -> Hour:
-    weekday, hour = None, counts.begin_ns // HOUR_NS
-    if capture.origin_unix_ns is not None:
-        at_s = (capture.origin_unix_ns + counts.begin_ns) // 10**9 + capture.settings.utc_offset_s
-        weekday, hour = (at_s // DAY_S + 3) % 7, at_s % DAY_S // 3600
+    weekday, hour = clock(capture, counts.begin_ns)
     return Hour(
-        counts.begin_ns, weekday, int(hour), counts.requests, seconds, counts.mean_latency_ns,
+        counts.begin_ns, weekday, hour, counts.requests, seconds, counts.mean_latency_ns,
         counts.percentile(99), float(counts.of("depth_sum")[0]) / counts.requests, hit_ratio,
     )  # fmt: skip
+
+
+def clock(capture: Thinned, at_ns: int) -> tuple[int | None, int]:
+    """Return the weekday and the hour at the device; None and the hour of one without a clock."""
+    if capture.origin_unix_ns is None:
+        return None, at_ns // HOUR_NS
+    at_s = (capture.origin_unix_ns + at_ns) // 10**9 + capture.settings.utc_offset_s
+    return (at_s // DAY_S + 3) % 7, at_s % DAY_S // 3600
 
 
 def local_time(capture: Thinned, at_ns: int) -> str:

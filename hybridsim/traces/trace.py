@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from hybridsim.traces.formats.thinned import Thinned
     from hybridsim.traces.thinned.counts import Counts
+    from hybridsim.traces.thinned.thinner import Stretch
 
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 
@@ -165,6 +166,11 @@ class Trace:
         """Yield the counters of each minute of a thinned capture; nothing for other formats."""
         counts = getattr(self._reader, "counts", None)
         yield from counts() if counts else ()
+
+    def in_full(self) -> Iterator[tuple[Stretch, Requests]]:
+        """Yield the stretches of a thinned capture with all requests; none for other formats."""
+        in_full = getattr(self._reader, "in_full", None)
+        yield from in_full() if in_full else ()
 
     @property
     def warnings(self) -> list[TraceWarning]:

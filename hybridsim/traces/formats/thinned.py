@@ -150,6 +150,15 @@ class Reader:
         if minute is not None:
             yield minute
 
+    def in_full(self) -> Iterator[tuple[Stretch, Requests]]:
+        """Yield the chosen stretches, each with all its requests, in order of the file."""
+        chosen = {one.begin_ns for one in self._about.stretches.values()}
+        for one in self._blocks(Findings(), Kind.STRETCH):
+            if one.begin_ns in chosen:
+                chosen.remove(one.begin_ns)
+                rows = rows_of_bytes(one.payload[STRETCH.size :], one.begin_ns)
+                yield Stretch.of(one), rows
+
     def _blocks(self, findings: Findings, *kinds: Kind) -> Iterator[Block]:
         """Yield blocks whose payload is right; others are findings."""
         with self._source.open(findings) as stream:

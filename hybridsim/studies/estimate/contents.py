@@ -1,0 +1,260 @@
+"""What a cache holds at the beginning of a minute that is kept in full, as the sample says.
+
+The sampled requests run through a cache that is scaled down to the sample, from the start of the
+capture on.  Before each minute with sampled requests it is counted which of the pages that the
+minute accesses are cached: by how often it accesses them, and by the length and direction of
+the first request.  Of a minute in full, sampled pages are cached if they are in that cache; others
+are drawn with the shares that were counted in the minutes around it, and as much together within a
+region as the sampled ones are.  The rest of the cache is filled with pages that the minute does not
+access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.caches.page.preload import WarmStart
+from hybridsim.foundation.arrays import Ints
+from hybridsim.requests.pages import Accesses, Ids, accesses
+from hybridsim.requests.rows import Requests
+from hybridsim.requests.sampling import hashed, hashed_regions
+from hybridsim.studies.hits import Cache
+from hybridsim.studies.page_sampling import Sampled
+from hybridsim.traces.formats.thinned import Thinned
+from hybridsim.traces.thinned.thinner import MINUTE_NS
+from hybridsim.traces.trace import Trace
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+OFTEN, LONG = 4, 3  # classes by number of accesses (1, 2, 3, 4 and more) and by length
+CLASSES = OFTEN * LONG * 2
+WINDOW = 3000  # pages of minutes that are counted around a minute, at least
+PRIOR = 20.0  # pages: weight of the whole capture's share of a class in that of a window
+
+
+class Touched(NamedTuple):
+    """The distinct pages that a minute accesses."""
+
+    numbers: Ints
+    classes: Ints
+
+    @classmethod
+    def of(cls, part: Accesses, page_bytes: int) -> Touched:
+        """Return the pages of accesses, with their classes."""
+        numbers, first, count = np.unique(part.numbers, return_index=True, return_counts=True)
+        request = np.searchsorted(part.ends, first, "right")
+        length = part.length[request]
+        long = (length >= page_bytes).astype(np.int64) + (length >= 4 * page_bytes)
+        often = np.minimum(count, OFTEN) - 1
+        return cls(numbers, (often * LONG + long) * 2 + part.write[request])
+
+
+def by_minute(trace: Trace, page_bytes: int) -> Iterator[tuple[int, Accesses]]:
+    """Yield the sampled accesses of each minute that has some."""
+    held: list[Accesses] = []
+    number = -1
+    for part in accesses(Sampled(trace), page_bytes):
+        assert isinstance(part, Accesses)
+        minute = part.arrival_ns // MINUTE_NS
+        edges = [0, *(np.flatnonzero(np.diff(minute)) + 1).tolist(), len(minute)]
+        for start, stop in pairwise(edges):
+            if int(minute[start]) != number:
+                if held:
+                    yield number, _joined(held)
+                held, number = [], int(minute[start])
+            held.append(_between(part, start, stop))
+    if held:
+        yield number, _joined(held)
+
+
+def _between(part: Accesses, start: int, stop: int) -> Accesses:
+    low = int(part.ends[start - 1]) if start else 0
+    high = int(part.ends[stop - 1])
+    rows = slice(start, stop)
+    return Accesses(
+        part.numbers[low:high], part.ends[rows] - low, part.write[rows], part.offset[rows],
+        part.length[rows], part.arrival_ns[rows],
+    )  # fmt: skip
+
+
+def _joined(parts: Sequence[Accesses]) -> Accesses:
+    if len(parts) == 1:
+        return parts[0]
+    begins = np.cumsum([0, *(len(each.numbers) for each in parts[:-1])])
+    ends = np.concatenate([each.ends + begin for each, begin in zip(parts, begins)])
+    columns = [np.concatenate(column) for column in zip(*parts)]
+    return Accesses(columns[0], ends, *columns[2:])
+
+
+class Kept(NamedTuple):
+    """What is known of the caches before a minute that is kept in full."""
+
+    numbers: Ints  # sampled pages that it accesses
+    cached: list[Bools]  # by cache
+    held: list[int]  # pages in the scaled-down cache
+
+
+class Contents:
+    """What each of some caches holds, minute by minute."""
+
+    def __init__(
+        self, trace: Trace, page_bytes: int, wanted: set[int], caches: list[Cache]
+    ) -> None:
+        """Run the sample through scaled-down caches; `wanted` are the minutes kept in full."""
+        capture = trace.sample
+        assert capture is not None
+        self.capture: Thinned = capture
+        self.page_bytes = page_bytes
+        self.distinct = 0  # sampled pages
+        self.end_bytes = 0  # of the last sampled request
+        self._kept: dict[int, Kept] = {}
+        self._total = np.zeros((1 + len(caches), CLASSES), np.int64)  # pages; cached, by cache
+        self._pairs = np.zeros((len(caches), 2))
+        minutes, tallies, served = [], [], []
+        ids, first, hits_before = Ids(), 0, np.zeros(len(caches), np.int64)
+        for number, part in by_minute(trace, self.page_bytes):
+            touched = Touched.of(part, self.page_bytes)
+            known = ids.of(touched.numbers)
+            cached = [each.holds(known) > 0 for each in caches]
+            if number in wanted:
+                held = [int(each.held) for each in caches]
+                self._kept[number] = Kept(touched.numbers, cached, held)
+            tallies.append(self._count(touched, cached))
+            page_ids = ids.of(part.numbers)
+            for each in caches:
+                each.take(page_ids, part, first, ids.capacity)
+            first += len(page_ids)
+            hits = np.array([each.served()[1] for each in caches])
+            served.append([len(page_ids), *(hits - hits_before)])
+            hits_before = hits
+            minutes.append(number)
+            self.end_bytes = max(self.end_bytes, int((part.offset + part.length).max()))
+        self.distinct = ids.count
+        self._minutes = np.array(minutes)
+        self._served = np.array(served).reshape(-1, 1 + len(caches))
+        self._until = np.cumsum(np.array(tallies), axis=0)  # by minute, row and class
+
+    def _count(self, touched: Touched, cached: list[Bools]) -> Ints:
+        """Count the pages of a minute by class; return its counts."""
+        counts = np.array([
+            np.bincount(touched.classes[rows], minlength=CLASSES)
+            for rows in (np.ones(len(touched.classes), bool), *cached)
+        ])  # fmt: skip
+        self._total += counts
+        region = self._regions(touched.numbers)
+        begins = np.flatnonzero(np.diff(region, prepend=-1))  # pages are in order
+        for which, each in enumerate(cached):
+            share = self._total[1 + which] / np.maximum(self._total[0], 1)
+            expected = share[touched.classes]
+            off, spread = each - expected, np.sqrt(expected * (1 - expected))
+            for value, at in ((off, 0), (spread, 1)):
+                together = np.add.reduceat(value, begins)
+                alone = np.add.reduceat(value**2, begins)
+                self._pairs[which, at] += float((together**2 - alone).sum())
+        return counts
+
+    def _regions(self, numbers: Ints) -> Ints:
+        return numbers * self.page_bytes // self.capture.settings.region_bytes
+
+    def together(self, which: int) -> float:
+        """Return how much pages of a region are cached together: 0 not at all, 1 always."""
+        off, most = self._pairs[which].tolist()
+        return min(max(off / most, 0.0), 1.0) if most > 0 else 0.0
+
+    def hits(self, which: int, numbers: Ints) -> Floats:
+        """Return the share of page accesses that hit in the hour of each minute."""
+        hour = self._minutes // 60
+        low, high = (
+            np.searchsorted(hour, numbers // 60),
+            np.searchsorted(hour, numbers // 60, "right"),
+        )
+        sums = np.vstack([np.zeros((1, self._served.shape[1])), np.cumsum(self._served, axis=0)])
+        both = sums[high] - sums[low]
+        whole = sums[-1, 1 + which] / max(sums[-1, 0], 1)
+        ratio = both[:, 1 + which] / np.maximum(both[:, 0], 1)
+        return np.asarray(np.where(both[:, 0] > 0, ratio, whole))
+
+    def first_share(self) -> float:
+        """Return the share of the accesses that are the first ones to their pages in a minute."""
+        return float(self._total[0].sum() / max(self._served[:, 0].sum(), 1))
+
+    def shares(self, which: int, minute: int) -> Floats:
+        """Return the share of pages that are cached before a minute, by class."""
+        at = int(np.searchsorted(self._minutes, minute))
+        reach, last = 1, len(self._minutes) - 1
+        while True:
+            low, high = max(at - reach, 0), min(at + reach, last)
+            counts = self._until[high] - (self._until[low - 1] if low else 0)
+            if counts[0].sum() >= WINDOW or (low == 0 and high == last):
+                break
+            reach *= 2
+        of_all = self._total[1 + which] / np.maximum(self._total[0], 1)
+        usual = float((counts[0] * of_all).sum())
+        level = float(counts[1 + which].sum()) / usual if usual else 1.0
+        prior = np.clip(of_all * level, 0.0, 1.0)
+        return np.asarray((counts[1 + which] + PRIOR * prior) / (counts[0] + PRIOR))
+
+    def warm(
+        self,
+        which: int,
+        pages: int,
+        rows: Requests,
+        minute: int,
+        end_bytes: int,
+        granules: int,
+        fewer: float = 0.0,
+    ) -> WarmStart:
+        """Return the pages of a cache of `pages` pages before a minute with these requests.
+
+        A page has `granules`, all valid.  `fewer` lowers the shares of pages that are cached.
+        """
+        touched = touched_by(rows, self.page_bytes)
+        region = self._regions(touched.numbers)
+        random = np.random.default_rng([minute, 26])
+        alike = random.random(len(touched.numbers)) < self.together(which)
+        by_region = random.permutation(1 << 16) / (1 << 16)
+        drawn = np.where(
+            alike, by_region[hashed(region) % (1 << 16)], random.random(len(touched.numbers))
+        )
+        cached = drawn < self.shares(which, minute)[touched.classes] - fewer
+        known = self._kept.get(minute)
+        held = pages
+        if known is not None:
+            is_sampled = hashed_regions(region, self.capture.settings.seed) < self.capture.threshold
+            is_cached = np.isin(touched.numbers, known.numbers[known.cached[which]])
+            cached = np.where(is_sampled, is_cached, cached)
+            held = min(round(known.held[which] / self.capture.rate), pages)
+        mine = random.permutation(touched.numbers[cached])[:pages]
+        end = -(-end_bytes // self.page_bytes)
+        others = max(min(held, end) - len(mine), 0)
+        beside = np.arange(min(others + len(touched.numbers), end))
+        beside = np.setdiff1d(beside, touched.numbers, assume_unique=True)[:others]
+        kept = np.concatenate([mine, beside])
+        place = random.permutation(len(kept))
+        return WarmStart(kept=kept[place], valid=np.full(len(kept), (1 << granules) - 1))
+
+
+def touched_by(rows: Requests, page_bytes: int) -> Touched:
+    """Return the pages of requests in full, with their classes."""
+    parts = [part for part in accesses(_Rows(rows), page_bytes) if isinstance(part, Accesses)]
+    if not parts:
+        return Touched(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    return Touched.of(_joined(parts), page_bytes)
+
+
+class _Rows:
+    """Requests, as a trace."""
+
+    name = "the minute"
+
+    def __init__(self, rows: Requests) -> None:
+        self._rows = rows
+
+    def chunks(self) -> Iterator[Requests]:
+        yield self._rows

@@ -1,0 +1,482 @@
+"""Replay the minutes of a thinned capture that are kept in full; add them up to all of it.
+
+Each of these minutes runs on the disks alone, and with each cache in the state that the sample
+says (contents.py).  Weights (minutes.py) add them up to the means and percentiles of the whole
+capture, from an empty cache at its start.  Errors are of 95 % and have two sources:
+
+    minutes    the typical minutes are drawn again with replacement, and weighted anew
+    contents   the sample's hits have an error: the minutes run once more with as many hits less
+
+If the weighted minutes still miss a total that is known, such as the bytes, because a kind of load
+is not among them, half of that share is added, as to the hits of a sample (page_sampling.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.answers.counters import Counters
+from hybridsim.answers.metrics import Kind
+from hybridsim.answers.outcome import Outcome
+from hybridsim.caches.page.preload import COLD_START, WarmStart
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.histogram import BINS, VALUES
+from hybridsim.requests.pages import Ids, accesses
+from hybridsim.requests.rows import UNKNOWN, Requests
+from hybridsim.scenario import Cache as Table
+from hybridsim.scenario import Scenario, building
+from hybridsim.studies.candidates import is_specified
+from hybridsim.studies.estimate.contents import Contents
+from hybridsim.studies.estimate.minutes import Floats, Minutes
+from hybridsim.studies.hits import PARAMETERS, Cache
+from hybridsim.studies.hits_of_sample import hits_of_sample
+from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.page_sampling import IMBALANCE, Sampled, check_sampled
+from hybridsim.studies.replay import Progress, Report, batches
+from hybridsim.traces.formats.ordering import from_origin
+from hybridsim.traces.thinned.thinner import MINUTE_NS
+from hybridsim.traces.trace import Trace
+
+RESAMPLES = 400
+SAMPLES = 100  # of the counters of a minute
+OVERLOADED = 0.5  # share of the minutes in which no machine keeps up: then with think times
+POLICIES = {"admission": "always", "replacement": "lru"}  # unless specified
+MODES = ("write-through",)
+DAY_NS = 86_400 * 10**9
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the whole capture, and its error (95 %)."""
+
+    value: float
+    error: float
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval, at least 0."""
+        return max(self.value - self.error, 0.0)
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.value + self.error
+
+
+class Ran:
+    """What a machine did in each minute, scaled to all requests of the minute."""
+
+    def __init__(self, minutes: int) -> None:
+        """Create a table of zeros."""
+        self.count = np.zeros((minutes, 2))  # reads, writes
+        self.total_ns = np.zeros((minutes, 2))
+        self.bins = np.zeros((minutes, 2, BINS), np.float32)
+        self.hits = np.zeros(minutes)  # reads
+        self.ssd_bytes = np.zeros(minutes)  # written
+        self.busy = np.zeros(minutes)  # share of the time, of the disks
+        self.is_late = np.zeros(minutes, bool)  # it did not keep up
+
+    def put(self, at: int, pump: Pump, is_open: bool, requests: int) -> None:
+        """Add the run of a minute, which has so many requests in all."""
+        outcome = Outcome(pump.collector, Counters(pump.counters()), is_open)
+        figures = outcome.whole.figures
+        times = requests / max(figures.requests, 1)
+        for write, each in enumerate((figures.reads, figures.writes)):
+            self.count[at, write] = each.count * times
+            self.total_ns[at, write] = each.total_ns * times
+            self.bins[at, write] = each.bins * times
+        self.hits[at] = figures.latency[Kind.HIT].count * times
+        self.ssd_bytes[at] = outcome.whole.counters.get("fast_bytes_written", 0) * times
+        self.busy[at] = outcome.whole.utilisation or 0.0
+        self.is_late[at] = outcome.saturated
+
+    def mean_ns(self, at: NDArray[Any] | int) -> Any:
+        """Return the mean of all reads and writes of minutes."""
+        return self.total_ns[at].sum(axis=-1) / np.maximum(self.count[at].sum(axis=-1), 1)
+
+
+Of = Callable[[Ran, Floats], Floats]  # a figure, of each row of weights
+
+
+def mean(*directions: int) -> Of:
+    """Return the mean latency of reads (0), writes (1) or both."""
+
+    def of(ran: Ran, weights: Floats) -> Floats:
+        columns = list(directions)
+        count = weights @ ran.count[:, columns].sum(axis=1)
+        return np.asarray(weights @ ran.total_ns[:, columns].sum(axis=1) / np.maximum(count, 1e-9))
+
+    return of
+
+
+def percentile(percent: float, direction: int) -> Of:
+    """Return a percentile of the latencies of reads (0) or writes (1)."""
+
+    def of(ran: Ran, weights: Floats) -> Floats:
+        until = np.cumsum(weights @ ran.bins[:, direction], axis=1)
+        wanted = percent / 100 * until[:, -1:]
+        place = np.minimum((until < wanted).sum(axis=1), BINS - 1)
+        return np.asarray(VALUES[place], np.float64)
+
+    return of
+
+
+def hit_ratio(ran: Ran, weights: Floats) -> Floats:
+    """Return the share of reads that are hits."""
+    return np.asarray(weights @ ran.hits / np.maximum(weights @ ran.count[:, 0], 1e-9))
+
+
+def busy(ran: Ran, weights: Floats) -> Floats:
+    """Return the share of the time that the disks are busy, in minutes with requests."""
+    return np.asarray(weights @ ran.busy / weights.sum(axis=1))
+
+
+FIGURES: dict[str, Of] = {
+    "read_mean_ns": mean(0), "read_p50_ns": percentile(50, 0), "read_p99_ns": percentile(99, 0),
+    "write_mean_ns": mean(1), "write_p99_ns": percentile(99, 1),
+    "mean_ns": mean(0, 1), "hit_ratio": hit_ratio, "disk_busy": busy,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """The weights of the minutes, and those of resamples of them."""
+
+    weights: Floats  # one row
+    resamples: Floats
+    widening: float  # of the scatter of resamples, to an error of 95 %
+    missed: float  # share of a figure that is added to its error
+
+    @classmethod
+    def of(cls, minutes: Minutes, hits: Floats) -> Weighing:
+        """Calibrate the weights, and those of RESAMPLES."""
+        totals = minutes.totals(hits)
+        weights = minutes.weights(totals)
+        drawn = np.flatnonzero(~minutes.is_worst)
+        random = np.random.default_rng(len(drawn))
+        rows = []
+        for _ in range(RESAMPLES):
+            times = np.bincount(random.choice(drawn, len(drawn)), minlength=len(weights))
+            rows.append(minutes.weights(totals, times))
+        free = len(drawn) - minutes.used(totals)
+        return cls(
+            weights[None], np.array(rows), _student(free) * math.sqrt(len(drawn) / free),
+            IMBALANCE * minutes.imbalance(totals, weights),
+        )  # fmt: skip
+
+    def figure(
+        self, of: Of, ran: Ran, other: Ran | None = None, lower: Ran | None = None
+    ) -> Figure:
+        """Return a figure of a machine, or its ratio to that of another one, with its error.
+
+        `lower` is the same machine with fewer hits.
+        """
+
+        def values(machine: Ran, weights: Floats) -> Floats:
+            result = of(machine, weights)
+            return result if other is None else of(other, weights) / np.maximum(result, 1e-9)
+
+        value = float(values(ran, self.weights)[0])
+        scatter = float(np.std(values(ran, self.resamples), ddof=1)) * self.widening
+        state = abs(float(values(lower, self.weights)[0]) - value) if lower else 0.0
+        return Figure(value, math.hypot(scatter, state, self.missed * value))
+
+
+def _student(free: int) -> float:
+    from scipy.special import stdtrit  # scipy takes long to import
+
+    return float(stdtrit(free, 0.975))
+
+
+@dataclass(frozen=True)
+class Hour:
+    """One hour of the capture that has a minute in full: means of reads and writes."""
+
+    begin_ns: int
+    requests: int
+    alone_ns: float
+    cached_ns: float
+    hit_ratio: float  # of page accesses, of the sample
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The figures of one cache for the whole capture."""
+
+    scenario: Scenario
+    pages: int
+    alone: dict[str, Figure]
+    cached: dict[str, Figure]
+    gain: Figure  # mean latency without the cache / with it
+    ssd_bytes_per_day: Figure
+    hours: list[Hour]
+    late: tuple[float, float]  # share of the minutes in which the disks alone, or those with the
+    # cache, do not keep up
+    mode: str
+    minutes: tuple[int, int]  # replayed: typical ones, worst ones
+
+    @property
+    def cache_bytes(self) -> int:
+        """Size of the cache."""
+        return self.pages * self.scenario.cache.page_bytes
+
+    @property
+    def worst(self) -> Hour:
+        """The hour in which requests wait most with the cache."""
+        return max(self.hours, key=lambda each: each.cached_ns * each.requests)
+
+
+def suited(scenario: Scenario, trace: Trace) -> Scenario:
+    """Return a scenario whose cache a sample can stand for; raise UsageError if there is none.
+
+    Unless specified the policies are POLICIES.  Sequential runs cannot be seen in a sample, so the
+    cache takes them in.
+    """
+    capture = trace.sample
+    assert capture is not None
+    cache = scenario.cache
+    if not isinstance(cache, Table) or cache.kind != "page":
+        raise UsageError(
+            f"what {cache.kind} holds after weeks cannot be said from a sample: use --cache page, "
+            f"or replay a minute: {capture.choices}"
+        )
+    chosen: dict[str, Any] = {
+        name: value for name, value in POLICIES.items()
+        if not is_specified(scenario, ("cache", name))
+    }  # fmt: skip
+    if not is_specified(scenario, ("cache", "sequential_cutoff")):
+        chosen["sequential_cutoff"] = "0B"
+    scenario = scenario.with_options(**chosen)
+    cache = scenario.cache
+    assert isinstance(cache, Table)
+    check_sampled(capture, cache.admission, cache.replacement)
+    refused = {
+        "cache.mode": cache.mode not in MODES,
+        "cache.sequential_cutoff": cache.sequential_cutoff_bytes > 0,
+        "cache.write_budget": cache.write_budget is not None,
+    }
+    for key, is_refused in refused.items():
+        if is_refused:
+            raise UsageError(
+                f"{key}: a sample of the regions does not say what such a cache holds; only "
+                "write-through caches without a sequential cutoff and a write budget can be "
+                f"answered for the whole capture.  For a minute of it: {capture.choices}"
+            )
+    return scenario
+
+
+class Minute:
+    """The requests of a minute that is kept in full, as a trace."""
+
+    def __init__(self, rows: Requests, name: str) -> None:
+        self._rows, self.name = rows, name
+
+    def chunks(self) -> Iterator[Requests]:
+        """Yield the requests."""
+        yield self._rows
+
+    def from_first(self) -> Iterator[Requests]:
+        """Yield the requests from the first arrival on."""
+        yield from_origin(self._rows, int(self._rows.arrival_ns[0]))
+
+
+def estimate(
+    trace: Trace,
+    scenarios: Sequence[Scenario],
+    report: Report | None = None,
+    more: Mapping[str, Of] | None = None,
+) -> list[Estimate]:
+    """Return the figures of caches that differ only in size and policies, for the whole capture.
+
+    `more` are figures beside FIGURES, by name.  Raises UsageError for caches that a sample cannot
+    stand for, or a capture that is too short.
+    """
+    scenarios = [suited(each, trace) for each in scenarios]
+    (page_bytes,) = {each.cache.page_bytes for each in scenarios}
+    minutes = Minutes.of(trace)
+    touched, end_bytes = _touched(trace, page_bytes)
+    pages = [each.cache.pages(touched * page_bytes) for each in scenarios]
+    errors = _errors(trace, scenarios, pages)
+    capture = trace.sample
+    assert capture is not None
+    caches = [
+        Cache(
+            each.admission, each.replacement, max(round(size * capture.rate), 1), page_bytes, 0,
+            each.policy_parameters,
+        )
+        for each, size in zip(map(table_of, scenarios), pages)
+    ]  # fmt: skip
+    wanted = {one.begin_ns // MINUTE_NS for one in minutes.stretches}
+    contents = Contents(trace, page_bytes, wanted, caches)
+    job = Job(trace, scenarios, pages, errors, minutes, contents, end_bytes, report, more or {})
+    mode = str(scenarios[0].replay.mode)
+    if mode != "auto":
+        return job.estimates(mode)
+    found = job.estimates("open")
+    if job.has_waits and min(min(each.late) for each in found) > OVERLOADED:
+        found = job.estimates("think")
+    return found
+
+
+def _touched(trace: Trace, page_bytes: int) -> tuple[int, int]:
+    """Return the pages that the capture touches, estimated, and the end of its volume."""
+    capture = trace.sample
+    assert capture is not None
+    ids, end = Ids(), 0
+    for part in accesses(Sampled(trace), page_bytes):
+        ids.of(part.numbers)
+        end = max(end, (int(part.numbers.max()) + 1) * page_bytes)
+    for _, rows in trace.in_full():
+        end = max(end, int((rows.offset_bytes + rows.length_bytes).max(initial=0)))
+    return round(ids.count / capture.rate), end
+
+
+def table_of(scenario: Scenario) -> Table:
+    """Return the page cache of a suited scenario."""
+    assert isinstance(scenario.cache, Table)
+    return scenario.cache
+
+
+def _errors(trace: Trace, scenarios: Sequence[Scenario], pages: Sequence[int]) -> list[float]:
+    """Return the error (95 %) of the sample's hit ratio of each cache."""
+    found: dict[tuple[str, str, int], float] = {}
+    tables = [table_of(each) for each in scenarios]
+    policies = [(each.admission, each.replacement) for each in tables]
+    for one in dict.fromkeys(policies):
+        sizes = [size for size, other in zip(pages, policies) if other == one]
+        cache = tables[policies.index(one)]
+        parameters = {
+            key: value for key, value in cache.policy_parameters.items() if key in PARAMETERS
+        }
+        counts = hits_of_sample(
+            trace, [f"{size} pages" for size in sizes], [one[1]], [one[0]], cache.page_bytes, {},
+            parameters,
+        )  # fmt: skip
+        found |= {(*one, size): each.page_hit_error for size, each in zip(sizes, counts)}
+    return [found[(*one, size)] for one, size in zip(policies, pages)]
+
+
+@dataclass
+class Job:
+    """The replays of the minutes on all machines."""
+
+    trace: Trace
+    scenarios: list[Scenario]
+    pages: list[int]
+    errors: list[float]  # of hit ratios
+    minutes: Minutes
+    contents: Contents
+    end_bytes: int
+    report: Report | None
+    more: Mapping[str, Of]
+    has_waits: bool = False
+
+    def estimates(self, mode: str) -> list[Estimate]:
+        """Replay all minutes in a mode, and weight them."""
+        number = len(self.minutes.stretches)
+        alone = Ran(number)
+        cached = [Ran(number) for _ in self.scenarios]
+        lower = [Ran(number) if error else None for error in self.errors]
+        at_of = {one.begin_ns: at for at, one in enumerate(self.minutes.stretches)}
+        done, of = 0, int(self.minutes.requests[self.minutes.at].sum())
+        with ThreadPoolExecutor() as threads:
+            for stretch, rows in self.trace.in_full():
+                at = at_of.get(stretch.begin_ns)
+                if at is None:
+                    continue
+                self.has_waits |= bool((rows.complete_ns != UNKNOWN).any())
+                runs = [(alone, self.scenarios[0], 0, COLD_START)]
+                for which, (scenario, pages) in enumerate(zip(self.scenarios, self.pages)):
+                    runs.append((cached[which], scenario, pages, self._warm(which, rows, stretch)))
+                    if (less := lower[which]) is not None:
+                        warm = self._warm(which, rows, stretch, self._fewer(which))
+                        runs.append((less, scenario, pages, warm))
+                for future in [threads.submit(self._run, at, rows, mode, *run) for run in runs]:
+                    future.result()
+                done += int(self.minutes.requests[self.minutes.at[at]])
+                if self.report:
+                    self.report(Progress(done, of, stretch.begin_ns))
+        return [
+            self._estimate(which, mode, alone, cached[which], lower[which])
+            for which in range(len(self.scenarios))
+        ]
+
+    def _fewer(self, which: int) -> float:
+        """Return by how much the shares of cached pages may be too high: all errors are theirs."""
+        return min(self.errors[which] / max(self.contents.first_share(), 1e-9), 1.0)
+
+    def _warm(self, which: int, rows: Requests, stretch: Any, fewer: float = 0.0) -> WarmStart:
+        cache = table_of(self.scenarios[which])
+        return self.contents.warm(
+            which, self.pages[which], rows, stretch.begin_ns // MINUTE_NS, self.end_bytes,
+            cache.page_bytes // cache.granule_bytes, fewer,
+        )  # fmt: skip
+
+    def _run(
+        self, at: int, rows: Requests, mode: str, ran: Ran, scenario: Scenario, pages: int,
+        warm: WarmStart,
+    ) -> None:  # fmt: skip
+        """Replay a minute on a machine."""
+        machine = building.machine(scenario, mode, self.end_bytes, pages, warm)
+        speed = scenario.replay.speed
+        pump = Pump(machine, max(int(MINUTE_NS / speed) // SAMPLES, 1))
+        for batch in batches(Minute(rows, self.trace.name), speed, mode == "think"):
+            pump.take(batch)
+        ran.put(at, pump, mode == "open", int(self.minutes.requests[self.minutes.at[at]]))
+
+    def _estimate(
+        self, which: int, mode: str, alone: Ran, cached: Ran, lower: Ran | None
+    ) -> Estimate:
+        hits = self.contents.hits(which, self.minutes.numbers)
+        weighing = Weighing.of(self.minutes, hits)
+        weights = weighing.weights[0] / weighing.weights.sum()
+        written = weighing.figure(
+            lambda ran, rows: np.asarray(rows @ ran.ssd_bytes), cached, None, lower
+        )
+        span_ns, figures = self._span_ns, FIGURES | dict(self.more)
+        return Estimate(
+            self.scenarios[which],
+            self.pages[which],
+            {name: weighing.figure(of, alone) for name, of in figures.items()},
+            {name: weighing.figure(of, cached, None, lower) for name, of in figures.items()},
+            weighing.figure(FIGURES["mean_ns"], cached, alone, lower),
+            Figure(written.value * DAY_NS / span_ns, written.error * DAY_NS / span_ns),
+            self._hours(alone, cached, hits),
+            (float(weights @ alone.is_late), float(weights @ cached.is_late)),
+            mode,
+            (int((~self.minutes.is_worst).sum()), int(self.minutes.is_worst.sum())),
+        )
+
+    @property
+    def _span_ns(self) -> int:
+        first, last = int(self.minutes.numbers[0]), int(self.minutes.numbers[-1])
+        return (last - first + 1) * MINUTE_NS
+
+    def _hours(self, alone: Ran, cached: Ran, hits: Floats) -> list[Hour]:
+        """Return the means of each hour: its worst minute, and a typical one for all others."""
+        minutes, found = self.minutes, []
+        hour_of = minutes.numbers // 60
+        of_stretch = hour_of[minutes.at]
+        for hour in np.unique(of_stretch).tolist():
+            mine = np.flatnonzero(of_stretch == hour)
+            requests = minutes.requests[minutes.at[mine]].astype(np.float64)
+            whole = int(minutes.requests[hour_of == hour].sum())
+            typical = ~minutes.is_worst[mine]
+            stands_for = requests.copy()
+            rest = whole - requests.sum()
+            if typical.any():
+                stands_for[typical] += rest / typical.sum()
+            else:
+                stands_for *= whole / max(requests.sum(), 1)
+            before, after = (float(stands_for @ ran.mean_ns(mine) / max(stands_for.sum(), 1))
+                             for ran in (alone, cached))  # fmt: skip
+            at = int(minutes.at[mine[0]])
+            found.append(Hour(hour * 60 * MINUTE_NS, whole, before, after, float(hits[at])))
+        return found

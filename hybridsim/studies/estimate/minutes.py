@@ -1,0 +1,157 @@
+"""The minutes of a thinned capture: which are kept in full, and what each of these stands for.
+
+Two kinds are kept.  The worst minutes of their hours stand for themselves.  A typical minute is
+drawn at random from each hour; together they stand for all minutes that are not among the worst
+ones.  Their weights are calibrated, so that the weighted minutes have the totals that the capture
+counted of all its minutes: minutes, requests, writes, bytes, load squared, and what the sample hit
+(generalized regression: J.-C. Deville and C.-E. Särndal, "Calibration estimators in survey
+sampling", Journal of the American Statistical Association 87 (1992)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.wording import counted
+from hybridsim.traces.thinned.layout import Role
+from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
+from hybridsim.traces.trace import Trace
+
+Floats = NDArray[np.float64]
+
+TYPICAL_MIN = 18  # drawn minutes: fewer do not show how much minutes differ
+TYPICAL_MAX, WORST_MAX = 168, 84  # minutes that are replayed
+PER_TOTAL = 6  # drawn minutes for each total that they are calibrated to
+WEIGHT_LEAST, WEIGHT_MOST = 0.1, 10.0  # of the uncalibrated weight
+MINUTES_AN_HOUR = 60
+
+
+@dataclass(frozen=True)
+class Minutes:
+    """All minutes of a capture that have requests, in order, and those that are replayed."""
+
+    numbers: Ints  # from the origin of the capture
+    requests: Ints  # of all kinds
+    reads: Ints
+    writes: Ints
+    bytes: Ints
+    waited_ns: Ints  # sum of the recorded latencies; 0: unknown
+    stretches: list[Stretch]  # in order: those that are replayed
+    at: Ints  # their places in the columns
+    is_worst: NDArray[np.bool_]  # of the stretches: it stands for itself
+
+    @classmethod
+    def of(cls, trace: Trace) -> Minutes:
+        """Read the counters of a capture, and choose the minutes to be replayed.
+
+        Raises UsageError for a capture with too few typical minutes for a stated error.
+        """
+        rows = []
+        for each in trace.counts():
+            requests = each.of("requests")
+            rows.append(
+                (
+                    each.begin_ns // MINUTE_NS, each.requests, requests[Op.READ],
+                    requests[Op.WRITE] + requests[Op.WRITE_ZEROES], each.of("bytes").sum(),
+                    each.of("latency_sum_ns").sum(),
+                )
+            )  # fmt: skip
+        columns = np.array([row for row in rows if row[1]], np.int64).T
+        capture = trace.sample
+        assert capture is not None
+        known = dict(zip(columns[0].tolist(), range(columns.shape[1])))
+        kept = [one for one in capture.stretches.values() if one.begin_ns // MINUTE_NS in known]
+        worst = sorted((one for one in kept if one.roles & Role.WORST), key=lambda one: -one.score)
+        typical = sorted((one for one in kept if one.roles & Role.TYPICAL),
+                         key=lambda one: one.rank)  # fmt: skip
+        certain = {one.begin_ns for one in worst[:WORST_MAX]}
+        drawn = [one for one in typical if one.begin_ns not in certain][:TYPICAL_MAX]
+        if len(drawn) < TYPICAL_MIN:
+            raise UsageError(
+                f"{trace.name} has {counted(len(drawn), 'typical minute')} in full, one an hour; "
+                f"an error of latencies needs {TYPICAL_MIN}: record for longer, or with a larger "
+                f"--max, or replay single minutes: {capture.choices}"
+            )
+        both = {one.begin_ns: one for one in [*worst[:WORST_MAX], *drawn]}
+        stretches = [both[begin] for begin in sorted(both)]
+        return cls(
+            columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], stretches,
+            np.array([known[one.begin_ns // MINUTE_NS] for one in stretches]),
+            np.array([one.begin_ns in certain for one in stretches]),
+        )  # fmt: skip
+
+    def totals(self, hits: Floats) -> Floats:
+        """Return the columns whose sums are known of all minutes, the most important first.
+
+        `hits` is the share of page accesses that hit, as the sample says, of each minute.
+        """
+        load = self.requests / max(float(self.requests.mean()), 1.0)
+        writes = self.writes / max(float(self.requests.mean()), 1.0)
+        size = self.bytes / max(float(self.bytes.mean()), 1.0)
+        columns = [np.ones(len(load)), load, size, load * hits, load**2, writes]
+        if self.waited_ns.any():
+            columns.insert(2, self.waited_ns / float(self.waited_ns.mean()))
+        return np.array(columns).T
+
+    def used(self, totals: Floats) -> int:
+        """Return how many of these totals the weights are calibrated to."""
+        drawn = int((~self.is_worst).sum())
+        return int(min(max(drawn // PER_TOTAL, 2), totals.shape[1]))
+
+    def imbalance(self, totals: Floats, weights: Floats) -> float:
+        """Return by which share the weighted minutes miss one of the totals, at most."""
+        wanted = totals.sum(axis=0)
+        known = wanted > 0
+        return float(np.max(np.abs(weights @ totals[self.at][:, known] / wanted[known] - 1)))
+
+    def weights(self, totals: Floats, times: Ints | None = None) -> Floats:
+        """Return what each stretch stands for, in minutes.
+
+        `times`: how often each stretch was drawn; by default once, and another number in a
+        resample.
+        """
+        totals = totals[:, : self.used(totals)]
+        drawn = ~self.is_worst
+        number = drawn.astype(np.int64) if times is None else np.where(drawn, times, 0)
+        rest = np.ones(len(self.numbers), bool)
+        rest[self.at[self.is_worst]] = False
+        wanted = totals[rest].sum(axis=0)
+        begin = number * self._hour_weights(rest) * 1.0
+        if begin.sum():
+            begin *= rest.sum() / begin.sum()
+        weight = calibrated(begin, totals[self.at], wanted)
+        return np.where(self.is_worst, 1.0, weight)
+
+    def _hour_weights(self, rest: NDArray[np.bool_]) -> Floats:
+        """Return the minutes of the hour of each stretch that are not among the worst ones."""
+        hours, count = np.unique(self.numbers[rest] // MINUTES_AN_HOUR, return_counts=True)
+        of_hour = dict(zip(hours.tolist(), count.tolist()))
+        hour = self.numbers[self.at] // MINUTES_AN_HOUR
+        return np.array([of_hour.get(each, 0) for each in hour.tolist()], np.float64)
+
+
+def calibrated(begin: Floats, columns: Floats, wanted: Floats) -> Floats:
+    """Return weights near `begin` with which the rows of `columns` sum to `wanted`.
+
+    Those that would be beyond WEIGHT_LEAST and WEIGHT_MOST of `begin` stay there.
+    """
+    weight = begin.copy()
+    free = begin > 0
+    for _ in range(4):
+        missing = wanted - weight @ columns
+        scaled = columns[free] * begin[free, None]
+        step, *_rest = np.linalg.lstsq(columns[free].T @ scaled, missing, rcond=1e-9)
+        weight[free] += scaled @ step
+        limited = np.clip(weight, WEIGHT_LEAST * begin, WEIGHT_MOST * begin)
+        stuck = limited != weight
+        weight = limited
+        free &= ~stuck
+        if not stuck.any() or free.sum() <= columns.shape[1]:
+            break
+    return weight

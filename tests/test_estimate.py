@@ -1,0 +1,174 @@
+"""Figures of a whole thinned capture from its minutes in full: weights, contents, errors."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft202012Validator
+
+from hybridsim import Scenario, Trace, replay
+from hybridsim.answers.requirements import parse
+from hybridsim.cli import cli
+from hybridsim.foundation.errors import UsageError
+from hybridsim.requests.pages import accesses
+from hybridsim.show import estimate as shown
+from hybridsim.show import schemas
+from hybridsim.studies.estimate import estimate as module
+from hybridsim.studies.estimate.answer import asked, replay_sample, worth
+from hybridsim.studies.estimate.contents import Contents, touched_by
+from hybridsim.studies.estimate.estimate import Figure, suited
+from hybridsim.studies.estimate.minutes import Minutes, calibrated
+from hybridsim.studies.hits import Cache
+from hybridsim.studies.thin import thin
+from hybridsim.traces.thinned.thinner import MINUTE_NS, Settings
+
+LOAD = "gen:zipf,duration=20h,rate=0.2,span=256MiB,burst_every=6h,burst_lasts=1h,burst_rate=1"
+PAGE = 1 << 16
+SITE = Scenario.default().with_options(
+    cache_size="32MiB", admission="always", replacement="lru", sequential_cutoff="0B", mode="open"
+)
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory):
+    path = tmp_path_factory.mktemp("thinned") / "a.thin"
+    thin(Trace.read(LOAD), path, Settings(rate=0.5, region_bytes=PAGE))
+    return Trace.read(path)
+
+
+@pytest.fixture(scope="module")
+def answer(capture):
+    return replay_sample(capture, SITE, [parse("p99<1s"), parse("dwpd<1"), parse("hit>99%")])
+
+
+class TestMinutes:
+    def test_calibrated_weights_have_the_known_totals(self):
+        random = np.random.default_rng(1)
+        columns = np.column_stack([np.ones(40), random.random((40, 2))])
+        wanted = np.array([400.0, 210.0, 190.0])
+        weights = calibrated(np.full(40, 10.0), columns, wanted)
+        assert weights @ columns == pytest.approx(wanted)
+        assert (weights > 0).all()
+
+    def test_weighted_minutes_stand_for_all_minutes_and_requests(self, capture):
+        minutes = Minutes.of(capture)
+        totals = minutes.totals(np.zeros(len(minutes.numbers)))
+        weights = minutes.weights(totals)
+        assert weights.sum() == pytest.approx(len(minutes.numbers))
+        assert weights @ minutes.requests[minutes.at] == pytest.approx(minutes.requests.sum())
+        assert (weights[minutes.is_worst] == 1).all()
+
+    def test_a_kind_of_load_that_is_missing_is_noticed(self, capture):
+        minutes = Minutes.of(capture)
+        rare = np.where(np.isin(np.arange(len(minutes.numbers)), minutes.at), 0, 1 << 40)
+        totals = replace(minutes, bytes=rare).totals(np.zeros(len(rare)))
+        assert minutes.imbalance(totals, minutes.weights(totals)) == pytest.approx(1)
+
+    def test_a_capture_that_is_too_short_is_refused(self, tmp_path):
+        thin(Trace.read("gen:zipf,duration=2h,rate=1"), tmp_path / "a", Settings())
+        with pytest.raises(UsageError, match=r"typical minutes? in full.*--device worst"):
+            Minutes.of(Trace.read(tmp_path / "a"))
+
+
+class TestContents:
+    def test_a_sample_of_all_knows_what_is_cached(self, tmp_path):
+        path = tmp_path / "a"
+        thin(Trace.read(LOAD), path, Settings(region_bytes=PAGE))
+        trace = Trace.read(path)
+        stretch, rows = list(trace.in_full())[-1]
+        minute = stretch.begin_ns // MINUTE_NS
+        contents = Contents(trace, PAGE, {minute}, [Cache("always", "lru", 300, PAGE)])
+        warm = contents.warm(0, 300, rows, minute, 1 << 28, 1)
+        used = []
+        for part in accesses(Trace.read(LOAD), PAGE):
+            before = int(np.searchsorted(part.arrival_ns, stretch.begin_ns))
+            used += part.numbers[: part.ends[before - 1] if before else 0].tolist()
+        cached = set(list(dict.fromkeys(reversed(used)))[:300])  # LRU holds the last ones used
+        touched = set(touched_by(rows, PAGE).numbers.tolist())
+        assert len(warm.kept) == len(set(warm.kept.tolist())) == 300
+        assert set(warm.kept.tolist()) & touched == cached & touched
+
+    def test_pages_that_are_not_sampled_are_drawn_with_the_shares_of_those_that_are(self, capture):
+        stretches = list(capture.in_full())
+        wanted = {one.begin_ns // MINUTE_NS for one, _ in stretches}
+        contents = Contents(capture, PAGE, wanted, [Cache("always", "lru", 256, PAGE)])
+        sampled, others = [], []
+        for one, rows in stretches:
+            minute = one.begin_ns // MINUTE_NS
+            warm = contents.warm(0, 512, rows, minute, 1 << 28, 1)
+            touched = touched_by(rows, PAGE)
+            kept = np.isin(touched.numbers, warm.kept)
+            known = np.isin(touched.numbers, contents._kept[minute].numbers)
+            sampled += kept[known].tolist()
+            others += kept[~known].tolist()
+        assert len(others) > 400
+        assert np.mean(others) == pytest.approx(np.mean(sampled), abs=0.08)
+
+
+class TestAnswer:
+    def test_the_figures_of_the_full_replay_are_within_the_errors(self, tmp_path):
+        # Far more data than the disks' own buffers hold, which are empty at the begin of a minute.
+        trace = Trace.read("gen:zipf,duration=20h,rate=0.3,span=16GiB,theta=1.1")
+        thin(trace, tmp_path / "a", Settings(rate=0.5, region_bytes=PAGE))
+        site = SITE.with_options(cache_size="256MiB")
+        result, (one,) = replay(trace, site), module.estimate(Trace.read(tmp_path / "a"), [site])
+        for found, name in ((one.alone, "none_whole"), (one.cached, "whole")):
+            figures = result.phases[name].figures
+            for key, value in (
+                ("read_mean_ns", figures.reads.mean_ns), ("write_mean_ns", figures.writes.mean_ns),
+                ("read_p99_ns", figures.reads.percentile(99)), ("hit_ratio", figures.hit_ratio),
+            ):  # fmt: skip
+                assert found[key].low <= value <= found[key].high, (name, key)
+                assert found[key].error < 0.5 * max(found[key].value, 1e-9) or value == 0
+
+    def test_it_matches_its_schema_and_fits_the_screen(self, answer):
+        schema = Draft202012Validator(schemas.load("estimate"))
+        assert not [*schema.iter_errors(json.loads(json.dumps(answer.to_dict())))]
+        text = shown.text(answer)
+        assert max(map(len, text.splitlines())) <= 80
+        assert "worst hour" in text
+        assert "✓ p99<1s" in text
+        assert "✗ hit>99%" in text
+
+    def test_a_gain_is_judged_by_its_interval(self):
+        found = [worth(Figure(*each)) for each in ((2, 0.1), (1.0, 0.1), (1.2, 0.2))]
+        assert found == ["yes", "no", "unsure"]
+
+    @pytest.mark.parametrize(("options", "error"), [
+        ({"cache": "bcache"}, "bcache"), ({"cache_mode": "write-back"}, "cache.mode"),
+        ({"admission": "learned"}, "policy learned"),
+        ({"sequential_cutoff": "1MiB"}, "sequential_cutoff"),
+    ])  # fmt: skip
+    def test_caches_that_a_sample_does_not_know_are_refused(self, capture, options, error):
+        with pytest.raises(UsageError, match=error):
+            suited(Scenario.default().with_options(**options), capture)
+
+    def test_unspecified_policies_are_those_that_can_be_sampled(self, capture):
+        cache = suited(Scenario.default(), capture).cache
+        assert (cache.admission, cache.replacement) == ("always", "lru")
+
+    @pytest.mark.parametrize("text", ["warmup<1h", "p99.cold<1s", "iops>5"])
+    def test_figures_that_minutes_do_not_have_are_refused(self, capture, text):
+        with pytest.raises(UsageError, match="of all of it"):
+            asked(capture, [parse(text)])
+
+    def test_options_for_all_requests_are_refused(self, capture):
+        done = CliRunner().invoke(cli, ["replay", capture.name, "--save-cache", "x.npz"])
+        assert done.exit_code
+        assert "--save-cache is not answered" in str(done.exception) + done.output
+
+    def test_think_times_if_no_machine_keeps_up(self, capture, monkeypatch):
+        tried = []
+        late = replace(
+            module.Estimate(SITE, 1, {}, {}, Figure(1, 0), Figure(0, 0), [], (1, 1), "", (0, 0))
+        )
+
+        def estimates(job, mode):
+            job.has_waits = True
+            return tried.append(mode) or [late]
+
+        monkeypatch.setattr(module.Job, "estimates", estimates)
+        module.estimate(capture, [SITE.with_options(mode="auto")])
+        assert tried == ["open", "think"]
