@@ -13,10 +13,11 @@ over the second half of the requests, reads and writes alike:
 
 The second half is cut into 20 blocks of equal recorded time, which hold the same requests on both
 machines.  The slow waves in their differences give an interval of G from 5 to 95 % (paired.py); for
-p99, blocks that are drawn with replacement (bootstrap.py).  It says how sure G is of this capture.  It does not say what comes later: for the
-goals that requests add up to, forecast.py continues G beyond the capture, and that forecast and its
-interval decide.  For the others the answer is yes if the interval's lower end is at least WORTH_IT,
-no if its upper end is below, else not yet.
+p99, blocks that are drawn with replacement do (bootstrap.py).  It says how sure G is of this
+capture.  It does not say what comes later: for the goals that requests add up to, forecast.py
+continues G beyond the capture, and that forecast and its interval decide.  For the others the
+answer is yes if the interval's lower end is at least WORTH_IT, no if its upper end is below, else
+not yet.
 
 What lasts as long as a run, such as what the buffers of its disks happen to hold, is the same in
 all blocks and does not show in their scatter; on another day it may be the other machine's luck.
