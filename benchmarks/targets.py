@@ -19,8 +19,8 @@ package blktrace.  If a program is missing, its row shows how to install it.  Gr
     decisions  verdicts, choices and forecasts on families that no rule was fitted to: only with
                --only; $HYBRIDSIM_DECISIONS is a folder that keeps the runs
     errors     how often the intervals of the model's error hold on real runs that are left out
-    intervals  how often those of a fit and of a sampled curve hold: only with --only
-    interval_coverage  how often those of replays hold on generated loads: only with --only
+    coverage   how often those of replays, warm-up times, sampled curves and fits hold, on
+               generated truths (coverage.py): only with --only
 
 About ten minutes on two idle cores; --quick uses smaller sizes and takes two minutes, as a check of
 the program.  A figure is the best of its runs; CPU seconds are user + system of all threads.  A
@@ -341,38 +341,32 @@ def decisions(options: Options) -> Iterator[Row]:
 
 def errors(options: Options) -> Iterator[Row]:
     """Yield the coverage of the model's error on all real runs, one experiment left out."""
-    import intervals as promised
+    from coverage_models import real
 
-    for row in promised.real():
+    for row in real():
         if row.what.endswith("all runs"):
-            yield from covered(row, 87, 97)
+            yield covered(row)
             if "iops:" in row.what and "steady" not in row.what:
                 yield at_most("– its median half-width", 100 * row.half_width, "%", 6)
 
 
-def intervals(options: Options) -> Iterator[Row]:
-    """Yield the coverage of intervals of sampled curves and of fitted disks."""
-    import intervals as promised
+def coverage(options: Options) -> Iterator[Row]:
+    """Yield the coverage of intervals of replays, warm-up times, sampled curves and fits."""
+    from coverage_models import curves, fitted
+    from coverage_replays import replayed, warmed
 
-    for row in promised.curves(1 if options.quick else 3):
-        yield from covered(row, 90, 98)
-    for row in promised.fitted(options.size(200, 20)):
-        yield from covered(row, 90, 98)
-
-
-def interval_coverage(options: Options) -> Iterator[Row]:
-    """Yield the coverage of the intervals of replays on generated loads that stay the same."""
-    import interval_coverage as generated
-
-    for row in generated.replayed(options.size(210, 12)):
-        yield from covered(row, 87, 97)
+    cases = options.size(210, 12)
+    yield from map(covered, replayed(cases))
+    yield from map(covered, warmed(cases))
+    yield from map(covered, curves(1 if options.quick else 3))
+    yield from map(covered, fitted(options.size(200, 20)))
 
 
-def covered(row: Any, low: float, high: float) -> Iterator[Row]:
-    """Yield a coverage in per cent of its cases, with its limits."""
+def covered(row: Any) -> Row:
+    """Return the row of a coverage, in per cent of its cases, with its limits."""
+    low, high = (100 * each for each in row.limits)
     what = f"{row.what}: intervals of {row.promised:.0%} that hold"
-    found = 100 * row.found
-    yield Row(what, found, "%", f"{low:g} to {high:g}", met=low <= found <= high)
+    return Row(what, 100 * row.found, "%", f"{low:g} to {high:g}", met=row.met)
 
 
 def suite(what: str, tests: str, limit_s: float) -> Row:
@@ -399,16 +393,14 @@ GROUPS: dict[str, Callable[[Options], Iterator[Row]]] = {
     "lab": lab,
     "decisions": decisions,
     "errors": errors,
-    "intervals": intervals,
-    "interval_coverage": interval_coverage,
+    "coverage": coverage,
 }
 BY_NAME = (
     "explore",
     "notebooks",
     "lab",
     "decisions",
-    "intervals",
-    "interval_coverage",
+    "coverage",
 )  # each takes minutes
 
 

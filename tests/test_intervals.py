@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from hybridsim.answers import paired
 from hybridsim.answers.bootstrap import interval
 from hybridsim.answers.intervals import (
     FINEST,
@@ -104,6 +105,30 @@ def test_blocks_that_resemble_their_neighbours_are_drawn_together():
         alone += low <= 10 <= high
     assert alone / cases < 0.7
     assert inside / cases > 0.8
+
+
+def test_slow_waves_that_only_one_machine_has_widen_a_paired_gain():
+    """The difference of two machines is slow; bursts that both have do not matter."""
+    draw = np.random.default_rng(9)
+    inside, widths = 0, []
+    cases = 400
+    for _ in range(cases):
+        steps, level = draw.normal(0, 0.02, 80), np.zeros(80)
+        for at in range(1, 80):
+            level[at] = 0.6 * level[at - 1] + steps[at]
+        bursts = draw.lognormal(0, 1, 20)
+        low, high = paired.interval(2 * bursts * np.exp(level[60:]), bursts)
+        inside += low <= 2 <= high
+        widths.append(math.log(high / low) / 2)
+    assert 0.85 <= inside / cases <= 0.97
+    assert np.median(widths) < 0.05  # the sum of either machine scatters by about 0.3
+
+
+def test_a_paired_gain_is_not_known_from_nothing():
+    nothing, one = np.zeros(20), np.eye(20)[3]
+    for old, new in ((nothing, one), (one, nothing), (one, one)):
+        assert paired.interval(old, new) == (0.0, math.inf)
+    assert paired.interval(np.full(20, 3.0), np.ones(20)) == pytest.approx((3, 3))
 
 
 def test_a_straggler_widens_the_interval_of_a_duration():

@@ -1,4 +1,4 @@
-"""How sure a ratio of two sums is, from pairs of neighbouring parts of them."""
+"""How sure a figure of a capture is: its blocks are drawn with replacement."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Sources of an interval of LEVEL:
 
     trace   the capture is a sample: its second half is cut into blocks of equal recorded time,
-            which are drawn with replacement, one by one and in runs of neighbours (bootstrap.py)
+            which are drawn with replacement, one by one and in runs of neighbours (bootstrap.py);
+            of two machines on the same requests, the slow waves in their difference (paired.py)
     model   the errors of the simulation in real runs on file, by kind of cache (model_error.py);
             there are none for disks alone
     seeds   random numbers, where they are drawn and a run is repeated with several seeds
@@ -16,13 +17,14 @@ forecast.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.answers import paired
 from hybridsim.answers.bootstrap import LEVEL, interval
 from hybridsim.answers.model_error import FEW_WRITES, half_of
 from hybridsim.foundation.histogram import VALUES
@@ -219,8 +221,7 @@ def gains(before: Blocks, after: Blocks) -> dict[str, Interval]:
         (old, counts), (new, _) = before.of(name), after.of(name)
         if not old.sum() > 0 or not new.sum() > 0:
             continue
-        held = int(np.count_nonzero(counts))
-        ends = interval(len(old), _ratio_of(old, new), held=held) if held >= FEWEST else None
+        ends = paired.interval(old, new) if np.count_nonzero(counts) >= FEWEST else None
         halves = [half for half in (before.model(name), after.model(name)) if half is not None]
         model = math.expm1(math.hypot(*map(math.log1p, halves))) if halves else None
         took = name == "took"
@@ -229,10 +230,6 @@ def gains(before: Blocks, after: Blocks) -> dict[str, Interval]:
         if known is not None:
             result[name] = known
     return result
-
-
-def _ratio_of(old: Floats, new: Floats) -> Callable[[Floats], Floats]:
-    return lambda often: (often @ old) / (often @ new)
 
 
 def of_percentile(histograms: Floats, percent: float) -> Ends | None:

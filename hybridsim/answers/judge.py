@@ -11,12 +11,13 @@ over the second half of the requests, reads and writes alike:
     throughput  the time of the work, where the load adapts
     disk-time   the time that the disks are busy
 
-The second half is cut into 20 blocks of equal recorded time, and those are drawn with replacement
-(paired: a block brings both machines' figures), which gives an interval of G from 5 to 95 %
-(bootstrap.py).  It says how sure G is of this capture.  It does not say what comes later: for the
-goals that requests add up to, forecast.py continues G beyond the capture, and that forecast and its
-interval decide.  For the others the answer is yes if the interval's lower end is at least WORTH_IT,
-no if its upper end is below, else not yet.
+The second half is cut into 20 blocks of equal recorded time, which hold the same requests on both
+machines.  The slow waves in their differences give an interval of G from 5 to 95 % (paired.py); for
+p99, blocks that are drawn with replacement do (bootstrap.py).  It says how sure G is of this
+capture.  It does not say what comes later: for the goals that requests add up to, forecast.py
+continues G beyond the capture, and that forecast and its interval decide.  For the others the
+answer is yes if the interval's lower end is at least WORTH_IT, no if its upper end is below, else
+not yet.
 
 What lasts as long as a run, such as what the buffers of its disks happen to hold, is the same in
 all blocks and does not show in their scatter; on another day it may be the other machine's luck.
@@ -41,6 +42,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.answers import paired
 from hybridsim.answers.bootstrap import interval
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import filled
@@ -293,7 +295,7 @@ def judge(
     free, paid = (both.ratio(goal, adapts, blocks, luck, each) for each in (0.0, charge))
     ones = np.ones((1, BLOCKS))
     value, charged = float(free(ones)[0]), float(paid(ones)[0])
-    ends = interval(BLOCKS, free, held=len(np.unique(blocks)))
+    ends = free.interval(len(np.unique(blocks)))
     if in_time(goal, adapts):  # to the last completion, as the times of the work are printed
         value, charged = (each * (pairs["judged"].took_gain or value) / value
                           for each in (value, charged))  # fmt: skip
@@ -683,6 +685,12 @@ class _Ratio:
     def __init__(self, plain: Floats, cached: Floats, is_percentile: bool) -> None:
         self._plain, self._cached = plain, cached
         self._is_percentile = is_percentile
+
+    def interval(self, held: int) -> tuple[float, float]:
+        """Return the interval of this capture's gain; `held` is the number of blocks in use."""
+        if self._is_percentile:
+            return interval(BLOCKS, self, held=held)
+        return paired.interval(self._plain, self._cached)
 
     def __call__(self, often: Floats) -> Floats:
         if not self._is_percentile:

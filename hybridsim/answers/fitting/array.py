@@ -20,7 +20,7 @@ from hybridsim.storage import catalog
 MS = 1e6
 # How many times as wide an interval must be for the differences of real arms and platters from the
 # model (other curves of seeks, zones, borders of tracks) as for the scatter of the requests alone:
-# chosen on 24 simulated disks of the catalog, judged on others (benchmarks/intervals.py fit).
+# chosen on 24 simulated disks of the catalog, judged on others (benchmarks/coverage.py fit).
 WIDER = {
     "rpm": 1.0, "seek_track_to_track": 2.0, "seek_average": 1.3, "seek_full": 1.3,
     "write_settle": 1.0, "overhead": 1.5,
