@@ -203,7 +203,12 @@ def test_ci_runs_exactly_the_test_command_of_the_readme():
 
 @pytest.mark.parametrize(
     "document",
-    ["README.md", ".github/CONTRIBUTING.md", "hybridsim/DESIGN.md", "validate/README.md"],
+    [
+        "README.md",
+        ".github/CONTRIBUTING.md",
+        "hybridsim/docs/design/decisions.md",
+        "validate/README.md",
+    ],
 )
 def test_files_named_in_documents_exist(document):
     text = (ROOT / document).read_text(encoding="utf-8")
@@ -213,6 +218,51 @@ def test_files_named_in_documents_exist(document):
     for path in {path for path in paths if path != "restart/"}:  # which is in a result folder
         place = re.split(r"[^/]*(?:NAME|KIND)", path)[0]
         assert any((folder / place).resolve().exists() for folder in folders), path
+
+
+PAGES = sorted((ROOT / "hybridsim" / "docs").rglob("*.md"))
+SECTIONS = [
+    (number, page)
+    for page in PAGES
+    for number in re.findall(r"^#+ (\d+(?:\.\d+)*)\.? ", page.read_text(encoding="utf-8"), re.M)
+]
+
+
+def test_design_lists_each_section_once_with_its_page():
+    design = ROOT / "hybridsim" / "DESIGN.md"
+    rows = re.findall(r"^\| ([\d., ]*)\|.*\]\((.*)\) \|$", design.read_text(encoding="utf-8"), re.M)
+    listed = [
+        (number, design.parent / page)
+        for numbers, page in rows
+        for number in re.findall(r"[\d.]+", numbers)
+    ]
+    assert sorted(listed) == sorted(each for each in SECTIONS if each[0].count(".") < 2)
+
+
+def test_references_to_the_design_name_sections_that_exist():
+    sections = {number for number, _ in SECTIONS}
+    assert len(sections) == len(SECTIONS), "a number is given twice"
+    cited = {}
+    for folder in ("hybridsim", "tests", "validate", "benchmarks"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md", ".toml"):
+                text = path.read_text(encoding="utf-8")
+                for numbers in re.findall(r"DESIGN(?:\.md)?`?,? ([\d., ]*\d)", text):
+                    for number in numbers.split(", "):
+                        cited[number] = path
+    assert len(cited) > 20
+    assert not {number: path for number, path in cited.items() if number not in sections}
+
+
+@pytest.mark.parametrize("folder", ["design", "model"])
+def test_pages_are_wrapped(folder):
+    wide = [
+        f"{page.name}:{number}"
+        for page in (ROOT / "hybridsim" / "docs" / folder).glob("*.md")
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > 120 and not line.lstrip().startswith("|")
+    ]
+    assert not wide
 
 
 def test_contributing_contains_the_test_command_of_the_readme():
