@@ -11,10 +11,7 @@ Names are imported when they are first used, so that `hybridsim --help` loads no
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.foundation import moved
 from hybridsim.foundation.version import __version__
-
-moved.install()
 
 if TYPE_CHECKING:
     from hybridsim.answers.result import Result

@@ -1,6 +1,7 @@
 """CONTRIBUTING is true: what is added as its table says, and nowhere else, can be used.
 
 A copy of the package gets one toy of each kind: the files of tests/toys, and lines in registries.
+The policy and the drive are those that hybridsim/docs/how-to shows, added as their pages say.
 Its commands are run, and those of its tests that follow the registries.
 """
 
@@ -14,30 +15,16 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from pages import edits
 
 ROOT = Path(__file__).parents[1]
 TOYS = Path(__file__).parent / "toys"
 TABLE_ROW = re.compile(r"^\| (an? .+?) \|(.+)\| (\d+) \|$", re.M)
 
-# By row of the table and place: a toy's file; or for a file that is there, what is put behind what.
+# By row of the table and place: a toy's file, or its text; or for a file that is there, what is put
+# behind what.
 ADDED = {
-    "a replacement or admission policy": {
-        "hybridsim/caches/policies/newest.py": "policy.py",
-        "hybridsim/caches/policies/__init__.py": {
-            "REPLACEMENT = Registry(\n    {\n": (
-                '        "newest": "hybridsim.caches.policies.newest:Newest",\n'
-            )
-        },
-        "hybridsim/reference/newest.py": "policy_model.py",
-        "hybridsim/reference/models.py": {
-            "REPLACEMENT: dict[str, Callable[[int], Replacement]] = {\n": (
-                '    "newest": lambda pages: NewestModel(),\n'
-            ),
-            "from hybridsim.reference.hdd import Hdd\n": (
-                "from hybridsim.reference.newest import NewestModel\n"
-            ),
-        },
-    },
+    "a replacement or admission policy": edits("how-to/policy.md"),
     "a trace format": {
         "hybridsim/traces/formats/slashes.py": "format.py",
         "hybridsim/traces/formats/__init__.py": {
@@ -58,37 +45,8 @@ ADDED = {
         "hybridsim/cli/__init__.py": {
             "COMMANDS = {\n": '    "count": ("hybridsim.cli.count", "How many requests?"),\n'
         },
-        "README.md": {
-            "| `hybridsim demo` | a replay of a capture that ships with hybridsim |\n": (
-                "| `hybridsim count TRACE` | how many requests it has |\n"
-            )
-        },
     },
-    "a kind of drive": {
-        "hybridsim/storage/devices/ram.py": "device.py",
-        "hybridsim/storage/drives/ram.py": "datasheet.py",
-        "hybridsim/storage/drives/__init__.py": {
-            "import HardDisk\n": "from hybridsim.storage.drives.ram import MemoryDrive\n",
-            '    "hdd": HardDisk,\n': '    "ram": MemoryDrive,\n',
-        },
-        "hybridsim/reference/ram.py": "device_model.py",
-        "hybridsim/reference/models.py": {
-            "from hybridsim.reference.hdd import Hdd\n": (
-                "from hybridsim.reference.ram import RamModel, RamParameters\n"
-            ),
-            "    HddParameters: lambda clock, parameters, member: Hdd(clock, parameters),\n": (
-                "    RamParameters: RamModel,\n"
-            ),
-        },
-        "tests/engine.py": {
-            "from hybridsim.storage.devices import HDD, SSD, Flash, Volume\n": (
-                "from hybridsim.reference.ram import RamParameters\n"
-                "from hybridsim.storage.devices.ram import Ram\n"
-            ),
-            "BANKS = {\n": "    RamParameters: lambda p, members: Ram.new(members, **vars(p)),\n",
-        },
-        "tests/test_ram.py": "device_check.py",
-    },
+    "a kind of drive": edits("how-to/device.md"),
 }
 NAMES = ("newest", "slashes", "misses", "count", "ram")
 
@@ -99,7 +57,8 @@ members = 2
 [backing.drive]
 kind = "ram"
 capacity = "1GiB"
-latency = "7us"
+latency = "6us"
+rate = "4096MB/s"
 [cache]
 size = "64KiB"
 page = "4KiB"
@@ -116,7 +75,7 @@ LINES = {
     "site": "replay t.txt --scenario site.toml --json site.json --html site.html",
     "show": "scenario show site.toml",
 }
-WRONG = {"key": ('"7us"', '"7us"\nlatensy = "8us"'), "kind": ('"ram"', '"rom"')}
+WRONG = {"key": ('"6us"', '"6us"\nlatensy = "8us"'), "kind": ('"ram"', '"rom"')}
 COMPLETED = [
     "hybridsim co",
     "hybridsim replay t.txt --replacement n",
@@ -149,7 +108,7 @@ def promised():
     text = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
     for what, places, number in TABLE_ROW.findall(text):
         paths = re.findall(r"`([\w./-]+\.(?:py|md|toml))`", places)
-        known = ("tests/", "README")
+        known = ("tests/",)
         yield what, [p if p.startswith(known) else f"hybridsim/{p}" for p in paths], int(number)
 
 
@@ -172,12 +131,17 @@ def run(folder, words, **how):
     )
 
 
+def text_of(what):
+    """Return a toy's text: that of its file, or itself."""
+    return what if "\n" in what else (TOYS / what).read_text(encoding="utf-8")
+
+
 def add(folder, places):
     for place, what in places.items():
         path = folder / place
         if isinstance(what, str):
             assert not path.exists()
-            shutil.copy(TOYS / what, path)
+            path.write_text(text_of(what), encoding="utf-8")
             continue
         text = path.read_text(encoding="utf-8")
         for anchor, line in what.items():
@@ -260,7 +224,6 @@ test_ram.py::test_engine_and_reference_agree_on_ram
 test_fuzz_formats.py::test_every_format_has_a_file_to_damage
 test_fuzz_formats.py::test_damaged_files_give_a_trace_or_a_trace_error[slashes]
 test_html.py::test_a_report_has_the_sections_for_its_data[replay]
-test_docs.py::test_readme_mentions_every_command
 test_docs.py::test_every_command_has_help_and_an_example[hybridsim count]
 test_tidy.py::test_registered_classes_have_a_module_docstring[newest]
 test_tidy.py::test_registered_classes_have_a_module_docstring[Ram]

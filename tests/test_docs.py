@@ -1,7 +1,5 @@
 """The documents are correct: README's code runs, and every example of every --help."""
 
-import json
-import os
 import re
 import shlex
 import shutil
@@ -11,11 +9,11 @@ from pathlib import Path
 
 import click
 import pytest
-from captures import TRACES, cpu_files
 from click.testing import CliRunner
+from desk import run
 
 import hybridsim
-from hybridsim.cli import COMMANDS, cli
+from hybridsim.cli import cli
 from validate.cli import COMMANDS as VALIDATE_COMMANDS
 from validate.cli import parser_for
 
@@ -61,73 +59,6 @@ def help_of_validate():
         yield from re.findall(r"^ +(?:sudo )?python3? -m validate (.*?)(?: >.*)?$", whole, re.M)
 
 
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    """A folder in which the examples' files exist."""
-    folder = tmp_path_factory.mktemp("desk")
-    for name, data in cpu_files("loop_ext4_buffered_meta").items():
-        for when in ("sda", "yesterday"):
-            (folder / f"{when}.blktrace.{name.split('.')[2]}").write_bytes(data)
-    (folder / "traces").symlink_to(TRACES)
-    (folder / "site.toml").write_text('[cache]\nsize = "20%"\n', encoding="utf-8")
-    grid = "[sweep]\ntraces = ['sda.blktrace.0']\n[vary]\ncache.size = ['5%', '20%']\n"
-    (folder / "grid.toml").write_text(grid, encoding="utf-8")
-    job = "[a]\nrw=randread\nsize=1G\nruntime=1\nioengine=libaio\niodepth=4\ndirect=1\n"
-    (folder / "job.fio").write_text(job, encoding="utf-8")
-    latency = {"min": 1, "max": 2, "mean": 1.5, "stddev": 0.1, "percentile": {"99.000000": 2}}
-    figures = {"io_bytes": 23347200, "bw_bytes": 23347200, "iops": 5700.0, "runtime": 1000}
-    done = {"jobname": "a", "read": {**figures, "total_ios": 5700, "clat_ns": latency}}
-    for name in ("real", "simulated"):
-        results = {"fio version": "fio-3.33", "jobs": [done]}
-        (folder / f"{name}.json").write_text(json.dumps(results), encoding="utf-8")
-    row = {"disk_device": "sda", "r/s": 90.0, "w/s": 10.0, "r_await": 8.0, "w_await": 20.0}
-    reports = {"sysstat": {"hosts": [{"statistics": [{"disk": [row]}]}]}}
-    (folder / "iostat.json").write_text(json.dumps(reports), encoding="utf-8")
-    iostat = "Device r/s rkB/s r_await w/s wkB/s w_await %util\nsda 90 800 8 10 80 20 60\n"
-    (folder / "iostat.txt").write_text(iostat, encoding="utf-8")
-    sar = "09:00:00 DEV tps rkB/s wkB/s await %util\n09:10:00 sdb 100.0 800.0 80.0 9.5 60.0\n"
-    (folder / "sar.txt").write_text(sar, encoding="utf-8")
-    event = " fio-1 [001] ..... 9.000100: block_bio_queue: 8,16 R 8 + 8 [fio]\n"
-    (folder / "events.txt").write_text(event, encoding="utf-8")
-    idle = {"io_bytes": 0, "runtime": 0, "total_ios": 0, "clat_ns": {**latency, "mean": 0}}
-    whole = {"jobs": [{**done, "write": idle}]}
-    (folder / "fio.json").write_text(json.dumps(whole), encoding="utf-8")
-    recorded = (folder / "sda.blktrace.0").read_bytes()
-    for cut, server in enumerate(("web1/sda", "web2/sda", "db1/sda")):  # of different lengths
-        (folder / server).parent.mkdir(exist_ok=True)
-        whole = recorded[: len(recorded) - cut * 48 * 100]
-        (folder / f"{server}.blktrace.0").write_bytes(whole)
-    checked = ROOT / "tests" / "data" / "check"
-    shutil.copy(checked / "dm-cache-writeback.json", folder / "promise.json")
-    samples = (checked / "dm-cache-writeback.log").read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate((samples[0], samples[-1]), 1):
-        (folder / f"counters-{number}.txt").write_text(f"{line}\n", encoding="utf-8")
-    csv = str(folder / "sda.csv.zst")
-    CliRunner().invoke(cli, ["trace", "convert", str(folder / "sda.blktrace.0"), csv])
-    # The tools of the examples, by their commands here.
-    tools = folder / "tools"
-    tools.mkdir()
-    script(tools / "hybridsim", f'exec "{sys.executable}" -m hybridsim "$@"')
-    script(tools / "blktrace", f'cat "{folder}/sda.blktrace.0"')  # a stream; needs no root
-    return folder
-
-
-def script(path, text):
-    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-    path.chmod(0o755)
-
-
-def run(line, folder, **settings):
-    environment = os.environ | {
-        "PATH": f"{folder}/tools:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        **settings,
-    }
-    return subprocess.run(
-        ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True
-    )
-
-
 SHORT = ("hybridsim fio ", "hybridsim bench ", "hybridsim compare real.json job.fio ")
 
 
@@ -148,7 +79,11 @@ def test_every_example_of_help_runs(line, desk, monkeypatch):
 
 @pytest.mark.parametrize("line", ROOTS)
 def test_examples_that_need_root_are_parsed(line, monkeypatch):
-    """Commands that change a machine are parsed but not run."""
+    parsed(line, monkeypatch)
+
+
+def parsed(line, monkeypatch):
+    """Parse a command that changes a machine, but do not run it."""
     words = shlex.split(line.removeprefix("sudo hybridsim "))
     if words[0] == "validate":
         assert parser_for(words[1:]).parse_args(words[1:])
@@ -174,24 +109,8 @@ def test_every_command_has_help_and_an_example(name):
     assert "xample" in (ALL[name].epilog or "")
 
 
-def test_readme_mentions_every_command():
-    for name in COMMANDS:
-        assert f"hybridsim {name}" in README
-
-
-def test_the_python_example_of_readme_runs(desk):
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    done = run(f"'{sys.executable}' - <<'END'\n{code}END", desk)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("yes ")
-
-
-def test_the_policy_example_of_readme_runs(desk):
-    (code,) = re.findall(r"```py\n(.*?)```", README, re.DOTALL)
-    done = run(f"'{sys.executable}' - <<'END'\n{code}END", desk)
-    assert done.returncode == 0, done.stderr
-    own, lru, bound = (float(line.split()[1]) for line in done.stdout.splitlines())
-    assert own < lru < bound
+def test_readme_is_read_in_two_minutes():
+    assert len(README.split()) <= 700
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
@@ -203,7 +122,12 @@ def test_ci_runs_exactly_the_test_command_of_the_readme():
 
 @pytest.mark.parametrize(
     "document",
-    ["README.md", ".github/CONTRIBUTING.md", "hybridsim/DESIGN.md", "validate/README.md"],
+    [
+        "README.md",
+        ".github/CONTRIBUTING.md",
+        "hybridsim/docs/design/decisions.md",
+        "validate/README.md",
+    ],
 )
 def test_files_named_in_documents_exist(document):
     text = (ROOT / document).read_text(encoding="utf-8")
@@ -213,6 +137,40 @@ def test_files_named_in_documents_exist(document):
     for path in {path for path in paths if path != "restart/"}:  # which is in a result folder
         place = re.split(r"[^/]*(?:NAME|KIND)", path)[0]
         assert any((folder / place).resolve().exists() for folder in folders), path
+
+
+PAGES = sorted((ROOT / "hybridsim" / "docs").rglob("*.md"))
+SECTIONS = [
+    (number, page)
+    for page in PAGES
+    for number in re.findall(r"^#+ (\d+(?:\.\d+)*)\.? ", page.read_text(encoding="utf-8"), re.M)
+]
+
+
+def test_design_lists_each_section_once_with_its_page():
+    design = ROOT / "hybridsim" / "DESIGN.md"
+    rows = re.findall(r"^\| ([\d., ]*)\|.*\]\((.*)\) \|$", design.read_text(encoding="utf-8"), re.M)
+    listed = [
+        (number, design.parent / page)
+        for numbers, page in rows
+        for number in re.findall(r"[\d.]+", numbers)
+    ]
+    assert sorted(listed) == sorted(each for each in SECTIONS if each[0].count(".") < 2)
+
+
+def test_references_to_the_design_name_sections_that_exist():
+    sections = {number for number, _ in SECTIONS}
+    assert len(sections) == len(SECTIONS), "a number is given twice"
+    cited = {}
+    for folder in ("hybridsim", "tests", "validate", "benchmarks"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md", ".toml"):
+                text = path.read_text(encoding="utf-8")
+                for numbers in re.findall(r"DESIGN(?:\.md)?`?,? ([\d., ]*\d)", text):
+                    for number in numbers.split(", "):
+                        cited[number] = path
+    assert len(cited) > 20
+    assert not {number: path for number, path in cited.items() if number not in sections}
 
 
 def test_contributing_contains_the_test_command_of_the_readme():

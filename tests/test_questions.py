@@ -56,8 +56,9 @@ def test_the_count_at_the_end_is_that_of_the_questions():
 
 
 def test_links_within_the_page_lead_somewhere():
-    targets = {each.lower() for each in re.findall(r"^#+ ([A-Z])\. ", TEXT, re.M)}
-    used = set(re.findall(r"\]\(#([a-z])\)", TEXT))
+    titles = re.findall(r"^### ([A-Z]\. .+)$", TEXT, re.M)
+    targets = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    used = set(re.findall(r"\]\(#([^)]+)\)", TEXT))
     assert used <= targets
     assert targets <= used
 

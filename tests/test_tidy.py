@@ -31,8 +31,8 @@ BANNED = {"util", "utils", "helper", "helpers", "manager", "misc", "common", "ba
 @pytest.mark.parametrize(
     "command",
     [
-        "ruff check hybridsim tests validate",
-        "ruff format --check hybridsim tests validate",
+        "ruff check hybridsim tests validate .github/site",
+        "ruff format --check hybridsim tests validate .github/site",
         "mypy",
         "lint-imports",
     ],

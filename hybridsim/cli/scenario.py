@@ -54,7 +54,7 @@ def _words(machine: object) -> str:
 
     assert isinstance(machine, Scenario)
     backing, cache = machine.backing, machine.cache
-    tier = f"{backing.members} x {backing.drive.name or 'own drive'}, {backing.kind}"
+    tier = f"{backing.members} x {backing.drive.name}, {backing.kind}"
     if cache.kind == "none":
         return f"{tier}; no cache"
-    return f"{tier}; cache {cache.size} {cache.write_policy} on {cache.drive.name or 'own drive'}"
+    return f"{tier}; cache {cache.size} {cache.write_policy} on {cache.drive.name}"

@@ -1,7 +1,7 @@
 """An array in real time: requests arrive at any time, and each completion time is returned.
 
 The same state machines as in a simulation, with the caller's clock instead of the event loop's
-(DESIGN.md 1, 45): requests that arrive at the times of a trace are complete at the same nanosecond
+(DESIGN.md (48)): requests that arrive at the times of a trace are complete at the same nanosecond
 as in its replay.
 """
 

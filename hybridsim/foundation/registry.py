@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 
@@ -26,6 +27,10 @@ class Registry(Mapping[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._places
+
+    def module(self, name: str) -> ModuleType:
+        """Return the module of a name, whose docstring describes it."""
+        return importlib.import_module(self._places[name].split(":")[0])
 
     def by_class(self, cls: str) -> Any:
         """Return the class called `cls`; raise AttributeError if the family has none."""

@@ -1,4 +1,4 @@
-"""The background work of dm-cache: locks, copies, commits (DESIGN.md 2.14.2, 2.8.3)."""
+"""The background work of dm-cache: locks, copies, commits (DESIGN.md 2.14.2, 2.14.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The multiqueue of smq: 64 lists, in which an entry rises with its uses (DESIGN.md 2.14.4).
+"""The multiqueue of smq: 64 lists, in which an entry rises with its uses (DESIGN.md 2.14.5).
 
 An entry that is hit is exchanged with the oldest of the list that it rises to, so that lists keep
 their lengths; a periodic redistribution makes all lists equally long again.

@@ -31,7 +31,7 @@ def mixed(number):
 
 @state_machine
 class Volume(NamedTuple):
-    """A bank of equal volumes; rows of the arrays are the members (DESIGN.md 2.8)."""
+    """A bank of equal volumes; rows of the arrays are the members (DESIGN.md 2.9)."""
 
     stream_bytes_per_s: int
     capacity_bytes: int

@@ -1,4 +1,4 @@
-"""From a provider's rules for a volume to the limits and tables that `DESIGN.md` 2.8 computes with.
+"""From a provider's rules for a volume to the limits and tables that `DESIGN.md` 2.9 computes with.
 
 A rate that scales with size is min(max(base + per GiB * size, minimum), maximum).  A volume with
 bursts has two buckets: one that fills at this rate and holds its credits, and one for the peak

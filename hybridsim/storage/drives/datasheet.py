@@ -34,7 +34,7 @@ class Datasheet(Part):
 
     kind: str
     like: str = ""  # name in the catalog of the drive that it is, or is derived from
-    name: str = ""
+    name: str = "own drive"  # in reports
 
     if TYPE_CHECKING:
         capacity_bytes: int  # each kind has its own field for it, where it stands in its file
