@@ -1,9 +1,9 @@
 """How often intervals of sampled curves, of fits and of the model's error hold: see coverage.py.
 
-    curves  mrc --sample: the share of sizes whose exact miss ratio is inside, over traces, rates
-            and policies; the real traces are those of the repository and of HYBRIDSIM_DATA
-    fitted  the parameters of simulated disks of the catalog (generated_disks.py)
-    real    the conformal intervals of the model's error, leaving out one experiment at a time
+curves  mrc --sample: the share of sizes whose exact miss ratio is inside, over traces, rates
+        and policies; the real traces are those of the repository and of HYBRIDSIM_DATA
+fitted  the parameters of simulated disks of the catalog (generated_disks.py)
+real    the conformal intervals of the model's error, leaving out one experiment at a time
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from hybridsim.answers.life import EventCost
 from hybridsim.answers.measured import of_warm_up, of_wear, with_intervals
 from hybridsim.answers.metrics import Collector, Kind
 from hybridsim.answers.model_error import ModelError, model_error
+from hybridsim.answers.others import Other
 from hybridsim.answers.outcome import Outcome, Phase, Series
 from hybridsim.answers.requirements import Checked, Requirement, Seen
 from hybridsim.answers.verdict import Case, Verdict, judge
@@ -73,6 +74,7 @@ class Result:
     dirty: Dirt | None = None  # None: nothing was dirty
     metadata_ram: dict[str, Any] | None = None  # of a cache that can be installed
     events: list[EventCost] = field(default_factory=list)  # reboots, removals, failures
+    others: list[Other] = field(default_factory=list)  # caches that were tried after a no
 
     def __repr__(self) -> str:
         gain = self.judgement.gain
@@ -184,6 +186,7 @@ class Result:
             "dirty": self.dirty and self.dirty.to_dict(),
             "metadata_ram": self.metadata_ram,
             "events": [each.to_dict() for each in self.events],
+            "others": [each.to_dict() for each in self.others],
             "require": [each.to_dict() for each in self.required],
             "miss_ratio_curve": self.curve,
             "warnings": [vars(one) for one in self.warnings],

@@ -6,7 +6,7 @@ is saturated, no gain is defined; then the answer depends on which machine keeps
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -546,7 +546,7 @@ def _of_another_model(case: Case) -> Iterator[Step]:
         return
     if not case.scenario.get("is_fitted"):
         text = "Fit the model to your array."
-        yield Step(text, f"hybridsim fit {_named(case)} -o array.toml")
+        yield Step(text, f"hybridsim fit {_named(case.trace)} -o array.toml")
     elif case.scenario.get("mode", "open") == "open":
         text = "Replay in mode think: requests then wait for each other, as in the capture."
         yield Step(text, _replay(case, "--mode think"))
@@ -569,20 +569,27 @@ def _against_backlog(case: Case) -> Step:
     return Step(text, _replay(case, "--mode closed"))
 
 
-def _named(case: Case) -> str:
+def _named(trace: Mapping[str, Any]) -> str:
     """Return the trace as arguments of a command, with TRACE in place of a pipe."""
-    words = case.trace.get("arguments", [case.trace.get("name", "-")])
+    words = trace.get("arguments", [trace.get("name", "-")])
     return shell_line("TRACE" if word == "-" else word for word in words)
+
+
+def replay_command(
+    scenario: Mapping[str, Any], trace: Mapping[str, Any], options: Iterable[str]
+) -> str:
+    """Return the command of a replay of this trace and scenario file with these options."""
+    words = ["hybridsim replay", _named(trace)]
+    if scenario.get("file"):
+        words += ["--scenario", shell_word(str(scenario["file"]))]
+    return " ".join([*words, *options])
 
 
 def _replay(case: Case, option: str) -> str:
     """Return the command of the same replay with one option changed."""
-    words = ["hybridsim replay", _named(case)]
-    if case.scenario.get("file"):
-        words += ["--scenario", shell_word(str(case.scenario["file"]))]
     changed = option.split()[0]
     kept = [one for one in case.scenario.get("options", []) if one.split()[0] != changed]
-    return " ".join([*words, *kept, option])
+    return replay_command(case.scenario, case.trace, [*kept, option])
 
 
 def _confidence(case: Case) -> dict[str, Any]:

@@ -39,10 +39,13 @@ def run(
     """Replay, and write the report to standard output, and JSON and HTML to files if named.
 
     The report is the first screen; with `details` all the rest too.  With `seeds`, the replay is
-    repeated with that many seeds.  `how` are further parameters of `replay`: the start of the
-    cache, and what is saved.  Raises RequirementError if a requirement is not met.
+    repeated with that many seeds.  If the verdict is no, other caches are tried beside it.  `how`
+    are further parameters of `replay`: the start of the cache, and what is saved.  Raises
+    RequirementError if a requirement is not met.
     """
     from hybridsim.show import write
+    from hybridsim.studies.disks_alone import Alone
+    from hybridsim.studies.others import with_others
     from hybridsim.studies.repeated import repeated
     from hybridsim.studies.replay import replay
 
@@ -54,7 +57,9 @@ def run(
         if seeds:
             result = repeated(trace, scenario, seeds, report, **how)
         else:
-            result = replay(trace, scenario, report, **how)
+            alone = Alone()
+            result = replay(trace, scenario, report, alone=alone, **how)
+            result = with_others(result, trace, scenario, alone, report)
     if html_file and scenario.cache.kind != "none":
         from hybridsim.studies.mrc import with_curve
 

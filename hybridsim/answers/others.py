@@ -1,0 +1,75 @@
+"""Other caches that were tried because the verdict on a machine is no, in the verdict's words."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hybridsim.answers.forecast import YES
+from hybridsim.answers.verdict import Step, Verdict, replay_command
+from hybridsim.foundation.units import human_size
+
+
+@dataclass(frozen=True)
+class Other:
+    """A cache that was tried, and its gain over the disks alone on the same requests."""
+
+    kind: str
+    mode: str
+    size_bytes: int
+    answer: str
+    gain: float | None  # forecast; without one, that of the capture
+    low: float | None
+    high: float | None
+    options: tuple[str, ...]  # of the command line, for a replay of it
+
+    def words(self, scenario: Mapping[str, Any]) -> str:
+        """Return what differs from the machine of a scenario, and the gain."""
+        parts = []
+        if self.size_bytes != scenario.get("cache_bytes"):
+            parts.append(human_size(self.size_bytes))
+        if self.mode != scenario.get("cache_mode"):
+            parts.append(self.mode)
+        gain = "gain unknown"
+        if self.gain is not None:
+            gain = f"gain {_factor(self.gain)}"
+            if self.low is not None and self.high is not None:
+                gain += f" ({_factor(self.low)} to {_factor(self.high)})"
+        return f"{', '.join(parts)}: {gain}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self) | {"options": list(self.options)}
+
+
+def beside(
+    verdict: Verdict,
+    others: Sequence[Other],
+    scenario: Mapping[str, Any],
+    trace: Mapping[str, Any],
+) -> Verdict:
+    """Return a verdict with what others would gain, and the step towards the best of them."""
+    if not others:
+        return verdict
+    listed = "; ".join(each.words(scenario) for each in others)
+    sentence = f"Tried beside it: {listed}."
+    good = [each for each in others if each.answer == YES]
+    advice = list(verdict.advice)
+    if good:
+        best = max(good, key=lambda each: each.low or 0.0)
+        text = "Look at the best of these, or let hybridsim advise search all kinds."
+        advice.insert(0, Step(text, replay_command(scenario, trace, best.options)))
+    else:
+        sentence += " None of them is worth it for sure."
+    return dataclasses.replace(
+        verdict,
+        action=f"{verdict.action} {sentence}",
+        reasons=[sentence, *verdict.reasons],
+        advice=advice,
+    )
+
+
+def _factor(gain: float) -> str:
+    return f"{gain:.2f}" if gain < 10 else f"{gain:.0f}"

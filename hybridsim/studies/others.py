@@ -1,0 +1,69 @@
+"""What other caches would gain, where the verdict on a machine is no.
+
+A "no" is about one machine.  Before it is printed, the machine is tried with the size at the knee
+of the curve of LRU, where `mrc` and `advise` begin, and in write-back; each on the same requests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from hybridsim.answers.forecast import NO
+from hybridsim.answers.others import Other, beside
+from hybridsim.answers.result import Result
+from hybridsim.foundation.units import format_size
+from hybridsim.scenario import Scenario
+from hybridsim.studies.disks_alone import Alone
+from hybridsim.studies.mrc import miss_ratio_curve
+from hybridsim.studies.replay import Report, replay
+from hybridsim.traces.trace import Trace
+
+MIB = 1 << 20
+WRITE_BACK = "write-back"
+SAME = 0.1  # of the size: a knee that is nearer is not tried
+
+
+def with_others(
+    result: Result, trace: Trace, scenario: Scenario, alone: Alone, report: Report | None = None
+) -> Result:
+    """Return the result with what other caches would gain, if its verdict is no.
+
+    `alone` has the results of the disks alone.  A machine with events, or whose cache did not start
+    empty, is not tried otherwise.  Raises what `replay` raises.
+    """
+    if result.verdict.answer != NO or scenario.events or result.beginning is not None:
+        return result
+    if not result.scenario.get("cache_pages"):
+        return result
+    others = []
+    for site in _sites(result, trace, scenario):
+        one = replay(trace, site, report, alone=alone, goal=result.judgement.goal)
+        judgement, cache = one.judgement, one.scenario
+        others.append(
+            Other(
+                str(cache["cache_kind"]), str(cache["cache_mode"]), int(cache["cache_bytes"]),
+                one.verdict.answer, judgement.expected, judgement.low, judgement.high,
+                tuple(site.options),
+            )
+        )  # fmt: skip
+    return dataclasses.replace(
+        result, others=others, verdict=beside(result.verdict, others, result.scenario, result.trace)
+    )
+
+
+def _sites(result: Result, trace: Trace, scenario: Scenario) -> Iterator[Scenario]:
+    """Yield the machines to try, with the requests of the same mode."""
+    same = scenario.with_options(mode=result.scenario["mode"])
+    size = int(result.scenario["cache_bytes"])
+    curve = miss_ratio_curve(trace, "lru", None, scenario.cache.page_bytes)
+    knee = -(-int(curve.pages[curve.knee]) * curve.page_bytes // MIB) * MIB
+    modes = list(dict.fromkeys((str(result.scenario["cache_mode"]), WRITE_BACK)))
+    sizes = [size] if abs(knee - size) < SAME * size else [size, knee]
+    for one in sizes:
+        for mode in modes:
+            if (one, mode) != (size, modes[0]):
+                yield same.with_options(
+                    cache_size=None if one == size else format_size(one),
+                    cache_mode=None if mode == modes[0] else mode,
+                )

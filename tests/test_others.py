@@ -1,0 +1,97 @@
+"""A verdict of no stands beside what other caches would gain on the same requests."""
+
+import dataclasses
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+from hybridsim import Scenario, Trace, replay
+from hybridsim.answers.others import beside
+from hybridsim.cli import cli
+from hybridsim.studies.disks_alone import Alone
+from hybridsim.studies.others import with_others
+
+WRITES = "gen:random,span=1GiB,read=10%,rate=60,requests=3000"
+SITE = Scenario.default().with_options(cache_size="32MiB")
+
+
+def tried(load, site=SITE):
+    """The result of a replay, and of others after a no."""
+    trace, alone = Trace.read(load), Alone()
+    result = replay(trace, site, alone=alone)
+    return trace, result, with_others(result, trace, site, alone)
+
+
+@pytest.fixture(scope="module")
+def refused():
+    trace, result, with_them = tried(WRITES)
+    assert result.verdict.answer == "no"
+    return trace, result, with_them
+
+
+def test_after_a_no_write_back_and_the_size_of_the_knee_are_tried(refused):
+    _, result, with_them = refused
+    assert not result.others
+    assert {each.mode for each in with_them.others} == {"write-through", "write-back"}
+    sizes = {each.size_bytes for each in with_them.others}
+    assert 32 << 20 in sizes
+    assert len(sizes) == 2
+    assert len(with_them.others) == 3
+
+
+def test_their_figures_are_those_of_their_own_replay(refused):
+    trace, _, with_them = refused
+    for each in with_them.others:
+        options = dict(word.split() for word in each.options)
+        site = SITE.with_options(
+            mode=options["--mode"], cache_size=options["--cache-size"],
+            cache_mode=options.get("--cache-mode"),
+        )  # fmt: skip
+        own = replay(trace, site)
+        assert own.verdict.answer == each.answer
+        judged = own.judgement
+        assert (judged.expected, judged.low, judged.high) == (each.gain, each.low, each.high)
+
+
+def test_the_verdict_names_them(refused):
+    _, result, with_them = refused
+    verdict = with_them.verdict
+    assert verdict.answer == "no"
+    assert verdict.action.startswith(result.verdict.action)
+    assert "Tried beside it: write-back: gain " in verdict.action
+    assert verdict.reasons[0] in verdict.action
+
+
+def test_the_first_step_is_towards_the_best_of_them(refused):
+    _, result, with_them = refused
+    low, high, unsure = (
+        dataclasses.replace(one, answer=answer, low=low)
+        for one, answer, low in zip(with_them.others, ("yes", "yes", "unsure"), (1.2, 1.4, 1.9))
+    )
+    verdict = beside(result.verdict, [low, high, unsure], result.scenario, result.trace)
+    assert verdict.advice[0].command.endswith(" ".join(high.options))
+    assert verdict.advice[1:] == result.verdict.advice
+
+
+def test_where_none_is_worth_it_the_verdict_says_so(refused):
+    _, result, with_them = refused
+    none = [dataclasses.replace(each, answer="no") for each in with_them.others]
+    verdict = beside(result.verdict, none, result.scenario, result.trace)
+    assert "None of them is worth it for sure." in verdict.action
+    assert verdict.advice == result.verdict.advice
+
+
+def test_after_a_yes_nothing_is_tried():
+    load = "gen:hot-spot,span=1GiB,hot=1%,share=95%,read=100%,rate=60,requests=4000"
+    site = Scenario.default().with_options(cache_size="64MiB", cache_mode="write-back")
+    _, result, with_them = tried(load, site)
+    assert result.verdict.answer == "yes"
+    assert with_them is result
+
+
+def test_the_command_prints_them():
+    words = shlex.split(f"replay {WRITES} --cache-size 32MiB")
+    done = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert "Tried beside it" in " ".join(done.output.split())
+    assert max(map(len, done.output.splitlines())) <= 120
