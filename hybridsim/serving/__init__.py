@@ -1,4 +1,4 @@
-"""The page cache on real devices: what `hybridsim serve` runs (DESIGN.md 1, 51).
+"""The page cache on real devices: what `hybridsim serve` runs (DESIGN.md 1, decision 51).
 
 nbd         the protocol of the clients
 claims      devices and files that are claimed before use, and refused if they may hold other data
