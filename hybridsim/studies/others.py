@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from hybridsim.answers.forecast import NO
 from hybridsim.answers.others import Other, beside
 from hybridsim.answers.result import Result
+from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.units import format_size
 from hybridsim.scenario import Scenario
+from hybridsim.scenario.options import Options
 from hybridsim.studies.disks_alone import Alone
 from hybridsim.studies.mrc import miss_ratio_curve
 from hybridsim.studies.replay import Report, replay
@@ -30,15 +32,20 @@ def with_others(
     """Return the result with what other caches would gain, if its verdict is no.
 
     `alone` has the results of the disks alone.  A machine with events, or whose cache did not start
-    empty, is not tried otherwise.  Raises what `replay` raises.
+    empty, is not tried otherwise; nor is a cache that cannot have the size.  Raises TraceError as
+    `replay` does.
     """
     if result.verdict.answer != NO or scenario.events or result.beginning is not None:
         return result
-    if not result.scenario.get("cache_pages"):
+    if not result.scenario.get("cache_pages") or not result.judgement.judged.plain.both.count:
         return result
     others = []
-    for site in _sites(result, trace, scenario):
-        one = replay(trace, site, report, alone=alone, goal=result.judgement.goal)
+    for options in _changes(result, trace, scenario):
+        try:
+            site = scenario.with_options(**options)
+            one = replay(trace, site, report, alone=alone, goal=result.judgement.goal)
+        except ScenarioError:
+            continue  # a cache of this kind or its drives cannot have this size
         judgement, cache = one.judgement, one.scenario
         others.append(
             Other(
@@ -52,9 +59,8 @@ def with_others(
     )
 
 
-def _sites(result: Result, trace: Trace, scenario: Scenario) -> Iterator[Scenario]:
-    """Yield the machines to try, with the requests of the same mode."""
-    same = scenario.with_options(mode=result.scenario["mode"])
+def _changes(result: Result, trace: Trace, scenario: Scenario) -> Iterator[Options]:
+    """Yield the options by which the machines to try differ."""
     size = int(result.scenario["cache_bytes"])
     curve = miss_ratio_curve(trace, "lru", None, scenario.cache.page_bytes)
     knee = -(-int(curve.pages[curve.knee]) * curve.page_bytes // MIB) * MIB
@@ -63,7 +69,8 @@ def _sites(result: Result, trace: Trace, scenario: Scenario) -> Iterator[Scenari
     for one in sizes:
         for mode in modes:
             if (one, mode) != (size, modes[0]):
-                yield same.with_options(
-                    cache_size=None if one == size else format_size(one),
-                    cache_mode=None if mode == modes[0] else mode,
-                )
+                yield {
+                    "mode": result.scenario["mode"],  # the same requests
+                    "cache_size": None if one == size else format_size(one),
+                    "cache_mode": None if mode == modes[0] else mode,
+                }
