@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", ROOT.parent / "shared" / "data"))
 RATES = ("1%", "5%", "10%", "25%")
 POLICIES = ("lru", "s3-fifo", "arc", "sieve",
-            "fifo", "clock", "slru", "2q", "lirs", "lhd", "w-tinylfu")  # fmt: skip
+            "fifo", "clock", "slru", "2q", "lirs", "w-tinylfu")  # fmt: skip
 ACCESSES = 160_000  # of each trace
 SIZES = 15
 LIMITS = {0.9: (0.87, 0.97), 0.95: (0.90, 0.98)}  # of the share found, by that promised

@@ -172,12 +172,12 @@ def _comments_of(source: str) -> Iterator[tuple[str, str]]:
     for node in body.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            said = [comments[line] for line in lines if line in comments]
+            comment_lines = [comments[line] for line in lines if line in comments]
             above = node.lineno - 1
-            while above in alone and not said:
+            while above in alone and not comment_lines:
                 above -= 1
-            said = said or [
+            comment_lines = comment_lines or [
                 comments[line] for line in range(above + 1, node.lineno) if line in alone
             ]
-            text = " ".join(said).replace("|", "&#124;").replace("<", "&lt;")
+            text = " ".join(comment_lines).replace("|", "&#124;").replace("<", "&lt;")
             yield node.target.id, text

@@ -37,6 +37,7 @@ NOT_SAMPLED = {  # policies whose sampled caches are not small copies of the who
         "has one page at a time on probation, the newest of one use, and of a cache scaled down "
         "that is a larger share, so the errors of a sample cannot be stated"
     ),
+    "lhd": "has sampled curves whose stated errors hold for 85% of the sizes, not 95%",
 }
 
 
