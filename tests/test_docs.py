@@ -123,7 +123,6 @@ def test_ci_runs_exactly_the_test_command_of_the_readme():
 @pytest.mark.parametrize(
     "document",
     [
-        "README.md",
         ".github/CONTRIBUTING.md",
         "hybridsim/docs/design/decisions.md",
         "validate/README.md",
@@ -143,6 +142,7 @@ PAGES = sorted((ROOT / "hybridsim" / "docs").rglob("*.md"))
 SECTIONS = [
     (number, page)
     for page in PAGES
+    if page.parent.name in ("design", "model")
     for number in re.findall(r"^#+ (\d+(?:\.\d+)*)\.? ", page.read_text(encoding="utf-8"), re.M)
 ]
 
