@@ -143,6 +143,7 @@ PAGES = sorted(page for part in ("design", "model") for page in (DOCS / part).gl
 SECTIONS = [
     (number, page)
     for page in PAGES
+    if page.parent.name in ("design", "model")
     for number in re.findall(r"^#+ (\d+(?:\.\d+)*)\.? ", page.read_text(encoding="utf-8"), re.M)
 ]
 
