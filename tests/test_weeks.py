@@ -168,11 +168,11 @@ class TestWatch:
             Shadows([1 << 40], ["lfu"], 65536)
 
     def test_prometheus_reads_the_figures(self):
-        from hybridsim.cli.watch import serving
+        from hybridsim.cli.prometheus import serving
 
         last = watch(of_stream(self.pipe(lines(400))), 'a"b', Shadows([1 << 20], ["lru"], 65536),
                      1, lambda state: None)  # fmt: skip
-        server = serving("127.0.0.1:0", [last])
+        server = serving("127.0.0.1:0", lambda: prometheus(last))
         try:
             address = f"http://127.0.0.1:{server.server_port}"
             with urllib.request.urlopen(f"{address}/metrics", timeout=5) as answer:
@@ -208,11 +208,11 @@ class TestWatch:
 
     @pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed")
     def test_a_real_prometheus_answers_the_queries_of_the_dashboard(self, tmp_path):
-        from hybridsim.cli.watch import serving
+        from hybridsim.cli.prometheus import serving
 
         last = watch(of_stream(self.pipe(lines(400))), "sd b", Shadows([1 << 20], ["lru"], 65536),
                      1, lambda state: None)  # fmt: skip
-        server = serving("127.0.0.1:0", [last])
+        server = serving("127.0.0.1:0", lambda: prometheus(last))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op
-from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.wording import counted
 from hybridsim.traces.thinned.layout import Role
 from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
@@ -50,7 +50,7 @@ class Minutes:
     def of(cls, trace: Trace) -> Minutes:
         """Read the counters of a capture, and choose the minutes to be replayed.
 
-        Raises UsageError for a capture with too few typical minutes for a stated error.
+        Raises TraceError for a capture with too few typical minutes for a stated error.
         """
         rows = []
         for each in trace.counts():
@@ -73,7 +73,7 @@ class Minutes:
         certain = {one.begin_ns for one in worst[:WORST_MAX]}
         drawn = [one for one in typical if one.begin_ns not in certain][:TYPICAL_MAX]
         if len(drawn) < TYPICAL_MIN:
-            raise UsageError(
+            raise TraceError(
                 f"{trace.name} has {counted(len(drawn), 'typical minute')} in full, one an hour; "
                 f"an error of latencies needs {TYPICAL_MIN}: record for longer, or with a larger "
                 f"--max, or replay single minutes: {capture.choices}"
