@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.requirements import parse
 from hybridsim.cli import cli
-from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.requests.pages import accesses
 from hybridsim.show import estimate as shown
 from hybridsim.show import schemas
@@ -68,7 +68,7 @@ class TestMinutes:
 
     def test_a_capture_that_is_too_short_is_refused(self, tmp_path):
         thin(Trace.read("gen:zipf,duration=2h,rate=1"), tmp_path / "a", Settings())
-        with pytest.raises(UsageError, match=r"typical minutes? in full.*--device worst"):
+        with pytest.raises(TraceError, match=r"typical minutes? in full.*--device worst"):
             Minutes.of(Trace.read(tmp_path / "a"))
 
 
