@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hybridsim.answers.forecast import YES
-from hybridsim.answers.verdict import Step, Verdict, replay_command
+from hybridsim.answers.verdict import Step, Verdict, factor, replay_command
 from hybridsim.foundation.units import human_size
 
 
@@ -34,9 +34,9 @@ class Other:
             parts.append(self.mode)
         gain = "gain unknown"
         if self.gain is not None:
-            gain = f"gain {_factor(self.gain)}"
+            gain = f"gain {factor(self.gain)}"
             if self.low is not None and self.high is not None:
-                gain += f" ({_factor(self.low)} to {_factor(self.high)})"
+                gain += f" ({factor(self.low)} to {factor(self.high)})"
         return f"{', '.join(parts)}: {gain}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,7 +69,3 @@ def beside(
         reasons=[sentence, *verdict.reasons],
         advice=advice,
     )
-
-
-def _factor(gain: float) -> str:
-    return f"{gain:.2f}" if gain < 10 else f"{gain:.0f}"

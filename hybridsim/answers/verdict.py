@@ -179,7 +179,7 @@ def _effect(case: Case, headline: str) -> Iterator[str]:
         return
     yield f"{_saved(result)}{_worse_tail(result)}."
     if result.measured is not None:
-        yield f"{CHANCE.format(_factor(result.gain), _factor(result.measured))}."
+        yield f"{CHANCE.format(factor(result.gain), factor(result.measured))}."
     yield from _about_trend(case)
     yield from _about_phases(case)
     yield from _about_requests(case, FEW)
@@ -257,9 +257,9 @@ def _with_ends(judgement: Judgement, side: str, name: str) -> str:
 
 def _sure(judgement: Judgement) -> str:
     """Return the interval of the forecast; of this capture if there is no forecast."""
-    to = f"{_factor(judgement.low)} to {_factor(judgement.high)}"
+    to = f"{factor(judgement.low)} to {factor(judgement.high)}"
     later = judgement.forecast
-    return f"90%: {to}" if later is None else f"forecast {_factor(later.gain)}, 90%: {to}"
+    return f"90%: {to}" if later is None else f"forecast {factor(later.gain)}, 90%: {to}"
 
 
 def _worse_tail(judgement: Judgement) -> str:
@@ -274,7 +274,8 @@ def _worse_tail(judgement: Judgement) -> str:
     return f", but the slowest 1% get slower: {now} instead of {then}"
 
 
-def _factor(gain: float | None) -> str:
+def factor(gain: float | None) -> str:
+    """Return a gain in words: with two decimals below 10; ? if it is unknown."""
     return "?" if gain is None else f"{gain:.2f}" if gain < 10 else f"{gain:.0f}"
 
 
@@ -383,9 +384,9 @@ def _about_phases(case: Case) -> Iterator[str]:
     }
     filling, warm = gains.get("filling"), gains.get("warm")
     if filling and warm and max(filling / warm, warm / filling) >= APART:
-        whole = _factor(gains["whole"])
+        whole = factor(gains["whole"])
         yield (
-            f"The gain is {_factor(filling)} times while the cache fills, {_factor(warm)} times "
+            f"The gain is {factor(filling)} times while the cache fills, {factor(warm)} times "
             f"once it is full or warm, and {whole} times over the whole run."
         )
 
@@ -414,7 +415,7 @@ def _about_dirt(case: Case) -> Iterator[str]:
         soon = span(_minutes(result.changes_ns) * 60 * SECOND)
         yield f"{grown}; in about {soon} the cache has no room for more and writes get slower."
     else:
-        charged = _factor(result.charged)
+        charged = factor(result.charged)
         yield f"{grown}; with the cost of writing them back the gain is {charged} times."
 
 

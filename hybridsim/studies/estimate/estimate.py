@@ -244,7 +244,7 @@ def suited(scenario: Scenario, trace: Trace) -> Scenario:
     cache = scenario.cache
     if not isinstance(cache, Table) or cache.kind != "page":
         raise UsageError(
-            f"what {cache.kind} holds after weeks cannot be said from a sample: use --cache page, "
+            f"what {cache.kind} holds after weeks is unknown from a sample: use --cache page, "
             f"or replay a minute: {capture.choices}"
         )
     chosen: dict[str, Any] = {
