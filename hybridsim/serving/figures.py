@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from hybridsim.answers.measurements.served import SCHEMA
 from hybridsim.engine.serving import Decisions
 from hybridsim.foundation.codes import Op
 
-SCHEMA = "hybridsim.served/1"
 OPS = ("read", "write", "discard", "flush")  # by codes.Op
 SAMPLED = ("read_hits", "read_misses", "writes", "fills_done", "evictions", "pages_present")
 
