@@ -484,8 +484,11 @@ def _job(reader: Reader, name: str) -> Job:
         backlog=reader.number("verify_backlog", 0) if reads_back else 0,
         backlog_batch=reader.number("verify_backlog_batch", 0) if reads_back else 0,
     )
-    minimum = max(reader.number("iodepth_batch_complete_min", 1), 1)
+    minimum = reader.number("iodepth_batch_complete_min", 1)
     maximum = max(reader.number("iodepth_batch_complete_max", minimum), minimum)
+    if maximum == 0 and is_queued and not is_offload:
+        depth = 1  # as in fio, which then waits for a completion after each request
+    minimum, maximum = max(minimum, 1), max(maximum, 1)
     low = min(reader.number("iodepth_low", depth), depth)
     freed = minimum * max(1, -(-(depth - low) // minimum))
     pattern = replace(pattern, depth=depth, freed=min(freed, depth))
