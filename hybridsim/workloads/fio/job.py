@@ -246,7 +246,8 @@ def _of_clone(
                 "filename_format", f"filename_format={form}: clones need $jobnum, or a filename"
             )
     if folders:
-        folder = folders[clone % len(folders)]
+        # As in fio clones share files that filename names: they are in the first folder.
+        folder = folders[0 if "filename" in reader.specified else clone % len(folders)]
         # As in fio also after a slash: the name seeds zipf, pareto and normal.
         files = tuple(f"{folder}/{file}" for file in files)
     increment, _ = amount(reader, "offset_increment")
