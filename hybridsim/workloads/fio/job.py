@@ -152,9 +152,10 @@ def jobs_of(written: Written) -> list[Job]:
         together = reader.flag("group_reporting")
         own = {key: option.value for key, option in section.options.items()}
         is_nrfiles_later = _is_nrfiles_later(reader, section, common)
+        named = _files_named(section, common)
         for clone in (0, *range(count - 1, 0, -1)):  # as fio numbers them
             thread = len(jobs) + 1
-            files, begin = _of_clone(reader, one, section.name, clone, is_nrfiles_later)
+            files, begin = _of_clone(reader, one, section.name, clone, named, is_nrfiles_later)
             _, share = amount(reader, "offset_increment")
             jobs.append(
                 replace(
@@ -226,14 +227,41 @@ def _is_nrfiles_later(reader: Reader, section: Section, common: Mapping[str, Opt
     return is_later
 
 
+def _files_named(section: Section, common: Mapping[str, OptionValue]) -> tuple[str, ...]:
+    """Return the files that filename names, in their folders.
+
+    As in fio they are in the first folder of the directory that is known when fio reads filename,
+    and those of [global] and of the section add up.  In a section of a job file fio reads directory
+    before filename, on a command line in the order of options.
+    """
+    result: list[str] = []
+    inherited = None
+    for options_of in (common, section.options):
+        folder = options_of.get("directory", inherited)
+        if "filename" in options_of:
+            named, order = options_of["filename"], list(options_of)
+            if "directory" in options_of and named.place.startswith(COMMAND_LINE):
+                if order.index("directory") > order.index("filename"):
+                    folder = inherited
+            first = _names(folder.value)[:1] if folder else ()
+            result += ["/".join((*first, file)) for file in _names(named.value)]
+        inherited = options_of.get("directory", inherited)
+    return tuple(result)
+
+
 def _of_clone(
-    reader: Reader, one: Job, name: str, clone: int, is_nrfiles_later: bool
+    reader: Reader,
+    one: Job,
+    name: str,
+    clone: int,
+    named: tuple[str, ...],
+    is_nrfiles_later: bool,
 ) -> tuple[tuple[str, ...], int]:
     """Return the files of one process (clone) of a job, and its offset in them."""
     none: tuple[str, ...] = ()
     folders = reader.read("directory", _names, none)
     number = reader.number("nrfiles", 1, 1)
-    files = reader.read("filename", _names, none)
+    files = named  # as in fio clones share them
     if files and number < len(files) and is_nrfiles_later:
         files = files[:number]
     form = reader.read("filename_format", str, "") or "$jobname.$jobnum.$filenum"
@@ -245,9 +273,8 @@ def _of_clone(
             reader.refuse(
                 "filename_format", f"filename_format={form}: clones need $jobnum, or a filename"
             )
-    if folders:
-        # As in fio clones share files that filename names: they are in the first folder.
-        folder = folders[0 if "filename" in reader.specified else clone % len(folders)]
+    if folders and not named:
+        folder = folders[clone % len(folders)]
         # As in fio also after a slash: the name seeds zipf, pareto and normal.
         files = tuple(f"{folder}/{file}" for file in files)
     increment, _ = amount(reader, "offset_increment")
