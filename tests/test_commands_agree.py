@@ -48,7 +48,7 @@ for row in [*advice.rows]:
     kinds.setdefault((row.candidate.kind, bool(row.candidate.setting)), row)
 answers = []
 for row in kinds.values():
-    site = row.candidate.sized(row.size_bytes).with_options(mode=advice.mode)
+    site = row.candidate.sized(row.size_bytes)
     result = replay(trace, site, require=require)
     named = NamedTrace.here((table,))
     one = point(named, named.digest(), site, {}, None)
@@ -57,12 +57,12 @@ for row in kinds.values():
         "advised": row.to_dict(), "replayed": result.to_dict(), "swept": swept,
         "screen": render(result),
     })
-sizing = size(trace, Scenario.default().with_options(cache=sized, mode=advice.mode),
+sizing = size(trace, Scenario.default().with_options(cache=sized),
               ["mean.whole<1ns", "hit.whole>1%"])
 tried = []
 for one in sizing.tried[::3]:
     site = Scenario.default().with_options(
-        cache=one.kind, cache_size=str(one.size_bytes), mode=advice.mode)
+        cache=one.kind, cache_size=str(one.size_bytes))
     if one.kind != "dm-writecache":
         site = site.with_options(cache_mode=one.mode)
     if one.setting:

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hybridsim.answers.forecast import YES
-from hybridsim.answers.verdict import Step, Verdict, factor, replay_command
+from hybridsim.answers.verdict import Step, Verdict, replay_command
 from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import factor
 
 
 @dataclass(frozen=True)

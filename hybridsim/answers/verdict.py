@@ -19,7 +19,7 @@ from hybridsim.foundation.codes import Reason
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import format_size, human_count
-from hybridsim.foundation.wording import latency, of_the_mean, percent, ranged, span, times
+from hybridsim.foundation.wording import factor, latency, of_the_mean, percent, ranged, span, times
 
 TIMES = 1.5  # larger changes are printed as a factor, smaller ones in per cent
 CHANCE = (
@@ -272,11 +272,6 @@ def _worse_tail(judgement: Judgement) -> str:
         for each in (judgement.judged.cached, judgement.judged.plain)
     )
     return f", but the slowest 1% get slower: {now} instead of {then}"
-
-
-def factor(gain: float | None) -> str:
-    """Return a gain in words: with two decimals below 10; ? if it is unknown."""
-    return "?" if gain is None else f"{gain:.2f}" if gain < 10 else f"{gain:.0f}"
 
 
 def _minutes(time_ns: int) -> int:

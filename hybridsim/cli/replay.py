@@ -73,7 +73,7 @@ Examples:
 @click.option("--members", type=int, metavar="N", help="Number of disks in the array.")
 @mode_option(
     "at their recorded times (open), at a fixed queue depth (closed), after their recorded think "
-    "times (think); auto: open if the machine can keep up, else think."
+    "times (think); auto: open if the disks without a cache can keep up, else think."
 )
 @click.option(
     "--speed", type=float, metavar="X", help="Divide the recorded times by X: 2 is twice as fast."

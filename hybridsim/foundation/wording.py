@@ -9,6 +9,7 @@ from hybridsim.foundation.units import human_size, human_time
 
 NONE = "\N{EN DASH}"
 UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+MOST_TIMES = 1000
 SPANS_NS = 17 * 10**9  # latencies are shorter
 
 
@@ -22,6 +23,13 @@ def percent(share: float | None) -> str:
     if number == 100 and share < 1:
         return ">99.9%"
     return f"{number:.0f}%" if number in (0, 100) or 10 <= number < 99 else f"{number:.1f}%"
+
+
+def factor(gain: float | None) -> str:
+    """Return a gain: with two decimals below 10, and no more digits where a queue grows."""
+    if gain is None:
+        return NONE
+    return f"{gain:.2f}" if gain < 10 else f"{gain:.0f}" if gain <= MOST_TIMES else f">{MOST_TIMES}"
 
 
 def counted(number: int, one: str, many: str = "") -> str:

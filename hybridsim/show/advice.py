@@ -12,6 +12,7 @@ from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import (
     NONE,
     counted,
+    factor,
     lasting,
     latency,
     money,
@@ -43,11 +44,6 @@ NAMES = {
 def label(row: Document) -> str:
     """Return kind, mode and the settings that differ from the defaults."""
     return f"{row['name']}, {row['setting']}" if row["setting"] else str(row["name"])
-
-
-def factor(gain: float | None) -> str:
-    """Return a gain as a number."""
-    return NONE if gain is None else f"{gain:.2f}" if gain < 10 else f"{gain:.0f}"
 
 
 def interval(row: Document) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hybridsim.answers.forecast import NO
 from hybridsim.answers.result import plain
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import latency, percent
+from hybridsim.foundation.wording import factor, latency, percent
 from hybridsim.show import advice as words
 from hybridsim.show.advice import Document
 from hybridsim.show.page import page, paragraph, table, trace_line
@@ -63,7 +63,7 @@ def _others(document: Document, room: int) -> list[str]:
     left = others - len(shown)
     lines = [*table(
         ["rejected", "SSD", "gain", words.range_head(document), "why"],
-        [[each["name"], human_size(each["size_bytes"]), words.factor(each["gain"]),
+        [[each["name"], human_size(each["size_bytes"]), factor(each["gain"]),
           words.interval(each), each["loses"]] for each in shown],
     )] if shown else []  # fmt: skip
     if left:
@@ -115,8 +115,8 @@ def machine(document: Document, row: Document) -> list[str]:
     star = " *" if row is document["rows"][0] else ""
     return [
         words.label(row) + star, human_size(row["size_bytes"]),
-        words.factor(row["gain"]), words.interval(row), words.factor(row["warm_gain"]),
-        words.factor(row["whole_gain"]),
+        factor(row["gain"]), words.interval(row), factor(row["warm_gain"]),
+        factor(row["whole_gain"]),
         latency(after["read"]["mean_ns"] if known else None),
         latency(after["write"]["mean_ns"] if known else None),
         latency(row["p99_ns"]["cached"] if known else None),

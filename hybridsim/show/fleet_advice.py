@@ -11,7 +11,7 @@ from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.result import plain
 from hybridsim.foundation.printable import shell_line
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import NONE, counted, lasting, latency, percent
+from hybridsim.foundation.wording import NONE, counted, factor, lasting, latency, percent
 from hybridsim.show import advice as of_one
 from hybridsim.show.advice import Document
 from hybridsim.show.page import columns, page, paragraph, table
@@ -132,11 +132,11 @@ def brings(document: Document) -> str:
         now, then = (waits[each] / waits["requests"] for each in ("cached_ns", "alone_ns"))
         ends = ""
         if waits["low"] and waits["high"]:
-            ends = f" ({of_one.factor(waits['low'])} to {of_one.factor(waits['high'])})"
+            ends = f" ({factor(waits['low'])} to {factor(waits['high'])})"
         of = "with a cache" if waits["members"] == use else f"on {waits['members']} of {use}"
         result.append(
             f"A request {of} takes {latency(now)} on average instead of {latency(then)}: "
-            f"{of_one.factor(waits['gain'])} times less{ends}."
+            f"{factor(waits['gain'])} times less{ends}."
         )
     if waits["members"] < use:
         words = counted(use - waits["members"], "array")
@@ -150,9 +150,7 @@ def brings(document: Document) -> str:
         result.append(f"{words} cannot keep up with the load without a cache{with_it}.")
     best = next(iter(document["kinds"]), None)
     if best and best["members"] == use and use > 1 and best["waits"]["gain"]:
-        result.append(
-            f"With {best['name']} on all of them {of_one.factor(best['waits']['gain'])} times."
-        )
+        result.append(f"With {best['name']} on all of them {factor(best['waits']['gain'])} times.")
     return " ".join(result)
 
 
@@ -227,7 +225,7 @@ def members(document: Document) -> tuple[list[str], list[list[str]]]:
         pick = each["advice"]["recommended"]
         rows.append([
             name, ANSWERS[each["answer"]], of_one.label(pick), human_size(pick["size_bytes"]),
-            of_one.factor(pick["gain"]), _forecast(pick),
+            factor(pick["gain"]), _forecast(pick),
         ])  # fmt: skip
     return heads, rows
 
@@ -237,7 +235,7 @@ def _forecast(pick: Document) -> str:
     ends = of_one.interval(pick)
     if not pick["is_forecast"] or not pick["forecast"] or ends == NONE:
         return ends
-    return f"{of_one.factor(pick['forecast'])} ({ends})"
+    return f"{factor(pick['forecast'])} ({ends})"
 
 
 def servers(document: Document) -> tuple[list[str], list[list[str]]]:
@@ -266,10 +264,10 @@ def kinds(document: Document) -> tuple[list[str], list[list[str]]]:
         waits = each["waits"]
         ends = NONE
         if waits["low"] and waits["high"]:
-            ends = f"{of_one.factor(waits['low'])} to {of_one.factor(waits['high'])}"
+            ends = f"{factor(waits['low'])} to {factor(waits['high'])}"
         rows.append([
             each["name"], f"{each['members']} of {document['answers'][YES]}",
-            of_one.factor(waits["gain"]), ends, str(each["drives"]),
+            factor(waits["gain"]), ends, str(each["drives"]),
             of_one.cost(document, each["cost"]),
         ])  # fmt: skip
     kept = [at for at in range(len(heads)) if not rows or any(row[at] != NONE for row in rows)]

@@ -46,10 +46,10 @@ from hybridsim.studies.warm_start import Begin, begin, check_kind, saved
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace, check_is_read
 
-HOPELESS_REQUESTS = 1 << 16  # outstanding on both machines from which on neither catches up
+HOPELESS_REQUESTS = 1 << 16  # outstanding on the disks alone from which on they do not catch up
 TOO_MUCH = (
-    "The recorded arrivals exceed what these disks can serve, with the cache or without. Each "
-    "request is therefore issued after those it waited for when captured (--mode think).",
+    "The recorded arrivals exceed what these disks can serve without a cache. Each request is "
+    "therefore issued after those it waited for when captured (--mode think), on both machines.",
     "--mode open shows the backlog; more disks (--members) may keep up",
 )
 REMOVED = (
@@ -157,7 +157,7 @@ def _replayed(task: Task) -> tuple[Result, Any]:
         return result
     has_waits = summary.incomplete < summary.requests
     result = _replay(task, "open", may_give_up=has_waits)
-    if result is not None and not (has_waits and is_overloaded(result[0])):
+    if result is not None and not (has_waits and is_overloaded(result[0].plain)):
         return result
     result = _replay(task, "think")
     assert result is not None
@@ -178,7 +178,7 @@ def adapting(task: Task, mode: str) -> str:
 
 
 def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, Any] | None:
-    """Replay in one mode; None if the replay was stopped because neither machine keeps up."""
+    """Replay in one mode; None if it was stopped because the disks alone do not keep up."""
     summary, scenario, first = task.summary, task.scenario, task.begin
     pages = scenario.cache.pages(summary.footprint_bytes)
     volume_bytes = max(summary.max_end_bytes, first.end_bytes if first else 0)
@@ -192,7 +192,7 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     if alone and (ran := alone.get(which)):
         machines[1] = ran
     recorded = RecordedLatencies()
-    pumps = pumped(task, mode, machines, recorded, may_give_up)
+    pumps = pumped(task, mode, machines, recorded, 1 if may_give_up else None)
     if pumps is None:
         return None
     cached, plain = pumps[:2]
@@ -201,7 +201,7 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     result = concluded(task, mode, cached, plain, recorded)
     if scenario.events:
         assert isinstance(cached, Pump)
-        if may_give_up and is_early(cached) and is_overloaded(result):
+        if may_give_up and is_early(cached) and is_overloaded(result.plain):
             return None  # with think times the load lasts longer, perhaps until the events
         result = _with_events(task, mode, cached, result)
     if first:
@@ -215,11 +215,11 @@ def pumped(
     mode: str,
     machines: Sequence[Machine | Ran],
     recorded: RecordedLatencies,
-    may_give_up: bool = False,
+    alone: int | None = None,
 ) -> list[Pump | Ran] | None:
     """Run machines in parallel over the trace, each in a thread.
 
-    Returns None if `may_give_up` and no machine keeps up.
+    Returns None if the machine number `alone`, the disks alone, does not keep up.
     """
     trace, summary, scenario, report = task[:4]
     step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
@@ -247,7 +247,7 @@ def pumped(
             done += len(batch.arrival_ns)
             if report:
                 report(Progress(done, summary.requests, first.run.now_ns))
-            if may_give_up and min(pump.backlog for pump in pumps) > HOPELESS_REQUESTS:
+            if alone is not None and pumps[alone].backlog > HOPELESS_REQUESTS:
                 return None
     return pumps
 
@@ -344,9 +344,13 @@ def read_once(trace: Trace, report: Report | None) -> Summary:
         return trace.summary(counted)
 
 
-def is_overloaded(result: Result) -> bool:
-    """Return whether neither machine keeps up."""
-    return result.phases["warm"].saturated and result.phases["none"].saturated
+def is_overloaded(plain: Outcome) -> bool:
+    """Return whether recorded arrivals exceed what the disks alone serve.
+
+    Their latencies then depend on the length of the run alone.  No cache has a part in it, so that
+    all commands replay a trace on the same disks in the same mode.
+    """
+    return plain.saturated
 
 
 def _warning(trace_warning: TraceWarning) -> Warning:

@@ -30,8 +30,8 @@ AT_ONCE = 6  # machines with a cache that run in parallel; limits the memory
 class Several:
     """Replays of a trace that share its summary, the mode and the results of the disks alone.
 
-    If the scenario's mode is auto, the first call decides: recorded arrivals if any of its machines
-    keeps up, with its cache or without.
+    If the scenario's mode is auto, the first call decides: recorded arrivals if the disks alone
+    keep up with them, or if the think times of the requests are unknown.
     """
 
     def __init__(
@@ -61,15 +61,14 @@ class Several:
 
         At most AT_ONCE machines are in memory; the disks alone run once for all calls.
         """
-        if self.mode:
-            return self._results(scenarios, self.mode) or []
-        has_waits = self.summary.incomplete < self.summary.requests
-        result = self._results(scenarios, "open", may_give_up=has_waits)
-        self.mode = "open"
-        if result is None or (has_waits and all(map(is_overloaded, result))):
+        if not self.mode and scenarios:
+            has_waits = self.summary.incomplete < self.summary.requests
+            first = self._pass(scenarios[:AT_ONCE], "open", may_give_up=has_waits)
+            if first is not None and not (has_waits and is_overloaded(first[0].plain)):
+                self.mode = "open"
+                return first + self._results(scenarios[AT_ONCE:])
             self.mode, self._plain = "think", None
-            result = self._results(scenarios, "think")
-        return result or []
+        return self._results(scenarios)
 
     def outcomes(self, sites: Sequence[tuple[Scenario, bool]], mode: str) -> list[Outcome]:
         """Replay any scenarios, each with its cache (True) or without it (False)."""
@@ -78,31 +77,23 @@ class Several:
         is_open = mode == "open"
         return [Outcome(pump.collector, Counters(pump.counters()), is_open) for pump in pumps]
 
-    def _results(
-        self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool = False
-    ) -> list[Result] | None:
+    def _results(self, scenarios: Sequence[Scenario]) -> list[Result]:
         result: list[Result] = []
         for start in range(0, len(scenarios), AT_ONCE):
-            # Once a machine keeps up, the others are replayed in its mode.
-            gives_up = may_give_up and all(map(is_overloaded, result))
-            some = self._pass(scenarios[start : start + AT_ONCE], mode, gives_up)
-            if some is None:
-                return None
-            result += some
+            result += self._pass(scenarios[start : start + AT_ONCE], self.mode) or []
         return result
 
     def _pass(
-        self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool
+        self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool = False
     ) -> list[Result] | None:
-        """Replay scenarios in one pass over the trace; None if no machine keeps up."""
+        """Replay scenarios in one pass; None if the disks alone do not keep up and it may end."""
         machines: list[Machine | Ran] = [self._machine(each, mode) for each in scenarios]
         recorded = RecordedLatencies()
         known = self._plain
         if known is None:
             machines.append(self._machine(self.scenario, mode, pages=0))
-        elif may_give_up:
-            machines.append(Ran(known))
-        pumps = pumped(self._task(self.scenario), mode, machines, recorded, may_give_up)
+        alone = -1 if may_give_up else None
+        pumps = pumped(self._task(self.scenario), mode, machines, recorded, alone)
         if pumps is None:
             return None
         if known is None:

@@ -46,7 +46,7 @@ from hybridsim.traces.trace import Trace
 
 RESAMPLES = 400
 SAMPLES = 100  # of the counters of a minute
-OVERLOADED = 0.5  # share of the minutes in which no machine keeps up: then with think times
+OVERLOADED = 0.5  # share of the minutes in which the disks alone do not keep up: then think times
 POLICIES = {"admission": "always", "replacement": "lru"}  # unless specified
 MODES = ("write-through",)
 DAY_NS = 86_400 * 10**9
@@ -320,7 +320,7 @@ def estimate(
     if mode != "auto":
         return job.estimates(mode)
     found = job.estimates("open")
-    if job.has_waits and min(min(each.late) for each in found) > OVERLOADED:
+    if job.has_waits and min(each.late[0] for each in found) > OVERLOADED:
         found = job.estimates("think")
     return found
 

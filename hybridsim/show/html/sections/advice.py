@@ -7,7 +7,7 @@ from typing import Any
 
 from hybridsim.answers.forecast import NO
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import lasting, latency, percent
+from hybridsim.foundation.wording import factor, lasting, latency, percent
 from hybridsim.show import advice as words
 from hybridsim.show.html.blocks import Block, Code, KeyFigures, Prose, Section, Table
 
@@ -31,7 +31,7 @@ def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     pick = document["recommended"]
     before, after = pick["judged"]["none"], pick["judged"]["cached"]
     sure = "" if pick["low"] is None else f"{words.range_head(document)}: {words.interval(pick)}"
-    yield "gain", f"{words.factor(pick['gain'])} times", sure
+    yield "gain", f"{factor(pick['gain'])} times", sure
     known = pick["keeps_up"] and document["disks_keep_up"]
     for name in ("read", "write"):
         if after[name]["n"] and known:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hybridsim.answers.forecast import NO, UNSURE, YES
-from hybridsim.foundation.wording import latency
+from hybridsim.foundation.wording import factor, latency
 from hybridsim.show import advice as of_one
 from hybridsim.show import fleet_advice as words
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
@@ -47,8 +47,8 @@ def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if waits and waits["gain"]:
         ends = ""
         if waits["low"] and waits["high"]:
-            ends = f"90%: {of_one.factor(waits['low'])} to {of_one.factor(waits['high'])}"
-        yield "gain of all", f"{of_one.factor(waits['gain'])} times", ends
+            ends = f"90%: {factor(waits['low'])} to {factor(waits['high'])}"
+        yield "gain of all", f"{factor(waits['gain'])} times", ends
         now, then = (latency(waits[each] / waits["requests"])
                      for each in ("cached_ns", "alone_ns"))  # fmt: skip
         yield "mean request", now, f"disks alone: {then}"
