@@ -16,7 +16,7 @@ from validate import mapped
 NAME = "cached"
 METADATA_SECTORS, DATA_SECTORS, BLOCK_SECTORS = 8192, 131072, 128
 TRACING = Path("/sys/kernel/tracing/instances/watch")
-EVENTS = ("block_bio_queue", "block_bio_complete")
+EVENTS = ("block_bio_queue", "block_split", "block_bio_complete")
 STATUS_S = 10
 
 

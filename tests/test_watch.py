@@ -20,11 +20,15 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from hybridsim import Scenario, replay
+from hybridsim import Scenario
 from hybridsim.cli import cli
+from hybridsim.engine import loops
+from hybridsim.engine.machine import Run
 from hybridsim.foundation.errors import UsageError
+from hybridsim.scenario import building
 from hybridsim.show import schemas
 from hybridsim.studies.hits import hits
+from hybridsim.studies.replay import batches
 from hybridsim.studies.watch import (
     Kept,
     KernelCache,
@@ -245,11 +249,15 @@ class TestDevices:
         volume_bytes = trace.summary().max_end_bytes
         last = watch(pieces(), "x", [KernelCache(site, volume_bytes, 0)], 2, lambda state: None)
         (shadow,) = last.shadows
-        final = replay(trace, site).counters["cached"]
+        run = Run(building.machine(site, "open", volume_bytes, site.cache.pages(volume_bytes)))
+        for batch in batches(trace):
+            run.feed(batch)
+            while run.advance(1 << 62)[0] not in (loops.NEEDS_BATCH, loops.FINISHED):
+                pass
         names = {
             "dm-cache": ("read_hits", "write_hits"), "bcache": ("cache_hits",), "none": ()
         }[kind]  # fmt: skip
-        assert shadow.hits == sum(int(final[name][-1]) for name in names)
+        assert shadow.hits == sum(run.cache_totals()[name] for name in names)
         assert (kind == "none") == (shadow.accesses == 0)
         assert shadow.mean_ns > 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -32,6 +33,29 @@ class Piece(NamedTuple):
     state: str = ""  # of a real cache at this time; "": not read
 
 
+class _Aligned:
+    """Delivers the state of a real cache once all requests before it have settled.
+
+    A request settles when it is complete, or given up, and those after it wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._states: deque[tuple[int, str]] = deque()
+
+    def add(self, time_ns: int, state: str) -> None:
+        """Take a state that was read at that time."""
+        self._states.append((time_ns, state))
+
+    def pieces(self, rows: Requests, now_ns: int, settled_ns: int, lost: int) -> Iterator[Piece]:
+        """Yield pieces that end where a state was read; all before `settled_ns` have settled."""
+        while self._states and self._states[0][0] <= settled_ns:
+            time_ns, state = self._states.popleft()
+            place = int(np.searchsorted(rows.arrival_ns, time_ns))
+            yield Piece(rows.between(0, place), time_ns, lost, state)
+            rows, lost = rows.between(place, rows.rows), 0
+        yield Piece(rows, min(now_ns, settled_ns), lost)
+
+
 def of_disk(
     disk: Disk, host: Host, buffer_bytes: int, pause_s: float,
     every_s: float = 0, counters: Callable[[], str] | None = None,
@@ -41,14 +65,15 @@ def of_disk(
     Every `every_s` the state that `counters` returns comes with them, and once at the start.
     """
     live = Live(disk, host, buffer_bytes)
-    due_ns = 0
+    aligned, due_ns = _Aligned(), 0
     try:
         while True:
-            now_ns, state = time.monotonic_ns(), ""
+            now_ns = time.monotonic_ns()
             if counters is not None and now_ns >= due_ns:
-                state, due_ns = counters(), now_ns + round(every_s * SECOND_NS)
-            rows, _ = live.requests()
-            yield Piece(rows, now_ns, live.lost(), state)
+                aligned.add(now_ns, counters())
+                due_ns = now_ns + round(every_s * SECOND_NS)
+            rows, settled_ns = live.requests()
+            yield from aligned.pieces(rows, now_ns, settled_ns, live.lost())
             time.sleep(pause_s)
     finally:
         live.close()
@@ -76,10 +101,10 @@ class _Stream:
 
 
 class _Lines(ftrace.Lines):
-    """Block events, and the last text that was written to `trace_marker`."""
+    """Block events, and the texts that were written to `trace_marker`."""
 
     def __init__(self, stream: _Stream, device: str | None) -> None:
-        self.mark: tuple[int, str] | None = None
+        self._marks: list[tuple[int, str]] = []
         super().__init__(stream, device, Findings())  # type: ignore[arg-type]
         self._lines = self._marked(self._lines)
 
@@ -87,8 +112,13 @@ class _Lines(ftrace.Lines):
         for number, line in lines:
             if b"tracing_mark_write: " in line and (match := MARK.search(line)):
                 time_ns = self.see(match[1], match[2])
-                self.mark = time_ns, match[3].decode(errors="replace")
+                self._marks.append((time_ns, match[3].decode(errors="replace")))
             yield number, line
+
+    def taken(self) -> list[tuple[int, str]]:
+        """Return the times and texts since the last call."""
+        marks, self._marks = self._marks, []
+        return marks
 
 
 def of_stream(handle: int, device: str | None = None) -> Iterator[Piece]:
@@ -100,13 +130,14 @@ def of_stream(handle: int, device: str | None = None) -> Iterator[Piece]:
     """
     text = _Lines(_Stream(handle), device)
     held: list[tuple[int, ...]] = []
-    paired, last_ns = Paired(), 0
+    paired, aligned, last_ns = Paired(), _Aligned(), 0
 
-    def settled(now_ns: int, state: str = "") -> Piece:
+    def settled() -> Iterator[Piece]:
         events = np.array(held, EVENT)
         events = events[np.argsort(events["time_ns"], kind="stable")].view(np.recarray)
         held.clear()
-        return Piece(paired.take(events, now_ns), now_ns, 0, state)
+        rows, oldest_ns = paired.take(events, last_ns), paired.oldest_ns
+        return aligned.pieces(rows, last_ns, last_ns if oldest_ns is None else oldest_ns, 0)
 
     seen = False
     for event in text.events():
@@ -114,18 +145,18 @@ def of_stream(handle: int, device: str | None = None) -> Iterator[Piece]:
             seen = True
             device = device or next(iter(text.first_seen), None)
             text._wanted = device
-        if text.mark is not None:
-            (mark_ns, state), text.mark = text.mark, None
-            last_ns = max(last_ns, mark_ns)
-            yield settled(last_ns, state)
+        for mark in text.taken():
+            aligned.add(*mark)
         held.append(event)
         if len(held) >= AT_ONCE or event[0] >= last_ns + SECOND_NS:
             last_ns = max(last_ns, event[0])
-            yield settled(last_ns)
+            yield from settled()
     if not seen:
         raise UsageError(
             "standard input has no block events: pipe in the text of trace_pipe or `perf script`"
         )
-    yield settled(last_ns)
-    last_ns, state = text.mark or (last_ns, "")
-    yield Piece(paired.rest(), last_ns, 0, state)
+    for mark in text.taken():
+        aligned.add(*mark)
+        last_ns = max(last_ns, mark[0])
+    yield from settled()
+    yield from aligned.pieces(paired.rest(), last_ns, last_ns, 0)
