@@ -23,27 +23,36 @@ SAVE_EVERY_S = 30.0
 VERSION = 1
 
 
-def leaves(tree: Any) -> Iterator[Any]:
-    """Yield the arrays and numbers of nested tuples, in order."""
+def leaves(tree: Any, seen: set[int] | None = None) -> Iterator[Any]:
+    """Yield the arrays and numbers of nested tuples, in order; an array in several places once."""
+    seen = set() if seen is None else seen
     if isinstance(tree, tuple):
         for each in tree:
-            yield from leaves(each)
-    else:
+            yield from leaves(each, seen)
+    elif not isinstance(tree, np.ndarray):
+        yield tree
+    elif id(tree) not in seen:
+        seen.add(id(tree))
         yield tree
 
 
-def regrown(tree: Any, saved: Iterator[Any]) -> Any:
+def regrown(tree: Any, saved: Iterator[Any], known: dict[int, Any] | None = None) -> Any:
     """Return nested tuples of the same shape with other leaves; arrays may have another length.
 
-    Raises ValueError for leaves of another kind.
+    What was one array in several places is one again.  Raises ValueError for leaves of another
+    kind.
     """
+    known = {} if known is None else known
     if isinstance(tree, tuple):
-        parts = [regrown(each, saved) for each in tree]
+        parts = [regrown(each, saved, known) for each in tree]
         return type(tree)._make(parts) if hasattr(tree, "_make") else tuple(parts)
+    if id(tree) in known and isinstance(tree, np.ndarray):
+        return known[id(tree)]
     leaf = next(saved)
     if isinstance(tree, np.ndarray):
         if leaf.dtype != tree.dtype or leaf.ndim != tree.ndim:
             raise ValueError("an array of another kind")
+        known[id(tree)] = leaf
         return leaf
     if leaf.ndim:
         raise ValueError("an array in place of a number")
