@@ -445,7 +445,7 @@ def test_every_kind_has_a_command_that_saves_its_counters(kind):
 def test_a_running_cache_is_read_twice(monkeypatch):
     texts = [saved(FIRST), saved(LAST, 20.5)]
     waited = []
-    monkeypatch.setattr(study, "_state", lambda kind, device, fast: texts.pop(0))
+    monkeypatch.setattr(study, "state_of", lambda kind, device, fast: texts.pop(0))
     first, last = study.watched("dm-cache", "/dev/mapper/x", (), 600.0, waited.append)
     assert waited == [600.0]
     assert (first.counters["read_hits"], last.counters["read_hits"]) == (0, 700)
@@ -466,7 +466,7 @@ def test_a_running_cache_is_read_with_the_commands_that_setup_prints(kind, monke
     monkeypatch.setattr(study, "_output", output)
     monkeypatch.setattr(study, "_lines", lines)
     device = {"bcache": "/dev/bcache0", "open-cas": "/dev/cas1-2"}.get(kind, "/dev/mapper/vg-data")
-    text = study._state(kind, device, ("/dev/sdy",))
+    text = study.state_of(kind, device, ("/dev/sdy",))
     expected = {
         "dm-cache": ["dmsetup table vg-data", "dmsetup status --noflush vg-data"],
         "dm-writecache": ["dmsetup table vg-data", "dmsetup status --noflush vg-data"],

@@ -1,94 +1,155 @@
-"""`hybridsim watch`: the hit ratios of caches that a running disk does not have."""
+"""`hybridsim watch`: what caches would do beside a running disk, or beside a real cache."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.machine_options import PRESET_HELP, SCENARIO_HELP, set_option
 from hybridsim.cli.prometheus import serving
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
-    from hybridsim.studies.watch import Snapshot
+    from hybridsim.scenario import Scenario
+    from hybridsim.studies.watch import Piece, Shadow, Simulated, Snapshot
 
 SCHEMA = "hybridsim.watch/1"
+KINDS = ("page", "dm-cache", "bcache", "none")
+SIZES = "4GiB,16GiB,64GiB"
 
 
 @click.command(
     epilog=examples(
         "sudo hybridsim watch /dev/sdb",
         "sudo hybridsim watch /dev/sdb --cache-size 64GiB,256GiB --policy lru,arc --every 1m",
-        "sudo hybridsim watch /dev/sdb --listen 127.0.0.1:9100",
+        "sudo hybridsim watch /dev/sdb --cache none,dm-cache --cache-size 64GiB",
+        "sudo hybridsim watch /dev/mapper/cached --state cached.npz --listen 127.0.0.1:9100",
         "cat events.txt | hybridsim watch - --cache-size 64MiB,1GiB --json",
     )
 )
 @click.argument("device", metavar="DEV|-")
 @click.option(
     "--cache-size",
-    default="4GiB,16GiB,64GiB",
-    show_default=True,
     metavar="SIZES",
-    help="Sizes of the simulated caches, separated by commas.",
+    help=f"Sizes of the simulated caches, separated by commas.  Default: {SIZES}; beside a "
+    "dm-cache only its own.",
 )
 @click.option(
-    "--policy", default="lru", show_default=True, metavar="NAMES", help="Replacement policies."
+    "--cache",
+    "kinds",
+    default="page",
+    show_default=True,
+    metavar="KINDS",
+    help="Kinds of caches: page, and on simulated devices, with latencies: dm-cache, bcache, none "
+    "(the disks alone).",
 )
-@click.option("--page", default="64KiB", show_default=True, metavar="SIZE", help="Size of a page.")
+@click.option(
+    "--policy",
+    default="lru",
+    show_default=True,
+    metavar="NAMES",
+    help="Replacement policies of page caches.",
+)
+@click.option(
+    "--page",
+    default="64KiB",
+    show_default=True,
+    metavar="SIZE",
+    help="Size of a page of page caches.",
+)
 @click.option(
     "--every", default="10s", show_default=True, metavar="TIME", help="Interval of a line."
 )
 @click.option("--for", "duration", metavar="TIME", help="End after this time.  Default: Ctrl-C.")
+@click.option(
+    "--state",
+    "state_file",
+    metavar="FILE",
+    help="Save the caches each half minute; if FILE exists, go on from it.",
+)
 @click.option(
     "--listen",
     metavar="[HOST]:PORT",
     help="Also serve the figures to Prometheus, at /metrics; without HOST on 127.0.0.1 only.",
 )
 @click.option(
-    "--buffer", default="4MiB", show_default=True, metavar="SIZE",
+    "--buffer",
+    default="4MiB",
+    show_default=True,
+    metavar="SIZE",
     help="Size of the trace buffer of each CPU.",
-)  # fmt: skip
+)
+@click.option(
+    "--volume",
+    metavar="SIZE",
+    help="Size of the disk, for simulated devices; only needed for a stream.",
+)
+@click.option("--preset", metavar="NAME", help=PRESET_HELP)
+@click.option("--scenario", "scenario_file", metavar="FILE", help=SCENARIO_HELP)
+@set_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line.")
 def watch(
     device: str,
-    cache_size: str,
+    cache_size: str | None,
+    kinds: str,
     policy: str,
     page: str,
     every: str,
     duration: str | None,
+    state_file: str | None,
     listen: str | None,
     buffer: str,
+    volume: str | None,
+    preset: str | None,
+    scenario_file: str | None,
+    settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Simulate caches beside the running disk DEV, and print their hit ratios.
 
     DEV needs root, as `trace record` does; - reads block events as text from standard input
     (trace_pipe, `perf script`) while they come.  Nothing is stored, and memory stays bounded:
-    large caches are scaled down to a sample of the pages.  The hit ratio of the last interval comes
-    first, then that since the start; a cache is empty at the start.
+    large page caches are scaled down to a sample of the pages.  The hit ratio of the last interval
+    comes first, then that since the start; a cache is empty at the start.
+
+    If DEV is a dm-cache or a bcache, its own counters stand beside, and a dm-cache is simulated
+    with its settings.  A stream has counters where `dmsetup status` is written to `trace_marker`.
     """
+    from hybridsim.cli.machine_options import machine
     from hybridsim.cli.trace_record import bytes_of, seconds_of
     from hybridsim.foundation.errors import UsageError
     from hybridsim.studies import watch as study
     from hybridsim.traces.recording.disk import Host, find
 
     page_bytes = bytes_of(page, "--page")
-    sizes = [bytes_of(each, "--cache-size") for each in cache_size.split(",")]
+    chosen = kinds.split(",")
+    if unknown := [each for each in chosen if each not in KINDS]:
+        raise UsageError(f"--cache {unknown[0]}: write one or more of {', '.join(KINDS)}")
+    sizes = [bytes_of(each, "--cache-size") for each in (cache_size or SIZES).split(",")]
     if page_bytes < 512 or min(sizes) < page_bytes:
         raise UsageError("--page must be at least 512 bytes, and a cache at least a page")
-    shadows = study.Shadows(sizes, policy.split(","), page_bytes)
+    site = machine(scenario_file, settings, preset=preset)
     every_s = seconds_of(every, "--every")
     limit_s = seconds_of(duration, "--for") if duration else None
+    pages = study.PageCaches(sizes, policy.split(","), page_bytes) if "page" in chosen else None
     served: list[Snapshot | None] = [None]
     server = serving(listen, lambda: study.prometheus(served[0])) if listen else None
+    volume_bytes = bytes_of(volume, "--volume") if volume else 0
     if device == "-":
-        name, batches = "standard input", study.of_stream(sys.stdin.fileno())
+        name, pieces = "standard input", study.of_stream(sys.stdin.fileno())
     else:
-        disk = find(device, Host())
-        name = disk.path
-        batches = study.of_disk(disk, Host(), bytes_of(buffer), min(every_s, 1.0))
+        host = Host()
+        disk = find(device, host)
+        name, volume_bytes = disk.path, volume_bytes or disk.size_bytes
+        pieces = study.of_disk(
+            disk, host, bytes_of(buffer), min(every_s, 1.0), every_s,
+            study.counters_of(disk, host),
+        )  # fmt: skip
     first = True
 
     def show(state: Snapshot) -> None:
@@ -102,7 +163,18 @@ def watch(
         sys.stdout.flush()
 
     try:
-        last = study.watch(batches, name, shadows, every_s, show, limit_s)
+        kept = study.Kept(state_file) if state_file else None
+        pieces, begun = _begun(pieces)
+        caches: list[Simulated] = []
+        if begun is not None:
+            real = study.settings(begun.state or (kept.status() if kept else ""))
+            if real is not None:
+                volume_bytes = real[1]
+                caches.append(_as_it_runs(site, real, begun))
+            if pages is not None and (real is None or cache_size):
+                caches.append(pages)
+            caches += _on_devices(site, chosen, sizes, volume_bytes, begun)
+        last = study.watch(pieces, name, caches, every_s, show, limit_s, kept)
     finally:
         if server is not None:
             server.shutdown()
@@ -111,39 +183,105 @@ def watch(
         click.echo(f"no request to {name} in this time", err=True)
 
 
+def _begun(pieces: Iterator[Piece]) -> tuple[Iterator[Piece], Piece | None]:
+    """Return pieces from the first one with requests or counters on, and that one."""
+    for piece in pieces:
+        if piece.rows.rows or piece.state:
+            return itertools.chain([piece], pieces), piece
+    return iter(()), None
+
+
+def _origin_ns(piece: Piece) -> int:
+    """Return when the watch begins: with the first request, or when the counters were read."""
+    return int(min([piece.now_ns, *piece.rows.arrival_ns[:1]]))
+
+
+def _as_it_runs(site: Scenario, real: tuple[dict[str, str], int], begun: Piece) -> Simulated:
+    """Return the simulation of the running cache."""
+    from hybridsim.studies.watch import KernelCache
+
+    values, volume_bytes = real
+    kind = site.with_options(cache=values.pop("cache.kind"))
+    return KernelCache(kind.with_values(values), volume_bytes, _origin_ns(begun))
+
+
+def _on_devices(
+    site: Scenario, kinds: Sequence[str], sizes: Sequence[int], volume_bytes: int, begun: Piece
+) -> list[Simulated]:
+    """Return the caches that are simulated with their devices."""
+    from hybridsim.foundation.errors import UsageError
+    from hybridsim.studies.watch import KernelCache
+
+    wanted = [each for each in kinds if each != "page"]
+    if wanted and not volume_bytes:
+        raise UsageError("a stream does not tell the size of the disk: specify --volume SIZE")
+    out: list[Simulated] = []
+    for kind in wanted:
+        for size in sizes if kind != "none" else sizes[:1]:
+            one = site if kind == site.cache.kind else site.with_options(cache=kind)
+            if kind != "none":
+                one = one.with_options(cache_size=f"{size}B")
+            out.append(KernelCache(one, volume_bytes, _origin_ns(begun)))
+    return out
+
+
 def head(state: Snapshot) -> str:
     """Return the heads of the columns."""
-    from hybridsim.foundation.units import human_size
     from hybridsim.foundation.wording import percent
 
-    names = "".join(
-        f"{each.policy + ' ' + human_size(each.size_bytes):>18}" for each in state.shadows
-    )
+    names = "".join(f"{_title(each):>{_width(each)}}" for each in state.shadows)
+    real = f"{'real ' + state.real.kind:>18}" if state.real else ""
     share = "" if state.rate == 1 else f"; simulated on a sample of {percent(state.rate)} of pages"
     return (
-        f"page hits of caches beside {state.device}: in the interval, (since the start){share}\n"
-        f"{'time':>8}{'requests/s':>12}{'mean':>9}{'p99':>9}{names}"
+        f"hits of caches beside {state.device}: in the interval, (since the start){share}\n"
+        f"{'time':>8}{'requests/s':>12}{'mean':>9}{'p99':>9}{real}{names}"
     )
 
 
 def line(state: Snapshot) -> str:
     """Return a state as a line."""
     from hybridsim.foundation.units import human_count
-    from hybridsim.foundation.wording import latency, percent, span
+    from hybridsim.foundation.wording import latency, span
 
-    cells = "".join(
-        f"{f'{percent(each.recent)} ({percent(each.ratio)})':>18}" for each in state.shadows
-    )
+    real = f"{_ratios(state.real):>18}" if state.real else ""
+    cells = "".join(f"{_cell(each):>{_width(each)}}" for each in state.shadows)
     rate = human_count(state.recent.requests / max(state.interval_s, 1e-9))
     return (
         f"{span(round(state.seconds) * 10**9):>8}{rate:>12}"
-        f"{latency(state.recent.mean_latency_ns):>9}{latency(state.recent.percentile(99)):>9}{cells}"
-        + (f"  dropped {state.lost:,} events" if state.lost else "")
+        f"{latency(state.recent.mean_latency_ns):>9}{latency(state.recent.percentile(99)):>9}"
+        f"{real}{cells}" + (f"  dropped {state.lost:,} events" if state.lost else "")
     )
+
+
+def _title(each: Shadow) -> str:
+    from hybridsim.foundation.units import human_size
+
+    return "no cache" if each.kind == "none" else f"{each.name} {human_size(each.size_bytes)}"
+
+
+def _width(each: Shadow) -> int:
+    return 18 if each.kind == "page" else 26
+
+
+def _cell(each: Shadow) -> str:
+    from hybridsim.foundation.wording import latency
+
+    if each.kind == "page":
+        return _ratios(each)
+    if each.kind == "none":
+        return latency(each.mean_ns)
+    return f"{_ratios(each)} {latency(each.mean_ns)}"
+
+
+def _ratios(each: Any) -> str:
+    from hybridsim.foundation.wording import percent
+
+    return f"{percent(each.recent)} ({percent(each.ratio)})"
 
 
 def as_object(state: Snapshot) -> dict[str, Any]:
     """Return a state as a JSON object."""
+    real = state.real
     return {
         "device": state.device,
         "seconds": state.seconds,
@@ -153,14 +291,27 @@ def as_object(state: Snapshot) -> dict[str, Any]:
         "p99_ns": state.recent.percentile(99),
         "dropped_events": state.lost,
         "rate": state.rate,
-        "page_bytes": state.page_bytes,
         "caches": [
             {
-                "policy": each.policy,
+                "kind": each.kind,
+                "policy": each.policy or None,
                 "size_bytes": each.size_bytes,
+                "page_bytes": each.page_bytes,
                 "hit_ratio": each.recent,
                 "hit_ratio_since_start": each.ratio,
+                "mean_ns": each.mean_ns,
+                "ssd_written_bytes": each.ssd_written_bytes,
+                "disk_busy_ns": each.disk_busy_ns,
             }
             for each in state.shadows
         ],
+        "real": None
+        if real is None
+        else {
+            "kind": real.kind,
+            "accesses": real.accesses,
+            "hits": real.hits,
+            "hit_ratio": real.recent,
+            "hit_ratio_since_start": real.ratio,
+        },
     }

@@ -253,12 +253,12 @@ def watched(
     wait: Callable[[float], None] = time.sleep,
 ) -> tuple[Snapshot, Snapshot]:  # fmt: skip
     """Return the state of a running cache now, and after some seconds."""
-    first = snapshot(_state(kind, device, fast), device)
+    first = snapshot(state_of(kind, device, fast), device)
     wait(passes_s)
-    return first, snapshot(_state(kind, device, fast), device)
+    return first, snapshot(state_of(kind, device, fast), device)
 
 
-def _state(kind: str, device: str, fast: tuple[str, ...]) -> str:
+def state_of(kind: str, device: str, fast: tuple[str, ...]) -> str:
     """Return the text that the command of `monitor` would save; it only reads."""
     name = Path(device).resolve().name
     folder = Path("/sys/class/block")

@@ -426,6 +426,15 @@ class Cache:
         result[in_range] = present[ids[in_range]]
         return result
 
+    @property
+    def state(self) -> Residency:
+        """All that changes; may be set to an earlier state of the same cache."""
+        return self._state
+
+    @state.setter
+    def state(self, earlier: Residency) -> None:
+        self._state = earlier
+
     def served(self) -> tuple[int, int]:
         """Return the number of page accesses, and the number of page hits."""
         counts = self._state.counts
@@ -487,6 +496,10 @@ class Feed:
     def numbers(self) -> Ints:
         """The distinct pages."""
         return self._ids.numbers
+
+    def know(self, numbers: Ints) -> None:
+        """Give pages their ids in this order, as when they were first seen."""
+        self._ids.of(numbers)
 
     def take(self, part: Part) -> None:
         """Process a part of the requests."""

@@ -396,16 +396,20 @@ def batches(
     for chunk in trace.from_first():
         watch(chunk)
         if held is not None:
-            yield _batch(held, speed, waits, first, False, trace.name)
+            yield batch_of(held, speed, waits, first, False, trace.name)
             first += held.rows
         held = chunk
     if held is not None:
-        yield _batch(held, speed, waits, first, True, trace.name)
+        yield batch_of(held, speed, waits, first, True, trace.name)
 
 
-def _batch(
+def batch_of(
     chunk: Requests, speed: float, waits: Waits | None, first: int, is_last: bool, name: str
 ) -> Batch:
+    """Return requests as input of the engine; the first one has number `first`.
+
+    Raises TraceError for one that no device can have, with the `name` of the trace.
+    """
     check_real(chunk, name)
     parent, gap_ns = np.full(chunk.rows, -1, np.int64), np.zeros(chunk.rows, np.int64)
     if waits:

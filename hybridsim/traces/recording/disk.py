@@ -12,6 +12,7 @@ from hybridsim.foundation.errors import RecordingError
 from hybridsim.foundation.suggest import nearest
 
 RECORD_BYTES = 48
+SECTOR_BYTES = 512  # of all sizes in sysfs
 EVENTS = 3  # of a request: queued, issued, completed
 COMPLETED = (0, 4, 11, 15)  # reads, writes, discards, flushes in a disk's `stat` file
 MERGED = (1, 5, 12)
@@ -50,6 +51,11 @@ class Disk:
     def number(self) -> str:
         """MAJOR:MINOR."""
         return (self.folder / "dev").read_text().strip()
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size."""
+        return int((self.folder / "size").read_text()) * SECTOR_BYTES
 
     def requests_done(self) -> tuple[int, int]:
         """Return the numbers of requests completed and merged since boot."""

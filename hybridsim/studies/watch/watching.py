@@ -1,0 +1,160 @@
+"""The loop: pieces of requests to the simulated caches, and their state after each interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.printable import printable
+from hybridsim.studies.watch.kept import Kept, leaves
+from hybridsim.studies.watch.pieces import SECOND_NS, Piece
+from hybridsim.studies.watch.real import Beside, Real
+from hybridsim.studies.watch.shadow import Shadow, Simulated
+from hybridsim.traces.recording.stopping import on_signals
+from hybridsim.traces.thinned.counts import Counter, Counts
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state after an interval."""
+
+    device: str
+    seconds: float  # watched since the start, without the time between a kill and the next start
+    interval_s: float
+    recent: Counts  # of the interval
+    total: Counts
+    lost: int  # events, since the start
+    rate: float  # share of the pages simulated in page caches
+    shadows: list[Shadow]
+    real: Real | None = None  # None: the device is no cache, or its counters are not known
+
+
+class Watch:
+    """Caches beside a device, and what was counted."""
+
+    def __init__(self, device: str, caches: Sequence[Simulated], kept: Kept | None) -> None:
+        """Start; go on from a saved state if there is one."""
+        self.device, self.caches, self.kept = device, caches, kept
+        self.recent, self.total = Counts.none(0, 0), Counts.none(0, 0)
+        self.lost, self.watched_ns = 0, 0
+        self.last_ns: int | None = None  # when the interval began
+        self.real = Beside()
+        self.status = kept.status() if kept else ""  # of the real cache, as last read
+        self._counter = Counter()
+        found = kept.load(self._setting()) if kept else None
+        if found:
+            self._go_on(*found)
+
+    def take(self, piece: Piece) -> None:
+        """Process a piece.
+
+        The first counters of a real cache begin an interval, so that it covers the same requests.
+        """
+        if self.last_ns is None:
+            self.last_ns = int(piece.rows.arrival_ns[0]) if piece.rows.rows else piece.now_ns
+        self.lost += piece.lost
+        self._counter.add(piece.rows, self.recent)
+        for each in self.caches:
+            each.take(piece.rows)
+        if piece.state:
+            is_first = not self.real.kind
+            self.real.read(piece.state)
+            self.status = piece.state
+            if is_first:
+                self.snapshot(piece.now_ns)
+
+    def is_due(self, piece: Piece, every_s: float) -> bool:
+        """Return whether the interval is over; beside a real cache it ends with its counters."""
+        assert self.last_ns is not None
+        is_over = piece.now_ns - self.last_ns >= every_s * SECOND_NS
+        return is_over and (not self.real.kind or bool(piece.state))
+
+    def snapshot(self, now_ns: int) -> Snapshot:
+        """Return the state; a new interval begins."""
+        assert self.last_ns is not None
+        self.total.add(self.recent)
+        passed_ns = max(now_ns - self.last_ns, 0)
+        self.watched_ns += passed_ns
+        state = Snapshot(
+            self.device, self.watched_ns / SECOND_NS, passed_ns / SECOND_NS, self.recent,
+            Counts(0, 0, self.total.vector.copy()), self.lost,
+            min((each.rate for each in self.caches), default=1.0),
+            [shadow for each in self.caches for shadow in each.now()], self.real.now(),
+        )  # fmt: skip
+        self.recent, self.last_ns = Counts.none(0, 0), now_ns
+        return state
+
+    def save(self) -> None:
+        """Save the state at the begin of an interval."""
+        assert self.kept is not None
+        about = {
+            "lost": self.lost,
+            "watched_ns": self.watched_ns,
+            "real": list(self.real.total()),
+            "status": self.status,
+            "leaves": [sum(1 for _ in leaves(each.state())) for each in self.caches],
+        }
+        states = tuple(each.state() for each in self.caches)
+        self.kept.save(self._setting(), about, (self.total.vector, states))
+
+    def _setting(self) -> list[Any]:
+        return [self.device, *(each.setting() for each in self.caches)]
+
+    def _go_on(self, about: dict[str, Any], state: list[Any]) -> None:
+        assert self.kept is not None
+        try:
+            self.lost, self.watched_ns = int(about["lost"]), int(about["watched_ns"])
+            accesses, hits = about["real"]
+            self.real.go_on((int(accesses), int(hits)))
+            self.total.vector[:] = state[0]
+            first = 1
+            for each, count in zip(self.caches, about["leaves"], strict=True):
+                each.go_on(state[first : first + count])
+                first += count
+        except (KeyError, ValueError, TypeError, IndexError, StopIteration, AttributeError):
+            raise UsageError(
+                f"--state {printable(self.kept.path)}: damaged, or of another version: remove it"
+            ) from None
+
+
+def watch(
+    pieces: Iterable[Piece],
+    device: str,
+    caches: Sequence[Simulated],
+    every_s: float,
+    show: Callable[[Snapshot], None],
+    seconds: float | None = None,
+    kept: Kept | None = None,
+) -> Snapshot | None:
+    """Feed requests to the caches, and call `show` after each interval; return the last state.
+
+    Intervals are those of the requests' clock.  Ends with the stream, after `seconds`, or with a
+    signal.  The state is saved in `kept` now and then, after an interval and at the end.  None:
+    there was no request.
+    """
+    state = Watch(device, caches, kept)
+    last: Snapshot | None = None
+    begin_ns: int | None = None
+    piece: Piece | None = None
+    with on_signals() as stop:
+        for piece in pieces:
+            state.take(piece)
+            if begin_ns is None:
+                begin_ns = state.last_ns
+            if state.is_due(piece, every_s):
+                last = state.snapshot(piece.now_ns)
+                show(last)
+                if kept is not None and kept.is_due():
+                    state.save()
+            assert begin_ns is not None
+            if stop.is_set() or (seconds and piece.now_ns - begin_ns >= seconds * SECOND_NS):
+                break
+    if piece is not None and state.recent.requests:
+        assert state.last_ns is not None
+        last = state.snapshot(max(piece.now_ns, state.last_ns + 1))
+        show(last)
+    if kept is not None and last is not None:
+        state.save()
+    return last
