@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
@@ -171,7 +172,12 @@ def note_compiling() -> None:
     if compiled and not is_kept("loops.run-*.nbi"):
         click.echo("first run: compiling the simulator for this machine, once ...", err=True)
         if sys.stderr.isatty():
-            threading.Thread(target=_show_compiling, daemon=True).start()
+            _watch_compiling()
+
+
+@functools.cache
+def _watch_compiling() -> None:
+    threading.Thread(target=_show_compiling, daemon=True).start()
 
 
 def _show_compiling() -> None:
