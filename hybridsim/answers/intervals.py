@@ -124,8 +124,7 @@ class Blocks:
     def of(self, name: str) -> tuple[Floats, Floats]:
         """Return sums and counts by block of one of NAMES; its figure is their ratio."""
         if name == "took":
-            requests = self.counts.sum(axis=1)  # of which blocks of equal recorded time have unlike
-            return self.took_ns, requests / max(requests.sum(), 1.0)
+            return self.took_ns, np.full(len(self.took_ns), 1.0 / max(len(self.took_ns), 1))
         if name == "all":
             return self.totals_ns.sum(axis=1), self.counts.sum(axis=1)
         place = NAMES.index(name)
