@@ -13,7 +13,13 @@ measured by decisions.py.  `size` promises at least its share, as there are few 
 
 A simulated truth has no error of the model.  So the intervals of the capture as a sample (`trace`)
 are held against the later part itself, and those that are printed, which cover the model too,
-against the later part times an error drawn from the real runs.
+against the later part times the error of a real run.  That run's experiment is drawn from all on
+file with such a load, and the interval is that of its kind of cache without this experiment: an
+error that an interval was made from is inside by construction.
+
+An interval is never narrower than FINEST on either side, the precision of what is printed.  Such a
+figure is known at least as well as promised, and has a row of its own: a median latency is often
+the SSD's own time, which does not change.
 
 The loads that judge are those from seed JUDGED on.  Constants of paired.py were chosen on the 120
 from TUNED on, by this table; loads from 0 on were seen by earlier work.
@@ -24,7 +30,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +46,13 @@ from hybridsim.answers.intervals import Blocks, gains, means  # noqa: E402
 from hybridsim.answers.judge import Both, Side, judge  # noqa: E402
 from hybridsim.answers.ledger import JOINED  # noqa: E402
 from hybridsim.answers.measured import of_measure, of_warm_up  # noqa: E402
-from hybridsim.answers.model_error import FEW_WRITES, half_of, real_runs  # noqa: E402
+from hybridsim.answers.model_error import (  # noqa: E402
+    FEW_WRITES,
+    FINEST,
+    RealRun,
+    half_of,
+    real_runs,
+)
 from hybridsim.answers.requirements import parse_measure  # noqa: E402
 from hybridsim.foundation.codes import Op  # noqa: E402
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests  # noqa: E402
@@ -49,7 +61,6 @@ from hybridsim.studies.side_by_side import Several  # noqa: E402
 
 SECOND = 10**9
 CAPTURED, LATER = 8192, 32768  # requests of the capture, of the truth
-KINDS = ("bcache", "dm-cache", "open-cas", "page")  # whose errors of the model are drawn
 SIZES = (4 << 20, 8 << 20, 16 << 20)  # bytes; so small that they are warm in the capture
 MEASURES = ("mean.reads.warm", "mean.writes.warm", "p50.warm", "p99.warm", "hit.warm", "iops.warm")
 COLD_PAGES = 6000  # of 64 KiB
@@ -57,6 +68,8 @@ FILLS, SEEDS = 20_000, 10  # requests of a load that warms a cache, and runs of 
 LEVEL, ONE_SIDED = 0.9, 0.95
 TUNED, JUDGED = 1000, 5000  # seeds
 FORECAST = "forecast of the gain (replay, advise), steady load"
+AT_FINEST = " (known as precisely as it is printed)"
+FIGURES = {"read": "read_mean", "write": "write_mean", "took": "iops"}  # of real runs
 
 
 def adapts_of(seed: int) -> bool:
@@ -133,24 +146,41 @@ class Found:
     def add(self, what: str, truth: float, low: float, high: float, level: float = LEVEL) -> None:
         middle = (low + high) / 2
         width = (high - low) / 2 / middle if middle else 0.0
+        if level == LEVEL and what != FORECAST and high <= low * (1 + FINEST) ** 2 * (1 + 1e-9):
+            what += AT_FINEST
         self.cells.setdefault((what, level), []).append((bool(low <= truth <= high), width))
 
     def rows(self) -> Iterator[Row]:
         for (what, level), cells in self.cells.items():
             inside, width = np.array(cells, float).T
-            at_least = level == ONE_SIDED or what == FORECAST
+            at_least = level == ONE_SIDED or what == FORECAST or what.endswith(AT_FINEST)
             half_width = float(np.median(width))
             yield Row(what, level, float(inside.sum()), len(cells), half_width, at_least)
 
 
-def drawn_error(rng: Any, kind: str, has_writes: bool, figure: str) -> float | None:
-    """Return the error of a real run of the group that an interval of the model rests on."""
-    half = half_of(kind, has_writes, figure)
-    if half is None:
-        return None
-    errors = [run.errors[figure] for run in real_runs()
-              if run.group == half.group and figure in run.errors]  # fmt: skip
-    return float(rng.choice(errors))
+@dataclass(frozen=True)
+class AsPrinted(Blocks):
+    """Blocks of a cache as in a real run; the model's error is that of all other experiments."""
+
+    like: RealRun | None = None
+
+    def model(self, name: str) -> float | None:
+        figure = FIGURES.get(name)
+        if self.like is None or figure is None:
+            return None
+        others = [run for run in real_runs() if run.experiment != self.like.experiment]
+        half = half_of(self.like.kind, self.like.writes > FEW_WRITES, figure, others)
+        return None if half is None else half.width
+
+
+def drawn_run(rng: Any, has_writes: bool, figure: str) -> RealRun:
+    """Return a real run with such a load and figure: of an experiment, one of its runs."""
+    runs: dict[str, list[RealRun]] = {}
+    for run in real_runs():
+        if figure in run.errors and (run.writes > FEW_WRITES) == has_writes:
+            runs.setdefault(run.experiment, []).append(run)
+    some = runs[str(rng.choice(sorted(runs)))]
+    return some[int(rng.integers(len(some)))]
 
 
 def replayed(cases: int, first: int = JUDGED) -> Iterator[Row]:
@@ -171,14 +201,15 @@ def one_case(seed: int, found: Found) -> None:
     border = CAPTURED // each // JOINED * JOINED  # group
     seen = [until(side, border * each) for side in whole]
     half = Both(seen[0], seen[1]).half
-    kind = KINDS[seed // 6 % len(KINDS)]
     judged, later = [], []
     for capture, run in zip(seen[1:], whole[1:]):
         for sides, start, into in (((seen[0], capture), half, judged),
                                    ((whole[0], run), border, later)):  # fmt: skip
             both = Both(*sides)
             into.append(both.sides(start, both.blocks(start), adapts))
-    _means(found, rng, kind, judged[1], later[1], adapts)
+    times_ns = both.times_ns  # of all requests, as recorded
+    stretch = (times_ns[border - 1] - times_ns[half]) / (times_ns[-1] - times_ns[border])
+    _means(found, rng, judged[1], later[1], float(stretch))
     for first, second in (("cached", "none"), ("cached", "cached")):
         a, b = judged[0][first], judged[2][second if second == "none" else first]
         truths = (later[0][first], later[2][second if second == "none" else first])
@@ -198,33 +229,28 @@ def one_case(seed: int, found: Found) -> None:
 
 
 def _means(
-    found: Found, rng: Any, kind: str, judged: dict[str, Blocks], later: dict[str, Blocks],
-    adapts: bool,
+    found: Found, rng: Any, judged: dict[str, Blocks], later: dict[str, Blocks], stretch: float
 ) -> None:  # fmt: skip
-    for name, known in means(without_model(judged["cached"])).items():
-        _named(found, f"mean of {name}: trace", _of(later["cached"], judged["cached"], name), known)
-    has_writes = judged["cached"].writes > FEW_WRITES
-    printed = replace(judged["cached"], kind=kind)
-    for name, known in means(printed).items():
-        figure = {"read": "read_mean", "write": "write_mean", "took": "iops"}.get(name)
-        if figure is None:
+    """Hold means and durations against what came; `stretch` is the recorded time judged by later.
+
+    A duration is that of a stretch of recorded time, whatever number of requests is in it.
+    """
+    cached = judged["cached"]
+    for name, known in means(without_model(cached)).items():
+        truth = _mean(later["cached"], name) * (stretch if name == "took" else 1.0)
+        _named(found, f"mean of {name}: trace", truth, known)
+        if name not in FIGURES:
             continue
-        error = drawn_error(rng, kind, has_writes, figure)
-        if error is not None:
-            truth = _of(later["cached"], judged["cached"], name)
-            truth *= 1 / (1 + error) if figure == "iops" else 1 + error
-            _named(found, f"mean of {name}, as printed: trace and model", truth, known)
+        like = drawn_run(rng, cached.writes > FEW_WRITES, FIGURES[name])
+        printed = means(AsPrinted(**vars(cached), like=like))[name]
+        error = like.errors[FIGURES[name]]
+        truth *= 1 / (1 + error) if FIGURES[name] == "iops" else 1 + error
+        _named(found, f"mean of {name}, as printed: trace and model", truth, printed)
 
 
 def _mean(blocks: Blocks, name: str) -> float:
     sums, counts = blocks.of(name)
     return float(sums.sum() / max(counts.sum(), 1e-9))
-
-
-def _of(later: Blocks, judged: Blocks, name: str) -> float:
-    """Return the later figure; of a duration, that of as many requests."""
-    value = _mean(later, name)
-    return value * judged.counts.sum() / later.counts.sum() if name == "took" else value
 
 
 def _named(found: Found, what: str, truth: float, known: Any) -> None:

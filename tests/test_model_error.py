@@ -48,11 +48,12 @@ def test_the_half_width_is_exceeded_by_at_most_one_in_ten_of_the_next_runs():
     assert 0.88 <= np.mean(held) <= 0.98
 
 
-def test_groups_share_the_quantile_but_not_the_scale():
+def test_groups_share_the_shape_but_not_the_size_of_errors():
     small, large = [0.01, 0.02, 0.03] * 4, [0.1, 0.2, 0.3] * 4
     runs = runs_with(small) + runs_with(large, "dm-cache")
     widths = [half_width(runs, kind, "iops") for kind in ("bcache", "dm-cache")]
-    assert widths[1] == pytest.approx(10 * widths[0])
+    assert 0.03 <= widths[0] < 0.06
+    assert 0.3 <= widths[1] < 0.4
     few = runs_with(small) + runs_with(large[:3], "dm-cache")
     assert half_width(few, "dm-cache", "iops") > widths[1]
 
@@ -61,7 +62,7 @@ def test_writes_on_bcache_and_dm_cache_are_one_group():
     runs = runs_with([0.01] * 10) + runs_with([0.1, 0.1], writes=0.3)
     assert half_width(runs, WITH_WRITES, "iops") is None
     runs += runs_with([0.1, 0.1], "dm-cache", writes=0.3)
-    assert half_width(runs, WITH_WRITES, "iops") >= 0.1
+    assert half_width(runs, WITH_WRITES, "iops") >= 0.1 * (1 - 1e-9)
 
 
 def test_repeated_runs_of_one_experiment_count_once():
@@ -132,12 +133,40 @@ def test_a_kind_that_keeps_no_reads_says_nothing_of_others():
     assert half_of("page", False, "iops", runs).group == "bcache"
 
 
-def test_a_small_group_does_not_lower_the_quantile():
-    """Its largest score is small, as its scale contains that error."""
-    runs = runs_with([0.01, -0.02, 0.04] * 5)
-    alone = half_width(runs, "bcache", "iops")
-    more = runs + runs_with([0.1, 0.2, 0.3], "dm-cache") + runs_with([0.2] * 3, "open-cas")
-    assert half_width(more, "bcache", "iops") == alone
+def test_small_groups_with_errors_of_other_sizes_hold_as_often_as_promised():
+    """The next experiment's run is inside, over groups as often as there are experiments.
+
+    Errors have heavy tails, and those of an experiment's runs are alike.  An error takes part in
+    the centre of its own group, which the interval allows for.
+    """
+    random = np.random.default_rng(11)
+    groups = [("bcache", 9, 0.01), ("dm-cache", 3, 0.1), ("open-cas", 3, 0.003), ("page", 4, 0.03)]
+    inside = {kind: [] for kind, _, _ in groups}
+    for _ in range(400):
+        runs, news = [], {}
+        for kind, count, size in groups:
+            for n in range(count + 1):
+                level = size * random.lognormal(0, 0.8)
+                errors = level * random.lognormal(0, 0.3, random.integers(1, 4))
+                if n == count:
+                    news[kind] = errors[0]
+                    continue
+                runs += [RealRun(kind, f"{kind}-{n}", f"{kind}-{n}-{at}", 0.0, {"iops": each})
+                         for at, each in enumerate(errors)]  # fmt: skip
+        for kind, error in news.items():
+            inside[kind].append(error <= half_width(runs, kind, "iops"))
+    shares = {kind: np.mean(some) for kind, some in inside.items()}
+    weight = sum(count + 1 for _, count, _ in groups)
+    pooled = sum(shares[kind] * (count + 1) for kind, count, _ in groups) / weight
+    assert 0.88 <= pooled <= 0.95
+
+
+def test_one_wild_run_among_several_of_an_experiment_counts_in_part():
+    runs = runs_with([0.01, 0.02, 0.03] * 4)
+    again = [replace(run, name=f"{run.name}-{n}") for run in runs for n in range(3)]
+    wild = [replace(again[0], name="wild", errors={"iops": 5.0})]
+    assert half_width(again + wild, "bcache", "iops") < 0.1
+    assert half_width(runs[1:] + wild, "bcache", "iops") == pytest.approx(5)
 
 
 def test_an_error_by_a_factor_counts_the_same_in_both_directions():

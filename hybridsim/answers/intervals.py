@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from hybridsim.answers import paired
 from hybridsim.answers.bootstrap import LEVEL, interval
-from hybridsim.answers.model_error import FEW_WRITES, half_of
+from hybridsim.answers.model_error import FEW_WRITES, FINEST, half_of
 from hybridsim.foundation.histogram import VALUES
 
 Floats = npt.NDArray[np.float64]
@@ -34,7 +34,6 @@ Ends = tuple[float, float]
 
 TRACE, MODEL, SEEDS = "trace", "model", "seeds"
 FEWEST = 5  # blocks with requests: fewer say nothing of the others
-FINEST = 0.005  # of a figure: a narrower interval would be finer than what is printed
 NO_CACHE = "none"  # kind of the disks alone, of which there are no real runs
 RATE = "iops"  # figure of real runs: a duration has its error
 NAMES = ("read", "write", "all", "took")

@@ -1,24 +1,37 @@
 """The error of the model: how far real runs on kernel caches were from their simulation.
 
 The errors of all real runs on file (real_errors.csv, written by benchmarks/real_errors.py) are
-pooled by figure.  As kinds of caches and loads have errors of different sizes, each is divided by
-the mean absolute error of its group: reads on each kind of cache, loads with writes on each, but on
-bcache and dm-cache together, as these are few.  A kind with too few experiments has the widest
-interval of the other kinds with such a load, and says so.  Of n scores that are even draws, the
-ceil((n + 1) p)-th smallest is exceeded by the next one with a probability of at most 1 - p (split
-conformal prediction with normalised
-scores: H. Papadopoulos et al., ECAI 2008).  Repeated runs of one experiment are not independent, so
-the m experiments count instead: p becomes p (1 + 1 / m), and the scale of a group of k experiments
-grows by 1 / k.  Assumption: the next machine and load are drawn like the experiments on file.
+pooled by figure.  Kinds of caches and loads have errors of different sizes; they are groups: reads
+on each kind of cache, loads with writes on each, but on bcache and dm-cache together, as these are
+few.  A kind with too few experiments has the widest interval of the other kinds with such a load,
+and says so.
+
+The interval is conformal, at three levels.  *Runs* of one experiment are not independent, so each
+experiment counts once, its runs in equal parts (Y. Lee, R. F. Barber, R. Willett, Distribution-free
+inference with hierarchical data, 2023).  *Experiments* of a group are taken to be exchangeable, the
+next one with them.  *Groups* share the shape of their errors, not the size, so an error is compared
+as its logarithm less the centre of its group: the mean over the group's experiments, among which
+the mean of all other groups counts as one more, as little is known of a size from three
+experiments.  A new error is inside if less than LEVEL of the n + 1 experiments, itself among them,
+have a smaller score, where it counts in its group's centre as all others do (full conformal
+prediction: V. Vovk, A. Gammerman, G. Shafer, Algorithmic Learning in a Random World, 2005).  An
+error that made its own group's centre larger is thus compared fairly, however small the group.
+
+Assumptions: the next experiment of a group is drawn like those on file, with each group as often as
+on file.  The share of LEVEL is then one over all groups, not one of each: for that each group would
+need nine experiments.  A group of few experiments with far larger errors than the others holds less
+often, one with far smaller errors more often.  A kind of cache without experiments has no such
+guarantee at all.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +43,7 @@ if TYPE_CHECKING:
 TABLE = Path(__file__).parent / "real_errors.csv"
 LEVEL = 0.9
 FEWEST = 3  # experiments of a group
-FEWEST_POOLED = 10  # experiments of all groups: fewer have no quantile of LEVEL
+FEWEST_POOLED = 9  # experiments of all groups: LEVEL of these and one more
 FEW_WRITES = 0.02  # share of the requests: the load is taken as one of reads
 # Errors of these are factors, less 1, in either direction; of the others, differences.
 RELATIVE = (
@@ -42,6 +55,7 @@ COUNTED = {"dm-cache": "promotions", "bcache": "cache_misses"}  # `promotions` o
 TABLED = dict.fromkeys(COUNTED.values(), "promotions")  # figure: its column of the table
 UNLIKE = "dm-writecache"  # it keeps no reads: its errors say nothing of other kinds
 TINY = 1e-9
+FINEST = 0.005  # an error below it is finer than what is printed: sizes of errors start here
 COVERS = (
     "It covers the error of the model on machines and loads like those of these runs; not another "
     "load tomorrow, other drives than the scenario's, or a fault"
@@ -188,28 +202,47 @@ def _half_of(kind: str, has_writes: bool, figure: str, runs: tuple[RealRun, ...]
 
 def half_width(runs: Sequence[RealRun], name: str, figure: str) -> float | None:
     """Return half the width of a figure's interval in a group; None from too few experiments."""
-    errors: dict[str, list[float]] = {}
-    experiments: dict[str, set[str]] = {}
+    sizes: dict[str, dict[str, list[float]]] = {}  # by group and experiment
     for run in runs:
         if figure in run.errors:
-            errors.setdefault(run.group, []).append(size_of(figure, run.errors[figure]))
-            experiments.setdefault(run.group, set()).add(run.experiment)
-    if len(experiments.get(name, ())) < FEWEST:
+            size = math.log(FINEST + size_of(figure, run.errors[figure]))
+            sizes.setdefault(run.group, {}).setdefault(run.experiment, []).append(size)
+    experiments = sum(map(len, sizes.values()))
+    if len(sizes.get(name, ())) < FEWEST or experiments < FEWEST_POOLED:
         return None
-    # The largest score of a small group is small, as its scale contains that error.
-    scored = {each for each in errors if len(experiments[each]) > FEWEST}
-    if sum(len(experiments[each]) for each in scored) < FEWEST_POOLED:
-        scored = set(errors)
-    pooled = sum(len(experiments[each]) for each in scored)
-    if pooled < FEWEST_POOLED:
-        return None
-    scale = {
-        each: max(sum(some) / len(some), TINY) * (1 + 1 / len(experiments[each]))
-        for each, some in errors.items()
-    }
-    scores = sorted(one / scale[each] for each in scored for one in errors[each])
-    rank = math.ceil(len(scores) * LEVEL * (1 + 1 / pooled) - 1e-9)
-    return scores[min(rank, len(scores)) - 1] * scale[name]
+    # The difference of two scores is linear in the size of the new error: from its values at two
+    # sizes follows the size from which on the new error's score is the larger one.
+    at_0, at_1 = _ahead(sizes, name, 0.0), _ahead(sizes, name, 1.0)
+    overtaken = sorted(
+        (zero / (zero - one), weight) for (zero, weight), (one, _) in zip(at_0, at_1)
+    )
+    needed = LEVEL * (experiments + 1) - 1e-9
+    reached = accumulate(weight for _, weight in overtaken)
+    size = next(size for (size, _), weight in zip(overtaken, reached) if weight >= needed)
+    return max(math.exp(size) - FINEST, 0.0)
+
+
+def _ahead(
+    sizes: Mapping[str, Mapping[str, Sequence[float]]], name: str, new: float
+) -> list[tuple[float, float]]:
+    """Return by how much the score of each run exceeds that of a new error in a group.
+
+    Each comes with the weight of the run: 1 over the number of runs of its experiment.
+    """
+    means = {group: [_mean(some) for some in each.values()] for group, each in sizes.items()}
+    means[name].append(new)
+    centre = {}
+    for group, own in means.items():
+        others = [one for other, some in means.items() if other != group for one in some]
+        centre[group] = _mean([*own, _mean(others)] if others else own)
+    return [
+        (size - centre[group] - (new - centre[name]), 1 / len(some))
+        for group, each in sizes.items() for some in each.values() for size in some
+    ]  # fmt: skip
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def size_of(figure: str, error: float) -> float:
