@@ -176,6 +176,8 @@ def _prune(section: Section) -> None:
         section["verify_fatal"] = "0"  # a mix reads what it did not write
     if "read" in kind or kind in ("rw", "randrw"):  # fio would read empty files
         section.pop("create_on_open", None)
+    if "filename" in section:  # another process may find the file gone, or empty
+        section.pop("unlink", None)
     if _is_by_rates(section) and section.get("ioengine") in REORDERED:
         section["ioengine"] = "libaio"  # their latency logs do not have the order of directions
     if _is_by_rates(section):  # where the reads of verify begin in the log depends on the time

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.workloads.fio.job import Job
+from hybridsim.workloads.fio.pattern import Pattern
 
 ALIGNED_BYTES = 1 << 20
 
@@ -92,9 +93,23 @@ def _ended(jobs: Sequence[Job], capacity_bytes: int) -> list[Job]:
             if is_device(file):
                 end = capacity_bytes
             grown[file] = max(grown.get(file, 0), end)
-        end = max(grown[file] for file in job.files)
+        ends = {file: grown[file] for file in job.files}
+        end = max(ends.values())
+        if min(ends.values()) < end and _may_cross(pattern):
+            longest = max(ends, key=lambda file: ends[file])
+            raise UsageError(
+                f"job {job.name}: {longest} is larger than its other files by an earlier job, and "
+                f"size= is no multiple of a block: fio's last block fits in {longest} alone; "
+                "make size= a multiple of bs= for each file, or use other names"
+            )
         ended.append(replace(job, pattern=replace(pattern, end_bytes=max(end, pattern.end_bytes))))
     return ended
+
+
+def _may_cross(pattern: Pattern) -> bool:
+    """Return whether a block may begin before the end of the size and end beyond it."""
+    sizes = [pattern.sizes[kind] for kind in pattern.directions]
+    return any(one.minimum < one.maximum or pattern.file_bytes % one.maximum for one in sizes)
 
 
 def _sized(job: Job, extent_bytes: int) -> Job:
