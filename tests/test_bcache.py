@@ -293,6 +293,31 @@ def test_a_write_during_a_fill_discards_the_fill():
     assert seen(totals) == (1, 1)
 
 
+# Tasks that sleep.
+
+
+def test_a_write_back_that_waits_for_a_bucket_stops_its_task_alone():
+    """Forty buckets are wanted at once; a few are at hand, the others need priorities written."""
+    dirty = [Request(0, Op.WRITE, i * MIB, BUCKET, 1, flags=SYNC) for i in range(40)]
+    others = [Request(1, Op.READ, (100 + task) * MIB, 4 * KIB, task) for task in (1, 2, -1)]
+    _, facts = ran([*dirty, *others], depth=0, mode=WRITEBACK, cutoff_bytes=0)
+    done = {fact.number: fact.done_ns for fact in facts}
+    assert done[41] == done[42] == 1 + ORIGIN_NS
+    assert done[40] == ORIGIN_NS + max(done[number] for number in range(40)) - CACHE_NS
+
+
+def test_write_back_gathers_keys_when_no_write_is_under_way():
+    """The first write wakes the thread; a second one waits until the thread has had its turn."""
+    first = Request(0, Op.WRITE, 0, 4 * KIB, 1, flags=SYNC)
+    second = Request(1, Op.WRITE, MIB, 4 * KIB, 2, flags=SYNC)
+    behind = Request(2, Op.READ, 2 * MIB, 4 * KIB, 2)
+    other = Request(2, Op.READ, 3 * MIB, 4 * KIB, 3)
+    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "cache_ns": MS}
+    _, facts = ran([first, second, behind, other], depth=0, **options)
+    done = [fact.done_ns for fact in sorted(facts, key=lambda fact: fact.number)]
+    assert done == [MS, 2 * MS, MS + ORIGIN_NS, 2 + ORIGIN_NS]
+
+
 # Scenarios.
 
 

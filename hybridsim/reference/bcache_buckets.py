@@ -9,7 +9,7 @@ from hybridsim.foundation.codes import FUA, Op, Reuse
 from hybridsim.reference.admission import Probabilistic
 from hybridsim.reference.bcache_index import Key, Keys
 from hybridsim.reference.bcache_journal import Journal
-from hybridsim.reference.clock import Clock
+from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.parameters import BcacheParameters
 from hybridsim.reference.tier import Tier
 
@@ -41,6 +41,14 @@ class Bucket:
     def reusable(self) -> bool:
         """Whether the contents may be discarded."""
         return self.mark in (Mark.EMPTY, Mark.CLEAN) and self.pins == 0
+
+
+@dataclass
+class Waiting:
+    """An insert that waits for a bucket: its task, and what goes on with it."""
+
+    task: int
+    go_on: Callable[[], bool]  # returns whether it need not wait any more
 
 
 class FreeList(deque[Bucket]):
@@ -155,8 +163,9 @@ class Buckets:
         self.entries = self.appends = 0
         self.nodes = 1
         self.invalidations = 0
-        self.waiting: deque[Callable[[], bool]] = deque()  # inserts that wait for a bucket
+        self.waiting: deque[Waiting] = deque()  # inserts that wait for a bucket
         self.resuming = False
+        self.resumed: Done = lambda: None  # called when one of them has gone on
 
     @staticmethod
     def hold(bucket: Bucket) -> Bucket:
@@ -319,9 +328,9 @@ class Buckets:
 
     # Inserts that wait.
 
-    def wait(self, go_on: Callable[[], bool]) -> None:
-        """Call `go_on` whenever a bucket is free, until it returns True."""
-        self.waiting.append(go_on)
+    def wait(self, task: int, go_on: Callable[[], bool]) -> None:
+        """Call `go_on` whenever a bucket is free, until it returns True; its task sleeps."""
+        self.waiting.append(Waiting(task, go_on))
 
     def resume_one(self) -> None:
         """Schedule the first waiting insert, if a bucket is free."""
@@ -331,11 +340,12 @@ class Buckets:
 
     def resume(self) -> None:
         """Resume the first insert that waits for a bucket."""
-        over = self.waiting[0]()
+        over = self.waiting[0].go_on()
         self.resuming = False
         if over:
             self.waiting.popleft()
             self.resume_one()
+        self.resumed()
 
     # Age and gc.
 
