@@ -16,7 +16,7 @@ from scenarios import Scenario
 from scenarios_bcache import bcache_scenarios
 
 from hybridsim.caches import Bcache
-from hybridsim.foundation.codes import SYNC, BcacheMode, Op, Reason, Replay, Reuse
+from hybridsim.foundation.codes import SYNC, BcacheMode, Kernel, Op, Reason, Replay, Reuse
 from hybridsim.foundation.codes import Path as Way
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.reference import (
@@ -316,6 +316,30 @@ def test_write_back_gathers_keys_when_no_write_is_under_way():
     _, facts = ran([first, second, behind, other], depth=0, **options)
     done = [fact.done_ns for fact in sorted(facts, key=lambda fact: fact.number)]
     assert done == [MS, 2 * MS, MS + ORIGIN_NS, 2 + ORIGIN_NS]
+
+
+# Kernels.
+
+
+@pytest.mark.parametrize(("kernel", "is_cached_again"), [("6_1", False), ("6_12", True)])
+def test_a_cache_in_use_but_clean_is_collected_by_newer_kernels(kernel, is_cached_again):
+    """Dirty data and open buckets fill it to more than 95 %; write-back then cleans all of it.
+
+    Linux 6.1 goes on to bypass it: no insert wakes its gc.
+    """
+    buckets, tasks = 520, 128
+    dirty = writes([i * MIB for i in range(buckets)], BUCKET, gap_ns=MS, flags=SYNC)
+    small = [
+        Request(2 * SECOND + task * 20 * MS, Op.READ, (1000 + task) * MIB, 4 * KIB, 1 + task)
+        for task in range(tasks)
+    ]
+    later = reads([2000 * MIB + i * MIB for i in range(20)], gap_ns=SECOND, start_ns=200 * SECOND)
+    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "buckets": buckets, "open_buckets": tasks}
+    totals, facts = ran([*dirty, *small, *later], 0, kernel=Kernel[f"LINUX_{kernel}"], **options)
+    last = [fact.reason for fact in facts[-len(later) :]]
+    assert totals["dirty_data"] == 0
+    assert last[0] == Reason.BUSY
+    assert (last[-1] == Reason.COLD) == is_cached_again
 
 
 # Scenarios.

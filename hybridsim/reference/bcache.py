@@ -4,7 +4,17 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, BcacheMode, Op, Path, Reason, Restart
+from hybridsim.foundation.codes import (
+    FUA,
+    PREFLUSH,
+    SYNC,
+    BcacheMode,
+    Kernel,
+    Op,
+    Path,
+    Reason,
+    Restart,
+)
 from hybridsim.reference.bcache_buckets import SECTOR, Bucket, Buckets, Mark
 from hybridsim.reference.bcache_bypass import JIFFY, Bypass
 from hybridsim.reference.bcache_index import Key
@@ -251,7 +261,11 @@ class Bcache:
     def why_bypassed(self, request: Request) -> Reason | None:
         """Return the reason of a bypass; None if the request is not bypassed."""
         mode, block = self.parameters.mode, self.parameters.block_bytes
-        if self.buckets.in_use > 95 or request.op == Op.DISCARD:
+        if request.op == Op.DISCARD:
+            return Reason.BUSY
+        if self.buckets.in_use > 95:
+            if self.parameters.kernel >= Kernel.LINUX_6_12 and not self.write_back.has_dirty:
+                self.buckets.force_gc()
             return Reason.BUSY
         if mode == BcacheMode.NONE:
             return Reason.NO_CACHE

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.caches.bcache import tags
-from hybridsim.caches.bcache.allocator import Allocator
+from hybridsim.caches.bcache.allocator import LINUX_6_12, Allocator
 from hybridsim.caches.bcache.buckets import IN_USE, SECTOR_BYTES
 from hybridsim.caches.bcache.bypass import Bypass
 from hybridsim.caches.bcache.counters import totals_of
@@ -30,9 +30,18 @@ from hybridsim.caches.bcache.statistics import (
     MISSES,
     Statistics,
 )
-from hybridsim.caches.bcache.writeback import WRITTEN_BACK, WriteBack
+from hybridsim.caches.bcache.writeback import HAS_DIRTY, WRITTEN_BACK, WriteBack
 from hybridsim.foundation.arrays import Ints
-from hybridsim.foundation.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason, Restart
+from hybridsim.foundation.codes import (
+    FUA,
+    PREFLUSH,
+    BcacheMode,
+    Kernel,
+    Op,
+    Path,
+    Reason,
+    Restart,
+)
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE
 
@@ -83,10 +92,13 @@ class Bcache(NamedTuple):
         writeback_delay_ns: int = 30 * 10**9,
         open_buckets: int = OPEN_BUCKETS,
         seed: int = 1,
+        kernel: int = Kernel.LINUX_6_1,
         room: int = 4096,
     ) -> Bcache:
         """Attach an empty cache at time 0, with initial room for `room` operations (2^k)."""
-        allocator = Allocator.new(bucket_bytes, buckets, block_bytes, replacement, seed, room)
+        allocator = Allocator.new(
+            bucket_bytes, buckets, block_bytes, replacement, seed, room, int(kernel)
+        )
         statistics = Statistics.new()
         thresholds = (cutoff_bytes, congested_read_us, congested_write_us)
         return cls(
@@ -260,7 +272,7 @@ class Bcache(NamedTuple):
             self.journal_for(now, slot, 0, below)
             self.to_slow(now, slot, FLUSH, 0, 0, requests, below)
             return
-        why = self.why_bypassed(now, slot, op, offset, length, requests)
+        why = self.why_bypassed(now, slot, op, offset, length, requests, below)
         if why == NONE:
             self.inserts.allocator.buckets.age(length)
         else:
@@ -279,9 +291,14 @@ class Bcache(NamedTuple):
         self.write(now, slot, op, offset, length, why, requests, below)
 
     @method
-    def why_bypassed(self, now, slot, op, offset, length, requests):
+    def why_bypassed(self, now, slot, op, offset, length, requests, below):
         """Return why a request bypasses the cache, or NONE."""
-        if self.inserts.allocator.buckets.state[IN_USE] > CUTOFF_ADD or op == DISCARD:
+        if op == DISCARD:
+            return BUSY
+        allocator = self.inserts.allocator
+        if allocator.buckets.state[IN_USE] > CUTOFF_ADD:
+            if allocator.kernel >= LINUX_6_12 and self.write_back.state[HAS_DIRTY] == 0:
+                allocator.force_gc(now, below)
             return BUSY
         if self.mode == MODE_NONE or (self.mode == WRITEAROUND and op == WRITE):
             return NO_CACHE
