@@ -342,6 +342,16 @@ def test_a_cache_in_use_but_clean_is_collected_by_newer_kernels(kernel, is_cache
     assert (last[-1] == Reason.COLD) == is_cached_again
 
 
+def test_newer_kernels_allocate_while_a_gc_runs():
+    """10,000 misses a second; a gc over more than 100 nodes of the index rests for 100 ms."""
+    misses = reads([i * 64 * KIB for i in range(11_600)], gap_ns=100 * US)
+    options = {"bucket_bytes": 4 * KIB, "buckets": 16_384, "cutoff_bytes": 0}
+    older, newer = (
+        ran(misses, 0, kernel=kernel, **options)[0]["cache_inserts"] for kernel in Kernel
+    )
+    assert older < newer == 11_600
+
+
 # Scenarios.
 
 
