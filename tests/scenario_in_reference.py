@@ -19,6 +19,7 @@ from hybridsim.foundation.codes import (
     DmMode,
     Fill,
     FillWhen,
+    Kernel,
     Level,
     Mode,
     Op,
@@ -259,6 +260,7 @@ def bcache(cache: Any, pages: int, seed: int) -> BcacheParameters:
         cache.writeback_percent,
         cache.writeback_delay_ns,
         seed=seed,
+        kernel={"6.1": Kernel.LINUX_6_1, "6.12": Kernel.LINUX_6_12}[cache.kernel],
     )
 
 

@@ -231,6 +231,7 @@ class Drawn(Drives):
                 "congested_write": self.time(0, 20 * MS),
                 "writeback_percent": self.rng.choice([0, 10, 40]),
                 "writeback_delay": self.time(0, 30 * 10**9),
+                "kernel": self.rng.choice(["6.1", "6.12"]),
             }
         )
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scenarios import KIB, Scenario, both_tiers, controllers, hosts
 from scenarios_dmcache import Barriers
 
-from hybridsim.foundation.codes import SYNC, BcacheMode, Op, Replay, Reuse
+from hybridsim.foundation.codes import SYNC, BcacheMode, Kernel, Op, Replay, Reuse
 from hybridsim.reference import BcacheParameters, Request, SourceParameters
 
 LEAST_BUCKETS = 44  # with fewer, the lists of free buckets leave too few for data
@@ -55,6 +55,7 @@ def bcache_scenarios(
         writeback_delay_ns=draw(st.sampled_from([0, 1_000_000, 3 * 10**9])),
         open_buckets=draw(st.sampled_from([1, 2, 2, 5])),
         seed=draw(st.integers(0, 9)),
+        kernel=draw(st.sampled_from(Kernel)),
     )
     source = SourceParameters(mode=draw(st.sampled_from(Replay)), depth=draw(st.integers(1, 9)))
     pages = buckets * bucket // (4 * KIB)

@@ -16,7 +16,7 @@ from scenarios import Scenario
 from scenarios_bcache import bcache_scenarios
 
 from hybridsim.caches import Bcache
-from hybridsim.foundation.codes import SYNC, BcacheMode, Op, Reason, Replay, Reuse
+from hybridsim.foundation.codes import SYNC, BcacheMode, Kernel, Op, Reason, Replay, Reuse
 from hybridsim.foundation.codes import Path as Way
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.reference import (
@@ -291,6 +291,65 @@ def test_a_write_during_a_fill_discards_the_fill():
     totals, _ = ran([*requests, *reads([0], start_ns=SECOND)], depth=0)
     assert totals["cache_miss_collisions"] == 1
     assert seen(totals) == (1, 1)
+
+
+# Tasks that sleep.
+
+
+def test_a_write_back_that_waits_for_a_bucket_stops_its_task_alone():
+    """Forty buckets are wanted at once; a few are at hand, the others need priorities written."""
+    dirty = [Request(0, Op.WRITE, i * MIB, BUCKET, 1, flags=SYNC) for i in range(40)]
+    others = [Request(1, Op.READ, (100 + task) * MIB, 4 * KIB, task) for task in (1, 2, -1)]
+    _, facts = ran([*dirty, *others], depth=0, mode=WRITEBACK, cutoff_bytes=0)
+    done = {fact.number: fact.done_ns for fact in facts}
+    assert done[41] == done[42] == 1 + ORIGIN_NS
+    assert done[40] == ORIGIN_NS + max(done[number] for number in range(40)) - CACHE_NS
+
+
+def test_write_back_gathers_keys_when_no_write_is_under_way():
+    """The first write wakes the thread; a second one waits until the thread has had its turn."""
+    first = Request(0, Op.WRITE, 0, 4 * KIB, 1, flags=SYNC)
+    second = Request(1, Op.WRITE, MIB, 4 * KIB, 2, flags=SYNC)
+    behind = Request(2, Op.READ, 2 * MIB, 4 * KIB, 2)
+    other = Request(2, Op.READ, 3 * MIB, 4 * KIB, 3)
+    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "cache_ns": MS}
+    _, facts = ran([first, second, behind, other], depth=0, **options)
+    done = [fact.done_ns for fact in sorted(facts, key=lambda fact: fact.number)]
+    assert done == [MS, 2 * MS, MS + ORIGIN_NS, 2 + ORIGIN_NS]
+
+
+# Kernels.
+
+
+@pytest.mark.parametrize(("kernel", "is_cached_again"), [("6_1", False), ("6_12", True)])
+def test_a_cache_in_use_but_clean_is_collected_by_newer_kernels(kernel, is_cached_again):
+    """Dirty data and open buckets fill it to more than 95 %; write-back then cleans all of it.
+
+    Linux 6.1 goes on to bypass it: no insert wakes its gc.
+    """
+    buckets, tasks = 520, 128
+    dirty = writes([i * MIB for i in range(buckets)], BUCKET, gap_ns=MS, flags=SYNC)
+    small = [
+        Request(2 * SECOND + task * 20 * MS, Op.READ, (1000 + task) * MIB, 4 * KIB, 1 + task)
+        for task in range(tasks)
+    ]
+    later = reads([2000 * MIB + i * MIB for i in range(20)], gap_ns=SECOND, start_ns=200 * SECOND)
+    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "buckets": buckets, "open_buckets": tasks}
+    totals, facts = ran([*dirty, *small, *later], 0, kernel=Kernel[f"LINUX_{kernel}"], **options)
+    last = [fact.reason for fact in facts[-len(later) :]]
+    assert totals["dirty_data"] == 0
+    assert last[0] == Reason.BUSY
+    assert (last[-1] == Reason.COLD) == is_cached_again
+
+
+def test_newer_kernels_allocate_while_a_gc_runs():
+    """10,000 misses a second; a gc over more than 100 nodes of the index rests for 100 ms."""
+    misses = reads([i * 64 * KIB for i in range(11_600)], gap_ns=100 * US)
+    options = {"bucket_bytes": 4 * KIB, "buckets": 16_384, "cutoff_bytes": 0}
+    older, newer = (
+        ran(misses, 0, kernel=kernel, **options)[0]["cache_inserts"] for kernel in Kernel
+    )
+    assert older < newer == 11_600
 
 
 # Scenarios.

@@ -91,7 +91,8 @@ def test_settings_of_bcache_are_converted_from_sysfs():
              "policy": "fifo", "options": {"sequential_cutoff": "4.0M", "writeback_percent": "10",
                                            "congested_read_threshold_us": "2000",
                                            "writeback_delay": "30"}}  # fmt: skip
-    table = recorded._cache(cache)
+    table = recorded._cache(cache, (6, 1))
+    assert (table["kernel"], recorded._cache(cache, (6, 15))["kernel"]) == ("6.1", "6.12")
     assert table["sequential_cutoff"] == f"{4 << 20}B"
     assert (table["congested_read"], table["writeback_percent"]) == ("2000us", 10)
     text = toml_of({"cache": table | {"drive": tomllib.loads(MACHINE)["cache"]["drive"]}})

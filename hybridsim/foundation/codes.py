@@ -136,6 +136,13 @@ class BcacheMode(IntEnum):
     NONE = 3
 
 
+class Kernel(IntEnum):
+    """A Linux whose bcache is modelled; from one on, its behaviour is that up to the next."""
+
+    LINUX_6_1 = 601
+    LINUX_6_12 = 612
+
+
 class Reuse(IntEnum):
     """Which bucket a bcache reclaims first."""
 

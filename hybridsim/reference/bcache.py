@@ -4,7 +4,17 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, BcacheMode, Op, Path, Reason, Restart
+from hybridsim.foundation.codes import (
+    FUA,
+    PREFLUSH,
+    SYNC,
+    BcacheMode,
+    Kernel,
+    Op,
+    Path,
+    Reason,
+    Restart,
+)
 from hybridsim.reference.bcache_buckets import SECTOR, Bucket, Buckets, Mark
 from hybridsim.reference.bcache_bypass import JIFFY, Bypass
 from hybridsim.reference.bcache_index import Key
@@ -16,6 +26,7 @@ from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 
 MIB = 1 << 20
+UNKNOWN = -1  # a task that the trace does not name
 INTERVAL = 3409 * JIFFY
 SHOWN = [
     "cache_hits",
@@ -78,6 +89,15 @@ class Reading:
     hit_bytes: int = 0
 
 
+@dataclass(eq=False)
+class Sleeper:
+    """A request, which waits as long as its task sleeps."""
+
+    request: Request
+    done: Done
+    verdict: Verdict  # set when the request is served
+
+
 class Bcache:
     """Sits between the source and the tiers."""
 
@@ -89,11 +109,14 @@ class Bcache:
         self.keys = self.buckets.keys
         self.bypass = Bypass(parameters, self.buckets.draw)
         self.write_back = WriteBack(clock, parameters, self.buckets, slow, fast)
+        self.write_back.unlocked = self.buckets.resumed = self.wake_sleepers
         self.open = [OpenBucket() for _ in range(parameters.open_buckets)]  # oldest first
         self.counts: Counter[str] = Counter()
         self.pending_counts: Counter[str] = Counter()
         self.shown: Counter[str] = Counter()
         self.timed = False
+        self.sleepers: list[Sleeper] = []  # in the order in which they came
+        self.going_on = False  # an event is scheduled that serves one of them
 
     @property
     def counters(self) -> dict[str, int]:
@@ -147,6 +170,7 @@ class Bcache:
         self.bypass = Bypass(parameters, self.buckets.draw)
         self.write_back = WriteBack(self.clock, parameters, self.buckets, self.slow, self.fast)
         self.write_back.bytes = old.write_back.bytes
+        self.write_back.unlocked = self.buckets.resumed = self.wake_sleepers
         self.buckets.restart(self.clock, self.fast)
         if self.dirty_bytes:
             self.write_back.dirtied()
@@ -160,30 +184,88 @@ class Bcache:
 
     def submit(self, request: Request, done: Done) -> Verdict:
         """Submit a request; the verdict is final when the request completes."""
+        sleeper = Sleeper(request, done, Verdict(Path.BYPASS, Reason.WRITE, 0))
+        if self.must_wait(request) or self.has_earlier(request, self.sleepers):
+            self.sleepers.append(sleeper)
+        else:
+            self.serve(sleeper)
+        return sleeper.verdict
+
+    def must_wait(self, request: Request) -> bool:
+        """Whether the task of a request sleeps, or has to at its begin."""
+        if self.write_back.wants_lock and is_locking(request):
+            return True
+        waiting = [insert.task for insert in self.buckets.waiting]
+        return request.stream != UNKNOWN and request.stream in waiting
+
+    @staticmethod
+    def has_earlier(request: Request, sleepers: list[Sleeper]) -> bool:
+        """Whether one of the requests that wait is of the same task, if that is known."""
+        tasks = [one.request.stream for one in sleepers]
+        return request.stream != UNKNOWN and request.stream in tasks
+
+    def next_sleeper(self) -> Sleeper | None:
+        """Return the first of the requests that wait which need not wait any more."""
+        for i, one in enumerate(self.sleepers):
+            if not self.must_wait(one.request):
+                if not self.has_earlier(one.request, self.sleepers[:i]):
+                    return one
+        return None
+
+    def wake_sleepers(self) -> None:
+        """Schedule the next of the requests that wait, if one need not wait any more."""
+        if not self.going_on and self.next_sleeper():
+            self.going_on = True
+            self.clock.at(self.clock.now, self.serve_sleeper)
+
+    def serve_sleeper(self) -> None:
+        """Serve the first request that need not wait any more."""
+        self.going_on = False
+        sleeper = self.next_sleeper()
+        if sleeper:
+            self.sleepers.remove(sleeper)
+            self.serve(sleeper)
+            self.wake_sleepers()
+
+    def serve(self, sleeper: Sleeper) -> None:
+        """Serve a request whose task is awake."""
+        request, done, verdict = sleeper.request, sleeper.done, sleeper.verdict
         self.write_back.request_comes()
         op, offset, length = request.op, request.offset, request.length
         if op == Op.FLUSH or length == 0:
+            verdict.reason = Reason.FLUSH
             both = Parts(done)
             self.buckets.journal.add(0, both.another())
             self.slow.submit(Op.FLUSH, 0, 0, both.another())
-            return Verdict(Path.BYPASS, Reason.FLUSH, 0)
+            return
         why = self.why_bypassed(request)
         if why is None:
             self.buckets.age(length)
         else:
             self.count("bypassed_sectors", length // SECTOR)
-        sectors = (offset + length - 1) // SECTOR - offset // SECTOR + 1
-        if op == Op.READ:
-            return self.read(request, done, why, sectors)
-        self.write(request, done, why is not None)
         if op == Op.DISCARD:
-            return Verdict(Path.BYPASS, Reason.DISCARD, 0)
-        return Verdict(Path.BYPASS, Reason.WRITE, sectors)
+            verdict.reason = Reason.DISCARD
+        else:
+            verdict.pages = (offset + length - 1) // SECTOR - offset // SECTOR + 1
+        if op == Op.READ:
+            self.read(request, done, why, verdict)
+            return
+        self.write_back.writers += 1
+
+        def ended() -> None:
+            done()
+            self.write_back.ends()
+
+        self.write(request, ended, why is not None)
 
     def why_bypassed(self, request: Request) -> Reason | None:
         """Return the reason of a bypass; None if the request is not bypassed."""
         mode, block = self.parameters.mode, self.parameters.block_bytes
-        if self.buckets.in_use > 95 or request.op == Op.DISCARD:
+        if request.op == Op.DISCARD:
+            return Reason.BUSY
+        if self.buckets.in_use > 95:
+            if self.parameters.kernel >= Kernel.LINUX_6_12 and not self.write_back.has_dirty:
+                self.buckets.force_gc()
             return Reason.BUSY
         if mode == BcacheMode.NONE:
             return Reason.NO_CACHE
@@ -197,9 +279,9 @@ class Bcache:
 
     # Reads.
 
-    def read(self, request: Request, done: Done, why: Reason | None, sectors: int) -> Verdict:
+    def read(self, request: Request, done: Done, why: Reason | None, verdict: Verdict) -> None:
         """Read cached parts from the cache and the rest from the backing device."""
-        verdict = Verdict(Path.HIT, Reason.NONE, sectors)
+        verdict.path, verdict.reason = Path.HIT, Reason.NONE
         reading = Reading(request, done, verdict, why is not None)
         parts = Parts(lambda: self.read_done(reading))
         at, end = request.offset, request.offset + request.length
@@ -222,7 +304,6 @@ class Bcache:
             self.slow.submit(Op.READ, at, stop - at, parts.another())
             at = stop
         verdict.pages_hit = reading.hit_bytes // SECTOR
-        return verdict
 
     def read_hit(self, reading: Reading, part: Key, done: Done) -> None:
         """Read a part from the cache."""
@@ -275,6 +356,8 @@ class Bcache:
             self.buckets.journal.add(1, parts.another() if waits else None)
             return
         kind = Kind.BACK if back else Kind.THROUGH
+        if back:
+            self.write_back.dirtied()
         self.insert(Insert(kind, offset, end, request.stream, parts.another(), waits))
 
     def is_back(self, flags: int, bypassed: bool) -> bool:
@@ -291,7 +374,7 @@ class Bcache:
         self.buckets.to_gc -= insert.end - insert.begin
         self.buckets.wake_gc()
         if not self.go_on(insert):
-            self.buckets.wait(lambda: self.go_on(insert))
+            self.buckets.wait(insert.task, lambda: self.go_on(insert))
 
     def go_on(self, insert: Insert) -> bool:
         """Write as much as there is space for; return False if the insert must wait for space."""
@@ -384,8 +467,6 @@ class Bcache:
             self.buckets.journal.add(insert.keys)
             completes_now = True
         self.buckets.changed()
-        if insert.kind == Kind.BACK:
-            self.write_back.dirtied()
         if completes_now:
             insert.done()
 
@@ -397,3 +478,8 @@ class Bcache:
                 break
             at = min(key.end, part.end)
         return at
+
+
+def is_locking(request: Request) -> bool:
+    """Whether a request takes write-back's lock: any with data that is no READ."""
+    return request.op in (Op.WRITE, Op.DISCARD) and request.length > 0

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from hybridsim.foundation.codes import FUA, Op, Reuse
+from hybridsim.foundation.codes import FUA, Kernel, Op, Reuse
 from hybridsim.reference.admission import Probabilistic
 from hybridsim.reference.bcache_index import Key, Keys
 from hybridsim.reference.bcache_journal import Journal
-from hybridsim.reference.clock import Clock
+from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.parameters import BcacheParameters
 from hybridsim.reference.tier import Tier
 
@@ -26,7 +26,7 @@ class Mark(Enum):
     METADATA = "metadata"
 
 
-@dataclass
+@dataclass(eq=False)
 class Bucket:
     """A bucket of the cache device."""
 
@@ -41,6 +41,14 @@ class Bucket:
     def reusable(self) -> bool:
         """Whether the contents may be discarded."""
         return self.mark in (Mark.EMPTY, Mark.CLEAN) and self.pins == 0
+
+
+@dataclass
+class Waiting:
+    """An insert that waits for a bucket: its task, and what goes on with it."""
+
+    task: int
+    go_on: Callable[[], bool]  # returns whether it need not wait any more
 
 
 class FreeList(deque[Bucket]):
@@ -152,11 +160,13 @@ class Buckets:
         self.to_gc = n * self.size // 16
         self.gc_wanted = self.gc_woken = self.gc_running = self.changed_since = False
         self.gcs = 0
+        self.were_reusable: list[Bucket] = []  # when the gc under way began
         self.entries = self.appends = 0
         self.nodes = 1
         self.invalidations = 0
-        self.waiting: deque[Callable[[], bool]] = deque()  # inserts that wait for a bucket
+        self.waiting: deque[Waiting] = deque()  # inserts that wait for a bucket
         self.resuming = False
+        self.resumed: Done = lambda: None  # called when one of them has gone on
 
     @staticmethod
     def hold(bucket: Bucket) -> Bucket:
@@ -218,7 +228,9 @@ class Buckets:
         if self.incoming_written and self.incoming:
             return
         self.incoming_written = False
-        if self.writing_priorities or self.gc_wanted or self.gc_running:
+        if self.writing_priorities or self.gc_wanted:
+            return
+        if self.gc_running and self.parameters.kernel < Kernel.LINUX_6_12:
             return
         at_hand = len(self.lists["prio"]) + len(self.lists["none"])
         if self.invalidate() and at_hand >= self.p:
@@ -295,7 +307,7 @@ class Buckets:
                 base = (32_768 - self.min_prio) // 8 - self.min_prio
                 best = Best(8 * self.unused)
                 for bucket in self.all:
-                    if bucket.reusable:
+                    if self.can_be_dropped(bucket):
                         best.offer((bucket.prio + base) * (bucket.used // SECTOR), bucket)
                 for bucket in best.from_least():
                     if self.incoming.full:
@@ -307,21 +319,25 @@ class Buckets:
                         break
                     bucket = self.all[self.last]
                     self.last = self.last + 1 if self.last + 1 < n else 1
-                    if bucket.reusable:
+                    if self.can_be_dropped(bucket):
                         yield bucket
             case Reuse.RANDOM:
                 for _ in range(n // 2):
                     if self.incoming.full:
                         break
                     bucket = self.all[1 + self.draw() % (n - 1)]
-                    if bucket.reusable:
+                    if self.can_be_dropped(bucket):
                         yield bucket
+
+    def can_be_dropped(self, bucket: Bucket) -> bool:
+        """Whether a bucket may be reused now; while a gc runs, only if it could before."""
+        return bucket.reusable and (not self.gc_running or bucket in self.were_reusable)
 
     # Inserts that wait.
 
-    def wait(self, go_on: Callable[[], bool]) -> None:
-        """Call `go_on` whenever a bucket is free, until it returns True."""
-        self.waiting.append(go_on)
+    def wait(self, task: int, go_on: Callable[[], bool]) -> None:
+        """Call `go_on` whenever a bucket is free, until it returns True; its task sleeps."""
+        self.waiting.append(Waiting(task, go_on))
 
     def resume_one(self) -> None:
         """Schedule the first waiting insert, if a bucket is free."""
@@ -331,11 +347,12 @@ class Buckets:
 
     def resume(self) -> None:
         """Resume the first insert that waits for a bucket."""
-        over = self.waiting[0]()
+        over = self.waiting[0].go_on()
         self.resuming = False
         if over:
             self.waiting.popleft()
             self.resume_one()
+        self.resumed()
 
     # Age and gc.
 
@@ -363,6 +380,12 @@ class Buckets:
             in_vain = self.to_gc >= 0 and not self.changed_since
             self.clock.at(self.clock.now + (100_000_000 if in_vain else 0), self.begin_gc)
 
+    def force_gc(self) -> None:
+        """Start a gc, unless one is under way."""
+        if not self.gc_running:
+            self.to_gc = -1
+            self.wake_gc()
+
     def begin_gc(self) -> None:
         """Begin a gc."""
         self.gc_woken = self.changed_since = False
@@ -370,6 +393,7 @@ class Buckets:
         self.to_gc = len(self.all) * self.size // 16
         rests = (self.nodes - 1) // max(100, self.nodes // 100)
         if rests:
+            self.were_reusable = [bucket for bucket in self.all if bucket.reusable]
             self.clock.at(self.clock.now + rests * 100_000_000, self.end_gc)
         else:
             self.end_gc()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hybridsim.foundation.codes import Op
 from hybridsim.reference.bcache_buckets import SECTOR, Buckets
 from hybridsim.reference.bcache_index import Key
-from hybridsim.reference.clock import Clock
+from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.parameters import BcacheParameters
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
@@ -50,6 +50,10 @@ class WriteBack:
         self.buckets = buckets
         self.slow, self.fast = slow, fast
         self.asleep = True
+        self.wants_lock = False  # about to gather keys, for which no WRITE may be under way
+        self.called = False  # an event is scheduled that gathers them
+        self.writers = 0  # WRITEs and DISCARDs of users under way
+        self.unlocked: Done = lambda: None  # called after such an event
         self.has_dirty = False
         self.scanned = 0  # byte of the volume from which the next scan starts
         self.full_pass = False
@@ -85,7 +89,26 @@ class WriteBack:
             self.clock.at((self.clock.now // UPDATE + 1) * UPDATE, self.update_rate)
         if self.asleep:
             self.asleep = False
-            self.clock.at(self.clock.now, self.refill)
+            self.wants_lock = True
+            self.call()
+
+    def ends(self) -> None:
+        """Count a WRITE or DISCARD that has ended; after the last one keys may be gathered."""
+        self.writers -= 1
+        if self.writers == 0 and self.wants_lock:
+            self.call()
+
+    def call(self) -> None:
+        """Schedule the gathering of keys, unless it is scheduled."""
+        if not self.called:
+            self.called = True
+            self.clock.at(self.clock.now, self.try_again)
+
+    def try_again(self) -> None:
+        """Gather keys if no WRITE is under way; WRITEs that waited may go on."""
+        self.called = False
+        self.refill()
+        self.unlocked()
 
     def overlaps(self, begin: int, end: int) -> bool:
         """Whether a range overlaps a key taken for cleaning; forget overlapping keys not taken."""
@@ -96,7 +119,10 @@ class WriteBack:
     # The thread.
 
     def refill(self) -> None:
-        """Collect the next dirty keys."""
+        """Collect the next dirty keys, once no WRITE is under way."""
+        self.wants_lock = self.writers > 0
+        if self.wants_lock:
+            return
         start = self.scanned
         dirty = [key for key in self.buckets.keys.all if key.dirty]
         upper = [key for key in dirty if key.begin >= start]
@@ -241,6 +267,8 @@ class WriteBack:
         if self.idle >= 6 and not self.buckets.gc_running:
             self.unlimited = True
             self.rate = UNLIMITED
+            return
+        if self.wants_lock:
             return
         buckets, bucket_sectors = len(self.buckets.all), self.buckets.size // SECTOR
         dirty = self.buckets.keys.dirty_bytes // SECTOR

@@ -12,6 +12,7 @@ from hybridsim.foundation.codes import (
     DmMode,
     Fill,
     FillWhen,
+    Kernel,
     Level,
     Mode,
     Op,
@@ -380,6 +381,7 @@ class BcacheParameters(_Plain):
     writeback_delay_ns: int = 30 * 10**9
     open_buckets: int = 128
     seed: int = 1
+    kernel: Kernel = Kernel.LINUX_6_1
 
 
 @dataclass

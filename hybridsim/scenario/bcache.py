@@ -51,6 +51,9 @@ class BcacheTable(FastTier):
     congested_write_ns: Time = Field(20_000_000, alias="congested_write", ge=0)
     writeback_percent: int = Field(10, ge=0, le=40)
     writeback_delay_ns: Time = Field(30 * 10**9, alias="writeback_delay", ge=0)
+    # Linux whose bcache it is: 6.12 allocates while its gc runs, and does not leave a clean cache
+    # bypassed
+    kernel: Literal["6.1", "6.12"] = "6.1"
 
     @property
     def page_bytes(self) -> int:

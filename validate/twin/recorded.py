@@ -21,6 +21,7 @@ MACHINE = Path("lab", "machine.toml")  # the scenario of a lab's disks
 QUEUES = Path("lab", "queues.json")  # the settings of the queues of its disks
 SIZES = re.compile(r"^\s*size\s*=", re.MULTILINE)
 OFFSETS = re.compile(r"^\s*offset\s*=\s*(\S+)", re.MULTILINE)
+RELEASE = re.compile(r"(\d+)\.(\d+)")
 SHARED = "calibration"  # name prefix of sibling runs whose bare runs are used if a run has none
 SECTOR = 512
 THRESHOLD_SECTORS = 2048  # default migration threshold of dm-cache
@@ -70,7 +71,7 @@ def read(folder: Path) -> Record:
     return Record(
         folder=folder,
         title=f"{_title(folder, environment)}\n{_throttle(folder)}",
-        cache=_cache(environment["cache"]),
+        cache=_cache(environment["cache"], _release(environment)),
         origin_bytes=int(environment["origin"]["size_bytes"]),
         job=job,
         depth=sum(each.depth for each in jobs_of(written(job))),
@@ -164,7 +165,13 @@ def served(path: Path) -> Mapping[str, Any]:
     return machine
 
 
-def _cache(cache: Mapping[str, Any]) -> dict[str, Any]:
+def _release(environment: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the kernel's release, as (6, 1); of an unknown one (0,)."""
+    numbers = RELEASE.match(str(environment.get("host", {}).get("kernel", "")))
+    return tuple(int(each) for each in numbers.groups()) if numbers else (0,)
+
+
+def _cache(cache: Mapping[str, Any], release: tuple[int, ...]) -> dict[str, Any]:
     """Return a scenario's table of the cache of a run."""
     kind = cache["kind"]
     if kind == "none":
@@ -177,6 +184,7 @@ def _cache(cache: Mapping[str, Any]) -> dict[str, Any]:
             "migration_threshold": f"{sectors * SECTOR}B",
         }
     table |= {"bucket": f"{cache['bucket_bytes']}B", "replacement": cache.get("policy") or "lru"}
+    table["kernel"] = "6.12" if release >= (6, 12) else "6.1"
     options = cache.get("options") or {}
     for name, (key, form) in BCACHE.items():
         if options.get(name):

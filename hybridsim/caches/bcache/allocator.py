@@ -18,12 +18,13 @@ from hybridsim.caches.bcache.journal import CURSOR, Journal
 from hybridsim.caches.bcache.journal import ENTRIES as JOURNAL_ENTRIES
 from hybridsim.caches.bcache.tags import GC, GC_END, NODE, PRIORITIES, RESUME
 from hybridsim.foundation.arrays import Ints
-from hybridsim.foundation.codes import FUA, Op
+from hybridsim.foundation.codes import FUA, Kernel, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
 NOTHING = -1
 WRITE = int(Op.WRITE)
+LINUX_6_12 = int(Kernel.LINUX_6_12)
 
 KEY_BYTES = 24
 NODE_BYTES_MAX = 256 * 1024
@@ -43,6 +44,7 @@ class Allocator(NamedTuple):
     node_keys: int  # keys in a node of average fill
     block_bytes: int
     root: int  # bucket of the index's root
+    kernel: int  # codes.Kernel
     buckets: Buckets
     journal: Journal
     priorities: Ints  # the buckets that hold the priorities, then those being written
@@ -57,6 +59,7 @@ class Allocator(NamedTuple):
         replacement: int,
         seed: int,
         room: int,
+        kernel: int,
     ) -> Allocator:
         """Return the allocator of an empty cache."""
         layout = Layout.of(bucket_bytes, buckets)
@@ -73,6 +76,7 @@ class Allocator(NamedTuple):
             node_bytes * 6 // 10 // KEY_BYTES,
             block_bytes,
             layout.journal + 2,
+            kernel,
             all_buckets,
             Journal.new(*area, block_bytes, room),
             priorities,
@@ -120,7 +124,9 @@ class Allocator(NamedTuple):
         if buckets.list_count[INCOMING] > 0 and state[IS_WRITTEN] == 1:
             return
         state[IS_WRITTEN] = 0
-        if state[IS_WRITING] == 1 or state[GC_WANTED] == 1 or state[GC_RUNNING] == 1:
+        if state[IS_WRITING] == 1 or state[GC_WANTED] == 1:
+            return
+        if state[GC_RUNNING] == 1 and self.kernel < LINUX_6_12:
             return
         number = len(self.priorities) // 2
         available = buckets.list_count[PRIO] + buckets.list_count[NONE]
@@ -182,6 +188,13 @@ class Allocator(NamedTuple):
             below.events.push(now + GC_SLEEP_NS if is_vain else now, CACHE, GC)
 
     @method
+    def force_gc(self, now, below):
+        """Start a collection, unless one is under way."""
+        if self.state[GC_RUNNING] == 0:
+            self.state[TO_GC] = -1
+            self.wake_gc(now, below)
+
+    @method
     def begin_gc(self, now, below):
         """Start a collection; a small one ends at once."""
         state = self.state
@@ -191,6 +204,7 @@ class Allocator(NamedTuple):
         state[GC_RUNNING] = 1
         rests = (state[NODES] - 1) // max(GC_NODES, state[NODES] // 100)
         if rests > 0:
+            self.buckets.begin_marking()
             below.events.push(now + rests * GC_SLEEP_NS, CACHE, GC_END)
         else:
             self.end_gc(now, below)

@@ -26,7 +26,7 @@ EMPTY, CLEAN, DIRTY, METADATA = range(4)
 PRIO, BTREE, NONE, INCOMING = range(4)
 LRU, FIFO = int(Reuse.LRU), int(Reuse.FIFO)
 
-AVAIL, IN_USE, MIN_PRIO, RESCALE, LAST, DRAWS, INVALIDATIONS = range(7)
+AVAIL, IN_USE, MIN_PRIO, RESCALE, LAST, DRAWS, INVALIDATIONS, IS_MARKING = range(8)
 
 
 def roundup_pow2(number: int) -> int:
@@ -82,13 +82,14 @@ class Buckets(NamedTuple):
     mark: Bytes  # EMPTY, CLEAN, DIRTY, METADATA
     used: Ints  # bytes, as found by the last gc
     generation: Int32s
+    was_reusable: Bytes  # 1: when the gc under way began
     listed: Ints  # rings of buckets, one after the other
     list_start: Int32s  # by list: where its ring begins
     list_room: Int32s
     list_first: Ints  # by list: the oldest entry
     list_count: Ints
     victims: Victims
-    state: Ints  # [AVAIL ... INVALIDATIONS]
+    state: Ints  # [AVAIL ... IS_MARKING]
 
     @classmethod
     def new(
@@ -115,13 +116,14 @@ class Buckets(NamedTuple):
             mark,
             np.zeros(buckets, np.int64),
             np.zeros(buckets, np.int32),
+            np.zeros(buckets, np.uint8),
             np.arange(layout.metadata + layout.unused, layout.withheld),
             starts.astype(np.int32),
             np.array(sizes, np.int32),
             np.zeros(4, np.int64),
             np.array(sizes, np.int64),
             Victims.new(8 * layout.unused),
-            np.array([avail, (buckets - avail) * 100 // buckets, 0, 0, 1, 0, 0]),
+            np.array([avail, (buckets - avail) * 100 // buckets, 0, 0, 1, 0, 0, 0]),
         )
 
     # Lists.
@@ -215,6 +217,12 @@ class Buckets(NamedTuple):
         return self.mark[bucket] <= CLEAN and self.pins[bucket] == 0
 
     @method
+    def can_be_dropped(self, bucket):
+        """Return whether a bucket may be reused now; while a gc runs, only if it could before."""
+        is_known = self.state[IS_MARKING] == 0 or self.was_reusable[bucket] == 1
+        return is_known and self.is_reusable(bucket)
+
+    @method
     def invalidate(self):
         """Fill the incoming list with victims; return whether it is full."""
         if not self.has_room(INCOMING):
@@ -232,7 +240,7 @@ class Buckets(NamedTuple):
         victims.number[0] = 0
         base = (INITIAL_PRIO - self.state[MIN_PRIO]) // 8 - self.state[MIN_PRIO]
         for bucket in range(self.buckets):
-            if self.is_reusable(bucket):
+            if self.can_be_dropped(bucket):
                 rank = (self.prio[bucket] + base) * (self.used[bucket] // SECTOR_BYTES)
                 victims.offer(bucket, rank)
         victims.turn()
@@ -253,7 +261,7 @@ class Buckets(NamedTuple):
                 self.state[LAST] = 1 + bucket % (self.buckets - 1)
             else:
                 bucket = 1 + self.draw() % (self.buckets - 1)
-            if self.is_reusable(bucket):
+            if self.can_be_dropped(bucket):
                 self.invalidate_one(bucket)
                 self.push(INCOMING, bucket)
 
@@ -292,8 +300,16 @@ class Buckets(NamedTuple):
             state[MIN_PRIO] = lowest
 
     @method
+    def begin_marking(self):
+        """Note which buckets are reusable as a gc begins."""
+        self.state[IS_MARKING] = 1
+        for bucket in range(self.buckets):
+            self.was_reusable[bucket] = 1 if self.is_reusable(bucket) else 0
+
+    @method
     def mark_again(self):
         """Update the content of each bucket."""
+        self.state[IS_MARKING] = 0
         keys = self.keys
         reusable = 0
         for bucket in range(self.buckets):

@@ -124,6 +124,16 @@ class Inserts(NamedTuple):
         self.allocator.state[WAITING] += 1
 
     @method
+    def holds(self, task):
+        """Return whether an insert of a task waits for a bucket."""
+        job = self.state[FIRST_WAITING]
+        for _ in range(self.allocator.state[WAITING]):
+            if self.allocator.journal.jobs.task[job] == task:
+                return True
+            job = self.allocator.journal.jobs.following[job]
+        return False
+
+    @method
     def resume(self, now, below):
         """Continue the insert that has waited longest."""
         waits = self.allocator.state

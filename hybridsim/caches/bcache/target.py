@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.caches.bcache import tags
-from hybridsim.caches.bcache.allocator import Allocator
+from hybridsim.caches.bcache.allocator import LINUX_6_12, Allocator
 from hybridsim.caches.bcache.buckets import IN_USE, SECTOR_BYTES
 from hybridsim.caches.bcache.bypass import Bypass
 from hybridsim.caches.bcache.counters import totals_of
 from hybridsim.caches.bcache.inserts import BACK, FILL, NO_DATA, PARTS, THROUGH, Inserts
 from hybridsim.caches.bcache.journal import DURABLE, PRIORITIES_WRITTEN
 from hybridsim.caches.bcache.keys import DIRTY_BYTES, FIRST
+from hybridsim.caches.bcache.sleepers import FIRST as FIRST_SLEEPER
+from hybridsim.caches.bcache.sleepers import IS_GOING_ON, UNKNOWN, Sleepers
 from hybridsim.caches.bcache.space import OPEN_BUCKETS
 from hybridsim.caches.bcache.statistics import (
     BYPASS_HITS,
@@ -28,10 +30,19 @@ from hybridsim.caches.bcache.statistics import (
     MISSES,
     Statistics,
 )
-from hybridsim.caches.bcache.writeback import WRITTEN_BACK, WriteBack
+from hybridsim.caches.bcache.writeback import HAS_DIRTY, WRITTEN_BACK, WriteBack
 from hybridsim.foundation.arrays import Ints
-from hybridsim.foundation.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason, Restart
-from hybridsim.jit import method, state_machine
+from hybridsim.foundation.codes import (
+    FUA,
+    PREFLUSH,
+    BcacheMode,
+    Kernel,
+    Op,
+    Path,
+    Reason,
+    Restart,
+)
+from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE
 
 NOTHING = -1
@@ -63,6 +74,7 @@ class Bcache(NamedTuple):
     inserts: Inserts
     write_back: WriteBack
     statistics: Statistics
+    sleepers: Sleepers
     state: Ints  # [RACES, DEMAND]
 
     @classmethod
@@ -80,10 +92,13 @@ class Bcache(NamedTuple):
         writeback_delay_ns: int = 30 * 10**9,
         open_buckets: int = OPEN_BUCKETS,
         seed: int = 1,
+        kernel: int = Kernel.LINUX_6_1,
         room: int = 4096,
     ) -> Bcache:
         """Attach an empty cache at time 0, with initial room for `room` operations (2^k)."""
-        allocator = Allocator.new(bucket_bytes, buckets, block_bytes, replacement, seed, room)
+        allocator = Allocator.new(
+            bucket_bytes, buckets, block_bytes, replacement, seed, room, int(kernel)
+        )
         statistics = Statistics.new()
         thresholds = (cutoff_bytes, congested_read_us, congested_write_us)
         return cls(
@@ -94,6 +109,7 @@ class Bcache(NamedTuple):
             Inserts.new(allocator, statistics, block_bytes, open_buckets, room),
             WriteBack.new(writeback_percent, writeback_delay_ns, allocator),
             statistics,
+            Sleepers.new(),
             np.zeros(2, np.int64),
         )
 
@@ -157,6 +173,7 @@ class Bcache(NamedTuple):
             bypass=Bypass.new(*thresholds, allocator.buckets, len(bypass.average)),
             inserts=inserts,
             write_back=write_back,
+            sleepers=Sleepers.new(),
         )
 
     def resume(self, now_ns: int, below: Any) -> None:
@@ -199,7 +216,53 @@ class Bcache(NamedTuple):
 
     @method
     def submit(self, now, slot, requests, below):
-        """Take a request from the host."""
+        """Take a request from the host; it waits while its task sleeps."""
+        task = requests.stream[slot]
+        if self.must_wait(slot, requests) or self.sleepers.has(task, NOTHING, requests):
+            self.sleepers.add(slot, requests)
+            return
+        self.serve(now, slot, requests, below)
+
+    @method
+    def must_wait(self, slot, requests):
+        """Return whether a request's task sleeps, or has to at its begin."""
+        if self.write_back.wants_lock() and is_locking(slot, requests):
+            return True
+        task = requests.stream[slot]
+        return task != UNKNOWN and self.inserts.holds(task)
+
+    @method
+    def next_sleeper(self, requests):
+        """Return the first of the requests that wait which need not wait any more, or -1."""
+        slot = self.sleepers.state[FIRST_SLEEPER]
+        while slot != NOTHING:
+            if not self.must_wait(slot, requests):
+                if not self.sleepers.has(requests.stream[slot], slot, requests):
+                    return slot
+            slot = requests.last_promoted[slot]
+        return NOTHING
+
+    @method
+    def wake_sleepers(self, now, requests, below):
+        """Let the next request go on that need not wait any more, by an event."""
+        state = self.sleepers.state
+        if state[IS_GOING_ON] == 0 and self.next_sleeper(requests) != NOTHING:
+            state[IS_GOING_ON] = 1
+            below.events.push(now, CACHE, tags.GO_ON)
+
+    @method
+    def go_on(self, now, requests, below):
+        """Serve the first request that need not wait any more."""
+        self.sleepers.state[IS_GOING_ON] = 0
+        slot = self.next_sleeper(requests)
+        if slot != NOTHING:
+            self.sleepers.remove(slot, requests)
+            self.serve(now, slot, requests, below)
+            self.wake_sleepers(now, requests, below)
+
+    @method
+    def serve(self, now, slot, requests, below):
+        """Take a request whose task is awake."""
         op, offset, length = requests.op[slot], requests.offset[slot], requests.length[slot]
         self.write_back.on_request()
         requests.path[slot] = IS_BYPASS
@@ -209,7 +272,7 @@ class Bcache(NamedTuple):
             self.journal_for(now, slot, 0, below)
             self.to_slow(now, slot, FLUSH, 0, 0, requests, below)
             return
-        why = self.why_bypassed(now, slot, op, offset, length, requests)
+        why = self.why_bypassed(now, slot, op, offset, length, requests, below)
         if why == NONE:
             self.inserts.allocator.buckets.age(length)
         else:
@@ -222,14 +285,20 @@ class Bcache(NamedTuple):
         if op == READ:
             self.read(now, slot, offset, offset + length, why, requests, below)
             return
+        self.write_back.begins()
         if op == WRITE:
             requests.reason[slot] = WRITTEN
         self.write(now, slot, op, offset, length, why, requests, below)
 
     @method
-    def why_bypassed(self, now, slot, op, offset, length, requests):
+    def why_bypassed(self, now, slot, op, offset, length, requests, below):
         """Return why a request bypasses the cache, or NONE."""
-        if self.inserts.allocator.buckets.state[IN_USE] > CUTOFF_ADD or op == DISCARD:
+        if op == DISCARD:
+            return BUSY
+        allocator = self.inserts.allocator
+        if allocator.buckets.state[IN_USE] > CUTOFF_ADD:
+            if allocator.kernel >= LINUX_6_12 and self.write_back.state[HAS_DIRTY] == 0:
+                allocator.force_gc(now, below)
             return BUSY
         if self.mode == MODE_NONE or (self.mode == WRITEAROUND and op == WRITE):
             return NO_CACHE
@@ -321,6 +390,8 @@ class Bcache(NamedTuple):
             return
         requests.pending[slot] += 1
         kind = BACK if is_back else THROUGH
+        if is_back:
+            self.write_back.on_dirty(now, below)
         task, end = requests.stream[slot], offset + length
         if self.inserts.begin(now, kind, offset, end, task, slot, waits, below):
             requests.pending[slot] -= 1
@@ -383,8 +454,6 @@ class Bcache(NamedTuple):
             return NOTHING
         slot, waits, kind = jobs.request[job], jobs.waits[job], jobs.kind[job]
         self.inserts.end(now, job, below)
-        if kind == BACK:
-            self.write_back.on_dirty(now, below)
         if kind == FILL or waits == 1:
             return NOTHING
         return self.end_part(now, slot, requests, below)
@@ -417,7 +486,9 @@ class Bcache(NamedTuple):
 
     @method
     def finished(self, now, slot, requests, below):
-        """Start the fill of a completed read."""
+        """Start the fill of a completed read; count the end of a WRITE."""
+        if is_locking(slot, requests):
+            self.write_back.ends(now, below)
         if requests.promoted[slot] != NOTHING:
             self.inserts.start(now, requests.promoted[slot], below)
 
@@ -435,8 +506,12 @@ class Bcache(NamedTuple):
             allocator.journal.on_timer(now, below)
         elif number == tags.RESUME:
             self.inserts.resume(now, below)
+            self.wake_sleepers(now, requests, below)
         elif number == tags.WRITE_BACK:
             self.write_back.wake(now, below)
+            self.wake_sleepers(now, requests, below)
+        elif number == tags.GO_ON:
+            self.go_on(now, requests, below)
         elif number == tags.RATE:
             self.write_back.update_rate(now, below)
         elif number == tags.STATISTICS:
@@ -453,3 +528,10 @@ class Bcache(NamedTuple):
         slot = journal.jobs.request[job]
         journal.jobs.release(job)
         return self.end_part(now, slot, requests, below)
+
+
+@kernel
+def is_locking(slot, requests):
+    """Return whether a request takes write-back's lock: any with data that is no READ."""
+    op = requests.op[slot]
+    return (op == WRITE or op == DISCARD) and requests.length[slot] > 0

@@ -35,7 +35,7 @@ FREE, BEING_READ, HAS_BEEN_READ, BEING_WRITTEN = range(4)
 
 (STAGE, HAS_DIRTY, IS_FULL_PASS, SCANNED, GATHERED, HIGH, TAKEN, AHEAD, GROUP, BEGUN,
  UNDER_WAY, SEQUENCE, NEXT_SEQUENCE, NEXT_NS, RATE_NOW, INTEGRAL, IDLE, IS_UNLIMITED,
- IS_TIMED, WRITTEN_BACK) = range(20)  # fmt: skip
+ IS_TIMED, WRITTEN_BACK, WRITERS, IS_CALLED) = range(22)  # fmt: skip
 
 
 @state_machine
@@ -53,12 +53,12 @@ class WriteBack(NamedTuple):
     flying: Bytes  # by operation in progress: FREE, BEING_READ, ...
     flying_at: Int32s  # by operation: its gathered key
     sequence: Ints
-    state: Ints  # [STAGE ... WRITTEN_BACK]
+    state: Ints  # [STAGE ... IS_CALLED]
 
     @classmethod
     def new(cls, percent: int, delay_ns: int, allocator: Allocator) -> WriteBack:
         """Return a sleeping thread."""
-        state = np.zeros(20, np.int64)
+        state = np.zeros(22, np.int64)
         state[RATE_NOW] = RATE_FIRST
         state[AHEAD] = NOTHING
         return cls(
@@ -97,6 +97,30 @@ class WriteBack(NamedTuple):
             below.events.push((now // update_ns + 1) * update_ns, CACHE, RATE)
         if state[STAGE] == ASLEEP:
             state[STAGE] = REFILLING
+            self.call(now, below)
+
+    @method
+    def wants_lock(self):
+        """Return whether the thread waits to gather keys: no WRITE may be under way then."""
+        return self.state[STAGE] == REFILLING
+
+    @method
+    def begins(self):
+        """Count a WRITE or DISCARD of a user that begins."""
+        self.state[WRITERS] += 1
+
+    @method
+    def ends(self, now, below):
+        """Count one that has ended; after the last one the thread may gather keys."""
+        self.state[WRITERS] -= 1
+        if self.state[WRITERS] == 0 and self.wants_lock():
+            self.call(now, below)
+
+    @method
+    def call(self, now, below):
+        """Schedule the gathering of keys, unless it is scheduled."""
+        if self.state[IS_CALLED] == 0:
+            self.state[IS_CALLED] = 1
             below.events.push(now, CACHE, WRITE_BACK)
 
     @method
@@ -115,8 +139,9 @@ class WriteBack(NamedTuple):
 
     @method
     def wake(self, now, below):
-        """Continue after a pause."""
+        """Continue after a pause, or when no WRITE is under way any more."""
         state = self.state
+        state[IS_CALLED] = 0
         if state[STAGE] == PAUSED:
             state[NEXT_NS] = now
             state[STAGE] = REFILLING if state[HAS_DIRTY] == 1 else ASLEEP
@@ -131,6 +156,8 @@ class WriteBack(NamedTuple):
         state = self.state
         while True:
             if state[STAGE] == REFILLING:
+                if state[WRITERS] > 0:
+                    return
                 self.refill()
                 state[STAGE] = BEGINNING
                 self.make_group()
@@ -322,6 +349,8 @@ class WriteBack(NamedTuple):
         if state[IDLE] >= IDLE_UPDATES and self.allocator.state[GC_RUNNING] == 0:
             state[IS_UNLIMITED] = 1
             state[RATE_NOW] = RATE_UNLIMITED
+            return
+        if self.wants_lock():
             return
         buckets = self.allocator.buckets
         bucket_sectors = buckets.bucket_bytes // SECTOR_BYTES

@@ -21,6 +21,7 @@ from hybridsim.foundation.codes import (
     DmMode,
     Fill,
     FillWhen,
+    Kernel,
     Mode,
     Promotion,
     Reuse,
@@ -143,6 +144,7 @@ def bcache(table: BcacheTable, place: Place) -> Bcache:
         writeback_percent=table.writeback_percent,
         writeback_delay_ns=table.writeback_delay_ns,
         seed=place.seed,
+        kernel=int(Kernel[f"LINUX_{table.kernel.replace('.', '_')}"]),
     )
 
 
