@@ -392,8 +392,7 @@ def test_a_cache_of_hot_blocks_replaces_half_of_them_too(random_load):
 
 @pytest.mark.xfail(
     strict=True,
-    reason="known gap: 0.6101; 0.588 is no kernel's but another simulation's (kernel-caches 2.13), "
-    "whose worker wakes at whole seconds and not every 1.024 s, as a kernel's does",
+    reason="known gap: 0.6101; the 0.588 is another simulation's, not a kernel's; not explained",
 )
 def test_replacing_hot_blocks_lowers_the_hit_ratio(random_load):
     """Predicted hit ratio 0.588 after the first replacement."""
