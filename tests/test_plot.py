@@ -142,8 +142,8 @@ def test_the_interval_of_a_mark_is_shaded():
     lines = [Line("one", "one", [0.0, 10.0], [1.0, 2.0])]
     marks = [Mark("warm", 4.0, low=2.0, high=7.0)]
     figure = drawn([Chart("gid", "title", Axis("x", ""), Axis("y", ""), lines, marks=marks)])
-    spans = [each.get_extents() for each in figure.axes[0].patches]
-    assert [(each.x0, each.x1) for each in spans] == [(2.0, 7.0)]
+    (span,) = figure.axes[0].patches
+    assert (span.get_x(), span.get_width()) == (2.0, 5.0)
 
 
 def test_labels_of_several_curves_do_not_overlap():
