@@ -129,6 +129,23 @@ def test_a_miss_ratio_curve_marks_its_knee_and_the_chosen_size():
     assert shown["mark-chosen"].get_xdata()[0] == 300
 
 
+def test_the_error_of_a_sampled_curve_is_shaded_within_0_and_100_per_cent():
+    points = [each | {"error": 0.6} for each in CURVE["curve"]]
+    figure = plot.miss_ratio_curve(CURVE | {"curve": points})
+    (shaded,) = figure.axes[0].collections
+    ends = shaded.get_paths()[0].vertices[:, 1]
+    assert (ends.min(), ends.max()) == (0, 100)
+    assert not plot.miss_ratio_curve(CURVE).axes[0].collections
+
+
+def test_the_interval_of_a_mark_is_shaded():
+    lines = [Line("one", "one", [0.0, 10.0], [1.0, 2.0])]
+    marks = [Mark("warm", 4.0, low=2.0, high=7.0)]
+    figure = drawn([Chart("gid", "title", Axis("x", ""), Axis("y", ""), lines, marks=marks)])
+    (span,) = figure.axes[0].patches
+    assert (span.get_x(), span.get_width()) == (2.0, 5.0)
+
+
 def test_labels_of_several_curves_do_not_overlap():
     worse = {**CURVE, "curve": [{**one, "miss_ratio": 0.9} for one in CURVE["curve"]]}
     better = {**CURVE, "knee_pages": 300}

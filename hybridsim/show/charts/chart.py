@@ -36,7 +36,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """One series; `gid` identifies its data in a drawn figure."""
+    """One series; `gid` identifies its data in a drawn figure.
+
+    The interval of each value, where there is one, is drawn as a shaded range from `low` to `high`.
+    """
 
     gid: str
     label: str
@@ -46,6 +49,8 @@ class Line:
     role: str = ""  # of palette.ROLES; empty: the next free colour
     dashed: bool = False
     names: Sequence[str] = ()  # of the points, if they have names
+    low: Values = ()
+    high: Values = ()
 
 
 @dataclass(frozen=True)
@@ -60,11 +65,16 @@ class Band:
 
 @dataclass(frozen=True)
 class Mark:
-    """A position on the x axis, or a point if `y` is set."""
+    """A position on the x axis, or a point if `y` is set.
+
+    The interval of a position is drawn as a shaded range from `low` to `high`.
+    """
 
     label: str
     x: float
     y: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,15 @@ def miss_ratio(curve: Mapping[str, Any], chosen_bytes: int | None = None) -> Cha
     sizes = [each["pages"] * page for each in curve["curve"]]
     ratios = [each["miss_ratio"] for each in curve["curve"]]
     errors = [each["error"] for each in curve["curve"]]
-    lines = [Line("miss-ratio", f"{curve['policy'].upper()}", sizes, ratios, role="real")]
+    line = Line("miss-ratio", f"{curve['policy'].upper()}", sizes, ratios, role="real")
+    note = ""
     if any(errors):
-        for gid, sign in (("upper", 1), ("lower", -1)):
-            bound = [ratio + sign * error for ratio, error in zip(ratios, errors)]
-            lines.append(Line(f"miss-ratio-{gid}", f"{gid} (95%)", sizes, bound, role="other"))
+        line = replace(
+            line,
+            low=[max(ratio - error, 0.0) for ratio, error in zip(ratios, errors)],
+            high=[min(ratio + error, 1.0) for ratio, error in zip(ratios, errors)],
+        )
+        note = "Shaded: the interval of 95 % of a sampled curve."
     marks = []
     if ratios[0] > ratios[-1]:
         knee = curve["knee_pages"] * page
@@ -49,5 +53,5 @@ def miss_ratio(curve: Mapping[str, Any], chosen_bytes: int | None = None) -> Cha
         marks.append(Mark("chosen", chosen_bytes))
     return Chart(
         "miss-ratio-curve", "Miss ratio by cache size",
-        axes.sizes(sizes[-1]), axes.shares("miss ratio"), lines, marks=marks,
+        axes.sizes(sizes[-1]), axes.shares("miss ratio"), [line], marks=marks, note=note,
     )  # fmt: skip

@@ -17,6 +17,7 @@ ROLES = {
     "none": GREY, "cold": SKY, "warm": VERMILLION, "cached": VERMILLION, "real": BLUE,
     "simulated": VERMILLION, "mean": BLUE, "p50": GREEN, "p99": VERMILLION, "other": GREY,
 }  # fmt: skip
+INTERVAL = ROLES["warm"]  # colour of the interval of a mark
 
 
 def colours(roles: Sequence[str]) -> list[int]:

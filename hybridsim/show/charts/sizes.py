@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
 from hybridsim.foundation.units import human_size
 from hybridsim.show.charts import axes
-from hybridsim.show.charts.chart import Axis, Chart, Line, Mark, Ranges
+from hybridsim.show.charts.chart import Axis, Chart, Line, Mark, Ranges, Values
 from hybridsim.show.charts.documents import Document
 
 NEAR = 4  # sizes on either side of the answer
 ENDS = ("low", "value", "high")
+SHADED = "Shaded: the interval of 90 % of the mean."
 
 
 def by_size(document: Document) -> list[Chart]:
@@ -22,15 +27,22 @@ def by_size(document: Document) -> list[Chart]:
     if len(names) == 1:
         times = {name: [each[f"{name}_ns"] for each in tried] for name in ("mean", "p99")}
         lines = [Line(f"size-{name}", name, sizes, times[name], "both", name) for name in times]
+        lines[0] = replace(lines[0], **_ends(tried))
         y = axes.latencies(axes.maximum(times["p99"]), "read latency", log=True)
     else:
-        lines = [_line(document, "mean_ns", name, place) for place, name in enumerate(names)]
+        lines = [
+            replace(
+                _line(document, "mean_ns", name, place),
+                **_ends([each for each in tried if each["name"] == name]),
+            )
+            for place, name in enumerate(names)
+        ]
         most = axes.maximum([each["mean_ns"] for each in tried])
         y = axes.latencies(most, "mean read latency", log=True)
     hits = [_line(document, "hit", name, place) for place, name in enumerate(names)]
     return [
         Chart("hit-by-size", "Hit ratio, warm", x, axes.shares("hit ratio"), hits, marks=marks),
-        Chart("latency-by-size", "Read latency, warm", x, y, lines, marks=marks),
+        Chart("latency-by-size", "Read latency, warm", x, y, lines, marks=marks, note=SHADED),
     ]
 
 
@@ -51,6 +63,11 @@ def ranges(document: Document) -> list[Ranges]:
         return []
     title = f"Mean read latency with its interval of 90 %, {answer['name']}"
     return [Ranges("mean-ranges", title, Axis("mean read latency", "ms"), rows)]
+
+
+def _ends(tried: Sequence[Mapping[str, Any]]) -> dict[str, Values]:
+    """Return the ends of the intervals of mean latencies, for a Line."""
+    return {end: [each["mean"] and each["mean"][end] for each in tried] for end in ("low", "high")}
 
 
 def _line(document: Document, key: str, name: str, place: int) -> Line:

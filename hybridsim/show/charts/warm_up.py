@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from hybridsim.show.charts.chart import Chart, Line, Mark, Value
 from hybridsim.show.charts.documents import Document, bands, end_ns, has_cache, middles, width_ns
 
 SYNC = "time"
+SHADED = "Shaded: the interval of 90 % of the time until 90 % of the steady level."
 
 
 def warm_up(document: Document) -> list[Chart]:
@@ -59,7 +60,8 @@ def hit_ratio(document: Document) -> Chart:
         lines.append(_smoothed(document, "smoothed", "warm"))
         marks = _reached(curve)
     title = "Hit ratio: reads that came from the SSD"
-    return _panel(document, "hit-ratio", title, axes.shares("hit ratio"), lines, marks=marks)
+    y = axes.shares("hit ratio")
+    return _panel(document, "hit-ratio", title, y, lines, marks=marks, note=_note(marks))
 
 
 def _smoothed(document: Document, label: str, role: str) -> Line:
@@ -69,9 +71,17 @@ def _smoothed(document: Document, label: str, role: str) -> Line:
     return Line("smooth", label, x, warm_up["curve"]["x"], role=role)
 
 
+def _note(marks: Sequence[Mark]) -> str:
+    return SHADED if any(mark.low is not None for mark in marks) else ""
+
+
 def _reached(warm_up: Mapping[str, Any]) -> list[Mark]:
-    times = ((share, warm_up[f"t{share}_ns"]) for share in (50, 90))
-    return [Mark(f"{share}%", time_ns) for share, time_ns in times if time_ns]
+    result = []
+    for share in (50, 90):
+        time_ns, known = warm_up[f"t{share}_ns"], warm_up.get(f"t{share}") or {}
+        if time_ns:
+            result.append(Mark(f"{share}%", time_ns, low=known.get("low"), high=known.get("high")))
+    return result
 
 
 def _throughput(document: Document) -> Iterator[Chart]:
@@ -87,7 +97,8 @@ def _throughput(document: Document) -> Iterator[Chart]:
         lines.append(_smoothed(document, "smoothed", "warm"))
     marks = _reached(warm_up) if is_judged else []
     title = "Requests per second"
-    yield _panel(document, "iops", title, axes.counts("IOPS"), lines, marks=marks)
+    y = axes.counts("IOPS")
+    yield _panel(document, "iops", title, y, lines, marks=marks, note=_note(marks))
 
 
 def latency(document: Document) -> Chart:

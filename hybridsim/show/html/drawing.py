@@ -14,9 +14,9 @@ from typing import Any
 from hybridsim.show.charts import Axis, Bars, Chart, Heat, Line, Ranges
 from hybridsim.show.charts import ticks as ticks_of
 from hybridsim.show.charts.labels import rows_of
-from hybridsim.show.charts.palette import BLUE, VERMILLION, colours
+from hybridsim.show.charts.palette import BLUE, INTERVAL, VERMILLION, colours
 from hybridsim.show.charts.stacking import stacked
-from hybridsim.show.html.paths import areas, outline
+from hybridsim.show.html.paths import areas, between, outline
 from hybridsim.show.html.png import png
 
 WIDTH, HEIGHT = 720, 260
@@ -82,6 +82,7 @@ class Drawing:
     x_ticks: list[tuple[float, str]] = field(default_factory=list)
     y_ticks: list[tuple[float, str]] = field(default_factory=list)
     areas: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, is_stacked
+    intervals: list[tuple[int, str]] = field(default_factory=list)  # colour, path
     paths: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, dashed
     dots: list[tuple[int, float, float]] = field(default_factory=list)
     bands: list[tuple[float, float, str, float]] = field(default_factory=list)  # x, x, label, its x
@@ -97,7 +98,7 @@ def of_chart(chart: Chart) -> Drawing:
     """Return the geometry of a chart."""
     chart = stacked(chart) if chart.is_stacked else chart
     xs = [value for line in chart.lines for value in line.x]
-    ys = [value for line in chart.lines for value in line.y]
+    ys = [value for line in chart.lines for value in (*line.y, *line.low, *line.high)]
     x = Scale.of(chart.x, xs, LEFT, WIDTH - RIGHT)
     y = Scale.of(chart.y, ys, HEIGHT - BOTTOM, TOP)
     drawing = Drawing(
@@ -116,6 +117,10 @@ def of_chart(chart: Chart) -> Drawing:
     drawing.legend = [(colour, line.label) for line, colour in order]
     for mark, row in zip(chart.marks, rows_of(chart.marks, chart.x, x.low, x.high)):
         place = x.at(mark.x)
+        if mark.low is not None and mark.high is not None:
+            ends = x.at(mark.low), x.at(mark.high)
+            edges = [[(each, edge) for each in ends] for edge in (drawing.top, drawing.bottom)]
+            drawing.intervals += [(INTERVAL, each) for each in between(*edges)]
         anchor = "end" if place > 0.8 * WIDTH else "start"
         point = None if mark.y is None else y.at(mark.y)
         written = TOP + 26 + LINE * row if point is None else point - 9
@@ -128,6 +133,12 @@ def _line(drawing: Drawing, line: Line, colour: int, x: Scale, y: Scale, is_stac
         None if a is None or b is None or (b <= 0 and y.axis.log) else (x.at(a), y.at(b))
         for a, b in zip(line.x, line.y)
     ]
+    if line.low:
+        edges = [
+            [None if b is None else (x.at(a), y.at(b)) for a, b in zip(line.x, edge)]
+            for edge in (line.low, line.high)
+        ]  # fmt: skip
+        drawing.intervals += [(colour, each) for each in between(*edges)]
     if line.style in ("points", "both"):
         drawing.dots += [(colour, *each) for each in points if each]
     if line.style == "points":

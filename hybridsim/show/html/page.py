@@ -23,7 +23,7 @@ from hybridsim.foundation.version import __version__
 from hybridsim.show.charts import Chart
 from hybridsim.show.charts.chart import Value, Values
 from hybridsim.show.charts.labels import rows_of
-from hybridsim.show.charts.palette import DARK, LIGHT, colours
+from hybridsim.show.charts.palette import DARK, INTERVAL, LIGHT, colours
 from hybridsim.show.html.blocks import Section, charts_of
 from hybridsim.show.html.drawing import of_bars, of_chart, of_heat, of_ranges
 
@@ -91,7 +91,7 @@ def _data(chart: Chart) -> dict[str, Any]:
         if x not in shared:
             shared.append(x)
         about = {name: each for name, each in vars(line).items() if name not in ("x", "role")}
-        about["y"] = _short(line.y)
+        about |= {name: _short(getattr(line, name)) for name in ("y", "low", "high")}
         lines.append(about | {"x": shared.index(x), "colour": colour})
     return {
         **{name: getattr(chart, name) for name in ("gid", "title", "sync", "is_stacked")},
@@ -101,6 +101,7 @@ def _data(chart: Chart) -> dict[str, Any]:
         "lines": lines,
         "bands": [vars(each) for each in chart.bands],
         "marks": [vars(mark) | {"row": row} for mark, row in zip(chart.marks, _rows(chart))],
+        "interval": INTERVAL,
     }
 
 

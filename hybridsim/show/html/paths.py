@@ -28,6 +28,16 @@ def areas(points: Points, floor: float) -> list[str]:
     return result
 
 
+def between(low: Points, high: Points) -> list[str]:
+    """Return closed paths between two lines with equal x, one for each part without gaps."""
+    result = []
+    for is_gap, part in groupby(zip(low, high), lambda each: None in each):
+        if not is_gap:
+            below, above = ([point for point in edge if point] for edge in zip(*part))
+            result.append(_path([*_bends(below), *reversed(_bends(above))]) + "z")
+    return result
+
+
 def _parts(points: Points) -> Iterator[list[Point]]:
     """Yield the parts between gaps, without points closer than NEAR to the previous one."""
     for is_gap, part in groupby(points, lambda each: each is None):

@@ -13,7 +13,7 @@ from hybridsim.foundation.errors import UsageError
 from hybridsim.show.charts import ticks as ticks_of
 from hybridsim.show.charts.chart import Axis, Bars, Beside, Chart, Dots, Heat, Line, Values
 from hybridsim.show.charts.labels import rows_of
-from hybridsim.show.charts.palette import LIGHT, colours
+from hybridsim.show.charts.palette import INTERVAL, LIGHT, colours
 from hybridsim.show.charts.stacking import stacked
 from hybridsim.show.plot.names import put_ends, put_names
 
@@ -28,6 +28,7 @@ TITLE_LINE = 0.15  # inches
 LETTER, NAME_LETTERS = 0.06, 16  # inches; of the names of rows in the usual width
 DPI = 200  # of pictures in notebooks
 BLANK = {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.6}
+SHADE = 0.18  # opacity of intervals
 MARKERS = "osD^vPX*"
 STYLE = {
     "font.size": 8, "axes.labelsize": 8, "axes.titlesize": 8, "legend.fontsize": 7,
@@ -120,6 +121,10 @@ def _(chart: Chart, place: Any) -> None:
     ):
         x, y = _scaled(line.x, chart.x), _scaled(line.y, chart.y)
         _line(place, line, x, y, MARKERS[number % len(MARKERS)], LIGHT[colour])
+        if line.low:
+            low, high = _scaled(line.low, chart.y), _scaled(line.high, chart.y)
+            place.fill_between(x, low, high, color=LIGHT[colour], lw=0, alpha=SHADE,
+                               gid=f"{line.gid}-interval")  # fmt: skip
         if line.style == "area":
             opacity = 0.8 if chart.is_stacked else 0.25
             place.fill_between(x, before or [0.0] * len(y), y, color=LIGHT[colour], lw=0,
@@ -146,13 +151,17 @@ def _line(place: Any, line: Line, x: list[float], y: list[float], marker: str, c
 
 
 def _marks(place: Any, chart: Chart) -> None:
-    ends = [each * chart.x.per for each in place.get_xlim()]
-    span = ends[1] / chart.x.per
-    for mark, row in zip(chart.marks, rows_of(chart.marks, chart.x, *ends)):
+    limits = [each * chart.x.per for each in place.get_xlim()]
+    span = limits[1] / chart.x.per
+    for mark, row in zip(chart.marks, rows_of(chart.marks, chart.x, *limits)):
         x = mark.x / chart.x.per
         is_right = not chart.x.log and x > 0.75 * (chart.x.high or span * chart.x.per) / chart.x.per
         side: dict[str, Any] = {"ha": "right" if is_right else "left", "fontsize": 7}
         shift = -4 if is_right else 4
+        if mark.low is not None and mark.high is not None:
+            ends = (each / chart.x.per for each in (mark.low, mark.high))
+            place.axvspan(*ends, color=LIGHT[INTERVAL], lw=0, alpha=SHADE, zorder=0.5,
+                          gid=f"mark-{mark.label}-interval")  # fmt: skip
         if mark.y is None:
             place.axvline(x, color="0.2", lw=0.7, ls=":", gid=f"mark-{mark.label}")
             place.annotate(

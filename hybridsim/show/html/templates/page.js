@@ -91,6 +91,39 @@
     };
   }
 
+  // The intervals of lines and marks, below both.
+  function intervals(u, chart) {
+    const { left, top, width, height } = u.bbox, { ctx } = u;
+    const x = (v) => u.valToPos(v / chart.x.per, "x", true);
+    const y = (v) => u.valToPos(Math.max(v / chart.y.per, chart.y.log ? u.scales.y.min : -Infinity), "y", true);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(left, top, width, height);
+    ctx.clip();
+    ctx.globalAlpha = 0.18;
+    for (const line of chart.lines) {
+      ctx.fillStyle = css("--c" + line.colour);
+      const at = chart.xs[line.x];
+      let part = [];
+      const close = () => {
+        if (part.length > 1) {
+          ctx.beginPath();
+          for (const i of part) ctx.lineTo(x(at[i]), y(line.low[i]));
+          for (const i of part.reverse()) ctx.lineTo(x(at[i]), y(line.high[i]));
+          ctx.fill();
+        }
+        part = [];
+      };
+      line.low.forEach((low, i) => { if (low == null || line.high[i] == null) close(); else part.push(i); });
+      close();
+    }
+    ctx.fillStyle = css("--c" + chart.interval);
+    for (const mark of chart.marks)
+      if (mark.low != null && mark.high != null)
+        ctx.fillRect(x(mark.low), top, x(mark.high) - x(mark.low), height);
+    ctx.restore();
+  }
+
   // Bands are drawn below the lines, marks above them.
   function bands(u, chart) {
     const { left, top, width, height } = u.bbox, { ctx } = u, dense = devicePixelRatio;
@@ -141,7 +174,7 @@
     ctx.restore();
   }
 
-  function scale(axis, pad) {
+  function scale(axis, pad, ends = []) { // an axis shows the `ends` of intervals too
     const low = axis.low == null ? null : axis.low / axis.per;
     const high = axis.high == null ? null : axis.high / axis.per;
     return {
@@ -152,6 +185,7 @@
         const x = u.data[0];
         if (!pad && (min !== x[0] || max !== x[x.length - 1])) return [min, max]; // zoomed in
         if (min == null) return [low ?? (axis.log ? 1 : 0), high ?? (axis.log ? 10 : 1)];
+        if (ends.length) [min, max] = [Math.min(min, ...ends), Math.max(max, ...ends)];
         if (axis.log) return uPlot.rangeLog(min, max, axis.base, false);
         const bottom = low ?? min, top = high ?? max;
         return [bottom, top > bottom ? (high == null && pad ? top + (top - bottom) * 0.05 : top) : bottom + 1];
@@ -177,10 +211,12 @@
   function draw(chart, figure) {
     const place = figure.querySelector(".plot");
     const width = figure.clientWidth;
+    const ends = chart.lines.flatMap((line) =>
+      scaled([...line.low, ...line.high], chart.y).filter((v) => v != null));
     const options = {
       width,
       height: Math.round(Math.min(Math.max(width * 0.36, 190), 290)),
-      scales: { x: scale(chart.x, false), y: scale(chart.y, true) },
+      scales: { x: scale(chart.x, false), y: scale(chart.y, true, ends) },
       axes: [axis(chart.x, "x"), axis(chart.y, "y")],
       series: [{ label: chart.x.label, value: shown(chart.x) },
         ...chart.lines.map((line) => series(line, chart))],
@@ -190,7 +226,7 @@
         drag: { x: true, y: false }, points: { size: 6 } },
       legend: { live: true },
       hooks: {
-        drawClear: [(u) => bands(u, chart)],
+        drawClear: [(u) => bands(u, chart), (u) => intervals(u, chart)],
         draw: [(u) => marks(u, chart)],
         // The legend shows values only while the pointer is over a chart.
         setLegend: [(u) => u.root.classList.toggle("pointed", u.cursor.idx != null)],
