@@ -8,7 +8,7 @@ from typing import Any
 
 from hybridsim.foundation.units import human_size
 from hybridsim.show.charts import axes
-from hybridsim.show.charts.chart import Axis, Chart, Line, Mark, Ranges, Values
+from hybridsim.show.charts.chart import Axis, Chart, Line, Mark, Ranges
 from hybridsim.show.charts.documents import Document
 
 NEAR = 4  # sizes on either side of the answer
@@ -27,13 +27,13 @@ def by_size(document: Document) -> list[Chart]:
     if len(names) == 1:
         times = {name: [each[f"{name}_ns"] for each in tried] for name in ("mean", "p99")}
         lines = [Line(f"size-{name}", name, sizes, times[name], "both", name) for name in times]
-        lines[0] = replace(lines[0], **_ends(tried))
+        lines[0] = _shaded(lines[0], tried)
         y = axes.latencies(axes.maximum(times["p99"]), "read latency", log=True)
     else:
         lines = [
-            replace(
+            _shaded(
                 _line(document, "mean_ns", name, place),
-                **_ends([each for each in tried if each["name"] == name]),
+                [each for each in tried if each["name"] == name],
             )
             for place, name in enumerate(names)
         ]
@@ -65,9 +65,10 @@ def ranges(document: Document) -> list[Ranges]:
     return [Ranges("mean-ranges", title, Axis("mean read latency", "ms"), rows)]
 
 
-def _ends(tried: Sequence[Mapping[str, Any]]) -> dict[str, Values]:
-    """Return the ends of the intervals of mean latencies, for a Line."""
-    return {end: [each["mean"] and each["mean"][end] for each in tried] for end in ("low", "high")}
+def _shaded(line: Line, tried: Sequence[Mapping[str, Any]]) -> Line:
+    """Return a line of mean latencies with their intervals."""
+    low, high = ([each["mean"] and each["mean"][end] for each in tried] for end in ("low", "high"))
+    return replace(line, low=low, high=high)
 
 
 def _line(document: Document, key: str, name: str, place: int) -> Line:

@@ -135,7 +135,7 @@ def _line(drawing: Drawing, line: Line, colour: int, x: Scale, y: Scale, is_stac
     ]
     if line.low:
         edges = [
-            [None if b is None else (x.at(a), y.at(b)) for a, b in zip(line.x, edge)]
+            [None if a is None or b is None else (x.at(a), y.at(b)) for a, b in zip(line.x, edge)]
             for edge in (line.low, line.high)
         ]  # fmt: skip
         drawing.intervals += [(colour, each) for each in between(*edges)]
