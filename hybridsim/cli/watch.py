@@ -214,7 +214,7 @@ def _on_devices(
 
     wanted = [each for each in kinds if each != "page"]
     if wanted and not volume_bytes:
-        raise UsageError("a stream does not tell the size of the disk: specify --volume SIZE")
+        raise UsageError("the size of the disk is not in a stream: specify --volume SIZE")
     out: list[Simulated] = []
     for kind in wanted:
         for size in sizes if kind != "none" else sizes[:1]:
