@@ -76,34 +76,66 @@ def is_device(file: str) -> bool:
 
 
 def _ended(jobs: Sequence[Job], capacity_bytes: int) -> list[Job]:
-    """Return jobs with the ends of their files, which grow from job to job; devices are whole."""
-    grown: dict[str, int] = {}
-    ended = []
-    for job in jobs:
-        if job.is_idle:
-            ended.append(job)
-            continue
-        pattern = job.pattern
-        if job.specified.get("ioengine") == "null":  # as in fio: its files are no real ones
-            end = max(pattern.offset_bytes + pattern.file_bytes, pattern.end_bytes)
-            ended.append(replace(job, pattern=replace(pattern, end_bytes=end)))
-            continue
-        for file in job.files:
-            end = pattern.offset_bytes + pattern.file_bytes
-            if is_device(file):
-                end = capacity_bytes
-            grown[file] = max(grown.get(file, 0), end)
-        ends = {file: grown[file] for file in job.files}
-        end = max(ends.values())
-        if min(ends.values()) < end and _may_cross(pattern):
-            longest = max(ends, key=lambda file: ends[file])
+    """Return jobs with the ends of their files, which grow from job to job; devices are whole.
+
+    As in fio a job looks at the ends when it lays out its files: before the run, job by job, or
+    with create_serialize=0 when it starts, in no known order.
+    """
+    owns = {
+        number: job
+        for number, job in enumerate(jobs)
+        if not job.is_idle and job.specified.get("ioengine") != "null"  # its files are no real ones
+    }
+    late = {
+        number: job for number, job in owns.items() if job.specified.get("create_serialize") == "0"
+    }
+    before: dict[str, int] = {}
+    ends: dict[int, int] = {}  # by number of the job
+    for number, job in owns.items():
+        if number not in late:
+            _grow(before, job, capacity_bytes)
+            ends[number] = _end(job, before)
+    after = dict(before)
+    for job in late.values():
+        _grow(after, job, capacity_bytes)
+    for number, job in late.items():
+        alone = dict(before)
+        _grow(alone, job, capacity_bytes)
+        ends[number] = _end(job, after)
+        if _end(job, alone) != ends[number] and _may_cross(job.pattern):
             raise UsageError(
-                f"job {job.name}: {longest} is larger than its other files by an earlier job, and "
-                f"size= is no multiple of a block: fio's last block fits in {longest} alone; "
-                "make size= a multiple of bs= for each file, or use other names"
+                f"job {job.name}: another job with create_serialize=0 makes {job.files[0]} larger "
+                "before or after this job's last block; remove create_serialize=0, or make size= "
+                "a multiple of bs= for each file"
             )
-        ended.append(replace(job, pattern=replace(pattern, end_bytes=max(end, pattern.end_bytes))))
+    ended = []
+    for number, job in enumerate(jobs):
+        pattern = job.pattern
+        own = pattern.offset_bytes + pattern.file_bytes
+        end = max(ends.get(number, own), pattern.end_bytes)
+        ended.append(job if job.is_idle else replace(job, pattern=replace(pattern, end_bytes=end)))
     return ended
+
+
+def _grow(ends: dict[str, int], job: Job, capacity_bytes: int) -> None:
+    """Set the ends of a job's files after the job has laid them out."""
+    own = job.pattern.offset_bytes + job.pattern.file_bytes
+    for file in job.files:
+        ends[file] = max(ends.get(file, 0), capacity_bytes if is_device(file) else own)
+
+
+def _end(job: Job, ends: dict[str, int]) -> int:
+    """Return the end of a job's files, which are equally long where a block may cross their end."""
+    own = {file: ends[file] for file in job.files}
+    end = max(own.values())
+    if min(own.values()) < end and _may_cross(job.pattern):
+        longest = max(own, key=lambda file: own[file])
+        raise UsageError(
+            f"job {job.name}: {longest} is larger than its other files by another job, and "
+            f"size= is no multiple of a block: fio's last block fits in {longest} alone; "
+            "make size= a multiple of bs= for each file, or use other names"
+        )
+    return end
 
 
 def _may_cross(pattern: Pattern) -> bool:
