@@ -695,11 +695,15 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
         is_cut = is_cut or section.get("runtime", "").endswith("ms")  # may end earlier
         is_cut = is_cut or {"flow", "runtime"} <= section.keys()  # it may wait until its end
         is_cut = is_cut or any("exitall" in each for each in sections)
+        if is_cut:
+            theirs = _without_last_syncs(theirs)
+            if "runtime" in section and any(name in section for name in ("rate", "rate_iops")):
+                # The time may end while fio waits for the rate.  The file then counts as done, and
+                # one request of the next file follows if it is due: repeated runs differ in it.
+                theirs = theirs[:-1]
         if section.get("randrepeat") == "0" and "randseed" not in section:
             if is_reordered and not is_cut:
                 mine, theirs = sorted(mine), sorted(theirs)
-            if is_cut:
-                theirs = _without_last_syncs(theirs)
             why = "" if is_reordered and is_cut else _differs_in_law(mine, theirs, section, is_cut)
             if why and not _depends_on_seed(job, number):
                 return Verdict("wrong", f"process {number + 1}: {why}")
@@ -709,11 +713,6 @@ def compared(job: list[Section], logged: Run | str) -> Verdict:
             # pass: eight runs of one such job in fio ended in different ones.
             theirs = theirs[:-1]
         if is_cut:
-            theirs = _without_last_syncs(theirs)
-            if "runtime" in section and any(name in section for name in ("rate", "rate_iops")):
-                # The time may end while fio waits for the rate.  The file then counts as done, and
-                # one request of the next file follows if it is due: repeated runs differ in it.
-                theirs = theirs[:-1]
             count = min(LIMIT, len(theirs), len(mine))
             if is_reordered:
                 early = Counter(mine[: max(count - 2 * int(section["iodepth"]), 0)])
