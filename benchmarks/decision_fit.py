@@ -7,25 +7,30 @@ there.  Only families with is_tuned() are read.  RISES, FALLS and AFTER minimise
 ln(truth / forecast), with a prior around START; ALLOWANCE minimises the interval score of Winkler
 at 90 %, and is then stretched until intervals of families that it was not fitted to hold 90 % of
 the truths.  Each trace is cut at several SHARES: the cut is the capture, the HORIZON after it the
-truth.  A cut of a trace counts once, however many machines it has.  The last lines judge each
-family with constants that were fitted to the others: what can be expected of new families.
+truth.  A cut of a trace counts once, however many machines it has.  Where the load was
+continued (hybridsim/studies/continued.py), SIMULATED says how much the simulation counts beside the
+formula, and its allowance is fitted likewise.  The last lines of each of the two judge each family
+with constants that were fitted to the others: what can be expected of new families.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from decision_runs import SHOWN, Runs, chosen, collected
+from decision_runs import SHOWN, Runs, border, chosen, collected
 from decision_traces import is_tuned
-from decisions import border
 from scipy.optimize import minimize
 
 from hybridsim.answers.forecast import (
+    AFTER,
+    ANY_AFTER,
+    FALLS,
     FEW_WRITES,
     HORIZON,
     LATER,
@@ -35,6 +40,7 @@ from hybridsim.answers.forecast import (
     MOST_UNREST,
     MUCH,
     NOTHING,
+    RISES,
     WORTH_IT,
     Course,
 )
@@ -46,6 +52,11 @@ NAMES = (
     *(f"RISES[{each}].full" for each in KINDS), *(f"RISES[{each}].filling" for each in KINDS),
     *(f"AFTER[{each}].kept" for each in KINDS), *(f"AFTER[{each}].adapts" for each in KINDS),
     "FALLS",
+)  # fmt: skip
+_AFTER = [AFTER.get(each, ANY_AFTER) for each in KINDS]
+FORMULA = (  # in use
+    *(RISES[each].full for each in KINDS), *(RISES[each].filling for each in KINDS),
+    *(each.kept for each in _AFTER), *(each.adapts for each in _AFTER), FALLS,
 )  # fmt: skip
 START = np.array(
     [0.15] * N + [0.5] * N + [0.0, 0.03, 0.0, 0.1, -1.5] + [0.0, 0.05, 0.0, 0.35, 0.25] + [0.15]
@@ -59,9 +70,9 @@ MISSED = 0.1  # share of the truths outside of the interval
 SMOOTH = (0.05, 0.01)
 SHARES = (SHOWN, 0.225, 0.15, 0.1, 0.05, 0.02, 0.008, 0.003)  # of a trace, that are the capture
 FEWEST = 40  # requests of a capture
-WHOLE_GROUPS = 0.1  # of a trace: shorter captures need not end on a border of histograms
 SURE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 LOSSES = (0.0, 0.6, LOSS, 1.0)
+WEIGHTS = np.linspace(0, 1, 21)  # of the simulation, beside the formula
 CAUTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -81,7 +92,7 @@ def known(runs: Runs) -> list[Known]:
     adapts = runs.mode != "open"
     result = []
     for share in SHARES:
-        cut = border(runs, share) if share >= WHOLE_GROUPS else round(runs.requests * share)
+        cut = border(runs.requests, share)
         if cut < FEWEST:
             continue
         end = min(round(cut * (1 + HORIZON)), runs.requests)
@@ -128,6 +139,7 @@ class Columns:
         self.writes, self.adapts = column("writes"), column("adapts") > 0
         self.ahead = np.array([np.inf if x.ahead is None else x.ahead for x in courses])
         self.kind = np.array([KINDS.index(each.kind) for each in courses])
+        self.later = np.array([np.nan if x.later is None else x.later for x in courses])
         self.truth = np.array([each.truth for each in rows])
         self.family = np.array([each.family for each in rows])
         self.is_first = np.array([each.share == SHARES[0] for each in rows])
@@ -137,7 +149,7 @@ class Columns:
 
     def only(self, mine: np.ndarray) -> Columns:
         """Return some of the machines."""
-        return Columns([each for each, is_mine in zip(self.rows, mine) if is_mine])
+        return type(self)([each for each, is_mine in zip(self.rows, mine) if is_mine])
 
     def centres(self, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the logarithms of the forecasts, and of those as if writes stayed cheap."""
@@ -153,13 +165,48 @@ class Columns:
         mixed = -np.log(soon * np.exp(-before) + (1 - soon) * np.exp(-after))
         return np.where(np.isinf(self.ahead), before, mixed), before
 
+    def by_formula(self, constants: np.ndarray) -> np.ndarray:
+        """Return the logarithms of the formula's forecasts."""
+        return self.centres(constants)[0]
+
     def parts(self, constants: np.ndarray) -> np.ndarray:
         """Return the squares that ALLOWANCE weighs, (machines, 6)."""
         centre, before = self.centres(constants)
+        return self._squares(before - self.gain, centre - before)
+
+    def _squares(self, trend: np.ndarray, change: np.ndarray) -> np.ndarray:
         unrest = np.minimum(self.unrest, MOST_UNREST) * np.minimum(np.abs(self.gain), 1)
-        parts = (np.ones(len(centre)), self.noise, before - self.gain, self.gain, centre - before,
-                 unrest)  # fmt: skip
+        parts = (np.ones(len(trend)), self.noise, trend, self.gain, change, unrest)
         return np.stack(parts, 1) ** 2
+
+
+class Simulated(Columns):
+    """The machines for which the load went on."""
+
+    def centres(self, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the logarithms of the forecasts, and of the formula's."""
+        formula = super().centres(np.array(FORMULA))[0]
+        return constants[0] * self.later + (1 - constants[0]) * formula, formula
+
+    def by_formula(self, constants: np.ndarray) -> np.ndarray:
+        """Return the logarithms of the formula's forecasts."""
+        return self.centres(constants)[1]
+
+    def parts(self, constants: np.ndarray) -> np.ndarray:
+        """Return the squares that its allowance weighs, (machines, 6)."""
+        formula = self.centres(constants)[1]
+        return self._squares(self.later - self.gain, self.later - formula)
+
+
+def weighed(of: Simulated) -> np.ndarray:
+    """Return how much the simulation counts."""
+    scale = SCALE[0] + SCALE[1] * np.abs(of.truth)
+
+    def loss(weight: float) -> float:
+        error = (of.truth - of.centres(np.array([weight]))[0]) / scale
+        return float((of.weight * (np.sqrt(1 + error**2) - 1)).sum())
+
+    return np.array([min(WEIGHTS, key=loss)])
 
 
 def fitted(of: Columns) -> np.ndarray:
@@ -209,7 +256,7 @@ def stretched(of: Columns, centre: np.ndarray, half: np.ndarray) -> float:
     return float(off[order][np.searchsorted(reached, 1 - MISSED)])
 
 
-def judged(of: Columns, centre: np.ndarray, half: np.ndarray) -> None:
+def judged(of: Columns, centre: np.ndarray, half: np.ndarray, formula: np.ndarray) -> None:
     """Print what the answers are worth, by how sure a forecast must be, and the choices."""
     truth = np.exp(of.truth)
     inside = np.abs(of.truth - centre) <= half
@@ -222,6 +269,7 @@ def judged(of: Columns, centre: np.ndarray, half: np.ndarray) -> None:
         no = ~worth & (centre + sure * half < np.log(MUCH))
         for loss in LOSSES:
             yes = worth & (centre - sure * half >= np.log(NOTHING)) & (centre >= loss * half)
+            yes &= formula >= np.log(WORTH_IT)
             right = (yes & (truth >= NOTHING)) | (no & (truth < MUCH))
             wrong = (yes | no) & ~right
             print(f"SURE {sure:.1f} LOSS {loss:.2f}: right {right.mean():.1%}, "
@@ -249,23 +297,30 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     rows = all_known(options.folder, options.workers)
+    report(Columns(rows), fitted, NAMES)
+    simulated = [each for each in rows if each.course.later is not None]
+    report(Simulated(simulated), weighed, ("SIMULATED.weight",))
+
+
+def report(all_of: Columns, fitted: Callable[[Any], np.ndarray], names: Sequence[str]) -> None:
+    """Print the constants of one of the two forecasts, and what they are worth."""
+    rows = all_of.rows
     print(f"{len(rows)} machines, {len({each.case for each in rows})} traces")
-    all_of = Columns(rows)
     constants = fitted(all_of)
     logs = fitted_allowance(all_of, constants)
-    for name, value in zip(NAMES, constants):
+    for name, value in zip(names, constants):
         print(f"{name:28} {value:6.2f}")
     for name, value in zip(ALLOWANCE, np.exp(logs / 2)):
         print(f"ALLOWANCE.{name:18} {value:6.2f}")
     half = np.sqrt(all_of.parts(constants) @ np.exp(logs))
     print("fitted to the same families, all cuts:")
-    judged(all_of, all_of.centres(constants)[0], half)
-    centre, half = np.zeros(len(all_of.rows)), np.zeros(len(all_of.rows))
+    judged(all_of, all_of.centres(constants)[0], half, all_of.by_formula(constants))
+    centre, half, formula = (np.zeros(len(all_of.rows)) for _ in range(3))
     for family in sorted(set(all_of.family)):
         mine = all_of.family == family
         others, these = all_of.only(~mine), all_of.only(mine)
         of_others = fitted(others)
-        centre[mine] = these.centres(of_others)[0]
+        centre[mine], formula[mine] = these.centres(of_others)[0], these.by_formula(of_others)
         half[mine] = np.sqrt(these.parts(of_others) @ np.exp(fitted_allowance(others, of_others)))
     stretch = stretched(all_of, centre, half)
     print(f"ALLOWANCE, stretched by {stretch:.3f} to hold 90 % of the truths of other families:")
@@ -274,7 +329,7 @@ def main() -> None:
     half *= stretch
     for what, mine in (("all cuts", all_of.cut != ""), (f"{SHOWN:.0%}", all_of.is_first)):
         print(f"each family with constants fitted to the others, {what}:")
-        judged(all_of.only(mine), centre[mine], half[mine])
+        judged(all_of.only(mine), centre[mine], half[mine], formula[mine])
 
 
 if __name__ == "__main__":

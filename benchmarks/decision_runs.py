@@ -9,11 +9,13 @@ are kept, and the counters; a run that is there already is not repeated.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -21,21 +23,25 @@ from decision_traces import Case, all_cases, in_memory
 
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import dirty, marks
-from hybridsim.answers.judge import Side
-from hybridsim.answers.ledger import Ledger
+from hybridsim.answers.judge import Side, gain_later
+from hybridsim.answers.ledger import GROUPS, JOINED, Ledger
+from hybridsim.answers.metrics import Collector, Later
 from hybridsim.caches.page.preload import COLD_START
+from hybridsim.engine import machine as engine
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.machine_run import Pump
-from hybridsim.studies.replay import batches
+from hybridsim.studies.replay import Task, batches, go_on
 from hybridsim.studies.side_by_side import Several
 
 Result = TypeVar("Result")
 
 SHOWN = 0.3  # share of the requests that the tool sees
+LATER = (SHOWN, 0.225, 0.15, 0.05, 0.02)  # of a trace, after which its load is continued
 SHARES = (0.05, 0.2, 0.8)  # of what these touch: the sizes
+WHOLE_GROUPS = 0.1  # of a trace
 MIB = 1 << 20
 KINDS = {
     "page wt": {"cache.kind": "page", "cache.mode": "write-through"},
@@ -94,6 +100,7 @@ class Ran:
     machine: Machine
     facts: dict[str, np.ndarray]  # by number: arrival_ns, issue_ns, done_ns, op, length, path
     counters: Counters
+    later: dict[int, float]  # by the first request of the load that goes on, see gain_later
 
     @cached_property
     def marks(self) -> list[int]:
@@ -122,7 +129,8 @@ class Ran:
         cut = {name: column[first:end] for name, column in self.facts.items()}
         result.arrive(0, cut.pop("arrival_ns"))
         result.add(Facts(number=np.arange(end - first), **cut))
-        return Side(result, self.counters, self.marks, self.cache_kind)
+        later = None if first else self.later.get(end)
+        return Side(result, self.counters, self.marks, self.cache_kind, later)
 
 
 @dataclass
@@ -173,10 +181,12 @@ def simulate(folder: Path, name: str, quick: bool) -> str:
     place = folder / _file(name)
     place.mkdir(parents=True, exist_ok=True)
     done = place / ("done-quick" if quick else "done")
-    if done.exists() or (place / "done").exists():
-        return done.read_text() if done.exists() else ""
+    why = done.read_text() if done.exists() else ""
     try:
-        why = _simulate(case, place, quick)
+        if not done.exists() and not (place / "done").exists():
+            why = _simulate(case, place, quick)
+        if not why:
+            _continue(case, place)
     except HybridsimError as error:
         why = str(error)
     done.write_text(why)
@@ -199,6 +209,63 @@ def _simulate(case: Case, place: Path, quick: bool) -> str:
     for start in range(0, len(missing), AT_ONCE):
         _run(missing[start : start + AT_ONCE], whole, mode, place)
     return ""
+
+
+def border(requests: int, share: float) -> int:
+    """Return the request at which so much of a trace ends, on a border of histograms.
+
+    Shares below WHOLE_GROUPS need not end on one.
+    """
+    if share < WHOLE_GROUPS:
+        return round(requests * share)
+    each = 1
+    while requests > GROUPS * each:
+        each *= 2
+    step = each * JOINED
+    return max(round(requests * share / step), 1) * step
+
+
+def _continue(case: Case, place: Path) -> None:
+    """Let the load go on after each share of the trace, on all machines of the folder."""
+    missing = [share for share in LATER if not (place / f"later-{share}.json").exists()]
+    if not missing:
+        return
+    rows, mode = case.load(), (place / "mode").read_text()
+    machines = [_machine_of(path) for path in sorted(place.glob("*.npz"))]
+    machines = [each for each in machines if not each.is_plain]
+    for share in missing:
+        cut = border(rows.rows, share)
+        trace = in_memory(case.name, rows.between(0, cut), case.is_generated)
+        task = Task(trace, trace.summary(), Scenario.default(), None, None)
+        known = {}
+        plain = SimpleNamespace(collector=Collector())
+        go_on(task, mode, [partial(_built, Machine("none", 0), mode)], [plain])
+        for start in range(0, len(machines), AT_ONCE):
+            some = machines[start : start + AT_ONCE]
+            pumps = [SimpleNamespace(collector=Collector()) for _ in some]
+            go_on(task, mode, [partial(_built, each, mode) for each in some], pumps)
+            for each, pump in zip(some, pumps):
+                runs = plain.collector.later, pump.collector.later
+                known[each.name] = _gained(each, *runs, mode != "open")
+        text = json.dumps({"cut": cut, "later": known}, indent=1)
+        (place / f"later-{share}.json").write_text(text)
+
+
+def _gained(
+    machine: Machine, plain: Later | None, cached: Later | None, adapts: bool
+) -> float | None:
+    if plain is None or cached is None:
+        return None
+    counters = [dict(plain.counters), dict(cached.counters)]
+    counters[1]["dirty_bytes"] = dirty_bytes(machine, cached.counters)
+    sides = [Side(each.ledger, Counters(one)) for each, one in zip((plain, cached), counters)]
+    return gain_later(*sides, plain.captured, "time", adapts)
+
+
+def _built(machine: Machine, mode: str, volume_bytes: int) -> engine.Machine:
+    scenario = machine.scenario(mode)
+    pages = 0 if machine.is_plain else scenario.cache.pages(volume_bytes)
+    return building.machine(scenario, mode, volume_bytes, pages, COLD_START)
 
 
 class Recorder:
@@ -258,14 +325,24 @@ def dirty_bytes(machine: Machine, counters) -> np.ndarray:
 def loaded(folder: Path, case: Case) -> Runs:
     """Read the runs of a case."""
     place = folder / _file(case.name)
-    result = [_loaded(each) for each in sorted(place.glob("*.npz"))]
+    later: dict[str, dict[int, float]] = {}
+    for path in place.glob("later-*.json"):
+        kept = json.loads(path.read_text())
+        for name, one in kept["later"].items():
+            if one is not None:
+                later.setdefault(name, {})[kept["cut"]] = one
+    result = [_loaded(each, later) for each in sorted(place.glob("*.npz"))]
     plain = next(each for each in result if each.machine.is_plain)
     cached = [each for each in result if not each.machine.is_plain]
     return Runs(case, (place / "mode").read_text(), plain, cached)
 
 
-def _loaded(path: Path) -> Ran:
+def _machine_of(path: Path) -> Machine:
     kind, _, size = path.stem.rpartition("_")
+    return Machine(kind.replace("_", " "), int(size.removesuffix("MiB")) * MIB)
+
+
+def _loaded(path: Path, later: dict[str, dict[int, Later]]) -> Ran:
     with np.load(path) as kept:
         facts = {name: kept[name] for name in kept.files if not name.startswith("counter_")}
         counters = {
@@ -273,8 +350,8 @@ def _loaded(path: Path) -> Ran:
             for name in kept.files
             if name.startswith("counter_")
         }
-    machine = Machine(kind.replace("_", " "), int(size.removesuffix("MiB")) * MIB)
-    return Ran(machine, facts, Counters(counters))
+    machine = _machine_of(path)
+    return Ran(machine, facts, Counters(counters), later.get(machine.name, {}))
 
 
 def _file(name: str) -> str:

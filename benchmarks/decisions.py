@@ -14,13 +14,14 @@ runs: an interrupted benchmark goes on where it was, and the judge alone takes s
     regret         how many times more the best candidate gains than the chosen one, less 1; chosen
                    is what advise chooses: the largest cautious forecast (the largest gain where
                    the capture is too short for one), or no cache where that is below 1
-    bought         the same where nothing is bought unless the answer for the chosen one is yes
+    lost           regret in time: what the best one saves more, over what the disks alone take
+    bought         the regret where nothing is bought unless the answer for the chosen one is yes
     tau            Kendall's, of the predicted and realised gains of a trace's candidates
     flips          answers that change from yes to no or back (of the same machine, by the seed of
                    the workload; or by the length of what the tool sees)
     too short      machines of captures with too few requests, or nearly all at once: unsure
     coverage       realised gains that lie in the interval of the forecast, nominally 90 %, of the
-                   others
+                   others; of chosen: of the machines that are chosen
     width          median ratio of its ends
     error          median of the forecast's error, in either direction
 
@@ -38,13 +39,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from decision_runs import SHOWN, Machine, Runs, collected
+from decision_runs import SHOWN, Machine, Runs, border, collected
 from decision_traces import is_tuned
 from scipy.stats import kendalltau
 
 from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.judge import Judgement, judge
-from hybridsim.answers.ledger import JOINED
 
 LENGTHS = (0.15, 0.225)  # of captures whose answers are held against those of SHOWN
 IS_YES, IS_NO = 1.25, 1.05  # of the truth
@@ -83,18 +83,11 @@ class Decided:
         return self.answer != UNSURE and not self.is_right
 
 
-def border(runs: Runs, share: float) -> int:
-    """Return the request at which so much of a trace ends, on a border of histograms."""
-    whole = runs.plain.side(0, runs.requests).ledger
-    step = whole.each * JOINED
-    return max(round(runs.requests * share / step), 1) * step
-
-
 def decided(runs: Runs) -> list[Decided]:
     """Judge all machines of a trace."""
     adapts = runs.mode != "open"
     sizes = sorted({each.machine.size_bytes for each in runs.cached})
-    cuts = [border(runs, share) for share in (SHOWN, *LENGTHS)]
+    cuts = [border(runs.requests, share) for share in (SHOWN, *LENGTHS)]
     alone = [runs.plain.side(0, cut) for cut in cuts]
     before_ns = runs.plain.cost_ns(cuts[0], runs.requests, adapts)
     result = []
@@ -128,6 +121,13 @@ def regret(of: Sequence[Decided], only_yes: bool = False) -> float:
     chosen = max(of, key=lambda each: each.cautious)
     is_bought = chosen.answer == YES if only_yes else chosen.cautious > 1
     return max(1.0, *(each.truth for each in of)) / (chosen.truth if is_bought else 1.0) - 1
+
+
+def lost(of: Sequence[Decided]) -> float:
+    """Return the same in time: the share of what the disks alone take that the best saves more."""
+    chosen = max(of, key=lambda each: each.cautious)
+    taken = 1 / chosen.truth if chosen.cautious > 1 else 1.0
+    return taken - min(1.0, *(1 / each.truth for each in of))
 
 
 def by(of: Iterable[Decided], *names: str) -> list[list[Decided]]:
@@ -166,6 +166,7 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
     cases = by(of, "case")
     taus = [kendalltau([x.gain for x in one], [x.truth for x in one]).statistic for one in cases]
     regrets = np.array([regret(one) for one in cases])
+    losts = np.array([lost(one) for one in cases])
     bought = np.array([regret(one, only_yes=True) for one in cases])
     sizes = np.array([regret(one) for one in by(of, "case", "kind")])
     kinds = np.array([regret(one) for one in by(of, "case", "rank")])
@@ -177,6 +178,7 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
     lengths = flips((each.answer, one) for each in of for one in each.sooner)
     right, pairs = mode_picks(of)
     known = [x for x in of if np.isfinite(x.high)]
+    picks = [max(one, key=lambda each: each.cautious) for one in cases]
     count = len(of)
     return {
         "traces": len(cases), "machines": count,
@@ -185,6 +187,7 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
         "unsure": sum(x.answer == UNSURE for x in of) / count,
         "regret": float(np.median(regrets)), "regret 95%": float(np.quantile(regrets, 0.95)),
         "regret max": float(regrets.max()),
+        "lost": float(np.median(losts)), "lost 95%": float(np.quantile(losts, 0.95)),
         "bought": float(np.median(bought)), "bought 95%": float(np.quantile(bought, 0.95)),
         "size 95%": float(np.quantile(sizes, 0.95)), "kind 95%": float(np.quantile(kinds, 0.95)),
         "mode picked": right / pairs if pairs else 1.0,
@@ -193,6 +196,7 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
         "length flips": lengths[0], "length changes": lengths[1],
         "too short": 1 - len(known) / count,
         "coverage": sum(x.low <= x.truth <= x.high for x in known) / max(len(known), 1),
+        "of chosen": float(np.mean([x.low <= x.truth <= x.high for x in picks])),
         "width": float(np.median([x.high / max(x.low, 1e-9) - 1 for x in known])),
         "error": float(np.median([abs(np.log(x.truth / x.gain)) for x in known])),
     }  # fmt: skip

@@ -18,11 +18,12 @@ from hybridsim import Scenario
 from hybridsim.answers.advice.activity import Activity, Covered
 from hybridsim.answers.advice.alternatives import NAMES, alternatives, chosen, pricing
 from hybridsim.answers.advice.hot_spot import HALVES, QUARTERS, even_share, judged
+from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.setup import NAMES as NAMES_OF_KINDS
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import UNKNOWN, no_requests
-from hybridsim.studies.advise import Advice, picked, sizes_to_try, why_not
+from hybridsim.studies.advise import picked, sizes_to_try, why_not
 from hybridsim.studies.candidates import Candidate, candidates, purchase, variants
 
 ROOT = Path(__file__).parent.parent
@@ -131,7 +132,14 @@ def test_of_a_few_pages_nothing_is_said():
 
 
 def machine(
-    low, cost=100.0, size_bytes=1, kind="bcache", mode="write-through", keeps_up=True, setting=""
+    low,
+    cost=100.0,
+    size_bytes=1,
+    kind="bcache",
+    mode="write-through",
+    keeps_up=True,
+    setting="",
+    answer=YES,
 ):
     """A row of the search: what the choice reads of it."""
     candidate = SimpleNamespace(
@@ -140,7 +148,12 @@ def machine(
     )  # fmt: skip
     bought = SimpleNamespace(cost=cost, total=cost + 1000)
     return SimpleNamespace(
-        candidate=candidate, sure=low, bought=bought, size_bytes=size_bytes, keeps_up=keeps_up
+        candidate=candidate,
+        sure=low,
+        bought=bought,
+        size_bytes=size_bytes,
+        keeps_up=keeps_up,
+        answer=answer,
     )
 
 
@@ -150,6 +163,12 @@ def test_the_installable_machine_with_the_surest_gain_is_picked():
     assert why_not(rows[0], rows[2], False) == "not available as a product"
     assert picked(rows[:1], False) is rows[0]
     assert picked([machine(9.0, keeps_up=False), rows[1]], False) is rows[1]
+
+
+def test_a_machine_that_is_worth_it_goes_before_one_that_may_gain_more():
+    unsure, worth_it = machine(3.0, answer=UNSURE), machine(2.0)
+    assert picked([unsure, worth_it], False) is worth_it
+    assert picked([unsure, machine(1.0, answer=NO)], False) is unsure
 
 
 def test_of_equal_gains_the_cheaper_then_the_smaller_then_the_safer_is_picked():
@@ -361,20 +380,3 @@ def test_the_last_line_prints_how_the_machine_is_built(advised):
     assert done.exit_code == 0
     pick = advised["advice"]["recommended"]
     assert f"{NAMES_OF_KINDS[pick['kind']]}, {pick['mode']}" in " ".join(done.output.split())
-
-
-def test_no_is_answered_only_where_no_installable_machine_gains():
-    def fake(answer, name="bcache write-back"):
-        return SimpleNamespace(
-            answer=answer, candidate=SimpleNamespace(installable=True, name=name),
-            judgement=SimpleNamespace(cautious=1.2),
-        )  # fmt: skip
-
-    def answer(*rows):
-        advice = Advice.__new__(Advice)
-        object.__setattr__(advice, "rows", list(rows))
-        return advice.answer
-
-    assert answer(fake("no"), fake("no")) == "no"
-    assert answer(fake("no"), fake("yes")) == "unsure"
-    assert answer(fake("yes"), fake("no")) == "yes"

@@ -40,7 +40,7 @@ def row(name="bcache write-back", size=GIB, busy=0.1, years=20.0, gain=4.0, mirr
     return {
         "name": name, "setting": "", "installable": True, "size_bytes": size, "answer": "yes",
         "gain": gain, "forecast": gain, "low": gain / 2, "high": 2 * gain, "judged": judged,
-        "searched_cautious": gain, "keeps_up": True, "ssd_busy": busy, "years": years,
+        "cautious": gain, "keeps_up": True, "ssd_busy": busy, "years": years,
         "bought": bought, "kind": "bcache", "mode": "write-back", "is_forecast": True,
         "p99_ns": {"none": 1, "cached": 1}, "steady": True, "too_short": "", "more_ns": 10**9,
         "load_adapts": False, "options": [], **more,
@@ -54,7 +54,7 @@ def member(server, answer="yes", volume=None, rows=None, keeps_up=True):
     advice = {
         "answer": answer, "recommended": rows[0], "rows": rows, "disks_keep_up": keeps_up,
         "inputs": {"trace": trace, "scenario": scenario}, "mode": "open", "goal": "time",
-        "better": None, "verdict": {"headline": "So.", "reasons": []},
+        "verdict": {"headline": "So.", "reasons": []},
     }  # fmt: skip
     return Member(server, volume, advice)
 
@@ -219,7 +219,7 @@ def test_a_member_gets_the_answer_that_it_gets_alone(advised):
     every = {each["volume"]: each for each in advised["fleet"]["members"]}
     assert set(every) == {"7", "8", None}
     ours, alone = every[None]["advice"], advised["alone"]
-    for key in ("answer", "mode", "recommended", "better", "knee_bytes", "notes", "verdict"):
+    for key in ("answer", "mode", "recommended", "knee_bytes", "notes", "verdict"):
         assert ours[key] == alone[key], key
     assert [each["gain"] for each in ours["rows"]] == [each["gain"] for each in alone["rows"]]
 

@@ -1,8 +1,10 @@
 """What a gain will be after the capture, and how wrong that may be.
 
 A capture shows a cache while it fills.  Its hit ratio still rises, or its writes are cheap only
-while there is room for dirty data; neither stays.  A Course is what the capture shows of that, and
-`forecast` continues it for HORIZON times the length of the capture:
+while there is room for dirty data; neither stays.  Where the machines were simulated as the load
+goes on for HORIZON times as many requests (hybridsim/studies/continued.py), that says what will
+become of it; SIMULATED times counts beside what follows from the Course, which is what the capture
+shows, and is all there is where the load was not continued:
 
     trend      The hit ratio rises with the logarithm of the number of requests, the less the
                fuller the cache is.  More hits save what a hit saves today.
@@ -12,11 +14,11 @@ while there is room for dirty data; neither stays.  A Course is what the capture
     allowance  Half of the width of the interval of 90 %: how far forecasts were off on captures
                whose later part is known, by what makes a forecast uncertain.
 
-The constants (RISES, FALLS, AFTER, ALLOWANCE, CAUTION, SURE) are fitted to the traces of the tuned
-families of benchmarks/decision_traces.py: the first 0.3 to 30 % are the capture, the HORIZON after
-it is the truth.  Their values follow from benchmarks/decision_fit.py.  LOSS was chosen: 0.6 gave a
-yes for one of six seeds of uniform reads (tests/test_judge.py).  RESULTS.md has what they are worth
-on families that they were not fitted to.
+The constants (RISES, FALLS, AFTER, SIMULATED, the allowances, CAUTION, SURE) are fitted to the
+traces of the tuned families of benchmarks/decision_traces.py: the first 0.3 to 30 % are the
+capture, the HORIZON after it is the truth.  Their values follow from benchmarks/decision_fit.py.
+SURE and LOSS were chosen: with them an answer is seldom wrong on families that were not fitted to.
+RESULTS.md has what they are worth on families that they were not fitted to.
 
 Gains are natural logarithms of (cost of the disks alone) / (cost with the cache) in a Course and
 factors in a Forecast.
@@ -71,7 +73,7 @@ class Allowance(NamedTuple):
     noise: float  # times the noise
     trend: float  # times the difference that the trend makes
     gain: float  # times the gain: large ones vary more
-    change: float  # times the difference that the change makes
+    change: float  # times the difference that the change makes; or simulation and formula
     # Times the unrest, up to MOST_UNREST, times the gain, up to a factor e: a load that varies
     # changes what a cache gains; where it gains nothing there is nothing to change.
     unrest: float
@@ -92,10 +94,13 @@ AFTER = {  # the other kinds have no such change
     "dm-writecache": After(-0.69, 0.20),
 }
 ANY_AFTER = After(0.0, 0.0)
+SIMULATED = 0.5  # weight of the simulated gain beside the formula's
+ALLOWANCE_SIMULATED = Allowance(0.08, 1.41, 0.11, 0.22, 0.70, 2.34)
 ALLOWANCE = Allowance(0.16, 1.58, 0.70, 0.33, 0.75, 2.55)
 CAUTION = 0.25  # of the allowance, that counts against a machine in a choice
 SURE = 0.5  # of the allowance: an answer that a smaller error would make wrong is not given
-LOSS = 0.8  # of the allowance: yes excludes a loss by such an error, which 1 in 10 exceed downwards
+LOSS = 0.6  # of the allowance: yes excludes a loss by such an error
+LOSS_BY_FORMULA = 0.8  # the same where the load was not continued
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,7 @@ class Course:
     adapts: bool  # the load, to the machine
     unrest: float  # standard deviation of the load over the capture, see Both.unrest
     requests: int  # of the second half
+    later: float | None = None  # logarithm of the simulated gain as the load goes on
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -168,6 +174,12 @@ def after_change(course: Course) -> float:
 
 def centre(course: Course) -> float:
     """Return the logarithm of the gain that is expected over the HORIZON."""
+    known = by_formula(course)
+    return known if course.later is None else SIMULATED * course.later + (1 - SIMULATED) * known
+
+
+def by_formula(course: Course) -> float:
+    """Return the logarithm of the gain that the course alone lets expect."""
     before = before_change(course)
     if course.ahead is None:
         return before
@@ -178,26 +190,24 @@ def centre(course: Course) -> float:
 
 def allowance(course: Course) -> float:
     """Return half of the width of the interval of 90 %, of the logarithm."""
-    before = before_change(course)
-    parts = Allowance(
-        1.0,
-        course.noise,
-        before - course.gain,
-        course.gain,
-        centre(course) - before,
-        min(course.unrest, MOST_UNREST) * min(abs(course.gain), 1.0),
-    )
-    return math.sqrt(sum((each * part) ** 2 for each, part in zip(ALLOWANCE, parts)))
+    before, formula = before_change(course), by_formula(course)
+    trend, change, weights = before - course.gain, formula - before, ALLOWANCE
+    if course.later is not None:
+        trend, change = course.later - course.gain, course.later - formula
+        weights = ALLOWANCE_SIMULATED
+    unrest = min(course.unrest, MOST_UNREST) * min(abs(course.gain), 1.0)
+    parts = Allowance(1.0, course.noise, trend, course.gain, change, unrest)
+    return math.sqrt(sum((each * part) ** 2 for each, part in zip(weights, parts)))
 
 
-def answer_of(expected: float, half: float) -> str:
+def answer_of(expected: float, half: float, loss: float = LOSS) -> str:
     """Return what a forecast means: the logarithm of the gain, and half of its interval.
 
-    The answer is yes if the gain is WORTH_IT, hardly NOTHING, and a loss has a probability of at
-    most 1 in 10; no if the gain is less and hardly MUCH.
+    The answer is yes if the gain is WORTH_IT, and hardly NOTHING or a loss; no if the gain is less
+    and hardly MUCH.
     """
     if expected >= math.log(WORTH_IT):
-        is_sure = expected - SURE * half >= math.log(NOTHING) and expected >= LOSS * half
+        is_sure = expected - SURE * half >= math.log(NOTHING) and expected >= loss * half
         return YES if is_sure else UNSURE
     return NO if expected + SURE * half < math.log(MUCH) else UNSURE
 
@@ -205,7 +215,11 @@ def answer_of(expected: float, half: float) -> str:
 def forecast(course: Course) -> Forecast:
     """Return the gain over the HORIZON, its interval, and what that means: see `answer_of`."""
     before, expected, half = before_change(course), centre(course), allowance(course)
-    answer = answer_of(expected, half)
+    if course.later is not None:  # which of the two it was, the simulation does not say
+        before = course.gain if course.ahead is not None and expected < course.gain else expected
+    answer = answer_of(expected, half, LOSS_BY_FORMULA if course.later is None else LOSS)
+    if answer == YES and by_formula(course) < math.log(WORTH_IT):
+        answer = UNSURE  # the capture itself does not show it
     return Forecast(
         math.exp(expected),
         math.exp(expected - half),

@@ -93,6 +93,7 @@ class Side(NamedTuple):
     counters: Counters
     marks: Sequence[int] = ()  # levels of dirty bytes at which it behaves otherwise, ascending
     kind: str = "none"  # of cache, as scenarios name it
+    later: float | None = None  # of a cache: see gain_later
 
 
 @dataclass(frozen=True)
@@ -262,6 +263,21 @@ class Judgement:
             },
             "blocks": {side: each.to_dict() for side, each in self.blocks.items()},
         }
+
+
+def gain_later(plain: Side, cached: Side, captured: int, goal: str, adapts: bool) -> float | None:
+    """Return the logarithm of the gain after the `captured` requests of runs that went on.
+
+    As in a capture, what reads from the disks gained by luck is no gain.
+    """
+    both = Both(plain, cached)
+    start = min(-(-captured // both.each), both.groups)
+    blocks = both.even_blocks(start)
+    if not len(blocks):
+        return None
+    ratio = both.ratio(goal, adapts, blocks, both.luck(start, blocks), 0.0)
+    gain = float(ratio(np.ones((1, BLOCKS)))[0])
+    return min(max(_log(gain), -MOST_GAIN), MOST_GAIN)
 
 
 def judge(
@@ -490,7 +506,7 @@ class Both:
             hits, rising, per_hit, self.filling(half), self.cached.kind,
             bool(np.any(self._level("dirty_bytes"))), changed is not None, ahead, without_cheap,
             self._writes(half), adapts, self.unrest(adapts),
-            int(self.plain.ledger.count[half : self.groups].sum()),
+            int(self.plain.ledger.count[half : self.groups].sum()), self.cached.later,
         )  # fmt: skip
 
     def unrest(self, adapts: bool) -> float:

@@ -11,10 +11,10 @@ counts completions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,14 @@ BASE_NS = 10**9 // 64  # one second is a power of two times this
 
 class ConservationError(AssertionError):
     """Figures that do not add up: a bug in hybridsim, never a user's error."""
+
+
+class Later(NamedTuple):
+    """A run of a machine over the capture and the load that goes on after it."""
+
+    ledger: Ledger
+    counters: Mapping[str, npt.ArrayLike]  # over time
+    captured: int  # requests of the capture
 
 
 class Kind(IntEnum):
@@ -170,6 +178,7 @@ class Collector:
         self.width_ns = bin_ns
         self.bins = Bins()
         self.ledger = Ledger()  # the same facts by request number
+        self.later: Later | None = None  # None: the load was not continued
         self.used = 0  # bins up to the last in which a request was issued or completed
         self.last_issue_ns = 0
         self.last_done_ns = 0

@@ -15,8 +15,9 @@ from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import Dirt, dirt, dirty
 from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.intervals import Interval
-from hybridsim.answers.judge import Both, Judgement, Side
+from hybridsim.answers.judge import Both, Judgement, Side, gain_later
 from hybridsim.answers.judge import judge as weigh
+from hybridsim.answers.ledger import Ledger
 from hybridsim.answers.life import EventCost
 from hybridsim.answers.measured import of_warm_up, of_wear, with_intervals
 from hybridsim.answers.metrics import Collector, Kind
@@ -119,7 +120,11 @@ class Result:
     @property
     def sides(self) -> tuple[Side, Side]:
         """Input of the judge: the disks alone, and the machine with the cache."""
-        return _side(self.plain, self.scenario), _side(self.cached, self.scenario)
+        plain, cached = (
+            _side(each.collector.ledger, each.counters, self.scenario)
+            for each in (self.plain, self.cached)
+        )
+        return plain, cached
 
     @property
     def model_error(self) -> ModelError | None:
@@ -253,7 +258,7 @@ def conclude(
     judged, baseline = phases["warm"], phases["none"]
     fidelity = _fidelity(recorded or Distribution(), without, scenario)
     judgement = weigh(
-        _side(without, scenario), _side(with_cache, scenario), not is_open, goal,
+        *_sides(without, with_cache, scenario, goal, not is_open), not is_open, goal,
         with_cache.issued_before(border),
     )  # fmt: skip
     case = Case(
@@ -281,15 +286,28 @@ def dirt_of(result: Result) -> Dirt | None:
     return dirt(str(scenario.get("cache_kind", "none")), page_bytes, mean, columns)
 
 
-def _side(outcome: Outcome, scenario: Mapping[str, Any]) -> Side:
+def _sides(
+    plain: Outcome, cached: Outcome, scenario: Mapping[str, Any], goal: str, adapts: bool
+) -> tuple[Side, Side]:
+    """Return the input of the judge, with what the cache gains as the load goes on."""
+    sides = [_side(each.collector.ledger, each.counters, scenario) for each in (plain, cached)]
+    later = [each.collector.later for each in (plain, cached)]
+    if later[0] is None or later[1] is None:
+        return sides[0], sides[1]
+    on = [_side(each.ledger, Counters(each.counters), scenario) for each in later if each]
+    gain = gain_later(on[0], on[1], later[0].captured, goal, adapts)
+    return sides[0], sides[1]._replace(later=gain)
+
+
+def _side(ledger: Ledger, counters: Counters, scenario: Mapping[str, Any]) -> Side:
     """Return the input of the judge for one machine."""
-    columns = {name: outcome.counters.column(name) for name in outcome.counters}
+    columns = {name: counters.column(name) for name in counters}
     pages = scenario.get("cache_pages") or 0
     page_bytes = int(scenario.get("cache_bytes", 0)) // pages if pages else 0
     kind = str(scenario.get("cache_kind", "none"))
     columns["dirty_bytes"] = dirty(kind, page_bytes, columns)
     marks = scenario.get("dirty_marks", ())
-    return Side(outcome.collector.ledger, Counters(columns), marks, kind)
+    return Side(ledger, Counters(columns), marks, kind)
 
 
 def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any]) -> Fidelity:

@@ -213,8 +213,9 @@ def _progress_line(now: Progress, passed_s: float) -> str:
         return reading_line(now.requests, now.read_bytes, now.of_bytes, passed_s)
     left = passed_s * (now.of_requests - now.requests) / max(now.requests, 1)
     simulated = now.simulated_ns / 1e9
+    what = "with the load that goes on, replayed" if now.is_later else "replayed"
     return (
-        f"replayed {now.requests / now.of_requests:.0%} · {simulated:,.0f} s simulated, "
+        f"{what} {now.requests / now.of_requests:.0%} · {simulated:,.0f} s simulated, "
         f"{simulated / passed_s:,.0f} times real time · {left:.0f} s to go"
     )
 

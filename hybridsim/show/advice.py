@@ -69,12 +69,6 @@ def to_do(document: Document) -> str:
         tried = len({each["name"] for each in document["rows"]})
         each = "kind and mode" if tried == 1 else "kinds and modes"
         return f"No SSD cache: the best of {tried} {each}, {what}, is not worth its cost."
-    better = document["better"]
-    if better is not None:
-        return (
-            f"Not yet: record longer. In the first half of the requests {what} is best, in the "
-            f"second {label(better)} with {human_size(better['size_bytes'])}."
-        )
     if pick["too_short"]:
         return (
             f"Not yet: record longer, there are only {pick['too_short']}. The best so far is "
@@ -230,7 +224,7 @@ def assumed(document: Document) -> str:
         "closed": "a fixed queue depth",
     }[document["mode"]]
     return (
-        f"{site}; {way}; chosen on the first half of the requests, evaluated on the second; "
+        f"{site}; {way}; chosen by the forecast; "
         f"{price['ssd_per_gb']:g} {price['currency']} per GB of SSD ({price['date']})."
     )
 

@@ -1,9 +1,9 @@
-"""Recommend an SSD cache for an application: a search over caches, judged on unseen requests.
+"""Recommend an SSD cache for an application: a search over caches, by what they will gain.
 
 All kinds and modes of cache are replayed at one size, then the best two at other sizes, then the
-best machine with other settings.  The first half of the requests selects the recommended cache.
-The second half, which the search does not use, decides its gain and whether it is worth it.  The
-answer also has the guide's five questions and the alternatives that could be bought instead.
+best machine with other settings.  The forecast selects the recommended cache: what it gains as the
+load goes on after the capture, less a part of how wrong that may be.  The answer also has the
+guide's five questions and the alternatives that could be bought instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hybridsim.answers.advice.alternatives import (
     pricing,
 )
 from hybridsim.answers.advice.hot_spot import HotSpot, hot_spot
-from hybridsim.answers.forecast import NO, UNSURE, YES
+from hybridsim.answers.forecast import YES
 from hybridsim.answers.judge import Both, Side, Stretch
 from hybridsim.answers.outcome import SECOND, Outcome
 from hybridsim.answers.result import Result
@@ -115,19 +115,8 @@ class Advice:
         return self.rows[0]
 
     @property
-    def better(self) -> Row | None:
-        """A cache that is worth it on the second half if the chosen one is not; else None."""
-        if self.pick.answer == YES:
-            return None
-        result = [each for each in self.rows[1:]
-                 if each.answer == YES and may_be_chosen(each, self.rows)]  # fmt: skip
-        return max(result, key=lambda each: each.judgement.cautious or 0.0, default=None)
-
-    @property
     def answer(self) -> str:
         """yes, no or unsure; no only if no installable cache is worth it."""
-        if self.pick.answer == NO and self.better is not None:
-            return UNSURE
         return self.pick.answer
 
     @property
@@ -216,7 +205,6 @@ class Advice:
             },
             "disks_keep_up": not self.pick.result.phases["none"].saturated,
             "recommended": self.pick.to_dict(),
-            "better": self.better and self.better.to_dict(),
             "rows": [each.to_dict() for each in self.rows],
             "activity": self.activity.to_dict(self.span_ns),
             "hot_spot": self.hot.to_dict(),
@@ -374,7 +362,7 @@ def may_be_chosen(one: Row, rows: Sequence[Row]) -> bool:
 
 
 def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
-    """Return the row with the largest cautious forecast from the first half of the requests.
+    """Return the row with the largest cautious forecast, of those with the answer yes if any.
 
     With prices in the scenario, it is the gain per cost of disks and SSDs.  Of rows within AS_GOOD
     of the best, the cheapest is chosen, then the smallest, then one whose SSD never holds the only
@@ -382,6 +370,7 @@ def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
     """
     able = [each for each in rows if may_be_chosen(each, rows)]
     keeping_up = [each for each in able if each.keeps_up] or able
+    keeping_up = [each for each in keeping_up if each.answer == YES] or keeping_up
     values = [value_of(each, is_per_cost) for each in keeping_up]
     best = max(values)
     good = [each for each, value in zip(keeping_up, values) if value >= AS_GOOD * best]
@@ -421,7 +410,7 @@ def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
         return f"writes {latency(its.writes.mean_ns)}, not {latency(mine.writes.mean_ns)}"
     if reads >= APART:
         return f"reads {latency(its.reads.mean_ns)}, not {latency(mine.reads.mean_ns)}"
-    return "less in the first half"
+    return "less is forecast"
 
 
 def _no_dearer(one: Row, pick: Row) -> str:

@@ -47,7 +47,7 @@ OF_TRACE = (
 )  # fmt: skip
 OF_MACHINE = (
     "kind", "mode", "name", "setting", "installable", "size_bytes", "answer", "gain", "forecast",
-    "low", "high", "searched_cautious", "judged", "keeps_up", "ssd_busy", "years", "bought",
+    "low", "high", "cautious", "judged", "keeps_up", "ssd_busy", "years", "bought",
 )  # fmt: skip
 LASTS_YEARS = 5.0  # the usual warranty of an SSD
 
@@ -480,8 +480,8 @@ def one_kind(use: Sequence[Chosen]) -> list[OneKind]:
 def best_of(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the machine of some that `advise` would choose: of those as good, the cheapest."""
     able = [each for each in rows if each["keeps_up"]] or rows
-    best = max(each["searched_cautious"] or 0.0 for each in able)
-    good = [each for each in able if (each["searched_cautious"] or 0.0) >= AS_GOOD * best]
+    best = max(each["cautious"] or 0.0 for each in able)
+    good = [each for each in able if (each["cautious"] or 0.0) >= AS_GOOD * best]
     return min(
         good, key=lambda each: (each["bought"]["cost"] or 0.0, each["size_bytes"], each["setting"])
     )

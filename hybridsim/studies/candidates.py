@@ -7,7 +7,6 @@ all rows are warm, and those of the whole run.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +18,7 @@ from hybridsim.answers.advice.alternatives import (
     drives_cost,
     human_drive,
 )
-from hybridsim.answers.judge import Both, Judgement, Pair, Side, judge
+from hybridsim.answers.judge import Both, Judgement, Pair
 from hybridsim.answers.ledger import JOINED
 from hybridsim.answers.result import Result
 from hybridsim.answers.wear import Wear, wear
@@ -196,7 +195,6 @@ class Row:
     candidate: Candidate
     size_bytes: int
     result: Result
-    searched: Judgement  # on the first half of the requests
     bought: Purchase
     warm: Pair  # since all rows are warm; `alike` sets it
     worn: Wear | None  # over the whole capture, pauses included
@@ -234,8 +232,8 @@ class Row:
 
     @property
     def sure(self) -> float:
-        """What the search ranks by: the cautious forecast from the first half."""
-        result = self.searched
+        """What the search ranks by: the cautious forecast; without one, the gain."""
+        result = self.judgement
         value = result.cautious if result.cautious is not None else result.gain
         return value or 0.0
 
@@ -261,9 +259,7 @@ class Row:
             "forecast": judgement.expected,
             "low": judgement.low,
             "high": judgement.high,
-            "searched_gain": self.searched.gain,
-            "searched_low": self.searched.low,
-            "searched_cautious": self.searched.cautious,
+            "cautious": judgement.cautious,
             "warm_gain": self.of(self.warm),
             "whole_gain": self.of(self.whole),
             "dirty_grown": judgement.dirty_grown,
@@ -298,30 +294,14 @@ class Row:
 
 
 def row(candidate: Candidate, size_bytes: int, result: Result, prices: Pricing) -> Row:
-    """Return the row of a replay, judged on the first half of the requests too."""
+    """Return the row of a replay."""
     scenario = result.scenario
     whole = result.phases["whole"]
     return Row(
-        candidate, size_bytes, result, on_first_half(result), purchase(candidate, prices),
+        candidate, size_bytes, result, purchase(candidate, prices),
         result.judgement.pairs.get("warm", result.judgement.judged),
         wear(whole, scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),
     )  # fmt: skip
-
-
-def on_first_half(result: Result) -> Judgement:
-    """Judge the first half of the requests as if the capture had ended there."""
-    plain, cached = result.sides
-    half = Both(plain, cached).half
-    judgement = result.judgement
-    cut = [side._replace(ledger=_until(side, half)) for side in (plain, cached)]
-    return judge(cut[0], cut[1], judgement.adapts, judgement.goal)
-
-
-def _until(side: Side, group: int) -> Any:
-    """Return a ledger that ends before a group; it shares the arrays."""
-    cut = copy.copy(side.ledger)
-    cut.requests = min(group * cut.each, cut.requests)
-    return cut
 
 
 def latest_warm(results: Iterable[Result]) -> int:

@@ -56,11 +56,6 @@ def steps(events: Sequence[Event], volume_bytes: int, has_cache: bool) -> list[S
     return [found[each] for each in events if has_cache or each.what not in of_cache]
 
 
-def is_early(pump: Pump) -> bool:
-    """Return whether the load ended before an event."""
-    return isinstance(pump.run, LivedRun) and bool(pump.run.to_come)
-
-
 def check_happened(pump: Pump, events: Sequence[Event]) -> None:
     """Raise UsageError if the load ended before an event."""
     run = pump.run

@@ -24,7 +24,13 @@ from hybridsim.studies.counter_sampling import Sampler
 class Pump:
     """One running machine, with the sums of its facts and samples of its counters."""
 
-    def __init__(self, machine: Machine, step_ns: int, steps: Sequence[Step] = ()) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        step_ns: int,
+        steps: Sequence[Step] = (),
+        collector: Collector | None = None,
+    ) -> None:
         """Sample the counters every `step_ns` of the load, and less often in a long run.
 
         `steps` happen to the machine during the load; times are those of the load, without the time
@@ -36,7 +42,7 @@ class Pump:
         self._backup = Distribution()
         self._backup_bytes = self._backup_ns = 0
         self._end_bytes = max((step.end_bytes for step in steps), default=0)
-        self.collector = Collector()
+        self.collector = collector or Collector()
         self.backlogs: list[int] = []  # after each batch
         self._samples = Sampler(step_ns)
         self._sample(0)  # the initial levels, which a warm start sets

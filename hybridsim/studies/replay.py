@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from hybridsim.answers.dirt import Dirt, marks
 from hybridsim.answers.fitting import answer
 from hybridsim.answers.goals import GOALS
 from hybridsim.answers.life import costs
+from hybridsim.answers.metrics import Later
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.requirements import Requirement, check_answerable
 from hybridsim.answers.result import Result, Warning, conclude, dirt_of, warm_up_of
@@ -37,15 +39,18 @@ from hybridsim.requests.inflight import Batch
 from hybridsim.requests.pages import Chunked, check_real
 from hybridsim.requests.rows import UNKNOWN, Requests, TraceWarning
 from hybridsim.scenario import Scenario, building
+from hybridsim.studies.continued import BEHIND, FEWEST, MOST, Pairs, continued
 from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.disks_alone import Alone, Ran, disks
 from hybridsim.studies.flush import flush_rate
-from hybridsim.studies.life import check_happened, is_early, steps, taken
+from hybridsim.studies.life import check_happened, steps, taken
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.warm_start import Begin, begin, check_kind, saved
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace, check_is_read
 
+Build = Callable[[int], Machine]  # anew, for a volume of so many bytes
+LATER_SAMPLES = 64  # of the counters, in a load that goes on: of which only sums are asked
 HOPELESS_REQUESTS = 1 << 16  # outstanding on the disks alone from which on they do not catch up
 TOO_MUCH = (
     "The recorded arrivals exceed what these disks can serve without a cache. Each request is "
@@ -67,6 +72,7 @@ class Progress:
     simulated_ns: int
     read_bytes: int = 0  # of the files of the trace, in the first pass
     of_bytes: int = 0
+    is_later: bool = False  # the load goes on after the trace
 
 
 Report = Callable[[Progress], None]
@@ -157,7 +163,7 @@ def _replayed(task: Task) -> tuple[Result, Any]:
         return result
     has_waits = summary.incomplete < summary.requests
     result = _replay(task, "open", may_give_up=has_waits)
-    if result is not None and not (has_waits and is_overloaded(result[0].plain)):
+    if result is not None:
         return result
     result = _replay(task, "think")
     assert result is not None
@@ -178,15 +184,17 @@ def adapting(task: Task, mode: str) -> str:
 
 
 def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, Any] | None:
-    """Replay in one mode; None if it was stopped because the disks alone do not keep up."""
+    """Replay in one mode; None if it may give up and the disks alone do not keep up."""
     summary, scenario, first = task.summary, task.scenario, task.begin
     pages = scenario.cache.pages(summary.footprint_bytes)
     volume_bytes = max(summary.max_end_bytes, first.end_bytes if first else 0)
     starts = [(pages, first.warm if first else COLD_START), (0, COLD_START)]
     starts += [(pages, COLD_START)] if first else []
-    machines: list[Machine | Ran] = [
-        building.machine(scenario, mode, volume_bytes, *one, has_life=True) for one in starts
-    ]
+
+    def built(volume_bytes: int, which: int) -> Machine:
+        return building.machine(scenario, mode, volume_bytes, *starts[which], has_life=True)
+
+    machines: list[Machine | Ran] = [built(volume_bytes, which) for which in range(len(starts))]
     which = disks(scenario, mode, volume_bytes)
     alone = None if scenario.events else task.alone  # a run with events is not shared
     if alone and (ran := alone.get(which)):
@@ -196,13 +204,14 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     if pumps is None:
         return None
     cached, plain = pumps[:2]
+    if may_give_up and is_overloaded(Outcome(plain.collector, Counters(plain.counters()), True)):
+        return None
+    go_on(task, mode, [partial(built, which=each) for each in (0, 1)], pumps[:2])
     if alone:
         alone.keep(which, plain)
     result = concluded(task, mode, cached, plain, recorded)
     if scenario.events:
         assert isinstance(cached, Pump)
-        if may_give_up and is_early(cached) and is_overloaded(result.plain):
-            return None  # with think times the load lasts longer, perhaps until the events
         result = _with_events(task, mode, cached, result)
     if first:
         result = _beside(result, first, pumps[2])
@@ -238,18 +247,55 @@ def pumped(
         # A generated trace has no recorded latencies.
         watch = recorded.add if not trace.is_generated else (lambda chunk: None)
         for batch in batches(trace, scenario.replay.speed, mode == "think", watch):
-            futures = [
-                threads.submit(pump.take, batch._replace(state=batch.state.copy()))
-                for pump in pumps
-            ]
-            for future in futures:
-                future.result()
+            _take(threads, pumps, batch)
             done += len(batch.arrival_ns)
             if report:
                 report(Progress(done, summary.requests, first.run.now_ns))
             if alone is not None and pumps[alone].backlog > HOPELESS_REQUESTS:
                 return None
     return pumps
+
+
+def _take(threads: ThreadPoolExecutor, pumps: Sequence[Pump | Ran], batch: Batch) -> None:
+    """Let each machine take a batch."""
+    futures = [
+        threads.submit(pump.take, batch._replace(state=batch.state.copy())) for pump in pumps
+    ]
+    for future in futures:
+        future.result()
+
+
+def go_on(task: Task, mode: str, builds: Sequence[Build], pumps: Sequence[Pump | Ran]) -> None:
+    """Find what the load that goes on after the capture costs each machine, if that is not known.
+
+    The machines begin anew, with the capture.  No load goes on after one with events, after one
+    that is too short, or after one so long that it would take too much time; nor on a machine that
+    cannot keep up with it, as its backlog would say how long it went on, and nothing else.
+    """
+    summary, scenario = task.summary, task.scenario
+    if scenario.events or not FEWEST <= summary.requests <= MOST:
+        return
+    waiting = [(build, pump) for build, pump in zip(builds, pumps) if pump.collector.later is None]
+    load = continued(task.trace, scenario) if waiting else None
+    if load is None:
+        return
+    end_bytes = max(load.end_bytes, task.begin.end_bytes if task.begin else 0)
+    span_ns = int(load.rows.arrival_ns[-1] / scenario.replay.speed)
+    step_ns = max(span_ns // LATER_SAMPLES, 1)
+    able = [(Pump(build(end_bytes), step_ns, collector=Pairs()), pump) for build, pump in waiting]
+    done = 0
+    with ThreadPoolExecutor(len(able)) as threads:
+        for batch in batches(load, scenario.replay.speed, mode == "think"):
+            _take(threads, [run for run, _ in able], batch)
+            able = [each for each in able if each[0].backlog <= BEHIND]
+            if not able:
+                return
+            done += len(batch.arrival_ns)
+            if task.report:
+                now_ns = able[0][0].run.now_ns
+                task.report(Progress(done, load.rows.rows, now_ns, is_later=True))
+    for run, pump in able:
+        pump.collector.later = Later(run.collector.ledger, run.counters(), load.captured)
 
 
 def _with_events(task: Task, mode: str, cached: Pump, result: Result) -> Result:

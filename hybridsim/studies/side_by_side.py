@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.outcome import Outcome
@@ -18,6 +19,7 @@ from hybridsim.studies.replay import (
     adapting,
     check,
     concluded,
+    go_on,
     is_overloaded,
     pumped,
     read_once,
@@ -64,7 +66,7 @@ class Several:
         if not self.mode and scenarios:
             has_waits = self.summary.incomplete < self.summary.requests
             first = self._pass(scenarios[:AT_ONCE], "open", may_give_up=has_waits)
-            if first is not None and not (has_waits and is_overloaded(first[0].plain)):
+            if first is not None:
                 self.mode = "open"
                 return first + self._results(scenarios[AT_ONCE:])
             self.mode, self._plain = "think", None
@@ -87,15 +89,29 @@ class Several:
         self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool = False
     ) -> list[Result] | None:
         """Replay scenarios in one pass; None if the disks alone do not keep up and it may end."""
-        machines: list[Machine | Ran] = [self._machine(each, mode) for each in scenarios]
+
+        def built(volume_bytes: int, which: int) -> Machine:
+            alone = which == len(scenarios)
+            site = self.scenario if alone else scenarios[which]
+            return self._machine(site, mode, 0 if alone else None, volume_bytes)
+
+        builds = [partial(built, which=each) for each in range(len(scenarios) + 1)]
+        volume_bytes = self.summary.max_end_bytes
+        machines: list[Machine | Ran] = [each(volume_bytes) for each in builds[:-1]]
         recorded = RecordedLatencies()
         known = self._plain
         if known is None:
-            machines.append(self._machine(self.scenario, mode, pages=0))
+            machines.append(builds[-1](volume_bytes))
         alone = -1 if may_give_up else None
         pumps = pumped(self._task(self.scenario), mode, machines, recorded, alone)
         if pumps is None:
             return None
+        disks = known or pumps[-1]
+        if may_give_up and is_overloaded(
+            Outcome(disks.collector, Counters(disks.counters()), mode == "open")
+        ):
+            return None
+        go_on(self._task(self.scenario), mode, builds, pumps if known is None else [*pumps, known])
         if known is None:
             self._plain, self._recorded = Ran(pumps.pop()), recorded
         plain = self._plain
@@ -105,10 +121,17 @@ class Several:
             for scenario, pump in zip(scenarios, pumps)
         ]
 
-    def _machine(self, scenario: Scenario, mode: str, pages: int | None = None) -> Machine:
+    def _machine(
+        self,
+        scenario: Scenario,
+        mode: str,
+        pages: int | None = None,
+        volume_bytes: int | None = None,
+    ) -> Machine:
         if pages is None:
             pages = scenario.cache.pages(self.summary.footprint_bytes)
-        return building.machine(scenario, mode, self.summary.max_end_bytes, pages, COLD_START)
+        volume_bytes = volume_bytes or self.summary.max_end_bytes
+        return building.machine(scenario, mode, volume_bytes, pages, COLD_START)
 
     def _task(self, scenario: Scenario) -> Task:
         return Task(self.trace, self.summary, scenario, self.report, None, None, self.goal)

@@ -427,6 +427,18 @@ def _check_order(reader: Reader, pattern: Pattern, uncertain: dict[str, bool]) -
                     f"iodepth={depth}: which requests fio does not mark in its map depends on the "
                     "time of completions; use norandommap",
                 )
+    is_again = pattern.is_endless or reader.number("loops", 1) > 1
+    has_rest = any(pattern.file_bytes % pattern.sizes[each].maximum for each in pattern.directions)
+    is_partly = min(pattern.random_percent) < 100
+    for name in ("fsync_on_close", "end_fsync"):
+        if not (reader.flag(name) and pattern.may_unmark and is_partly and is_again and has_rest):
+            continue
+        if WRITE in pattern.directions:
+            reader.refuse(
+                name,
+                f"{name}=1 with percentage_random, a random map, several passes and a size that is "
+                "no multiple of a block is not supported; use a multiple of bs",
+            )
     for name in ("fsync", "fdatasync"):
         every = reader.number(name, 0)
         is_free = depth == 1 or not every or WRITE not in pattern.directions

@@ -1,0 +1,253 @@
+"""How a load goes on after a capture, if it goes on as it did in the capture's second half.
+
+What a cache will gain depends on what the load does next: how much it comes back to, how much is
+new, and for how long.  Formulas for that know neither the policy nor when its dirty data reach a
+limit; a simulation of the continued load does.
+
+The continuation repeats the second half of the requests, with their order, arrivals, lengths and
+directions, at other addresses.  Regions of REGION_BYTES are told apart by what the window before
+did with them (how often it touched them, and how often to write), and what the second half did
+with a region of one such class, a repetition does with a region that has this class by then.  So
+popular data stay popular only as long as they did in the capture, and data grow cold and warm as
+they did there.  Exchanges keep the order of the addresses, so that neighbours stay neighbours and
+the disks' arms move about as far.  Within a region, pages that the window before had touched take
+the places of such pages, and others those of others: caches differ in the size of their pages.
+
+Regions that the window before had not touched are new ones or such that come back after a longer
+time.  How many are new follows from the number of different regions in an eighth, a quarter, half
+and all of the capture: the growth from one doubling of the requests to the next goes on to fall as
+it fell.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op
+from hybridsim.requests.rows import UNKNOWN, Requests, joined
+
+REGION_BYTES = 1 << 16
+PAGE_BYTES = 1 << 12  # of the smallest pages of caches; regions are those of larger ones
+PAGES = REGION_BYTES // PAGE_BYTES
+MOST_BYTES = 1 << 26  # of one request that are counted
+READS_ONLY, WRITES_ONLY = 0.05, 0.95  # shares of writes that tell classes apart
+
+
+class Window(NamedTuple):
+    """The regions that some requests touch, ascending, and the class of each."""
+
+    region: Ints
+    level: Ints  # logarithm to base 2 of the number of touches, rounded down
+    writes: Ints  # 0: hardly any, 1: some, 2: hardly anything else
+
+
+class Places(NamedTuple):
+    """Where the requests of the repeated half begin: regions and pages, each once, ascending."""
+
+    region: Ints
+    level: Ints  # of the window before; -1: it had not touched the region
+    writes: Ints
+    page: Ints
+    of_page: Ints  # index into `region`, by page
+    is_known: npt.NDArray[np.bool_]  # by page: the window before had touched it
+    of_request: Ints  # index into `page`, by request
+
+
+def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 << 62) -> Requests:
+    """Return `more` requests that may follow a capture's `rows`, none beyond `end_bytes`.
+
+    The rows are in order of arrival; each half has a request with data.  Deterministic for a seed.
+    """
+    draws = np.random.default_rng(seed)
+    half = rows.rows // 2
+    repeated = rows.between(half, rows.rows)
+    places = _places(repeated, rows.between(0, half))
+    different = growth(rows)
+    seen = np.unique(_touches(rows)[0])
+    end = (end_bytes - int(rows.length_bytes.max())) // REGION_BYTES
+    span_ns = int(rows.arrival_ns[-1] - rows.arrival_ns[half])
+    span_ns += max(
+        span_ns // max(repeated.rows - 1, 1), 1
+    )  # to the first request of the next repetition
+    current, made = repeated, 0
+    parts: list[Requests] = []
+    while made < more:
+        before = window(current)
+        target = _kept(places, before, draws)
+        others = np.flatnonzero(target < 0)
+        asked = 1 + made / rows.rows, 1 + (made + repeated.rows) / rows.rows
+        new = _later(different, asked[1]) - _later(different, asked[0])
+        share = min(new / max(different[-1] - different[-2], 1), 1.0)
+        asleep = np.setdiff1d(seen, before.region, assume_unique=True)
+        back = min(len(others) - round(len(others) * share), len(asleep))
+        target[_some(others, back, draws)] = _some(asleep, back, draws)
+        fresh = others[target[others] < 0]
+        target[fresh] = _untouched(places.region[fresh], seen)
+        full = target >= end  # the volume has no more room
+        target[full] = places.region[full]
+        page = _moved(repeated, places, target, current)
+        current = _later_rows(repeated, places, page, (len(parts) + 1) * span_ns)
+        seen = np.union1d(seen, _touches(current)[0])
+        parts.append(current)
+        made += current.rows
+    return joined(parts).between(0, more)
+
+
+def window(rows: Requests) -> Window:
+    """Return the regions that requests touch, with their classes."""
+    touched, is_write = _touches(rows)
+    region, place, count = np.unique(touched, return_inverse=True, return_counts=True)
+    share = np.bincount(place, weights=is_write, minlength=len(region)) / count
+    level = np.floor(np.log2(count)).astype(np.int64)
+    return Window(region, level, np.digitize(share, (READS_ONLY, WRITES_ONLY)))
+
+
+def growth(rows: Requests) -> list[int]:
+    """Return how many different regions an eighth, a quarter, half and all requests touch."""
+    return [
+        max(len(np.unique(_touches(rows.between(0, rows.rows // part))[0])), 1)
+        for part in (8, 4, 2, 1)
+    ]
+
+
+def _later(different: list[int], times: float) -> float:
+    """Return how many different regions `times` as many requests as the capture's touch.
+
+    Of a fixed set that is touched at random the growth falls faster from doubling to doubling, of a
+    scan not at all.
+    """
+    slopes = np.diff(np.log(different))
+    falls = [
+        min(later / sooner, 1.0) if sooner > 0 else float(later > 0)
+        for sooner, later in pairwise(slopes)
+    ]
+    faster = min(falls[1] / falls[0], 1.0) if falls[0] > 0 else 1.0
+    result, doublings, slope, fall = math.log(different[-1]), math.log2(times), slopes[-1], falls[1]
+    while doublings > 0:
+        fall *= faster
+        slope *= fall
+        result += float(slope) * min(doublings, 1.0)
+        doublings -= 1
+    return math.exp(result)
+
+
+def _touches(rows: Requests, unit_bytes: int = REGION_BYTES) -> tuple[Ints, Ints]:
+    """Return the regions (or pages) that requests touch, in their order, and whether to write."""
+    rows = Requests._make(column[rows.length_bytes > 0] for column in rows)
+    first = rows.offset_bytes // unit_bytes
+    last = (rows.offset_bytes + rows.length_bytes - 1) // unit_bytes
+    count = np.minimum(last - first + 1, MOST_BYTES // unit_bytes)
+    nth = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    is_write = (rows.op != Op.READ).astype(np.int64)
+    return np.repeat(first, count) + nth, np.repeat(is_write, count)
+
+
+def _places(repeated: Requests, first: Requests) -> Places:
+    has_data = repeated.length_bytes > 0
+    page, place = np.unique(repeated.offset_bytes[has_data] // PAGE_BYTES, return_inverse=True)
+    of_request = np.zeros(repeated.rows, np.int64)
+    of_request[has_data] = place
+    region, of_page = np.unique(page // PAGES, return_inverse=True)
+    before = window(first)
+    level, writes = np.full(len(region), -1, np.int64), np.zeros(len(region), np.int64)
+    _, here, there = np.intersect1d(region, before.region, assume_unique=True, return_indices=True)
+    level[here], writes[here] = before.level[there], before.writes[there]
+    is_known = np.isin(page, _touches(first, PAGE_BYTES)[0])
+    return Places(region, level, writes, page, of_page, is_known, of_request)
+
+
+def _kept(places: Places, before: Window, draws: np.random.Generator) -> Ints:
+    """Return the regions that take the places of those that the window before had touched.
+
+    -1 for the other places.  A place gets a region of its own class; where these are too few, one
+    of the most popular that are left.
+    """
+    target = np.full(len(places.region), -1, np.int64)
+    free = np.ones(len(before.region), np.bool_)
+    known = places.level >= 0
+    for level in np.unique(places.level[known])[::-1]:
+        for writes in range(3):
+            want = np.flatnonzero((places.level == level) & (places.writes == writes))
+            have = np.flatnonzero((before.level == level) & (before.writes == writes))
+            count = min(len(want), len(have))
+            chosen = _some(have, count, draws)
+            free[chosen] = False
+            target[_some(want, count, draws)] = before.region[chosen]
+    want, have = np.flatnonzero(known & (target < 0)), np.flatnonzero(free)
+    want = want[np.argsort(-places.level[want], kind="stable")]
+    have = have[np.argsort(-before.level[have], kind="stable")]
+    count = min(len(want), len(have))
+    target[want[:count]] = before.region[have[:count]]
+    return target
+
+
+def _some(of: Ints, count: int, draws: np.random.Generator) -> Ints:
+    """Return `count` neighbours of a sorted array, from a place that is drawn."""
+    start = int(draws.integers(len(of) - count + 1))
+    return of[start : start + count]
+
+
+def _untouched(wanted: Ints, seen: Ints) -> Ints:
+    """Return a region outside of `seen` for each of `wanted`, at or above it; all ascending."""
+    before = seen - np.arange(len(seen))  # untouched ones below each that was touched
+    nth = wanted - np.searchsorted(seen, wanted)
+    nth = np.maximum.accumulate(nth - np.arange(len(nth))) + np.arange(len(nth))  # each only once
+    return nth + np.searchsorted(before, nth, side="right")
+
+
+def _moved(repeated: Requests, places: Places, target: Ints, before: Requests) -> Ints:
+    """Return the pages that take the places of those of the repeated half.
+
+    `target` are their regions.  In each, pages that the window before had touched take the places
+    of such pages, and others those of others, in order.
+    """
+    regions, row = np.unique(target, return_inverse=True)
+    touched = np.zeros((len(regions), PAGES), np.bool_)
+    page = np.unique(_touches(before, PAGE_BYTES)[0])
+    at = np.minimum(np.searchsorted(regions, page // PAGES), len(regions) - 1)
+    mine = regions[at] == page // PAGES
+    touched[at[mine], page[mine] % PAGES] = True
+    order = np.argsort(touched, axis=1, kind="stable")  # those not touched, then the others
+    known = touched.sum(axis=1)[row][places.of_page]
+    room = np.where(places.is_known, known, PAGES - known)
+    first, count, nth = _ranks(places.of_page * 2 + places.is_known)
+    start = np.minimum(places.page[first] % PAGES, room - count)
+    rank = np.where(room >= count, np.where(places.is_known, 0, start) + nth, nth * room // count)
+    # A page for which the region has none of its kind takes any.
+    rank = np.where(room > 0, rank + np.where(places.is_known, PAGES - known, 0), nth % PAGES)
+    return target[places.of_page] * PAGES + order[row[places.of_page], rank]
+
+
+def _ranks(group: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return of each the first of its group, how many these are, and the rank among them."""
+    order = np.argsort(group, kind="stable")
+    _, start, place, count = np.unique(
+        group[order], return_index=True, return_inverse=True, return_counts=True
+    )
+    first, size, nth = (np.empty(len(group), np.int64) for _ in range(3))
+    first[order], size[order] = order[start[place]], count[place]
+    nth[order] = np.arange(len(group)) - start[place]
+    return first, size, nth
+
+
+def _later_rows(repeated: Requests, places: Places, page: Ints, later_ns: int) -> Requests:
+    """Return the repeated requests on other pages, and later."""
+    shift = (page - places.page)[places.of_request] * PAGE_BYTES
+    shift[repeated.length_bytes == 0] = 0
+    times = {
+        name: np.where(
+            getattr(repeated, name) == UNKNOWN, UNKNOWN, getattr(repeated, name) + later_ns
+        )
+        for name in ("dispatch_ns", "complete_ns")
+    }
+    return repeated._replace(
+        offset_bytes=repeated.offset_bytes + shift,
+        arrival_ns=repeated.arrival_ns + later_ns,
+        **times,
+    )

@@ -1,0 +1,137 @@
+"""A load goes on after a capture as it did in the capture's second half, at other addresses."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybridsim.requests.continuation import (
+    REGION_BYTES,
+    _later,
+    _untouched,
+    continuation,
+    growth,
+    window,
+)
+from hybridsim.requests.rows import UNKNOWN, no_requests
+
+
+def requests(regions, op=0, length=4096):
+    """One request a millisecond, each somewhere in the region that is listed."""
+    rows = no_requests(len(regions))
+    rows.arrival_ns[:] = np.arange(len(regions)) * 10**6
+    rows.offset_bytes[:] = np.asarray(regions) * REGION_BYTES + 512 * (np.arange(len(regions)) % 8)
+    rows.length_bytes[:] = length
+    rows.op[:] = op
+    rows.complete_ns[:] = UNKNOWN
+    rows.dispatch_ns[:] = UNKNOWN
+    return rows
+
+
+def regions_of(rows):
+    return rows.offset_bytes // REGION_BYTES
+
+
+def test_only_addresses_and_times_differ_from_the_second_half():
+    draws = np.random.default_rng(1)
+    rows = requests(draws.integers(0, 100, 400), op=draws.integers(0, 2, 400))
+    more = continuation(rows, 500)
+    assert more.rows == 500
+    for name in ("op", "length_bytes", "stream", "flags"):
+        again = np.resize(getattr(rows, name)[200:], 500)
+        assert (getattr(more, name) == again).all()
+    assert (
+        more.offset_bytes % REGION_BYTES == np.resize(rows.offset_bytes[200:] % REGION_BYTES, 500)
+    ).all()
+    assert (np.diff(more.arrival_ns) == 10**6).all()
+    assert more.arrival_ns[0] == rows.arrival_ns[-1] + 10**6
+    assert (more.complete_ns == UNKNOWN).all()
+
+
+def test_same_rows_and_seed_give_the_same_requests():
+    rows = requests(np.random.default_rng(2).zipf(1.3, 300) % 1000)
+    one, again, other = (continuation(rows, 700, seed) for seed in (5, 5, 6))
+    assert all((a == b).all() for a, b in zip(one, again))
+    assert (one.offset_bytes != other.offset_bytes).any()
+
+
+def test_a_scan_goes_on_to_new_data_in_sequence():
+    more = continuation(requests(np.arange(200)), 300)
+    assert regions_of(more).tolist() == list(range(200, 500))
+
+
+def test_what_is_always_popular_stays_popular():
+    draws = np.random.default_rng(3)
+    hot = draws.integers(0, 10, 2000)
+    cold = 1000 + draws.integers(0, 4000, 2000)
+    rows = requests(np.where(draws.random(2000) < 0.9, hot, cold))
+    more = regions_of(continuation(rows, 4000))
+    assert np.mean(more < 10) == pytest.approx(0.9, abs=0.02)
+    assert len(np.unique(more[more < 10])) == 10
+
+
+def test_a_hot_spot_that_moved_in_the_capture_moves_on():
+    draws = np.random.default_rng(4)
+    places = np.repeat([0, 100], 1000) + draws.integers(0, 10, 2000)
+    more = regions_of(continuation(requests(places), 2000))
+    known = set(places.tolist())
+    assert not known & set(more[:1000].tolist())
+    assert len(np.unique(more[:1000])) == 10
+    assert not set(more[:1000].tolist()) & set(more[1000:].tolist())
+
+
+def test_data_of_which_all_is_known_bring_nothing_new():
+    draws = np.random.default_rng(5)
+    rows = requests(draws.integers(0, 50, 4000))
+    assert set(regions_of(continuation(rows, 8000)).tolist()) <= set(range(50))
+
+
+def test_of_a_set_touched_at_random_the_growth_falls_faster_and_faster():
+    total, rows = 1000, np.array([250, 500, 1000, 2000])
+    different = total * (1 - np.exp(-rows / total))
+    later = _later(list(different), 2)
+    really = total * (1 - np.exp(-4))
+    assert different[-1] < later < 1.1 * really
+    assert _later([100, 200, 400, 800], 10 / 3) == pytest.approx(800 * 10 / 3)
+
+
+def test_reads_and_writes_keep_their_own_regions():
+    draws = np.random.default_rng(6)
+    op = np.tile([0, 1], 1000)
+    rows = requests(draws.integers(0, 20, 2000) + 100 * op, op=op)
+    more = continuation(rows, 2000)
+    assert (regions_of(more)[more.op == 1] >= 100).all()
+    assert (regions_of(more)[more.op == 0] < 100).all()
+
+
+def test_nothing_is_beyond_the_end_of_the_volume():
+    rows = requests(np.arange(3000))
+    end = 3500 * REGION_BYTES
+    assert regions_of(continuation(rows, 9000, end_bytes=end)).max() < 3500
+
+
+def test_requests_without_data_stay_where_they_are():
+    rows = requests(np.arange(100))
+    rows.length_bytes[::5], rows.op[::5], rows.offset_bytes[::5] = 0, 3, 0
+    more = continuation(rows, 100)
+    assert (more.offset_bytes[more.length_bytes == 0] == 0).all()
+
+
+def test_a_window_counts_each_region_that_a_request_touches():
+    rows = requests([4, 4, 9], op=[0, 1, 1], length=[4096, 4096, 3 * REGION_BYTES])
+    region, level, writes = window(rows)
+    assert region.tolist() == [4, 9, 10, 11, 12]  # the last begins within region 9
+    assert level.tolist() == [1, 0, 0, 0, 0]
+    assert writes.tolist() == [1, 2, 2, 2, 2]
+    assert growth(rows) == [1, 1, 1, 5]
+
+
+@given(st.sets(st.integers(0, 60), min_size=1), st.sets(st.integers(0, 60), min_size=1))
+def test_untouched_regions_are_the_next_ones(seen, wanted):
+    found = _untouched(np.array(sorted(wanted)), np.array(sorted(seen)))
+    taken = set(seen)
+    for want, got in zip(sorted(wanted), found):
+        assert got >= want
+        assert got not in taken
+        assert all(each in taken for each in range(want, got))
+        taken.add(int(got))
