@@ -198,17 +198,17 @@ class Life:
         if not self.hold():
             return
         machine = self.machine
-        if event.change == Change.SSD_DIES:
+        old = machine.cache
+        has_nothing_dirty = isinstance(old, PageCache)
+        if event.change == Change.SSD_DIES or (
+            event.change == Change.DETACH and has_nothing_dirty
+        ):
             self.remove(due)
             return
-        old = machine.cache
         self.stop()
         self.wait_until(self.clock.now + event.down_ns)
-        if not (isinstance(old, PageCache) and old.parameters.pages == 0):
-            machine.cache = machine.make_cache(machine.parameters)
-            machine.cache.after(old, RESTARTS[event.change])
-        else:
-            machine.cache = machine.make_cache(machine.parameters)
+        machine.cache = machine.make_cache(machine.parameters)
+        machine.cache.after(old, RESTARTS[event.change])
         machine.source.delay(self.clock.now - due)
         if event.change == Change.DETACH:
             self.poll = self.clock.now + POLL
