@@ -6,7 +6,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybridsim.foundation.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason, Restart
+from hybridsim.foundation.codes import (
+    FUA,
+    PREFLUSH,
+    Fill,
+    FillWhen,
+    Mode,
+    Op,
+    Path,
+    Reason,
+    Restart,
+)
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.limits import Bucket
 from hybridsim.reference.page import Page, Piece, Sizes, Slots, State, runs

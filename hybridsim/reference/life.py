@@ -199,10 +199,8 @@ class Life:
             return
         machine = self.machine
         old = machine.cache
-        has_nothing_dirty = isinstance(old, PageCache)
-        if event.change == Change.SSD_DIES or (
-            event.change == Change.DETACH and has_nothing_dirty
-        ):
+        is_clean = isinstance(old, PageCache)  # nothing is to be written back
+        if event.change == Change.SSD_DIES or (event.change == Change.DETACH and is_clean):
             self.remove(due)
             return
         self.stop()

@@ -112,7 +112,9 @@ def replay(
     if warm_start and scenario.cache.kind == "page":
         for event in scenario.events:
             if event.reboot:
-                raise UsageError(f"--warm-start: {event.text} empties the cache; use one of the two")
+                raise UsageError(
+                    f"--warm-start: {event.text} empties the cache; use one of the two"
+                )
     summary = read_once(trace, report)
     check(trace, summary, scenario)
     check_answerable(require, summary.reads, summary.writes)

@@ -58,7 +58,9 @@ class Lines(NamedTuple):
             jobs,
             Marks.new(core_lines),
             Marks.new(core_lines),
-            *(np.full(size, NOTHING, np.int32) for size in (capacity, LISTS, LISTS)),
+            np.full(capacity, NOTHING, np.int32),
+            np.full(LISTS, NOTHING, np.int32),
+            np.full(LISTS, NOTHING, np.int32),
             np.zeros(4, np.int64),
         )
         lines.link_free(np.arange(capacity))
