@@ -3,9 +3,10 @@
     python benchmarks/maxiq.py [--quick] [--json] [--learned PRICE]
 
 Rows A1 to A5 of the document, and what it says of the learning phase: as fast as ordinary
-storage.  The cache (admission, fills, SSD, controller) is the same in all rows; disks and host may differ, as the machines did.  Loads are random reads of 4 KiB at a fixed
-queue depth: fio's with every block once per run (A2, A3), all others with independent draws.  The
-cache is warm when the IOPS first reach 90% of their level, which the host limits.
+storage.  The cache (admission, fills, SSD, controller) is the same in all rows; disks and host may
+differ, as the machines did.  Loads are random reads of 4 KiB at a fixed queue depth: fio's with
+every block once per run (A2, A3), all others with independent draws.  The cache is warm when the
+IOPS first reach 90% of their level, which the host limits.
 
 With --learned the cache uses the learned policy at this price of a fill, in disk reads; all else is
 as in the presets.
