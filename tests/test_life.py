@@ -22,12 +22,26 @@ from scenarios_writecache import writecache_scenarios
 from hybridsim.cli import cli
 from hybridsim.engine import loops
 from hybridsim.engine.life import LivedRun, Step
-from hybridsim.foundation.codes import BcacheMode, Change, DmMode, Level, Op, Path, Replay, Restart
+from hybridsim.foundation.codes import (
+    BcacheMode,
+    CasMode,
+    Change,
+    Cleaning,
+    DmMode,
+    Level,
+    Mode,
+    Op,
+    Path,
+    Replay,
+    Restart,
+)
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.reference import (
     BcacheParameters,
+    CacheParameters,
     DmCacheParameters,
     EventParameters,
+    OpenCasParameters,
     Request,
     SourceParameters,
     WritecacheParameters,
@@ -76,6 +90,20 @@ def dying(draw: st.DrawFn, scenario: Scenario) -> Scenario:
 @usual
 @given(st.one_of(scenarios(), opencas_scenarios()).flatmap(dying))
 def test_other_caches_whose_ssd_dies_equal_the_reference(scenario):
+    check(scenario, interpreted=True)
+
+
+@usual
+@given(opencas_scenarios().flatmap(lives))
+def test_opencas_with_events_equals_reference(scenario):
+    assume(all(event.change != Change.DETACH for event in scenario.events))
+    check(scenario, interpreted=True)
+
+
+@usual
+@given(scenarios(warm=False).flatmap(lives))
+def test_a_page_cache_with_events_equals_reference(scenario):
+    assume(scenario.cache.mode != Mode.WRITE_BACK)
     check(scenario, interpreted=True)
 
 
@@ -311,6 +339,62 @@ def test_writecache_loses_in_a_crash_what_was_not_committed():
     assert {fact.path for fact in facts if fact.op == Op.READ} == {Path.HIT}
 
 
+def open_cas(mode, **more):
+    return OpenCasParameters(line_bytes=4 * KIB, lines=1000, mode=mode, **more)
+
+
+def pages_of(seconds, op, numbers):
+    return [
+        Request(round((seconds + 0.1 * number) * SECOND), op, number * 4 * KIB, 4 * KIB)
+        for number in numbers
+    ]
+
+
+@pytest.mark.parametrize(("change", "hits"), [(REBOOT, 8), (CRASH, 3)])
+def test_open_cas_keeps_everything_over_a_reboot_and_only_what_is_dirty_over_a_crash(change, hits):
+    """Pages 0 to 4 were read, 5 to 7 written; one of those read is written to in half."""
+    load = [*pages_of(0, Op.READ, range(5)), *pages_of(1, Op.WRITE, range(5, 8))]
+    load.append(at(1.9, Op.WRITE, 0, 2 * KIB))
+    load += pages_of(3, Op.READ, range(8))
+    facts, run = lived(load, open_cas(CasMode.WB), (2 * SECOND, change, 0))
+    (event,) = run.happened
+    assert event.dirty_bytes == event.dirty_after_bytes == 14 * KIB
+    paths = [fact.path for fact in facts if fact.op == Op.READ][5:]
+    assert paths.count(Path.HIT) == hits
+    assert paths[5:] == [Path.HIT] * 3
+
+
+def test_the_cleaner_of_open_cas_goes_on_after_a_crash():
+    """ALRU: all that is dirty counts as written when the cache started."""
+    cleaning = {"cleaning": Cleaning.ALRU, "wake_ns": SECOND, "staleness_ns": 5 * SECOND}
+    cache = open_cas(CasMode.WB, activity_ns=0, **cleaning)
+    load = pages_of(0, Op.WRITE, range(8))
+    _, run = lived([*load, *pages_of(20, Op.READ, [0])], cache, (SECOND, CRASH, 0))
+    assert run.cache_totals()["dirty"] == 0
+    _, run = lived([*load, *pages_of(6, Op.READ, [0])], cache, (SECOND, CRASH, 2 * SECOND))
+    assert run.cache_totals()["dirty"] == 8
+
+
+def test_a_page_cache_is_empty_after_a_reboot_and_counts_on():
+    cache = CacheParameters(4 * KIB, 100, Mode.WRITE_THROUGH, 0, 8, ("touches", 1))
+    load = [*pages_of(0, Op.READ, range(8)), *pages_of(2, Op.READ, range(8))]
+    load += pages_of(4, Op.READ, range(8))
+    facts, run = lived(load, cache, (SECOND, REBOOT, 60 * SECOND))
+    paths = [fact.path for fact in facts]
+    assert paths == [Path.MISS] * 16 + [Path.HIT] * 8
+    totals = run.cache_totals()
+    assert (totals["fills_done"], totals["pages_present"]) == (16, 8)
+
+
+def test_a_page_cache_without_dirty_data_is_out_at_once():
+    cache = CacheParameters(4 * KIB, 100, Mode.WRITE_THROUGH, 0, 8, ("touches", 1))
+    load = [*pages_of(0, Op.READ, range(8)), *pages_of(2, Op.READ, range(8))]
+    facts, run = lived(load, cache, (1500 * MS, DETACH))
+    (event,) = run.happened
+    assert event.removed_load_ns == 1500 * MS
+    assert {fact.path for fact in facts[8:]} == {Path.BYPASS}
+
+
 # --- a scenario's events -------------------------------------------------------------------------
 
 DM = '[cache]\nkind = "dm-cache"\n'
@@ -337,8 +421,12 @@ def test_events_that_cannot_happen_are_refused():
         site.with_events(read_all(["at=2s,reboot=clean", "at=1s,detach"]))
     with pytest.raises(ScenarioError, match="no cache"):
         Site.default().with_options(cache="none").with_events(read_all(["at=2s,ssd=dies"]))
-    with pytest.raises(ScenarioError, match="not simulated for page"):
-        Site.default().with_events(read_all(["at=2s,reboot=clean"]))
+    pages = Site.default().with_options(cache_mode="write-back")
+    for text in ("at=2s,reboot=clean", "at=2s,detach"):
+        with pytest.raises(ScenarioError, match="open what becomes of dirty data"):
+            pages.with_events(read_all([text]))
+    with pytest.raises(ScenarioError, match="only while nothing uses its device"):
+        Site.default().with_options(cache="open-cas").with_events(read_all(["at=2s,detach"]))
     site = Site.default()  # RAID-5 of four disks
     wrong = {
         "at=1s,rebuild": "member 0 has not failed",
@@ -406,6 +494,8 @@ json.dump(found, sys.stdout)
 REPLAYS = [
     ["crash", "dm-cache", "write-back", ["at=8s,reboot=unclean,down=1h"]],
     ["clean", "bcache", "write-back", ["at=8s,reboot=clean", "at=12s,detach"]],
+    ["empty", "open-cas", "write-through", ["at=8s,reboot=unclean"]],
+    ["pages", "page", "write-through", ["at=8s,reboot=clean", "at=12s,detach"]],
     ["dies", "bcache", "write-back", ["at=10s,ssd=dies"]],
     ["through", "dm-cache", "write-through", ["at=10s,ssd=dies"]],
     ["backup", "dm-cache", "write-through", ["at=8s,backup=10MB/s"]],
@@ -441,6 +531,14 @@ def test_two_events_of_bcache_are_reported_in_order(replayed):
     assert reboot["dirty_after_bytes"] == reboot["dirty_bytes"] > 0
     assert detach["warm_again_ns"] is None
     assert detach["flush_ns"] is None or 0 < detach["flush_ns"] < 10 * SECOND
+
+
+def test_a_cache_that_comes_up_empty_says_so(replayed):
+    (event,) = replayed["empty"]["events"]
+    assert event["cached_bytes"] > event["cached_after_bytes"] == 0
+    assert "The cache came up empty" in " ".join(replayed["empty"]["text"].split())
+    reboot, detach = replayed["pages"]["events"]
+    assert reboot["cached_after_bytes"] == detach["flush_ns"] == 0
 
 
 def test_a_lost_ssd_reports_what_was_lost_and_the_errors(replayed):

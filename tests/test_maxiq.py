@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-MISSED = {"8 GB in its text"}  # its command line specifies 16: see benchmarks/RESULTS.md
+MISSED = {  # see benchmarks/RESULTS.md
+    "8 GB in its text",  # its command line specifies 16
+    "each miss is followed by the fill of its page",  # so the first seconds are slower than disks
+}
 
 
 @pytest.fixture

@@ -75,6 +75,7 @@ class EventCost:
     down_ns: int
     cached_bytes: int  # before
     dirty_bytes: int  # before
+    cached_after_bytes: int  # when the load went on
     dirty_after_bytes: int
     # until no more was dirty than before (reboot), the cache was out (detach) or the member was
     # rebuilt; None: not before the next event or the end of the load
@@ -105,6 +106,7 @@ class Taken:
     down_ns: int
     cached_bytes: int
     dirty_bytes: int
+    cached_after_bytes: int
     dirty_after_bytes: int
     removed_ns: int | None = None  # time of the load at which a detached cache was out
     lost: Lost | None = None
@@ -167,7 +169,8 @@ def _cost(
     warm = None if event.what != "reboot" else _warm_again(collector, event, before, end_ns)
     return EventCost(
         event.what, event.how, event.at_ns, event.held_ns, event.down_ns, event.cached_bytes,
-        event.dirty_bytes, event.dirty_after_bytes, flush_ns, left, forecast, warm, before,
+        event.dirty_bytes, event.cached_after_bytes, event.dirty_after_bytes, flush_ns, left,
+        forecast, warm, before,
         _period(collector, first, stop), after, event.lost, event.backup,
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -59,6 +60,7 @@ class Happened:
     dirty_bytes: int  # before the step
     cached_pages: int
     dirty_after_bytes: int = 0  # when the load goes on
+    cached_after_pages: int = 0
     removed_load_ns: int | None = None  # time of the load when the cache was out, after a detach
     lost: Ints = field(
         default_factory=lambda: NO_RANGES
@@ -86,6 +88,9 @@ class LivedRun(Run):
         self._is_holding = False
         self._interpreted = interpreted
         self._totals: dict[str, int] | None = None  # of a cache that is out
+        restarts = any(step.change in RESTARTS for step in self._steps)
+        is_page = isinstance(machine.cache, PageCache)
+        self._at_first = deepcopy(machine.cache) if restarts and is_page else None
 
     @property
     def to_come(self) -> list[Step]:
@@ -151,7 +156,7 @@ class LivedRun(Run):
         """Let a member fail, begin its rebuild, or begin a pass; the load is not held."""
         step = self._steps.popleft()
         dirty, present = self._contents()
-        self.happened.append(Happened(step, due_ns, due_ns, due_ns, dirty, present, dirty))
+        self.happened.append(Happened(step, due_ns, due_ns, due_ns, dirty, present, dirty, present))
         machine = self.machine
         below = machine.below
         if step.change == Change.PASS:
@@ -195,6 +200,9 @@ class LivedRun(Run):
             known.lost = cache.dirty_ranges()
             known.not_issued, known.next_number = self._not_issued()
             self._resume(due_ns, self._quiet_ns(held_ns), None)
+        elif step.change == Change.DETACH and isinstance(cache, PageCache):
+            known.removed_load_ns = due_ns - self.shift_ns  # it has nothing to write back
+            self._resume(due_ns, self._quiet_ns(held_ns), None)
         elif step.change == Change.DETACH:
             self._resume(due_ns, self._quiet_ns(held_ns), Restart.CLEANER)
             self._poll_ns = self.now_ns + POLL_NS
@@ -202,7 +210,7 @@ class LivedRun(Run):
             resumed_ns = self._quiet_ns(held_ns) + step.down_ns
             self._resume(due_ns, resumed_ns, RESTARTS[step.change])
         known.resumed_ns = self.now_ns
-        known.dirty_after_bytes = self._contents()[0]
+        known.dirty_after_bytes, known.cached_after_pages = self._contents()
 
     def _quiet_ns(self, held_ns: int) -> int:
         """Stop the cache and complete its requests to the tiers; return when they are complete."""
@@ -218,13 +226,15 @@ class LivedRun(Run):
         machine = self.machine
         machine.clock[NOW_NS] = resumed_ns
         cache = machine.cache
-        is_none = isinstance(cache, PageCache) and cache.pages == 0
         if how is None:
             self._totals = frozen(cache.totals())
             self.machine = machine._replace(cache=no_cache(cache.page_bytes))
             self.machine.expect(self.batch)
             self._loop = jit.fitting(loops.run, self.machine, self._interpreted)
-        elif not is_none:
+        elif isinstance(cache, PageCache):
+            assert self._at_first is not None
+            self.machine = machine._replace(cache=cache.emptied(self._at_first))
+        else:
             self.machine = machine._replace(cache=cache.restarted(resumed_ns, how))
             while not self.machine.has_room():
                 self.machine = self.machine.grown()

@@ -6,7 +6,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hybridsim.foundation.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
+from hybridsim.foundation.codes import (
+    FUA,
+    PREFLUSH,
+    Fill,
+    FillWhen,
+    Mode,
+    Op,
+    Path,
+    Reason,
+    Restart,
+)
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.limits import Bucket
 from hybridsim.reference.page import Page, Piece, Sizes, Slots, State, runs
@@ -112,6 +122,10 @@ class PageCache:
         self.fills = Fills(self)
         self.cleaner = Cleaner(self)
         self.preloader = Preloader(self)
+
+    def after(self, old: PageCache, how: Restart) -> None:
+        """Start empty, after another one that has stopped (2.17); the counters continue."""
+        self.counters = old.counters
 
     @property
     def writes_back(self) -> bool:

@@ -198,17 +198,15 @@ class Life:
         if not self.hold():
             return
         machine = self.machine
-        if event.change == Change.SSD_DIES:
+        old = machine.cache
+        is_clean = isinstance(old, PageCache)  # nothing is to be written back
+        if event.change == Change.SSD_DIES or (event.change == Change.DETACH and is_clean):
             self.remove(due)
             return
-        old = machine.cache
         self.stop()
         self.wait_until(self.clock.now + event.down_ns)
-        if not (isinstance(old, PageCache) and old.parameters.pages == 0):
-            machine.cache = machine.make_cache(machine.parameters)
-            machine.cache.after(old, RESTARTS[event.change])
-        else:
-            machine.cache = machine.make_cache(machine.parameters)
+        machine.cache = machine.make_cache(machine.parameters)
+        machine.cache.after(old, RESTARTS[event.change])
         machine.source.delay(self.clock.now - due)
         if event.change == Change.DETACH:
             self.poll = self.clock.now + POLL

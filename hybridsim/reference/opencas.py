@@ -15,6 +15,7 @@ from hybridsim.foundation.codes import (
     Path,
     Promotion,
     Reason,
+    Restart,
 )
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
@@ -47,6 +48,23 @@ class OpenCas:
         self.backfills = 0
         self.blocked = False
         self.counts: Counter[str] = Counter()
+
+    def after(self, old: OpenCas, how: Restart) -> None:
+        """Start now, with what the medium of another one that has stopped has (2.17)."""
+        self.counts = old.counts
+        self.last_io = self.clock.now
+        self.dirtied = old.dirtied
+        if how == Restart.UNCLEAN:
+            self.lines.recover(old.lines)
+            for line in self.lines.all:
+                if line.dirty:
+                    self.dirtied += 1
+                    line.dirtied = self.clock.now, self.dirtied
+        else:
+            self.lines.load(old.lines)
+        if any(self.lines.dirty) and self.parameters.cleaning != Cleaning.NOP:
+            self.cleaner.asleep = False
+            self.clock.at(self.clock.now, self.cleaner.run)
 
     def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
         """Submit a request; the verdict is final when the request completes."""

@@ -111,6 +111,23 @@ class Lines:
         self.cursor = 0
         self.evictions = 0
 
+    def load(self, old: "Lines") -> None:
+        """Take over the lines of a cache that has stopped in order; no lock is left."""
+        self.all, self.free, self.of = old.all, old.free, old.of
+        self.clean, self.dirty = old.clean, old.dirty
+        self.last_seen, self.evictions = old.last_seen, old.evictions
+        for line in self.all:
+            line.owners, line.waiting = [], deque()
+
+    def recover(self, old: "Lines") -> None:
+        """Take over the dirty sectors of a cache that has crashed; all other lines are free."""
+        self.last_seen, self.evictions = old.last_seen, old.evictions
+        for line, before in zip(self.all, old.all, strict=True):
+            if before.holds is not None and before.dirty:
+                self.free[line.list].remove(line)
+                line.valid, line.dirty = set(before.dirty), set(before.dirty)
+                self.hold(line, before.holds)
+
     def standing(self, line: Line) -> list[Line]:
         """Return the LRU list of a line."""
         lists = self.dirty if line.dirty else self.clean

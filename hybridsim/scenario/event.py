@@ -17,22 +17,21 @@ from hybridsim.storage.drives import Part, Rate, Time
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
     from hybridsim.scenario.backing import Backing
+    from hybridsim.scenario.caches import CacheTable
 
 # The keys that specify what happens; each event has one.
 WHAT = ("reboot", "detach", "ssd", "disk", "rebuild", "backup")
 RATE_MIN, RATE_MAX = 10**6, 2 * 10**8  # bytes a second, of a rebuild: md's defaults
 EXAMPLE = "--event at=10m,reboot=unclean"
-# The kinds of cache that each event is simulated for.
-SUPPORTED = {
-    "reboot": ("dm-cache", "bcache", "dm-writecache"),
-    "detach": ("dm-cache", "bcache", "dm-writecache"),
-    "ssd": ("page", "dm-cache", "bcache", "dm-writecache", "open-cas"),
-}
-NAMES = {
-    "reboot": "a reboot",
-    "detach": "the removal of the cache (detach)",
-    "ssd": "the failure of the SSD",
-}
+# Why an event is not simulated.
+NO_DETACH = (
+    "Open CAS is removed only while nothing uses its device, so under no load; "
+    "`setup` with a saved replay prints how long the flush takes"
+)
+NO_DIRTY_PAGES = (
+    "no product writes back with a cache of pages, so it is open what becomes of dirty data; "
+    "choose another mode, or another kind with --cache"
+)
 
 
 class Event(Part):
@@ -94,12 +93,12 @@ def ordered(events: Iterable[Event]) -> list[Event]:
     return sorted(events, key=lambda event: event.at_ns)
 
 
-def refused(events: Sequence[Event], kind: str, backing: Backing) -> str:
-    """Return why these events cannot happen to a machine with that kind of cache, or ""."""
+def refused(events: Sequence[Event], cache: CacheTable, backing: Backing) -> str:
+    """Return why these events cannot happen to a machine with that cache, or ""."""
     backups = [event for event in ordered(events) if event.backup]
     if len(backups) > 1:
         return f"{backups[1].text}: only one backup is simulated in a replay"
-    return _refused_by_cache(events, kind) or _refused_by_array(events, backing)
+    return _refused_by_cache(events, cache) or _refused_by_array(events, backing)
 
 
 def members(events: Sequence[Event]) -> dict[Event, int]:
@@ -135,23 +134,29 @@ def _refused_by_array(events: Sequence[Event], backing: Backing) -> str:
     return ""
 
 
-def _refused_by_cache(events: Sequence[Event], kind: str) -> str:
+def _refused_by_cache(events: Sequence[Event], cache: CacheTable) -> str:
     removed = None
     for event in ordered(events):
         if event.what in ("disk", "rebuild", "backup"):
             continue
-        if event.what in ("detach", "ssd") and kind == "none":
-            return f"{event.text}: the machine has no cache; choose one with --cache"
-        supported = SUPPORTED[event.what]
-        if kind not in (*supported, "none"):
-            return (
-                f"{event.text}: {NAMES[event.what]} is not simulated for {kind}, only for "
-                f"{', '.join(supported)}"
-            )
+        wrong = _not_simulated(event, cache)
+        if wrong:
+            return f"{event.text}: {wrong}"
         if removed is not None:
             return f"{event.text}: the cache is removed before that, by {removed.text}"
         if event.what in ("detach", "ssd"):
             removed = event
+    return ""
+
+
+def _not_simulated(event: Event, cache: CacheTable) -> str:
+    """Return why an event cannot happen to a cache, or ""."""
+    if event.what in ("detach", "ssd") and cache.kind == "none":
+        return "the machine has no cache; choose one with --cache"
+    if event.detach and cache.kind == "open-cas":
+        return NO_DETACH
+    if event.what != "ssd" and cache.kind == "page" and cache.write_policy == "write-back":
+        return NO_DIRTY_PAGES
     return ""
 
 

@@ -48,6 +48,6 @@ class Machine(Part):
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse events that cannot happen to this machine."""
-        wrong = refused(self.event, self.cache.kind, self.backing)
+        wrong = refused(self.event, self.cache, self.backing)
         if wrong:
             yield "event", wrong

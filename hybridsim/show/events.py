@@ -31,6 +31,9 @@ def _reboot(event: Document, kind: str) -> Iterator[str]:
     name = "Clean reboot" if is_clean else "Unclean reboot"
     cached, dirty = human_size(event["cached_bytes"]), human_size(event["dirty_bytes"])
     yield f"{name} at {span(event['at_ns'])}{down}: {cached} were cached, {dirty} of them dirty."
+    left = event["cached_after_bytes"]
+    if left < event["cached_bytes"]:
+        yield f"The cache came up {f'with {human_size(left)} of it' if left else 'empty'}."
     after = event["dirty_after_bytes"]
     if after > event["dirty_bytes"]:
         yield f"The cache came up with {human_size(after)} dirty."
@@ -65,6 +68,8 @@ def _detach(event: Document, kind: str) -> Iterator[str]:
     yield f"Removal of the cache at {span(event['at_ns'])}, with {dirty} dirty."
     if event["flush_ns"] is None:
         yield from _unfinished(event)
+    elif event["flush_ns"] == 0:
+        yield "The cache was out at once."
     else:
         yield f"Everything was written back and the cache was out after {span(event['flush_ns'])}."
 

@@ -100,6 +100,7 @@ def taken(
                 each.step.down_ns,
                 present,
                 each.dirty_bytes,
+                each.cached_after_pages * page_bytes,
                 each.dirty_after_bytes,
                 removed,
                 lost,

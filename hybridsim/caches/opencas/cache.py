@@ -7,7 +7,7 @@ Details: DESIGN.md 2.13.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,7 @@ from hybridsim.foundation.codes import (
     Path,
     Promotion,
     Reason,
+    Restart,
 )
 from hybridsim.jit import method, state_machine
 
@@ -182,6 +183,30 @@ class OpenCas(NamedTuple):
         first = lines.table.number[word // each] * self.page_bytes
         begin = np.sort(first + (word % each * WORD_BITS + sector) * SECTOR_BYTES)
         return np.stack([begin, np.full(len(begin), SECTOR_BYTES)], axis=1)
+
+    # Restarts (DESIGN.md 2.17).
+
+    def restarted(self, now_ns: int, how: Restart) -> OpenCas:
+        """Return the cache as it is loaded: after a crash with nothing but what is dirty."""
+        entry, old = self.paths.entry, self.lines
+        jobs = Jobs.new(old.capacity, old.jobs.size())
+        if how == Restart.UNCLEAN:
+            lines = old.recovered(now_ns, old.dirt.emptied(), jobs)
+        else:
+            lines = old.restarted(old.dirt.restarted(), jobs)
+        cleaner = Cleaner.new(entry.cleaner.transfers._replace(lines=lines))
+        cleaner.state[LAST_IO_NS] = now_ns
+        entry = entry._replace(
+            cutoff=entry.cutoff.forgotten(),
+            nhit=entry.nhit.forgotten(),
+            cleaner=cleaner,
+            backfills=Backfills.new(entry.backfills.limit, entry.backfills.resume),
+        )
+        return self._replace(paths=self.paths._replace(entry=entry))
+
+    def resume(self, now_ns: int, below: Any) -> None:
+        """Run the cleaner, if anything is dirty."""
+        self.lines.dirt.resume(now_ns, below.events)
 
     @method
     def room(self):

@@ -12,7 +12,7 @@ from hybridsim.caches.opencas.lists import LAST, Chain
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.codes import Cleaning
 from hybridsim.jit import method, state_machine
-from hybridsim.jit.events import CACHE
+from hybridsim.jit.events import CACHE, Events
 
 NOTHING = -1
 SECOND_NS = 1_000_000_000
@@ -62,6 +62,32 @@ class Dirt(NamedTuple):
             Marks.new(-(-mapped // line_bytes)),
             np.zeros(2, np.int64),
         )
+
+    def restarted(self) -> Dirt:
+        """Return the same dirty lines; the cleaner sleeps."""
+        return self._replace(state=np.array([self.state[DIRTY], 0]))
+
+    def emptied(self) -> Dirt:
+        """Return no dirty lines."""
+        return self._replace(
+            written_ns=np.zeros_like(self.written_ns),
+            by_age=Chain.new(len(self.written_ns)),
+            dirty_in_chunk=np.zeros_like(self.dirty_in_chunk),
+            dirty=Marks.new(8 * len(self.dirty.eights)),
+            state=np.zeros(2, np.int64),
+        )
+
+    def recover(self, now_ns: int, line: int, core_line: int) -> None:
+        """Add a line that is dirty when the cache starts."""
+        self.add(line, core_line)
+        if self.policy == ALRU:
+            self.written_ns[line] = now_ns
+
+    def resume(self, now_ns: int, events: Events) -> None:
+        """Run the cleaner of a restarted cache at once if anything is dirty."""
+        if self.policy != NOP and self.state[DIRTY] > 0:
+            self.state[IS_AWAKE] = 1
+            events.push(now_ns, CACHE, CLEANER)
 
     @method
     def add(self, line, core_line):

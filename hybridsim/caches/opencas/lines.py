@@ -47,14 +47,7 @@ class Lines(NamedTuple):
         """Return free lines."""
         core_lines = -(-origin_bytes // line_bytes)
         sectors = line_bytes >> SECTOR_SHIFT
-        next_free = np.full(capacity, NOTHING, np.int32)
-        first_free, last_free = (np.full(LISTS, NOTHING, np.int32) for _ in range(2))
-        for number in range(LISTS):
-            mine = np.flatnonzero(list_of_lines(np.arange(capacity)) == number)
-            if len(mine):
-                next_free[mine[:-1]] = mine[1:]
-                first_free[number], last_free[number] = mine[0], mine[-1]
-        return cls(
+        lines = cls(
             capacity,
             line_bytes,
             Table.new(capacity),
@@ -65,11 +58,45 @@ class Lines(NamedTuple):
             jobs,
             Marks.new(core_lines),
             Marks.new(core_lines),
-            next_free,
-            first_free,
-            last_free,
-            np.array([capacity, 0, 0, 0]),
+            np.full(capacity, NOTHING, np.int32),
+            np.full(LISTS, NOTHING, np.int32),
+            np.full(LISTS, NOTHING, np.int32),
+            np.zeros(4, np.int64),
         )
+        lines.link_free(np.arange(capacity))
+        return lines
+
+    def restarted(self, dirt: Dirt, jobs: Jobs) -> Lines:
+        """Return the lines after an orderly shutdown: as they were."""
+        state = np.array([self.state[FREE], 0, 0, self.state[EVICTIONS]])
+        return self._replace(dirt=dirt, jobs=jobs, state=state)
+
+    def recovered(self, now_ns: int, dirt: Dirt, jobs: Jobs) -> Lines:
+        """Return the lines after a crash: what is not dirty is invalid (DESIGN.md 2.17)."""
+        core_lines = 8 * len(self.evicted.eights)
+        lines = Lines.new(self.capacity, self.line_bytes, core_lines * self.line_bytes, dirt, jobs)
+        kept = np.flatnonzero(self.lists.list_of > LISTS)
+        each = self.dirty.words_per_line
+        words = (kept[:, None] * each + np.arange(each)).ravel()
+        lines.valid.words[words] = lines.dirty.words[words] = self.dirty.words[words]
+        for line in kept.tolist():
+            core_line = int(self.table.number[line])
+            lines.table.insert(line, core_line)
+            lines.lists.add(line, LISTS + list_of_lines(line))
+            dirt.recover(now_ns, line, core_line)
+        lines.link_free(np.flatnonzero(lines.lists.list_of == 0))
+        lines.state[EVICTIONS] = self.state[EVICTIONS]
+        return lines._replace(evicted=self.evicted, overwritten=self.overwritten)
+
+    def link_free(self, free: Ints) -> None:
+        """Set the free lines, each list in ascending order."""
+        self.first_free[:] = self.last_free[:] = NOTHING
+        for number in range(LISTS):
+            mine = free[list_of_lines(free) == number]
+            if len(mine):
+                self.next_free[mine[:-1]], self.next_free[mine[-1]] = mine[1:], NOTHING
+                self.first_free[number], self.last_free[number] = mine[0], mine[-1]
+        self.state[FREE] = len(free)
 
     @method
     def look_up(self, core_line):

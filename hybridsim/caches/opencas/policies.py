@@ -84,6 +84,10 @@ class SequentialCutoff(NamedTuple):
         streams = Streams.new(NEW_STREAMS), Streams.new(ESTABLISHED_STREAMS)
         return cls(policy, cutoff_bytes, margin_lines, *streams)
 
+    def forgotten(self) -> SequentialCutoff:
+        """Return the detector without streams."""
+        return self.new(self.policy, self.cutoff_bytes, self.margin_lines)
+
     @method
     def is_long(self, op, offset, length):
         """Record a request; return whether its stream has reached the cutoff with it."""
@@ -122,6 +126,10 @@ class Nhit(NamedTuple):
         """Return counters of 0, for `entries` core lines."""
         table, misses = Table.new(entries), np.zeros(entries, np.int32)
         return cls(threshold, trigger_lines, table, misses, np.zeros(1, np.int64))
+
+    def forgotten(self) -> Nhit:
+        """Return counters of 0."""
+        return self.new(self.threshold, self.trigger_lines, len(self.misses))
 
     @method
     def passes(self, core_line):

@@ -7,6 +7,7 @@ Writes go around the cache, through it, or into it and to the disks later (DESIG
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,6 +155,12 @@ class PageCache(NamedTuple):
             self.replacement.missed(page)
             self.replacement.admit(page)
         self.counts[[SLOTS_USED, PAGES_PRESENT]] = len(warm.kept)
+
+    def emptied(self, at_first: PageCache) -> PageCache:
+        """Return the cache as it was `at_first`, empty; the counters continue (DESIGN.md 2.17)."""
+        cache = deepcopy(at_first)
+        cache.counts[:PAGES_PRESENT] = self.counts[:PAGES_PRESENT]
+        return cache
 
     def start(self, events: Events) -> None:
         """Schedule the start of a preload, if there is one."""
