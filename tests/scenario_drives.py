@@ -110,6 +110,7 @@ class Drives(RandomValues):
             "media_cache": self.size(0, 0, MIB, 64 * MIB),
             "media_cache_at": self.rng.choice(["outer", "middle", "inner"]),
             "media_cache_padding": self.size(0, 4096, MIB),
+            "media_cache_write": self.size(64 * KIB, MIB, 32 * MIB),
             "media_cache_entries": self.rng.choice([2, 16, 1000]),
             "media_cache_idle": self.time(0, 5 * MS, 1000 * MS),
             "media_cache_run": self.size(0, 64 * KIB, GIB),

@@ -384,6 +384,7 @@ def media_caches(draw: st.DrawFn, capacity_bytes: int) -> dict[str, int]:
         "media_span_bytes": span,
         "media_first_byte": draw(st.sampled_from([0, (capacity_bytes - span) // 2])),
         "media_padding_bytes": draw(st.sampled_from([0, 512, 3000])),
+        "media_write_bytes": draw(st.sampled_from([700, 5000, 2**62])),
         "media_entries": draw(st.sampled_from([1, 2, 5, 100])),
         "media_idle_ns": draw(st.sampled_from([0, 5_000_000, 50_000_000])),
         "media_run_bytes": draw(st.sampled_from([0, 5000, 2**30])),

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from hybridsim.cli import cli
 from hybridsim.foundation.units import parse_size
 from hybridsim.storage import catalog
-from hybridsim.storage.drives import SolidState
+from hybridsim.storage.drives import HardDisk, SolidState
 
 SSDS = catalog.names("ssd")
 TOLERANCE = 0.03
@@ -143,6 +143,36 @@ def test_a_whole_drive_is_filled_as_fast_as_reviewers_measured(tmp_path, drive):
         f"--size={10**7 * (capacity - 1)}",
     )
     assert rate / 1e6 == pytest.approx(mean, rel=0.1)
+
+
+def disk(name):
+    """Return the datasheet of a disk, and its size in whole MiB."""
+    rows = {key: row.value for key, row in catalog.load(name).rows.items()}
+    drive = HardDisk.model_validate({"kind": "hdd", **rows})
+    return drive, drive.capacity_bytes // 2**20 * 2**20
+
+
+HDDS = [name for name in catalog.names("hdd") if disk(name)[0].rate_outer]
+
+
+@pytest.mark.parametrize("name", HDDS)
+def test_sequential_rates_of_disks(tmp_path, name):
+    """On the outermost and the innermost tracks."""
+    drive, whole = disk(name)
+    part = 100 * 2**20
+    for offset, expected in ((0, drive.rate_outer), (whole - part, drive.rate_inner)):
+        job = ["--rw=read", "--bs=256k", "--iodepth=4", f"--offset={offset}", f"--size={part}"]
+        _, rate, _ = fio(tmp_path, {"like": name}, *job)
+        assert rate == pytest.approx(expected, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", [name for name in HDDS if disk(name)[0].seek_average_ns])
+def test_a_random_read_takes_the_average_seek_and_half_a_revolution(tmp_path, name):
+    drive, whole = disk(name)
+    job = ["--rw=randread", "--bs=4k", "--iodepth=1", f"--size={whole}", "--number_ios=5000"]
+    _, _, mean_ns = fio(tmp_path, {"like": name}, *job)
+    expected = drive.overhead_ns + drive.seek_average_ns + drive.rev_ns / 2
+    assert mean_ns == pytest.approx(expected, rel=TOLERANCE)
 
 
 # Random reads of 4 KiB a second at depth 16 with the write cache off, by the maker; the disks' seek

@@ -114,6 +114,31 @@ def test_a_full_log_has_a_write_wait_for_a_band():
     assert served(small, *writes)[2] == pytest.approx(100.6)
 
 
+def test_the_longest_piece_is_cleaned_first():
+    """Four entries: sectors 241 and 842 (of class 0), 1440 to 1459 (of class 1, sectors 4 to 23 of
+    the log) and 1800.  The fifth write, at 52.9, waits for the band of 1440, the longest: from its
+    sector 1400 on, which passes at 60, to 80; the log at 90.4, to 92.4; home from 100 to 120; then
+    the log's sector 27, at 122.7.  So sector 1440 is at home, where it passes at 124, and sector
+    241 still in the log, where it passes at 130."""
+    small = replace(DISK, media_entries=4)
+    requests = [
+        (0, Op.WRITE, 241, 1), (10.3, Op.WRITE, 842, 1), (20.5, Op.WRITE, 1440, 20),
+        (42.6, Op.WRITE, 1800, 1), (52.9, Op.WRITE, 1000, 1), (122.95, Op.READ, 1440, 1),
+        (124.2, Op.READ, 241, 1),
+    ]  # fmt: skip
+    times = served(small, *requests)
+    assert times == pytest.approx([10.2, 20.4, 32.5, 52.7, 122.9, 124.1, 130.1])
+
+
+def test_a_large_write_is_logged_in_pieces():
+    """Tracks 10 and 11 without a gap between them; in pieces of 100 sectors the second one, ready
+    1 ms after the end of the first at 20 ms, waits for a revolution."""
+    write = (0, Op.WRITE, 200, 150)
+    assert served(DISK, write) == [pytest.approx(25.1)]
+    in_pieces = replace(DISK, media_write_bytes=100 * SECTOR, write_ns=MS)
+    assert served(in_pieces, write) == [pytest.approx(35.1)]
+
+
 def test_a_band_that_was_written_as_a_whole_is_not_read():
     """A whole band in the log (to 30.1 ms); idle from then, at 80.1 to the log at 90, which it
     reads to 110; seek, wait to 120, write to 140; then the read of the other band's sector."""
@@ -134,12 +159,20 @@ def test_a_long_run_of_writes_goes_home():
 
 # Random writes with a flush after each over the whole ST8000AS0002, read off the plots of
 # github.com/aicodix/smr: size in MiB; mean rate in MiB/s at first; GiB after which it falls; mean
-# of the writes' rates from then on.  The cliffs at 1 and 4 MiB are fitted.
+# of the writes' rates from then on.  The cliffs at 1 and 4 MiB are fitted, and that the rate does
+# not grow from 4 to 8 MiB; which band is cleaned first was chosen by the last column.  Not judged:
+# the first rate of 64 MiB, 62 MiB/s, which is slower than those of 32 and 128 MiB, and the last of
+# 1 MiB, where writes are fast or slow in turns.
 MEASURED = {
-    1: (46.3, 17.0, None),  # writes then are fast or slow in turns: their mean rate says little
+    1: (46.3, 17.0, None),
     2: (69.2, 22.8, 4.2),
     4: (91.1, 27.3, 7.9),
     8: (88.2, 27.7, 13.8),
+    16: (81, 30.5, 20.5),
+    32: (83, 30.0, 31),
+    64: (None, 33.5, 39),
+    128: (77, 34.8, 40),
+    256: (82, 34.5, 37),
 }
 
 
@@ -181,8 +214,9 @@ def synced_writes(disk, length, after):
 @pytest.mark.parametrize("size", MEASURED)
 def test_an_archive_disk_is_as_fast_as_it_was_measured(size):
     first, cliff, then = MEASURED[size]
-    before, after = synced_writes(archive(), size * MIB, 300 if then else 0)
-    assert sum(before) / len(before) == pytest.approx(first, rel=0.15)
+    before, after = synced_writes(archive(), size * MIB, min(300, 25 * 1024 // size))
     assert len(before) * size / 1024 == pytest.approx(cliff, rel=0.1)
+    if first:
+        assert sum(before) / len(before) == pytest.approx(first, rel=0.15)
     if then:
         assert sum(after) / len(after) == pytest.approx(then, rel=0.15)

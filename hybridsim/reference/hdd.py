@@ -466,17 +466,27 @@ class Hdd(Device):
 
     def write(self, ready: int, arrived: int, start: int, end: int) -> int:
         """Write to the platters, at home or to the media cache; return when that is done."""
-        where, padding = start, 0
-        if self.media is not None:
-            if self.passes_by(start, end):
-                self.media.drop(start, end)
-            else:
-                while not self.media.has_room(start, end):
-                    ready = self.clean(ready)
-                where = self.media.byte(self.media.add(start, end))
-                padding = self.parameters.media_padding_bytes
-        begin = self.reach(ready, where, True, arrived)
-        return begin + self.pass_over(where, end - start + padding)
+        if self.media is None:
+            return self.reach(ready, start, True, arrived) + self.pass_over(start, end - start)
+        if self.passes_by(start, end):
+            self.media.drop(start, end)
+            return self.reach(ready, start, True, arrived) + self.pass_over(start, end - start)
+        while not self.media.has_room(start, end):
+            ready = self.clean(ready)
+        return self.log(ready, arrived, *self.media.add(start, end))
+
+    def log(self, ready: int, arrived: int, place: int, length: int) -> int:
+        """Write `length` bytes from a position on, in pieces; return when that is done."""
+        assert self.media is not None
+        p = self.parameters
+        while length > p.media_write_bytes + p.media_padding_bytes:
+            begin = self.reach(ready, self.media.byte(place), True, arrived)
+            done = begin + self.pass_over(self.media.byte(place), p.media_write_bytes)
+            ready = done + p.write_ns
+            place += p.media_write_bytes
+            length -= p.media_write_bytes
+        begin = self.reach(ready, self.media.byte(place), True, arrived)
+        return begin + self.pass_over(self.media.byte(place), length)
 
     def passes_by(self, start: int, end: int) -> bool:
         """Whether a write goes home at once: in a long run of writes, or too large for the log."""
@@ -503,9 +513,9 @@ class Hdd(Device):
         return max(passed, self.buffered(begin, passed) + self.wire(command.length))
 
     def clean(self, time: int) -> int:
-        """From `time` on, bring the data of the oldest entry's band home; return the end."""
+        """From `time` on, bring the data of the next band home; return the end."""
         assert self.media is not None
-        band = self.media.band(self.media.ring[0].start)
+        band = self.media.next_to_clean()
         first, last = self.media.extent(band)
         entries = self.media.bands[band]
         if (entries[-1].start, entries[-1].end) != (first, last):
@@ -519,10 +529,10 @@ class Hdd(Device):
     def clean_while_idle(self) -> None:
         """Clean bands from a while after the last event until now; the last one to its end."""
         time = self.last_event + self.parameters.media_idle_ns
-        if self.media is None or self.busy or not self.media.ring or time >= self.clock.now:
+        if self.media is None or self.busy or not self.media.entries or time >= self.clock.now:
             return
         self.pause()
-        while self.media.ring and time < self.clock.now:
+        while self.media.entries and time < self.clock.now:
             time = self.clean(time)
         if time > self.clock.now:
 

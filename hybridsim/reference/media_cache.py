@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from hybridsim.reference.parameters import HddParameters
 
+CLASSES = 17  # of entries, by sixteenths of a band
 
-@dataclass
+
+@dataclass(eq=False)
 class Logged:
     """Bytes [start, end) of one band, in the log from position `place` on."""
 
@@ -21,8 +23,11 @@ class MediaCache:
 
     def __init__(self, parameters: HddParameters) -> None:
         self.parameters = parameters
-        self.ring: deque[Logged] = deque()  # oldest first; entries that died wait for older ones
+        # by class, oldest first; entries that died wait for older ones
+        self.queues: list[deque[Logged]] = [deque() for _ in range(CLASSES)]
         self.bands: dict[int, list[Logged]] = {}  # live entries, oldest first
+        self.entries = 0
+        self.used = 0  # bytes that they take
         self.head = 0  # position after the last write
 
     def band(self, byte: int) -> int:
@@ -44,40 +49,41 @@ class MediaCache:
         extents = [self.extent(band) for band in range(self.band(start), self.band(end - 1) + 1)]
         return [(max(start, first), min(end, last)) for first, last in extents]
 
+    def size(self, pieces: list[tuple[int, int]]) -> int:
+        """Return the bytes that pieces take in the log."""
+        padding = self.parameters.media_padding_bytes
+        return sum(end - start + padding for start, end in pieces)
+
     def fits(self, start: int, end: int) -> bool:
         """Whether an empty log could take a write."""
         p = self.parameters
-        room = end - start + p.media_padding_bytes <= p.media_span_bytes
-        return room and len(self.pieces(start, end)) <= p.media_entries
-
-    def next_place(self, length: int) -> int:
-        """Return the position of a write that must not cross the end of the span."""
-        span = self.parameters.media_span_bytes
-        if self.head % span + length > span:
-            return self.head + span - self.head % span
-        return self.head
+        pieces = self.pieces(start, end)
+        return self.size(pieces) <= p.media_span_bytes and len(pieces) <= p.media_entries
 
     def has_room(self, start: int, end: int) -> bool:
         """Whether the log can take a write now."""
         p = self.parameters
-        length = end - start + p.media_padding_bytes
-        place = self.next_place(length)
-        oldest = self.ring[0].place if self.ring else place
-        entries = len(self.ring) + len(self.pieces(start, end))
-        return place + length - oldest <= p.media_span_bytes and entries <= p.media_entries
+        pieces = self.pieces(start, end)
+        has_entries = self.entries + len(pieces) <= p.media_entries
+        return has_entries and self.used + self.size(pieces) <= p.media_span_bytes
 
-    def add(self, start: int, end: int) -> int:
-        """Log a write; return its position."""
-        length = end - start + self.parameters.media_padding_bytes
-        place = self.next_place(length)
+    def add(self, start: int, end: int) -> tuple[int, int]:
+        """Log a write; return its position and the bytes that it takes."""
+        pieces = self.pieces(start, end)
+        length, span = self.size(pieces), self.parameters.media_span_bytes
+        if self.head % span + length > span:
+            self.head += span - self.head % span
+        place = self.head
         self.drop(start, end)
-        for first, last in self.pieces(start, end):
-            entry = Logged(first, last, place + first - start)
-            self.ring.append(entry)
+        for first, last in pieces:
+            entry = Logged(first, last, self.head)
+            self.queues[16 * (last - first) // self.parameters.band_bytes].append(entry)
             self.bands.setdefault(self.band(first), []).append(entry)
-        self.head = place + length
+            self.head += self.size([(first, last)])
+        self.entries += len(pieces)
+        self.used += length
         self.trim()
-        return place
+        return place, length
 
     def drop(self, start: int, end: int) -> None:
         """Let entries die that lie within bytes that are written anew."""
@@ -89,9 +95,17 @@ class MediaCache:
         self.trim()
 
     def trim(self) -> None:
-        """Give up the oldest entries if they are dead."""
-        while self.ring and not self.ring[0].is_live:
-            self.ring.popleft()
+        """Give up dead entries that are the oldest of their class."""
+        for queue in self.queues:
+            while queue and not queue[0].is_live:
+                entry = queue.popleft()
+                self.entries -= 1
+                self.used -= self.size([(entry.start, entry.end)])
+
+    def next_to_clean(self) -> int:
+        """Return the band of the oldest entry of the longest class."""
+        longest = [queue for queue in self.queues if queue][-1]
+        return self.band(longest[0].start)
 
     def overlaps(self, start: int, end: int) -> bool:
         """Whether one of these bytes is in the log."""

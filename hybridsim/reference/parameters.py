@@ -104,7 +104,8 @@ class HddParameters(DeviceParameters):
     after_other_ns: list[int] = field(default_factory=list)
     media_span_bytes: int = 0  # of the media cache; 0: none, and the bands are not shingled
     media_first_byte: int = 0  # whose place is that of the media cache's position 0
-    media_padding_bytes: int = 0  # that each write takes more
+    media_padding_bytes: int = 0  # that each entry takes more
+    media_write_bytes: int = 2**62  # written to it at once
     media_entries: int = 1
     media_idle_ns: int = 0  # without work, then it is cleaned
     media_run_bytes: int = 0  # of writes in sequence that pass it by

@@ -45,8 +45,8 @@ def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) 
     if result.is_halved:
         raise FitError(
             f"{name}: each half of the addresses is served by an arm of its own: a disk with two "
-            "actuators, or two disks one after the other. A scenario has neither: capture one half "
-            "alone"
+            "actuators, or two disks one after the other. Capture one half alone, and describe the "
+            'whole as two such members of kind = "linear"'
         )
     progress("fitting the disks", 0, 1)
     seen = pieces(observed, observed.entered_ns(result.depth), result.layout)

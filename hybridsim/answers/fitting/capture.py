@@ -106,7 +106,8 @@ def _check_writes(name: str, observed: Observed) -> None:
     raise FitError(
         f"{name}: its random writes take {human_time(write_ns)}, its random reads "
         f"{human_time(read_ns)}: the writes go elsewhere first: {cause}. Capture reads alone; for "
-        "a write cache, with the cache off (hdparm -W0)"
+        "a write cache, with the cache off (hdparm -W0). Set a shingled disk's media_cache and "
+        "band by hand"
     )
 
 

@@ -117,7 +117,8 @@ def _fast_writes(alone: Point, points: list[Point]) -> list[str]:
             return [
                 f"The random writes of {one.source} take {human_time(its)}, its random reads "
                 f"{human_time(median)}: a write cache or shingled recording (SMR) takes them "
-                "first. The model has neither: it is one of the reads."
+                "first. This model has neither: it is one of the reads. Set write_cache or "
+                "media_cache by hand."
             ]
     return []
 

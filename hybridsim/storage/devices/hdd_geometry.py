@@ -154,6 +154,7 @@ def _media_cache(drive: HardDisk, capacity_bytes: int) -> dict[str, int]:
         "media_span_bytes": span_bytes,
         "media_first_byte": first,
         "media_padding_bytes": drive.media_cache_padding_bytes,
+        "media_write_bytes": _or(drive.media_cache_write_bytes, 2**62),
         "media_entries": drive.media_cache_entries,
         "media_idle_ns": drive.media_cache_idle_ns,
         "media_run_bytes": drive.media_cache_run_bytes,

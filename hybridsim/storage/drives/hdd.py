@@ -84,7 +84,10 @@ class HardDisk(Datasheet):
     # sequence; while the disk is idle, and when the log is full, whole bands are written anew
     media_cache_bytes: Size = Field(0, alias="media_cache")  # 0: none, the disk is not shingled
     media_cache_at: Literal["outer", "middle", "inner"] = "middle"  # cylinders
-    media_cache_padding_bytes: Size = Field(0, alias="media_cache_padding")  # of each write
+    # of each piece of a band
+    media_cache_padding_bytes: Size = Field(0, alias="media_cache_padding")
+    # written to it at once, more in pieces; default: no limit
+    media_cache_write_bytes: Size | None = Field(None, alias="media_cache_write", ge=2**16)
     media_cache_entries: int = Field(250_000, ge=2, le=2**24)  # number of pieces of bands
     media_cache_idle_ns: Time = Field(10**9, alias="media_cache_idle")  # then it is cleaned
     media_cache_run_bytes: Size = Field(2**30, alias="media_cache_run")  # a longer run passes by

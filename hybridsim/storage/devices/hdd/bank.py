@@ -381,20 +381,20 @@ class HDD(NamedTuple):
     @method
     def write_shingled(self, member, ready, arrived, offset, length):
         """Write to the platters, at home or to the media cache; return when that is done."""
-        media = self.media
+        media, arm = self.media, self.arm
         end = offset + length
-        byte = offset
         if media.passes_by(member, offset, end, self.last_write_end[member]):
             media.drop(member, offset, end)
-        else:
-            while not media.has_room(member, offset, end):
-                ready = media.clean(member, ready, self.arm)
-            byte = media.add(member, offset, end)
-            length += media.padding_bytes
-        zone, track, cylinder, angle_ns = self.arm.platters.place(byte)
-        travel, rotation = self.arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
-        time_ns = self.arm.transfer(member, zone, track, cylinder, byte, length)
-        return ready + travel + rotation + time_ns
+            zone, track, cylinder, angle_ns = arm.platters.place(offset)
+            travel, rotation = arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
+            time_ns = arm.transfer(member, zone, track, cylinder, offset, length)
+            return ready + travel + rotation + time_ns
+        while not media.has_room(member, offset, end):
+            ready = media.clean(member, ready, arm)
+        logged_bytes = media.logged_bytes(offset, end)
+        position = media.add(member, offset, end)
+        pause_ns = self.overhead_ns[WRITES, PLATTERS, SAME]
+        return media.log(member, ready, arrived, position, logged_bytes, pause_ns, arm)
 
     @method
     def read_pieces(self, now, member, slot):

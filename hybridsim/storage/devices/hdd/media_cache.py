@@ -10,20 +10,23 @@ from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
+CLASSES = 17  # of entries, by sixteenths of a band
 
 
 @state_machine
 class MediaCache(NamedTuple):
     """What is in the log, and where (DESIGN.md 2.6.2).
 
-    Its entries are a ring, oldest first.  Each has bytes of one band; those of a band are linked,
-    newest first.  An entry whose bytes were all written anew is dead, and waits for older ones.
-    Positions in the log only grow; their places on the platters repeat after `span_bytes`.
+    Each entry has bytes of one band; those of a band are linked, newest first.  Those of a class
+    are linked as well, oldest first: entries whose bytes were all written anew are dead, and wait
+    there for older ones.  Positions in the log only grow; their places on the platters repeat after
+    `span_bytes`.
     """
 
     span_bytes: int  # 0: none, and the bands are not shingled
     first_byte: int  # whose place is that of position 0
-    padding_bytes: int  # that each write takes more
+    padding_bytes: int  # that each entry takes more
+    write_bytes: int  # written to it at once
     band_bytes: int
     capacity_bytes: int  # of the disk
     idle_ns: int  # without work, then it is cleaned
@@ -31,10 +34,15 @@ class MediaCache(NamedTuple):
     start: Ints  # [member, entry]; NOTHING if it is dead
     end: Ints
     place: Ints  # position of its first byte
+    size: Ints  # bytes that it takes
     older: Int32s  # entry of the same band, or NOTHING
+    newer: Int32s  # entry of the same class, or of the unused ones, or NOTHING
     newest: Int32s  # [member, band], or NOTHING
-    oldest: Ints  # [member]: where the ring begins
-    entries: Ints  # in the ring
+    oldest: Int32s  # [member, class], or NOTHING
+    latest: Int32s  # [member, class]: the newest entry, if there is one
+    unused: Int32s  # [member]: the first of the unused entries, or NOTHING
+    entries: Ints  # in use
+    used: Ints  # bytes that they take
     head: Ints  # position after the last write
     run: Ints  # bytes written in sequence since the last other write or flush
     last_event_ns: Ints
@@ -47,18 +55,26 @@ class MediaCache(NamedTuple):
         capacity_bytes = parameters["capacity_bytes"]
         entries = parameters.get("media_entries", 1) if span_bytes else 0
         bands = -(-capacity_bytes // band_bytes) if span_bytes else 0
-        columns = (np.full((members, entries), NOTHING, np.int64) for _ in range(3))
-        states = (np.zeros(members, np.int64) for _ in range(5))
+        classes = CLASSES if span_bytes else 0
         sizes = (
             span_bytes,
             parameters.get("media_first_byte", 0),
             parameters.get("media_padding_bytes", 0),
+            parameters.get("media_write_bytes", 2**62),
             band_bytes,
             capacity_bytes,
             parameters.get("media_idle_ns", 0),
             parameters.get("media_run_bytes", 0),
         )
-        links = (np.full((members, each), NOTHING, np.int32) for each in (entries, bands))
+        columns = (np.full((members, entries), NOTHING, np.int64) for _ in range(4))
+        unused = np.tile(np.arange(1, entries + 1, dtype=np.int32), (members, 1))
+        unused[:, -1:] = NOTHING
+        older, newest, oldest, latest = (
+            np.full((members, each), NOTHING, np.int32)
+            for each in (entries, bands, classes, classes)
+        )
+        links = (older, unused, newest, oldest, latest, np.zeros(members, np.int32))
+        states = (np.zeros(members, np.int64) for _ in range(5))
         return cls._make([*sizes, *columns, *links, *states])
 
     @method
@@ -80,7 +96,7 @@ class MediaCache(NamedTuple):
         run = self.run[member]
         if run >= self.run_bytes and last_end - run <= offset and end <= last_end:
             return True
-        if end - offset + self.padding_bytes > self.span_bytes:
+        if self.logged_bytes(offset, end) > self.span_bytes:
             return True
         return self.pieces(offset, end) > self.start.shape[1]
 
@@ -90,44 +106,55 @@ class MediaCache(NamedTuple):
         return (end - 1) // self.band_bytes - offset // self.band_bytes + 1
 
     @method
-    def next_place(self, member, length):
-        """Return the position of a write, which must not cross the end of the span."""
-        head = self.head[member]
-        inside = head % self.span_bytes
-        if inside + length > self.span_bytes:
-            return head + self.span_bytes - inside
-        return head
+    def logged_bytes(self, offset, end):
+        """Return the bytes that a write takes."""
+        return end - offset + self.pieces(offset, end) * self.padding_bytes
 
     @method
     def has_room(self, member, offset, end):
         """Return whether the log can take a write now."""
-        length = end - offset + self.padding_bytes
-        place = self.next_place(member, length)
-        entries = self.entries[member]
-        oldest = self.place[member, self.oldest[member]] if entries > 0 else place
-        fits = place + length - oldest <= self.span_bytes
-        return fits and entries + self.pieces(offset, end) <= self.start.shape[1]
+        fits = self.used[member] + self.logged_bytes(offset, end) <= self.span_bytes
+        return fits and self.entries[member] + self.pieces(offset, end) <= self.start.shape[1]
 
     @method
     def add(self, member, offset, end):
-        """Log a write; return the byte whose place on the platters it takes."""
-        length = end - offset + self.padding_bytes
-        place = self.next_place(member, length)
+        """Log a write; return its position."""
+        length = self.logged_bytes(offset, end)
+        inside = self.head[member] % self.span_bytes
+        if inside + length > self.span_bytes:
+            self.head[member] += self.span_bytes - inside
+        place = self.head[member]
         self.drop(member, offset, end)
         first = offset
         while first < end:
-            band = first // self.band_bytes
-            last = min(end, (band + 1) * self.band_bytes)
-            entry = (self.oldest[member] + self.entries[member]) % self.start.shape[1]
-            self.entries[member] += 1
-            self.start[member, entry] = first
-            self.end[member, entry] = last
-            self.place[member, entry] = place + first - offset
-            self.older[member, entry] = self.newest[member, band]
-            self.newest[member, band] = entry
+            last = min(end, (first // self.band_bytes + 1) * self.band_bytes)
+            self.append(member, first, last)
             first = last
-        self.head[member] = place + length
-        return self.first_byte + place % self.span_bytes
+        return place
+
+    @method
+    def append(self, member, first, last):
+        """Log bytes of one band at the head."""
+        entry = self.unused[member]
+        self.unused[member] = self.newer[member, entry]
+        band = first // self.band_bytes
+        size = last - first + self.padding_bytes
+        self.start[member, entry] = first
+        self.end[member, entry] = last
+        self.place[member, entry] = self.head[member]
+        self.size[member, entry] = size
+        self.older[member, entry] = self.newest[member, band]
+        self.newest[member, band] = entry
+        self.newer[member, entry] = NOTHING
+        kind = 16 * (last - first) // self.band_bytes
+        if self.oldest[member, kind] == NOTHING:
+            self.oldest[member, kind] = entry
+        else:
+            self.newer[member, self.latest[member, kind]] = entry
+        self.latest[member, kind] = entry
+        self.head[member] += size
+        self.entries[member] += 1
+        self.used[member] += size
 
     @method
     def drop(self, member, offset, end):
@@ -150,12 +177,41 @@ class MediaCache(NamedTuple):
 
     @method
     def trim(self, member):
-        """Give up the oldest entries if they are dead."""
-        oldest = self.oldest[member]
-        while self.entries[member] > 0 and self.start[member, oldest] == NOTHING:
-            oldest = (oldest + 1) % self.start.shape[1]
-            self.entries[member] -= 1
-        self.oldest[member] = oldest
+        """Give up dead entries that are the oldest of their class."""
+        for kind in range(CLASSES):
+            entry = self.oldest[member, kind]
+            while entry != NOTHING and self.start[member, entry] == NOTHING:
+                newer = self.newer[member, entry]
+                self.newer[member, entry] = self.unused[member]
+                self.unused[member] = entry
+                self.entries[member] -= 1
+                self.used[member] -= self.size[member, entry]
+                entry = newer
+            self.oldest[member, kind] = entry
+
+    @method
+    def next_to_clean(self, member):
+        """Return the band of the oldest entry of the longest class."""
+        kind = CLASSES - 1
+        while self.oldest[member, kind] == NOTHING:
+            kind -= 1
+        return self.start[member, self.oldest[member, kind]] // self.band_bytes
+
+    @method
+    def log(self, member, ready, arrived, position, length, pause_ns, arm):
+        """Write to the log, in pieces with pauses between them; return when that is done."""
+        while True:
+            is_last = length <= self.write_bytes + self.padding_bytes
+            piece = length if is_last else self.write_bytes
+            byte = self.first_byte + position % self.span_bytes
+            zone, track, cylinder, angle_ns = arm.platters.place(byte)
+            travel, rotation = arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
+            ready += travel + rotation + arm.transfer(member, zone, track, cylinder, byte, piece)
+            if is_last:
+                return ready
+            ready += pause_ns
+            position += piece
+            length -= piece
 
     @method
     def overlaps(self, member, offset, end):
@@ -194,8 +250,8 @@ class MediaCache(NamedTuple):
 
     @method
     def clean(self, member, now, arm):
-        """From `now` on, bring the data of the oldest entry's band home; return the end."""
-        band = self.start[member, self.oldest[member]] // self.band_bytes
+        """From `now` on, bring the data of the next band home; return the end."""
+        band = self.next_to_clean(member)
         first = band * self.band_bytes
         last = min(first + self.band_bytes, self.capacity_bytes)
         newest = self.newest[member, band]
