@@ -166,9 +166,14 @@ def state_machine(cls: C) -> C:
 
     @typeof_impl.register(cls)
     def _(value: Any, context: Any) -> StateMachineType:
-        return StateMachineType(cls, tuple(typeof_impl(field, context) for field in value))
+        return StateMachineType(cls, tuple(_type_of_field(field, context) for field in value))
 
     return cls
+
+
+def _type_of_field(field: Any, context: Any) -> Any:
+    found = typeof_impl(field, context)
+    return found.dtype if isinstance(found, types.IntEnumMember) else found  # to us an integer
 
 
 def plain_tuple(cls: C) -> C:
