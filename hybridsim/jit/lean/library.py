@@ -1,0 +1,152 @@
+"""Functions that are compiled, and their text for a loop's library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.registry import cpu_target
+
+from hybridsim.jit import waiting
+from hybridsim.jit.lean import kinds
+from hybridsim.jit.lean.function import Compiled, compiled
+from hybridsim.jit.lean.memory import frame
+from hybridsim.jit.lean.values import Unsupported
+
+_functions: dict[tuple[Any, ...], Compiled | Unsupported] = {}
+
+
+def translated(function: Callable[..., Any], takes: tuple[Any, ...]) -> Compiled:
+    """Return a function for arguments of these kinds; raise Unsupported if numba has to."""
+    key = function, takes
+    if key not in _functions:
+        try:
+            _functions[key] = compiled(function, takes, translated)
+        except Unsupported as reason:
+            _functions[key] = reason
+    found = _functions[key]
+    if isinstance(found, Unsupported):
+        raise found
+    return found
+
+
+def for_numba(function: Callable[..., Any], takes: tuple[Any, ...]) -> Compiled:
+    """Return a function that numba's code can call; raise Unsupported if numba has to compile it.
+
+    Numba has no values for views.
+    """
+    found = translated(function, takes)
+    if kinds.ADDRESS in kinds.leaves(found.returns):
+        raise Unsupported("a view for numba")
+    return found
+
+
+def count() -> int:
+    """Return the number of functions that were translated so far."""
+    return len(_functions)
+
+
+def call(context: Any, builder: Any, callee: Compiled, sig: Any, args: Any) -> Any:
+    """Generate a call from code that numba lowers; return the result as numba's value."""
+    operands: list[Any] = []
+    for kind, value in zip(sig.args, args, strict=True):
+        _flatten(builder, kind, value, operands)
+    result = ir.VoidType()
+    found = kinds.leaves(callee.returns)
+    words = [context.get_value_type(leaf) for leaf in found]
+    words = [cgutils.voidptr_t if isinstance(leaf, types.Array) else word
+             for leaf, word in zip(found, words)]  # fmt: skip
+    if words:
+        result = words[0] if len(words) == 1 else ir.LiteralStructType(words)
+    whole = ir.FunctionType(result, [each.type for each in operands])
+    function = cgutils.get_or_insert_function(builder.module, whole, callee.symbol[1:-1])
+    returned = builder.call(function, operands)
+    if not words:
+        return context.get_dummy_value()
+    leaves = [returned] if len(words) == 1 else [
+        builder.extract_value(returned, n) for n in range(len(words))
+    ]  # fmt: skip
+    return _assembled(context, builder, callee.returns, leaves)
+
+
+def _flatten(builder: Any, kind: Any, value: Any, operands: list[Any]) -> None:
+    """Add the leaves of numba's value to the operands of a call."""
+    if isinstance(kind, types.BaseTuple):
+        for n, part in enumerate(kind.types):
+            _flatten(builder, part, builder.extract_value(value, n), operands)
+    elif isinstance(kind, types.Array):
+        frame_ = cgutils.alloca_once_value(builder, value)
+        operands.append(unknown(builder, builder.bitcast(frame_, cgutils.voidptr_t)))
+    elif kind is not kinds.NONE:
+        operands.append(value)
+
+
+def unknown(builder: Any, address: Any) -> Any:
+    """Return an address of which LLVM does not know where it points to.
+
+    What is loaded from a frame is marked as never changing.  That holds from the call on, not from
+    where the frame is filled: LLVM must not see both in one.
+    """
+    kind = ir.FunctionType(address.type, [address.type])
+    return builder.asm(kind, "", "=r,0", [address], side_effect=True)
+
+
+def _assembled(context: Any, builder: Any, kind: Any, leaves: list[Any]) -> Any:
+    if isinstance(kind, types.BaseTuple):
+        parts = [_assembled(context, builder, part, leaves) for part in kind.types]
+        return context.make_tuple(builder, kind, parts)
+    if kind is kinds.NONE:
+        return context.get_dummy_value()
+    leaf = leaves.pop(0)
+    if isinstance(kind, types.Array):
+        whole = context.get_value_type(kind)
+        return builder.load(builder.bitcast(leaf, whole.as_pointer()))
+    return leaf
+
+
+class Library:
+    """The functions that a loop's library calls, for numba to link."""
+
+    def __init__(self, roots: Iterable[Compiled]) -> None:
+        """Keep the functions that are called directly; more may be added until it is linked."""
+        self._roots = roots
+        self._reload_init: set[Any] = set()
+
+    def _ensure_finalized(self) -> None:
+        """Do nothing: there is only text until it is linked."""
+
+    def _get_module_for_linking(self) -> Any:
+        waiting.optimizing()
+        module = llvmlite.binding.parse_assembly(self.text())
+        module.verify()
+        return module
+
+    def text(self) -> str:
+        """Return the functions that are called directly, and all that these call."""
+        roots = {each.symbol: each for each in self._roots}
+        found: dict[str, Compiled] = {}
+        rest = list(roots.values())
+        while rest:
+            each = rest.pop()
+            if found.setdefault(each.symbol, each) is each:
+                rest += [callee for callee in each.callees if callee.symbol not in found]
+        codegen = cpu_target.target_context.codegen()
+        machines = sorted({m for each in found.values() for m in each.machines},
+                          key=lambda kind: str(kind.name))  # fmt: skip
+        return "\n".join([
+            f'target datalayout = "{codegen._data_layout}"',
+            f'target triple = "{codegen._llvm_module.triple}"',
+            *(f"{frame(each)} = type {_fields(each)}" for each in machines),
+            *sorted({line for each in found.values() for line in each.declared}),
+            *(each.definition("linkonce_odr" if symbol in roots else "internal")
+              for symbol, each in sorted(found.items())),
+            "!0 = !{}",
+        ])  # fmt: skip
+
+
+def _fields(machine: Any) -> str:
+    return f"{{{', '.join(map(kinds.in_frame, machine.field_types.values()))}}}"
