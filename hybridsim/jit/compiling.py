@@ -399,7 +399,7 @@ def _helper(
         return c.builder.module.globals[name], None
     whole = ir.FunctionType(result, [cgutils.voidptr_t] * parameters)
     function = ir.Function(c.builder.module, whole, name)
-    function.linkage = "internal"
+    function.linkage = "private"
     function.attributes.add("noinline")
     return function, ir.IRBuilder(function.append_basic_block())
 
@@ -499,6 +499,7 @@ def _optimize(library: Any) -> None:
     fast.
     """
     module = library._final_module
+    lean.keep_private(module)
     if sum(not each.is_declaration for each in module.functions) < MANY:
         type(library)._optimize_final_module(library)
         return
@@ -550,6 +551,7 @@ def _link_methods(library: Any) -> None:
     for needed in methods._linking_libraries:
         library.add_linking_library(needed)
     library.add_linking_library(lean.Library(_roots(methods)))
+    _roots(library)
 
 
 class _Unfinished:

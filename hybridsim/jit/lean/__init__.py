@@ -21,7 +21,23 @@ library      functions that are compiled, and their text for a loop's library
 """
 
 from hybridsim.jit.lean.function import Compiled
-from hybridsim.jit.lean.library import Library, call, count, for_numba, unknown
+from hybridsim.jit.lean.library import (
+    Library,
+    call,
+    count,
+    for_numba,
+    keep_private,
+    unknown,
+)
 from hybridsim.jit.lean.values import Unsupported
 
-__all__ = ["Compiled", "Library", "Unsupported", "call", "count", "for_numba", "unknown"]
+__all__ = [
+    "Compiled",
+    "Library",
+    "Unsupported",
+    "call",
+    "count",
+    "for_numba",
+    "keep_private",
+    "unknown",
+]

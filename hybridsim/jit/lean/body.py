@@ -21,7 +21,7 @@ class Body:
     """
 
     def __init__(self, symbol: str) -> None:
-        self.symbol = symbol  # of the function, in quotes
+        self.symbol = symbol  # of the function
         self.lines: list[str] = []
         self.entry: list[str] = []  # room for variables
         self.constants: list[str] = []  # of the module
@@ -78,7 +78,7 @@ class Body:
     def constant(self, kind: str, value: str) -> str:
         """Return the address of a constant of the module."""
         self._names += 1
-        name = f'@"{self.symbol[1:-1]}.{self._names}"'
+        name = f'@"{self.symbol}.{self._names}"'
         self.constants.append(f"{name} = private unnamed_addr constant {kind} {value}")
         return name
 

@@ -68,7 +68,7 @@ def _method(t: Translation, function: Callable[..., Any], arguments: list[Value]
     t.callees.append(callee)
     operands = ", ".join(operand for each in plain for operand in t.body.operands(each))
     result = kinds.returned(callee.returns)
-    call = f"call {result} @{callee.symbol}({operands})"
+    call = f'call {result} @"{callee.symbol}"({operands})'
     if result == "void":
         t.body.act(call)
         return Number(kinds.NONE, "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,15 +30,17 @@ class Compiled:
     machines: frozenset[Any]
     callees: Sequence[Compiled]
 
-    def definition(self, linkage: str) -> str:
-        """Return the definition of the function, and of its constants."""
-        whole = f"define {linkage} {self.head} nounwind {{\nentry:\n{self.text}\n}}"
+    @property
+    def definition(self) -> str:
+        """The definition of the function, and of its constants."""
+        whole = f"define linkonce_odr {self.head} nounwind {{\nentry:\n{self.text}\n}}"
         return "\n".join([*self.constants, whole])
 
 
 def compiled(
     function: Callable[..., Any],
     takes: tuple[Any, ...],
+    symbol: str,
     compile_: Callable[[Any, tuple[Any, ...]], Compiled],
 ) -> Compiled:
     """Translate a function for arguments of these kinds; raise Unsupported if numba has to."""
@@ -50,7 +51,6 @@ def compiled(
     names = [each.arg for each in found.args]
     if len(names) != len(takes):
         raise Unsupported("other arguments")
-    symbol = _symbol(function, takes)
     variables: dict[str, Any] = dict(zip(names, takes))
     for _ in range(TRIES_MAX):
         t = Translation(function, variables, compile_, Body(symbol))
@@ -82,14 +82,7 @@ def _finished(t: Translation, takes: Sequence[Any], parameters: Sequence[str]) -
     machines = {*body.machines, *kinds.machines_in(takes)}
     return Compiled(
         body.symbol, takes, returns,
-        f"{kinds.returned(returns)} @{body.symbol}({', '.join(parameters)})",
+        f'{kinds.returned(returns)} @"{body.symbol}"({", ".join(parameters)})',
         "\n".join([*body.entry, *body.lines]),
         body.constants, frozenset(body.declared), frozenset(machines), t.callees,
     )  # fmt: skip
-
-
-def _symbol(function: Callable[..., Any], takes: Sequence[Any]) -> str:
-    """Return a name that no other function of the process has."""
-    line = function.__code__.co_firstlineno
-    whole = f"{function.__module__}.{function.__qualname__}:{line}({', '.join(map(str, takes))})"
-    return f'"{function.__qualname__}.{hashlib.sha256(whole.encode()).hexdigest()[:16]}"'

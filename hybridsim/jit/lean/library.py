@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,20 +19,35 @@ from hybridsim.jit.lean.memory import frame
 from hybridsim.jit.lean.values import Unsupported
 
 _functions: dict[tuple[Any, ...], Compiled | Unsupported] = {}
+_symbols: set[str] = set()
 
 
 def translated(function: Callable[..., Any], takes: tuple[Any, ...]) -> Compiled:
     """Return a function for arguments of these kinds; raise Unsupported if numba has to."""
     key = function, takes
     if key not in _functions:
+        _functions[key] = Unsupported("recursion")
         try:
-            _functions[key] = compiled(function, takes, translated)
+            _functions[key] = compiled(function, takes, _symbol(function, takes), translated)
         except Unsupported as reason:
             _functions[key] = reason
     found = _functions[key]
     if isinstance(found, Unsupported):
         raise found
     return found
+
+
+def _symbol(function: Callable[..., Any], takes: tuple[Any, ...]) -> str:
+    """Return a name that no other function of the process has, the same in each process."""
+    line = function.__code__.co_firstlineno
+    whole = f"{function.__module__}.{function.__qualname__}:{line}({', '.join(map(str, takes))})"
+    plain = f"{function.__qualname__}.{hashlib.sha256(whole.encode()).hexdigest()[:16]}"
+    symbol, times = plain, 1
+    while symbol in _symbols:  # a class that was defined again
+        times += 1
+        symbol = f"{plain}.{times}"
+    _symbols.add(symbol)
+    return symbol
 
 
 def for_numba(function: Callable[..., Any], takes: tuple[Any, ...]) -> Compiled:
@@ -63,7 +79,7 @@ def call(context: Any, builder: Any, callee: Compiled, sig: Any, args: Any) -> A
     if words:
         result = words[0] if len(words) == 1 else ir.LiteralStructType(words)
     whole = ir.FunctionType(result, [each.type for each in operands])
-    function = cgutils.get_or_insert_function(builder.module, whole, callee.symbol[1:-1])
+    function = cgutils.get_or_insert_function(builder.module, whole, callee.symbol)
     returned = builder.call(function, operands)
     if not words:
         return context.get_dummy_value()
@@ -108,6 +124,18 @@ def _assembled(context: Any, builder: Any, kind: Any, leaves: list[Any]) -> Any:
     return leaf
 
 
+def keep_private(module: Any) -> None:
+    """Leave no name of a function of ours in the machine code of a loop's module.
+
+    LLVM drops parameters of a function that only its own module calls.  When the next loop is
+    loaded, its linker takes any function of the same name that an earlier loop has, also such a
+    one.
+    """
+    for each in module.functions:
+        if each.name in _symbols:
+            each.linkage = "private"
+
+
 class Library:
     """The functions that a loop's library calls, for numba to link."""
 
@@ -127,9 +155,8 @@ class Library:
 
     def text(self) -> str:
         """Return the functions that are called directly, and all that these call."""
-        roots = {each.symbol: each for each in self._roots}
         found: dict[str, Compiled] = {}
-        rest = list(roots.values())
+        rest = list(self._roots)
         while rest:
             each = rest.pop()
             if found.setdefault(each.symbol, each) is each:
@@ -142,8 +169,7 @@ class Library:
             f'target triple = "{codegen._llvm_module.triple}"',
             *(f"{frame(each)} = type {_fields(each)}" for each in machines),
             *sorted({line for each in found.values() for line in each.declared}),
-            *(each.definition("linkonce_odr" if symbol in roots else "internal")
-              for symbol, each in sorted(found.items())),
+            *(each.definition for _, each in sorted(found.items())),
             "!0 = !{}",
         ])  # fmt: skip
 
