@@ -64,16 +64,19 @@ def _name(t: Translation, node: ast.Name) -> AnyValue:
         return t.variable(node.id)
     if node.id in t.function.__code__.co_varnames:
         raise Unsupported(f"{node.id} before it is set")
-    found = t.known(node.id)
-    is_number = isinstance(found, Known) and isinstance(found.item, (int, float, np.generic))
-    return literal(found.item) if is_number and isinstance(found, Known) else found
+    return _found(t.known(node.id))
+
+
+def _found(item: Any) -> AnyValue:
+    """Return a Python object, as a constant if it is a number."""
+    return literal(item) if isinstance(item, (int, float, np.generic)) else Known(item)
 
 
 def _attribute(t: Translation, node: ast.Attribute) -> AnyValue:
     base = anything(t, node.value)
     if isinstance(base, Known):
         if isinstance(base.item, (ModuleType, type)):
-            return Known(getattr(base.item, node.attr))
+            return _found(getattr(base.item, node.attr))
         raise Unsupported(f"an attribute of {base.item}")
     if isinstance(base, Parts) and kinds.is_tuple(base.kind):
         fields = getattr(base.kind, "fields", ())

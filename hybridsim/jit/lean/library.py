@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import llvmlite.binding
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
 
 from hybridsim.jit import waiting
@@ -18,8 +19,14 @@ from hybridsim.jit.lean.function import Compiled, compiled
 from hybridsim.jit.lean.memory import frame
 from hybridsim.jit.lean.values import Unsupported
 
-_functions: dict[tuple[Any, ...], Compiled | Unsupported] = {}
+_functions: dict[tuple[Any, ...], Compiled | Exception] = {}
 _symbols: set[str] = set()
+
+
+# Of code that no compiler takes, or only numba: it compiles that, or explains what is wrong.
+REASONS = (
+    Unsupported, NumbaError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
+)  # fmt: skip
 
 
 def translated(function: Callable[..., Any], takes: tuple[Any, ...]) -> Compiled:
@@ -28,13 +35,24 @@ def translated(function: Callable[..., Any], takes: tuple[Any, ...]) -> Compiled
     if key not in _functions:
         _functions[key] = Unsupported("recursion")
         try:
-            _functions[key] = compiled(function, takes, _symbol(function, takes), translated)
-        except Unsupported as reason:
+            found = compiled(function, takes, _symbol(function, takes), translated)
+            _verify(found)
+            _functions[key] = found
+        except REASONS as reason:
             _functions[key] = reason
-    found = _functions[key]
-    if isinstance(found, Unsupported):
-        raise found
-    return found
+    result = _functions[key]
+    if isinstance(result, Exception):
+        raise Unsupported(str(result)) from result
+    return result
+
+
+def _verify(found: Compiled) -> None:
+    """Raise Unsupported if LLVM does not take a function."""
+    declared = (f"declare {each.head}" for each in found.callees if each is not found)
+    try:
+        _parsed([found], sorted(set(declared)))
+    except RuntimeError as error:
+        raise Unsupported(str(error)) from error
 
 
 def _symbol(function: Callable[..., Any], takes: tuple[Any, ...]) -> str:
@@ -80,7 +98,11 @@ def call(context: Any, builder: Any, callee: Compiled, sig: Any, args: Any) -> A
         result = words[0] if len(words) == 1 else ir.LiteralStructType(words)
     whole = ir.FunctionType(result, [each.type for each in operands])
     function = cgutils.get_or_insert_function(builder.module, whole, callee.symbol)
-    returned = builder.call(function, operands)
+    # A loop may fill the same frames again: what is read from them must not outlast the call.
+    is_apart = any(
+        isinstance(leaf, types.Array) for kind in sig.args for leaf in kinds.leaves(kind)
+    )
+    returned = builder.call(function, operands, attrs=["noinline"] if is_apart else [])
     if not words:
         return context.get_dummy_value()
     leaves = [returned] if len(words) == 1 else [
@@ -148,30 +170,33 @@ class Library:
         """Do nothing: there is only text until it is linked."""
 
     def _get_module_for_linking(self) -> Any:
-        waiting.optimizing()
-        module = llvmlite.binding.parse_assembly(self.text())
-        module.verify()
-        return module
-
-    def text(self) -> str:
         """Return the functions that are called directly, and all that these call."""
+        waiting.optimizing()
         found: dict[str, Compiled] = {}
         rest = list(self._roots)
         while rest:
             each = rest.pop()
             if found.setdefault(each.symbol, each) is each:
                 rest += [callee for callee in each.callees if callee.symbol not in found]
-        codegen = cpu_target.target_context.codegen()
-        machines = sorted({m for each in found.values() for m in each.machines},
-                          key=lambda kind: str(kind.name))  # fmt: skip
-        return "\n".join([
-            f'target datalayout = "{codegen._data_layout}"',
-            f'target triple = "{codegen._llvm_module.triple}"',
-            *(f"{frame(each)} = type {_fields(each)}" for each in machines),
-            *sorted({line for each in found.values() for line in each.declared}),
-            *(each.definition for _, each in sorted(found.items())),
-            "!0 = !{}",
-        ])  # fmt: skip
+        return _parsed([each for _, each in sorted(found.items())])
+
+
+def _parsed(functions: Sequence[Compiled], declared: Iterable[str] = ()) -> Any:
+    """Return LLVM's module of functions, and of declarations of those that they call."""
+    codegen = cpu_target.target_context.codegen()
+    machines = sorted({m for each in functions for m in each.machines}, key=lambda m: str(m.name))
+    text = "\n".join([
+        f'target datalayout = "{codegen._data_layout}"',
+        f'target triple = "{codegen._llvm_module.triple}"',
+        *(f"{frame(each)} = type {_fields(each)}" for each in machines),
+        *sorted({line for each in functions for line in each.declared}),
+        *declared,
+        *(each.definition for each in functions),
+        "!0 = !{}",
+    ])  # fmt: skip
+    module = llvmlite.binding.parse_assembly(text)
+    module.verify()
+    return module
 
 
 def _fields(machine: Any) -> str:

@@ -212,7 +212,10 @@ def _for(t: Translation, node: ast.For) -> None:
         _count(t, node, [number(value(t, each)) for each in over.args])
         return
     found = value(t, over)
-    if not isinstance(found, Parts):
+    if isinstance(found.kind, types.Array):
+        _walk(t, node, found)
+        return
+    if not isinstance(found, Parts) or not kinds.is_tuple(found.kind):
         raise Unsupported(f"a loop over {found.kind}")
     _each(t, node, found.items)
 
@@ -236,14 +239,32 @@ def _each(t: Translation, node: ast.For, items: Sequence[Value]) -> None:
     t.body.begin(after)
 
 
+def _walk(t: Translation, node: ast.For, array: Value) -> None:
+    """Repeat the statements of a loop for each item of an array."""
+    if kinds.as_array(array.kind).ndim != 1:
+        raise Unsupported("a loop over rows")
+
+    def item(now: str) -> Value:
+        return memory.item(t.body, array, memory.place(t.body, array, [Number(kinds.UINT, now)]))
+
+    _repeat(t, node, "0", memory.length(t.body, array).text, 1, item)
+
+
 def _count(t: Translation, node: ast.For, ends: list[Number]) -> None:
     """Count from an end to before another."""
     if len(ends) == 1:
         ends.insert(0, Number(INT, "0"))
     step = ends[2].constant if len(ends) > 2 else 1
-    if not step or any(not kinds.is_int(each.kind) or not each.kind.signed for each in ends):
-        raise Unsupported("a range with an unknown step")
+    if step not in (1, -1) or any(not kinds.is_int(e.kind) or not e.kind.signed for e in ends):
+        raise Unsupported("a range of other than single steps")
     first, stop = (converted(t.body, each, INT).text for each in ends[:2])
+    _repeat(t, node, first, stop, step, lambda now: Number(INT, now))
+
+
+def _repeat(
+    t: Translation, node: ast.For, first: str, stop: str, step: int, item: Callable[[str], Value]
+) -> None:
+    """Repeat the statements of a loop for numbers from the first to before another."""
     head, inside, on, after = (t.body.label() for _ in range(4))
     no = t.body.label() if node.orelse else after
     at = t.body.room(INT)
@@ -254,7 +275,7 @@ def _count(t: Translation, node: ast.For, ends: list[Number]) -> None:
     order = "slt" if step > 0 else "sgt"
     t.body.split(t.body.emit(f"icmp {order} i64 {now}, {stop}"), inside, no)
     t.body.begin(inside)
-    _set(t, node.target, Number(INT, now))
+    _set(t, node.target, item(now))
     start = t.body.label()
     t.body.jump(start)
     _inside(t, node.body, start, on, after)

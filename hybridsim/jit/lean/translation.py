@@ -10,7 +10,7 @@ from typing import Any
 from hybridsim.jit.lean import kinds
 from hybridsim.jit.lean.arithmetic import converted
 from hybridsim.jit.lean.body import Body, assembled, leaves_of
-from hybridsim.jit.lean.values import AnyValue, Known, Number, Parts, Unsupported, Value
+from hybridsim.jit.lean.values import AnyValue, Number, Parts, Unsupported, Value
 
 
 class AgainError(Exception):
@@ -29,16 +29,16 @@ class Translation:
     callees: list[Any] = field(default_factory=list)
     loops: list[tuple[str, str]] = field(default_factory=list)  # labels of continue and break
 
-    def known(self, name: str) -> AnyValue:
-        """Return the value of a name that is not a variable."""
+    def known(self, name: str) -> Any:
+        """Return the Python object of a name that is not a variable."""
         free = self.function.__code__.co_freevars
         if name in free:
-            return Known((self.function.__closure__ or ())[free.index(name)].cell_contents)
+            return (self.function.__closure__ or ())[free.index(name)].cell_contents
         names: Mapping[str, Any] = self.function.__globals__
         if name in names:
-            return Known(names[name])
+            return names[name]
         if hasattr(builtins, name):
-            return Known(getattr(builtins, name))
+            return getattr(builtins, name)
         raise Unsupported(f"the name {name}")
 
     def variable(self, name: str) -> Value:
