@@ -1,5 +1,7 @@
 """Methods are compiled by jit/lean: the same results as numba's compiler and as plain Python."""
 
+import importlib.util
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -254,3 +256,155 @@ def test_rows_of_arrays_that_are_not_contiguous_are_left_to_numba():
         many_rows.py_func(each, theirs)
         jit.fresh(many_rows)(each, ours)
         assert theirs.tolist() == ours.tolist()
+
+
+@kernel
+def mixed(numbers, at, unused, seed):
+    """Return a number that depends on much; too long for LLVM to repeat it where it is called."""
+    result = seed
+    for each in numbers:
+        if each % 3 == 0:
+            result = (result & 0xFFFF) * 31 + each // (at + 1)
+        elif each % 3 == 1:
+            result ^= ((result & 0xFFFF) << 7) + numbers[at]
+        else:
+            result -= each * numbers[(at + result % 2) % len(numbers)]
+        if result % 5 == 1:
+            result += numbers[result % len(numbers)] % (each + 1)
+        elif result % 7 == 2:
+            result = (result >> 3) - TABLE[each % 3]
+        if result % 11 == 4 and each != at:
+            result ^= numbers[(each + at) % len(numbers)] // 3
+        elif result % 13 == 5 or each == seed:
+            result += TABLE[(result + each) % 3] * 17 - numbers[at] % 7
+    return result
+
+
+@state_machine
+class Numbers(NamedTuple):
+    values: Ints
+
+    @method
+    def one(self):
+        """All of it is compiled by jit/lean, which sees all calls of mixed()."""
+        return mixed(self.values, 1, 0, 5) + mixed(self.values, 2, 0, 5)
+
+    @method
+    def other(self):
+        """Numba compiles this, and calls mixed()."""
+        first = self.values.sum() % 3
+        return mixed(self.values, first, 8, 9) + mixed(self.values, 0, first, 4)
+
+
+@loop
+def one_loop(machine):
+    return machine.one()
+
+
+@loop
+def other_loop(machine):
+    return machine.other()
+
+
+def test_loops_of_one_process_do_not_share_what_llvm_made_of_their_methods():
+    """LLVM drops a parameter that is always the same; another loop must not call the result."""
+    machine = Numbers(np.arange(20))
+    for each in (one_loop, other_loop):
+        assert jit.fresh(each)(machine) == each.py_func(machine)
+    assert is_ours(mixed.function)
+    assert is_ours(Numbers.one.function)
+    assert not is_ours(Numbers.other.function)
+
+
+TEXT = """
+from typing import NamedTuple
+from hybridsim.foundation.arrays import Ints
+from hybridsim.jit import loop, method, state_machine
+
+@state_machine
+class Machine(NamedTuple):
+    values: Ints
+
+    @method
+    def go(self):
+        return self.values[0] * FACTOR
+
+@loop
+def go(machine):
+    return machine.go()
+"""
+
+
+def module_with(file, factor):
+    file.write_text(TEXT.replace("FACTOR", str(factor)))
+    specification = importlib.util.spec_from_file_location("again", file)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@state_machine
+class Pair(NamedTuple):
+    one: NamedTuple
+    other: NamedTuple
+
+    @method
+    def go(self):
+        return self.one.go() * 100 + self.other.go()
+
+
+@loop
+def go_both(machine):
+    return machine.go()
+
+
+def test_classes_of_one_name_are_compiled_each_for_itself(tmp_path):
+    """As after a cell of a notebook was run again."""
+    machines = [
+        module_with(tmp_path / f"again{factor}.py", factor).Machine(np.array([7]))
+        for factor in (2, 3)
+    ]
+    assert jit.fresh(go_both)(Pair(*machines)) == 1421
+    assert all(is_ours(type(each).go.function) for each in machines)
+
+
+def test_a_file_that_was_edited_is_not_compiled(tmp_path):
+    """The process goes on with what it has imported, as Python and numba do."""
+    file = tmp_path / "again.py"
+    module = module_with(file, 2)
+    file.write_text(TEXT.replace("FACTOR", "3"))
+    assert jit.fresh(module.go)(module.Machine(np.array([7]))) == 14
+    assert not is_ours(module.Machine.go.function)
+
+
+class Mode(IntEnum):
+    ONE = 1
+    TWO = 2
+
+
+@state_machine
+class WithMode(NamedTuple):
+    mode: Mode
+    values: Ints
+
+    @method
+    def go(self):
+        found = self.values[self.mode] if self.mode == Mode.TWO else -1
+        return found + self.is_one(Mode.ONE) * 10 + self.is_one(self.mode) * 100
+
+    @method
+    def is_one(self, mode):
+        return mode == Mode.ONE
+
+
+@loop
+def go_with_mode(machine):
+    return machine.go()
+
+
+def test_an_enumerated_field_is_an_integer():
+    for mode in Mode:
+        machine = WithMode(mode, np.array([5, 6, 7]))
+        assert jit.fresh(go_with_mode)(machine) == go_with_mode.py_func(machine)
+    assert is_ours(WithMode.go.function)
+    assert is_ours(WithMode.is_one.function)
