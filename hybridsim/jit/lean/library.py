@@ -184,11 +184,11 @@ class Library:
 def _parsed(functions: Sequence[Compiled], declared: Iterable[str] = ()) -> Any:
     """Return LLVM's module of functions, and of declarations of those that they call."""
     codegen = cpu_target.target_context.codegen()
-    machines = sorted({m for each in functions for m in each.machines}, key=lambda m: str(m.name))
+    machines = {machine for each in functions for machine in each.machines}
     text = "\n".join([
         f'target datalayout = "{codegen._data_layout}"',
         f'target triple = "{codegen._llvm_module.triple}"',
-        *(f"{frame(each)} = type {_fields(each)}" for each in machines),
+        *sorted({f"{frame(each)} = type {_fields(each)}" for each in machines}),
         *sorted({line for each in functions for line in each.declared}),
         *declared,
         *(each.definition for each in functions),
