@@ -44,7 +44,9 @@ def literal(value: Any) -> Number:
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         return TRUE if value else FALSE
     if isinstance(value, int):
-        kind = INT if -(2**63) <= value < 2**63 else UINT
+        if not -(2**63) <= value < 2**64:
+            raise Unsupported(f"the number {value}")
+        kind = INT if value < 2**63 else UINT
         return Number(kind, str(int(value)))
     if isinstance(value, float) and type(value).__name__ != "float32":
         return Number(FLOAT, f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}")

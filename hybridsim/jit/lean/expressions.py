@@ -141,7 +141,30 @@ def indices(t: Translation, index: ast.expr) -> list[Number]:
     return [number(value(t, each)) for each in nodes]
 
 
+def _folded(node: ast.expr) -> Any:
+    """Return the value of an expression of constants alone, which Python computes without limit.
+
+    None if there is none.
+    """
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return node.value
+    try:
+        if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
+            left, right = _folded(node.left), _folded(node.right)
+            if left is not None and right is not None:
+                return BINARY[type(node.op)](left, right)
+        elif isinstance(node, ast.UnaryOp) and type(node.op) in UNARY:
+            operand = _folded(node.operand)
+            return None if operand is None else UNARY[type(node.op)](operand)
+    except (ArithmeticError, TypeError, ValueError):
+        return None  # what happens while it runs
+    return None
+
+
 def _binary(t: Translation, node: ast.BinOp) -> Value:
+    constant = _folded(node)
+    if constant is not None:
+        return literal(constant)
     if type(node.op) not in BINARY:
         raise Unsupported(type(node.op).__name__)
     left, right = number(value(t, node.left)), number(value(t, node.right))
@@ -149,6 +172,9 @@ def _binary(t: Translation, node: ast.BinOp) -> Value:
 
 
 def _unary(t: Translation, node: ast.UnaryOp) -> Value:
+    constant = _folded(node)
+    if constant is not None:
+        return literal(constant)
     operand = number(value(t, node.operand))
     if isinstance(node.op, ast.Not):
         return negated(t.body, truth(t.body, operand))
