@@ -1,11 +1,14 @@
 """Progress of long work: reading a trace has a total and an estimate."""
 
 import gzip
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from hybridsim.cli.running import _progress_line
+from hybridsim.jit import waiting
 from hybridsim.studies.replay import Progress, read_once
 from hybridsim.traces.formats.requests_csv import HEADER
 from hybridsim.traces.trace import Trace
@@ -62,3 +65,32 @@ def test_the_line_of_reading_has_a_share_a_total_and_an_estimate():
 def test_the_line_of_a_replay_has_a_share_and_an_estimate():
     line = _progress_line(Progress(250, 1000, 40 * 10**9), 4.0)
     assert line == "replayed 25% · 40 s simulated, 10 times real time · 12 s to go"
+
+
+def test_compiling_shows_what_how_far_and_how_long():
+    waiting.begin("hybridsim.engine.loops.run")
+    try:
+        now = waiting.under_way()
+        begun = time.monotonic()
+        with waiting.translating(iter((3, 384)).__next__):
+            time.sleep(0.01)
+        line = "compiling hybridsim.engine.loops.run · 381 methods · translating"
+        assert now.words(begun) == line
+        waiting.optimizing()
+        least_s = waiting.LLVM_PER_TRANSLATION * 0.01
+        since = now.optimizing_since_s
+        assert now.left_s(since) >= least_s
+        assert now.left_s(since + 60) < now.left_s(since + 0.1) < now.left_s(since)
+        now.translating_s = 0.5
+        assert now.words(since + 3).endswith(" · 381 methods · optimizing · 5 s to go")
+        assert now.words(since + 30).endswith(" · optimizing · soon")
+    finally:
+        waiting.end()
+    assert waiting.under_way() is None
+
+
+def test_what_a_thread_left_when_it_failed_is_not_shown():
+    thread = threading.Thread(target=waiting.begin, args=("hybridsim.engine.loops.run",))
+    thread.start()
+    thread.join()
+    assert waiting.under_way() is None

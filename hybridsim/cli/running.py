@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -164,11 +166,33 @@ def stages() -> Callable[[str], None]:
 
 
 def note_compiling() -> None:
-    """Report on standard error that the first run compiles the simulator."""
+    """Report on standard error that the simulator is compiled once; at a terminal, how far."""
     from hybridsim.jit import compiled, is_kept
 
     if compiled and not is_kept("loops.run-*.nbi"):
         click.echo("first run: compiling the simulator for this machine, once ...", err=True)
+        if sys.stderr.isatty():
+            _watch_compiling()
+
+
+@functools.cache
+def _watch_compiling() -> None:
+    threading.Thread(target=_show_compiling, daemon=True).start()
+
+
+def _show_compiling() -> None:
+    """Show what is being compiled until the process ends: the compiler itself reports nothing."""
+    from hybridsim.jit.waiting import under_way
+
+    shown = False
+    while True:
+        time.sleep(REDRAW_S)
+        now = under_way()
+        if now is not None:
+            show(now.words(time.monotonic()))
+        elif shown:
+            clear()
+        shown = now is not None
 
 
 @contextmanager

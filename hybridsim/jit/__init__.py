@@ -1,6 +1,8 @@
 """Compilation, and the small compiled parts that all other folders share.
 
 compiling    how a class of methods becomes machine code: all use of numba's internals
+lean         a small compiler for methods, a tenth of numba's work
+waiting      what is being compiled, for those who wait for it
 code_folder  the folder that keeps machine code from one run to the next
 shipped      machine code inside the package, made where a wheel is built
 prefetch     fetching memory before it is needed

@@ -10,8 +10,9 @@ arguments of every call, which takes minutes to compile and is slow to run.  Her
 reference: its fields are unpacked once, into the stack frame of the call from Python, and methods
 get the address.
 
-This is the only file that uses numba's internals (typing templates, data models, and the private
-flag `_nrt`); `pyproject.toml` pins numba to one minor version because of it.
+Methods are compiled by lean/, the loops around them and what lean/ does not know by numba.  Only
+this file and lean/ use numba's internals (typing templates, data models, and the private flag
+`_nrt`); `pyproject.toml` pins numba to one minor version because of it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import inspect
 import pickle
 import sys
 import weakref
@@ -28,6 +30,7 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from llvmlite import binding as llvm
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
@@ -52,7 +55,7 @@ from numba.extending import (
     unbox,
 )
 
-from hybridsim.jit import shipped
+from hybridsim.jit import lean, shipped, waiting
 from hybridsim.jit.code_folder import code_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -94,18 +97,36 @@ def loop(function: F) -> F:
     Numba invalidates a cached function when its own file changes, not when a method that it calls
     changes; so the folder is named after a digest of all source that machine code may depend on.
     """
+    if not compiled:
+        return function
     others = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(cache_folder())
     try:
-        compiled_loop = njit(function, cache=True, nogil=True, error_model="numpy")
+        compiled_loop = njit(_entry(function), cache=True, nogil=True, error_model="numpy")
     finally:
         numba.config.CACHE_DIR = others
-    if compiled:
-        cache = compiled_loop._cache
-        cache.__class__ = _QuickCache
-        place = _shipped_folder() / function.__module__
-        cache.shipped = IndexDataCacheFile(str(place), cache._impl.filename_base, shipped.CPU)
+    cache = compiled_loop._cache
+    cache.__class__ = _QuickCache
+    place = _shipped_folder() / function.__module__
+    cache.shipped = IndexDataCacheFile(str(place), cache._impl.filename_base, shipped.CPU)
     return compiled_loop
+
+
+def _entry(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls another one as a method, so that numba has little to compile.
+
+    It stands at the place of the other one: numba names the files of machine code after that.
+    """
+    names = ", ".join(inspect.signature(function).parameters)
+    text = f"def {function.__name__}({names}):\n    return body({names})\n"
+    namespace: dict[str, Any] = {"body": Method(function), "__name__": function.__module__}
+    exec(compile(text, function.__code__.co_filename, "exec"), namespace)
+    entry: Callable[..., Any] = namespace[function.__name__]
+    functools.update_wrapper(entry, function)
+    del entry.__wrapped__  # type: ignore[attr-defined]
+    line = function.__code__.co_firstlineno
+    entry.__code__ = entry.__code__.replace(co_firstlineno=line)
+    return entry
 
 
 DAMAGED = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # errors from truncated files
@@ -129,7 +150,11 @@ class _QuickCache(FunctionCache):
             with contextlib.suppress(OSError):
                 self._cache_file.flush()  # delete an unreadable index, else it would stay forever
             found = None
-        return self._load_shipped(sig, target_context) if found is None else found
+        if found is None:
+            found = self._load_shipped(sig, target_context)
+        if found is None:
+            waiting.begin(f"{self._py_func.__module__}.{self._py_func.__name__}")
+        return found
 
     def _load_shipped(self, sig: Any, target_context: Any) -> Any:
         """Return the loop from the package's own machine code, or None."""
@@ -144,6 +169,7 @@ class _QuickCache(FunctionCache):
 
         If the disk is full, nothing is saved; the loop itself stays usable.
         """
+        waiting.end()
         if all(function.__module__.startswith("hybridsim.") for function, _ in _methods):
             with contextlib.suppress(*DAMAGED):
                 super().save_overload(sig, data)
@@ -166,9 +192,14 @@ def state_machine(cls: C) -> C:
 
     @typeof_impl.register(cls)
     def _(value: Any, context: Any) -> StateMachineType:
-        return StateMachineType(cls, tuple(typeof_impl(field, context) for field in value))
+        return StateMachineType(cls, tuple(_type_of_field(field, context) for field in value))
 
     return cls
+
+
+def _type_of_field(field: Any, context: Any) -> Any:
+    found = typeof_impl(field, context)
+    return found.dtype if isinstance(found, types.IntEnumMember) else found  # to us an integer
 
 
 def plain_tuple(cls: C) -> C:
@@ -303,21 +334,74 @@ def _unpack(machine: StateMachineType, instance: Any, c: Any) -> NativeValue:
     failed = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
     fields = []
     for position, kind in enumerate(machine.field_types.values()):
-        field = c.unbox(kind, c.pyapi.tuple_getitem(instance, position))
-        c.builder.store(field.value, cgutils.gep_inbounds(c.builder, frame, 0, position))
-        c.builder.store(c.builder.or_(c.builder.load(failed), field.is_error), failed)
-        fields.append((kind, field))
+        item = c.pyapi.tuple_getitem(instance, position)
+        place = cgutils.gep_inbounds(c.builder, frame, 0, position)
+        if isinstance(kind, (types.Array, types.Number, types.Boolean)):
+            place = c.builder.bitcast(place, cgutils.voidptr_t)
+            is_error = c.builder.call(_unpacker(c, kind), [item, place])
+            if isinstance(kind, types.Array):
+                fields.append((kind, place, None))
+        else:
+            field = c.unbox(kind, item)
+            c.builder.store(field.value, place)
+            is_error = field.is_error
+            fields.append((kind, place, field))
+        c.builder.store(c.builder.or_(c.builder.load(failed), is_error), failed)
 
     def cleanup() -> None:
         """Release the references that unpacking took, as numba does for arguments."""
-        for kind, field in reversed(fields):
+        for kind, place, field in reversed(fields):
+            if field is None:
+                c.builder.call(_releaser(c, kind), [place])
+                continue
             if field.cleanup is not None:
                 field.cleanup()
             if c.context.enable_nrt:
                 c.context.nrt.decref(c.builder, kind, field.value)
 
-    address = c.builder.bitcast(frame, cgutils.voidptr_t)
+    address = lean.unknown(c.builder, c.builder.bitcast(frame, cgutils.voidptr_t))
     return NativeValue(address, is_error=c.builder.load(failed), cleanup=cleanup)
+
+
+# A machine has hundreds of fields of some ten types: what unpacks a field is a function for each
+# type, which LLVM compiles once.
+
+
+def _unpacker(c: Any, kind: types.Type) -> ir.Function:
+    """Return a function that puts a Python object into a place, and returns whether it failed."""
+    function, builder = _helper(c, "unpack", kind, cgutils.bool_t, 2)
+    if builder is not None:
+        instance, place = function.args
+        field = c.context.get_python_api(builder).to_native_value(kind, instance)
+        builder.store(field.value, builder.bitcast(place, field.value.type.as_pointer()))
+        builder.ret(field.is_error)
+    return function
+
+
+def _releaser(c: Any, kind: types.Type) -> ir.Function:
+    """Return a function that releases the reference that an unpacked array took."""
+    function, builder = _helper(c, "release", kind, ir.VoidType(), 1)
+    if builder is not None:
+        whole = c.context.get_value_type(kind)
+        place = builder.bitcast(function.args[0], whole.as_pointer())
+        if c.context.enable_nrt:
+            c.context.nrt.decref(builder, kind, builder.load(place))
+        builder.ret_void()
+    return function
+
+
+def _helper(
+    c: Any, name: str, kind: types.Type, result: ir.Type, parameters: int
+) -> tuple[ir.Function, ir.IRBuilder | None]:
+    """Return a function of the module, and a builder for its instructions if it has none yet."""
+    name = f"hybridsim.{name}.{kind}"
+    if name in c.builder.module.globals:
+        return c.builder.module.globals[name], None
+    whole = ir.FunctionType(result, [cgutils.voidptr_t] * parameters)
+    function = ir.Function(c.builder.module, whole, name)
+    function.linkage = "private"
+    function.attributes.add("noinline")
+    return function, ir.IRBuilder(function.append_basic_block())
 
 
 @lower_getattr_generic(StateMachineType)
@@ -348,7 +432,7 @@ class _FieldsAndMethods(AttributeTemplate):
             def generic(self, args: Any, kws: Any) -> Any:
                 plain = tuple(map(_plain, args))
                 callee = _compiled(self.context, function, (machine, *plain))
-                return signature(callee.signature.return_type, *plain, recvr=machine)
+                return signature(_returned(callee), *plain, recvr=machine)
 
         return types.BoundFunction(Bound, machine)
 
@@ -372,7 +456,7 @@ def _kernel_type(value: Method, context: Any) -> types.Type:
 
         def generic(self, args: Any, kws: Any) -> Any:
             plain = tuple(map(_plain, args))
-            return _compiled(self.context, value.function, plain).signature
+            return signature(_returned(_compiled(self.context, value.function, plain)), *plain)
 
     @lower_builtin(value, types.VarArg(types.Any))
     def call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -383,8 +467,47 @@ def _kernel_type(value: Method, context: Any) -> types.Type:
 
 def _call(context: Any, builder: Any, function: Any, sig: Any, args: Any) -> Any:
     callee = _methods[function, sig.args]
+    if isinstance(callee, lean.Compiled):
+        _roots(context.active_code_library).append(callee)
+        return lean.call(context, builder, callee, sig, args)
     _link_methods(context.active_code_library)
     return context.call_internal(builder, callee.fndesc, callee.signature, args)
+
+
+def _returned(callee: Any) -> Any:
+    return callee.returns if isinstance(callee, lean.Compiled) else callee.signature.return_type
+
+
+def _roots(library: Any) -> list[lean.Compiled]:
+    """Return the list of what a library calls of methods that numba did not compile."""
+    if library not in _called:
+        _called[library] = []
+        library._optimize_final_module = functools.partial(_optimize, library)
+        if not (_library and library is _library[0]):
+            library.add_linking_library(lean.Library(_called[library]))
+    return _called[library]
+
+
+MANY = 100  # functions: a machine's loop, not a small one
+
+
+def _optimize(library: Any) -> None:
+    """Optimize a loop's library; that of a machine with passes that suit it.
+
+    A machine is branches over single numbers: nothing to vectorize or to unroll, and most of it
+    seldom runs, so less of it is inlined.  That saves a quarter of LLVM's time; the loop runs as
+    fast.
+    """
+    module = library._final_module
+    lean.keep_private(module)
+    if sum(not each.is_declaration for each in module.functions) < MANY:
+        type(library)._optimize_final_module(library)
+        return
+    options = llvm.PipelineTuningOptions(speed_level=2)
+    options.loop_vectorization = options.loop_unrolling = False
+    options.inlining_threshold = 75
+    builder = llvm.create_pass_builder(library._codegen._tm, options)
+    builder.getModulePassManager().run(module, builder)
 
 
 def _plain(argument: types.Type) -> types.Type:
@@ -401,6 +524,9 @@ _library: list[Any] = []
 def _compiled(context: Any, function: Any, arguments: tuple[types.Type, ...]) -> Any:
     """Compile a method for argument types into the shared library, or return it from there."""
     key = (function, arguments)
+    if key not in _methods and not numba.config.BOUNDSCHECK:
+        with contextlib.suppress(lean.Unsupported), waiting.translating(lean.count):
+            _methods[key] = lean.for_numba(function, arguments)
     if key not in _methods:
         target = cpu_target.target_context
         if not _library:
@@ -424,6 +550,8 @@ def _link_methods(library: Any) -> None:
     library.add_linking_library(_Unfinished(methods))
     for needed in methods._linking_libraries:
         library.add_linking_library(needed)
+    library.add_linking_library(lean.Library(_roots(methods)))
+    _roots(library)
 
 
 class _Unfinished:
@@ -445,3 +573,4 @@ class _Unfinished:
 
 
 _linked: weakref.WeakSet[Any] = weakref.WeakSet()
+_called: weakref.WeakKeyDictionary[Any, list[lean.Compiled]] = weakref.WeakKeyDictionary()

@@ -54,7 +54,7 @@ class Cleaner(NamedTuple):
     def go_on(self, now, job, below):
         """Start the next step of cleaning; return whether the last step is complete."""
         transfers, jobs = self.transfers, self.transfers.lines.jobs
-        step = jobs.step[job]
+        step: int | np.int64 = np.int64(jobs.step[job])
         if step == CLEAN_READ:
             jobs.step[job] = CLEAN_WRITTEN
             transfers.write_dirty(now, job, below)
