@@ -318,6 +318,17 @@ def test_write_back_gathers_keys_when_no_write_is_under_way():
     assert done == [MS, 2 * MS, MS + ORIGIN_NS, 2 + ORIGIN_NS]
 
 
+def test_a_write_back_that_will_never_find_a_bucket_gives_way():
+    """Its WRITE has the lock that write-back needs to clean what it has filled the cache with."""
+    large = Request(0, Op.WRITE, 0, 4 * MIB, 1, flags=SYNC)  # 600 buckets of 4 KiB
+    behind = Request(SECOND, Op.WRITE, 512 * MIB, 4 * KIB, 1, flags=SYNC)
+    options = {"bucket_bytes": 4 * KIB, "buckets": 600, "mode": WRITEBACK, "cutoff_bytes": 0}
+    totals, facts = ran([large, behind], depth=0, cache_ns=10 * MS, **options)
+    assert len(facts) == 2
+    assert totals["hung_writes"] == 1
+    assert 0 < totals["cached_data"] < 600 * 4 * KIB
+
+
 # Kernels.
 
 

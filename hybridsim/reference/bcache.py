@@ -1,6 +1,7 @@
 """bcache (2.12): extents in a log of buckets."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -15,7 +16,7 @@ from hybridsim.foundation.codes import (
     Reason,
     Restart,
 )
-from hybridsim.reference.bcache_buckets import SECTOR, Bucket, Buckets, Mark
+from hybridsim.reference.bcache_buckets import SECTOR, Bucket, Buckets, Mark, Waiting
 from hybridsim.reference.bcache_bypass import JIFFY, Bypass
 from hybridsim.reference.bcache_index import Key
 from hybridsim.reference.bcache_writeback import WriteBack
@@ -66,6 +67,7 @@ class Insert:
     task: int
     done: Done
     waits: bool = False  # until the journal is written
+    rest_to_slow: Callable[[int, int], None] | None = None  # of a write-back: a range of it
     keys: int = 0
     pending: int = 0
     parts: list[Key] = field(default_factory=list)
@@ -110,6 +112,9 @@ class Bcache:
         self.bypass = Bypass(parameters, self.buckets.draw)
         self.write_back = WriteBack(clock, parameters, self.buckets, slow, fast)
         self.write_back.unlocked = self.buckets.resumed = self.wake_sleepers
+        self.buckets.collected = self.end_standstill
+        self.writing = 0  # parts of inserts
+        self.hung_writes = 0
         self.open = [OpenBucket() for _ in range(parameters.open_buckets)]  # oldest first
         self.counts: Counter[str] = Counter()
         self.pending_counts: Counter[str] = Counter()
@@ -138,6 +143,7 @@ class Bcache:
                 "written_back": self.write_back.bytes,
                 "journal_writes": buckets.journal.count,
                 "gc_runs": buckets.gcs,
+                "hung_writes": self.hung_writes,
                 "invalidated_buckets": buckets.invalidations,
             }
         )
@@ -171,6 +177,8 @@ class Bcache:
         self.write_back = WriteBack(self.clock, parameters, self.buckets, self.slow, self.fast)
         self.write_back.bytes = old.write_back.bytes
         self.write_back.unlocked = self.buckets.resumed = self.wake_sleepers
+        self.buckets.collected = self.end_standstill
+        self.hung_writes = old.hung_writes
         self.buckets.restart(self.clock, self.fast)
         if self.dirty_bytes:
             self.write_back.dirtied()
@@ -358,7 +366,11 @@ class Bcache:
         kind = Kind.BACK if back else Kind.THROUGH
         if back:
             self.write_back.dirtied()
-        self.insert(Insert(kind, offset, end, request.stream, parts.another(), waits))
+
+        def to_slow(begin: int, end: int) -> None:
+            self.slow.submit(Op.WRITE | flags & FUA, begin, end - begin, parts.another())
+
+        self.insert(Insert(kind, offset, end, request.stream, parts.another(), waits, to_slow))
 
     def is_back(self, flags: int, bypassed: bool) -> bool:
         """Whether a WRITE is written back, by mode and cache use."""
@@ -374,7 +386,10 @@ class Bcache:
         self.buckets.to_gc -= insert.end - insert.begin
         self.buckets.wake_gc()
         if not self.go_on(insert):
-            self.buckets.wait(insert.task, lambda: self.go_on(insert))
+            waiting = Waiting(
+                insert.task, lambda: self.go_on(insert), lambda: self.give_way(insert)
+            )
+            self.buckets.wait(waiting)
 
     def go_on(self, insert: Insert) -> bool:
         """Write as much as there is space for; return False if the insert must wait for space."""
@@ -387,12 +402,30 @@ class Bcache:
             if insert.kind == Kind.BACK:
                 return False
             if insert.kind == Kind.THROUGH:
-                insert.keys += 1
-                self.buckets.erase(at, insert.end)
+                self.erase_rest(insert)
             insert.next = insert.end
         if insert.pending == 0:
             self.end(insert)
         return True
+
+    def erase_rest(self, insert: Insert) -> None:
+        """Erase what is left of a write for which there is no bucket."""
+        insert.keys += 1
+        self.buckets.erase(insert.next, insert.end)
+
+    def end_standstill(self) -> None:
+        """After a gc: let an insert give way if no bucket will ever be free (2.12.2)."""
+        if self.buckets.is_exhausted and self.write_back.wants_lock and self.writing == 0:
+            self.hung_writes += 1
+            self.buckets.give_way()
+
+    def give_way(self, insert: Insert) -> None:
+        """Write the rest of a write-back to the backing device."""
+        assert insert.rest_to_slow is not None
+        insert.rest_to_slow(insert.next, insert.end)
+        self.erase_rest(insert)
+        insert.next = insert.end
+        self.end(insert)
 
     def space(self, begin: int, end: int, task: int) -> Key | None:
         """Allocate space for the first part of a range; None if no bucket is free."""
@@ -428,6 +461,7 @@ class Bcache:
             self.buckets.of(part.place).mark = Mark.DIRTY
         insert.parts.append(part)
         insert.pending += 1
+        self.writing += 1
         insert.next = part.end
         self.counts["cache_inserts"] += 1
         issued = self.clock.now
@@ -436,6 +470,7 @@ class Bcache:
             now = self.clock.now
             self.bypass.served(now - issued, now, is_write=True)
             insert.pending -= 1
+            self.writing -= 1
             if insert.pending == 0 and insert.next == insert.end:
                 self.end(insert)
 

@@ -45,10 +45,11 @@ class Bucket:
 
 @dataclass
 class Waiting:
-    """An insert that waits for a bucket: its task, and what goes on with it."""
+    """An insert that waits for a bucket: its task, what goes on with it, and what ends it."""
 
     task: int
     go_on: Callable[[], bool]  # returns whether it need not wait any more
+    give_way: Done  # deals with the rest of it without a bucket
 
 
 class FreeList(deque[Bucket]):
@@ -166,7 +167,8 @@ class Buckets:
         self.invalidations = 0
         self.waiting: deque[Waiting] = deque()  # inserts that wait for a bucket
         self.resuming = False
-        self.resumed: Done = lambda: None  # called when one of them has gone on
+        self.resumed: Done = lambda: None  # called when one of them has gone on or given way
+        self.collected: Done = lambda: None  # called when a gc has ended
 
     @staticmethod
     def hold(bucket: Bucket) -> Bucket:
@@ -335,9 +337,20 @@ class Buckets:
 
     # Inserts that wait.
 
-    def wait(self, task: int, go_on: Callable[[], bool]) -> None:
+    def wait(self, waiting: Waiting) -> None:
         """Call `go_on` whenever a bucket is free, until it returns True; its task sleeps."""
-        self.waiting.append(Waiting(task, go_on))
+        self.waiting.append(waiting)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether an insert waits for a bucket, and a gc has just found none."""
+        is_on_its_way = self.resuming or self.lists["none"]
+        return bool(self.waiting and not is_on_its_way and self.gc_wanted and self.avail == 0)
+
+    def give_way(self) -> None:
+        """Let the first insert that waits end without a bucket."""
+        self.waiting.popleft().give_way()
+        self.resumed()
 
     def resume_one(self) -> None:
         """Schedule the first waiting insert, if a bucket is free."""
@@ -405,6 +418,7 @@ class Buckets:
         self.gcs += 1
         self.go_on()
         self.wake_gc()
+        self.collected()
 
     def recount(self) -> None:
         """Update the buckets from all keys."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hybridsim.caches.bcache.allocator import ENTRIES, GCS
 from hybridsim.caches.bcache.buckets import AVAIL, IN_USE, INVALIDATIONS
-from hybridsim.caches.bcache.inserts import PARTS, Inserts
+from hybridsim.caches.bcache.inserts import HUNG, PARTS, Inserts
 from hybridsim.caches.bcache.journal import ENTRIES as JOURNAL_ENTRIES
 from hybridsim.caches.bcache.keys import DIRTY_BYTES, LIVE_BYTES
 from hybridsim.caches.bcache.statistics import Statistics
@@ -31,6 +31,7 @@ def totals_of(statistics: Statistics, inserts: Inserts, write_back: WriteBack) -
         "written_back": int(write_back.state[WRITTEN_BACK]),
         "journal_writes": int(allocator.journal.state[JOURNAL_ENTRIES]),
         "gc_runs": int(allocator.state[GCS]),
+        "hung_writes": int(inserts.state[HUNG]),
         "invalidated_buckets": emptied,
         # Counters that all caches have:
         "fills_started": parts,

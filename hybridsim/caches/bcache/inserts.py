@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.bcache.allocator import RESUMING, WAITING, Allocator
-from hybridsim.caches.bcache.buckets import DIRTY, NONE
+from hybridsim.caches.bcache.allocator import GC_WANTED, RESUMING, WAITING, Allocator
+from hybridsim.caches.bcache.buckets import AVAIL, DIRTY, NONE
 from hybridsim.caches.bcache.pieces import Pieces
 from hybridsim.caches.bcache.space import LENGTH, PLACE, Space
 from hybridsim.caches.bcache.statistics import COLLISIONS, Statistics
@@ -22,7 +22,7 @@ WRITE = int(Op.WRITE)
 
 FILL, THROUGH, BACK, NO_DATA = range(4)
 
-FIRST_WAITING, LAST_WAITING, PARTS = range(3)
+FIRST_WAITING, LAST_WAITING, PARTS, WRITING, HUNG = range(5)
 # The result of a step of an insert.
 WAITS, IS_UNDER_WAY, HAS_ENDED = range(3)
 
@@ -36,7 +36,7 @@ class Inserts(NamedTuple):
     space: Space
     pieces: Pieces
     statistics: Statistics
-    state: Ints  # [FIRST_WAITING, LAST_WAITING, PARTS]
+    state: Ints  # [FIRST_WAITING, LAST_WAITING, PARTS, WRITING, HUNG]
 
     @classmethod
     def new(
@@ -54,7 +54,7 @@ class Inserts(NamedTuple):
             Space.new(block_bytes, allocator, open_buckets),
             Pieces.new(room),
             statistics,
-            np.array([NOTHING, NOTHING, 0]),
+            np.array([NOTHING, NOTHING, 0, 0, 0]),
         )
 
     @method
@@ -85,13 +85,19 @@ class Inserts(NamedTuple):
             if jobs.kind[job] == BACK:
                 return WAITS
             if jobs.kind[job] == THROUGH:
-                jobs.keys[job] += 1
-                self.allocator.erase(now, begin, end, below)
+                self.erase_rest(now, job, below)
             jobs.done[job] = end
         if jobs.pending[job] > 0:
             return IS_UNDER_WAY
         self.end(now, job, below)
         return HAS_ENDED
+
+    @method
+    def erase_rest(self, now, job, below):
+        """Erase what is left of a write for which there is no bucket."""
+        jobs = self.allocator.journal.jobs
+        jobs.keys[job] += 1
+        self.allocator.erase(now, jobs.done[job], jobs.end[job], below)
 
     @method
     def write(self, now, job, begin, place, length, below):
@@ -108,6 +114,7 @@ class Inserts(NamedTuple):
         jobs.pending[job] += 1
         jobs.done[job] = begin + length
         self.state[PARTS] += 1
+        self.state[WRITING] += 1
         below.fast.submit(now, piece << BITS | PIECE, WRITE, place, length, below.events)
 
     # Waiting for a bucket.
@@ -147,6 +154,30 @@ class Inserts(NamedTuple):
         if waits[WAITING] > 0 and self.allocator.buckets.list_count[NONE] > 0:
             waits[RESUMING] = 1
             below.events.push(now, CACHE, RESUME)
+
+    @method
+    def is_exhausted(self):
+        """Return whether an insert waits, none is being written, and a gc found no bucket."""
+        waits, buckets = self.allocator.state, self.allocator.buckets
+        if waits[WAITING] == 0 or waits[RESUMING] == 1 or buckets.list_count[NONE] > 0:
+            return False
+        return waits[GC_WANTED] == 1 and buckets.state[AVAIL] == 0 and self.state[WRITING] == 0
+
+    @method
+    def next_to_give_way(self):
+        """Remove the insert that has waited longest from those that wait, and return it."""
+        job = self.state[FIRST_WAITING]
+        self.state[FIRST_WAITING] = self.allocator.journal.jobs.following[job]
+        self.allocator.state[WAITING] -= 1
+        self.state[HUNG] += 1
+        return job
+
+    @method
+    def give_way(self, now, job, below):
+        """End a write-back without a bucket for the rest of it."""
+        self.erase_rest(now, job, below)
+        self.allocator.journal.jobs.done[job] = self.allocator.journal.jobs.end[job]
+        self.end(now, job, below)
 
     # The end.
 

@@ -12,11 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.caches.bcache import tags
-from hybridsim.caches.bcache.allocator import LINUX_6_12, Allocator
+from hybridsim.caches.bcache.allocator import GC_RUNNING, LINUX_6_12, Allocator
 from hybridsim.caches.bcache.buckets import IN_USE, SECTOR_BYTES
 from hybridsim.caches.bcache.bypass import Bypass
 from hybridsim.caches.bcache.counters import totals_of
-from hybridsim.caches.bcache.inserts import BACK, FILL, NO_DATA, PARTS, THROUGH, Inserts
+from hybridsim.caches.bcache.inserts import (
+    BACK,
+    FILL,
+    HUNG,
+    NO_DATA,
+    PARTS,
+    THROUGH,
+    WRITING,
+    Inserts,
+)
 from hybridsim.caches.bcache.journal import DURABLE, PRIORITIES_WRITTEN
 from hybridsim.caches.bcache.keys import DIRTY_BYTES, FIRST
 from hybridsim.caches.bcache.sleepers import FIRST as FIRST_SLEEPER
@@ -162,7 +171,8 @@ class Bcache(NamedTuple):
         thresholds = (bypass.cutoff_bytes, bypass.read_us, bypass.write_us)
         open_buckets = len(old.space.bucket)
         inserts = Inserts.new(allocator, self.statistics, self.block_bytes, open_buckets, room)
-        inserts.state[PARTS] = old.state[PARTS]
+        for which in (PARTS, HUNG):
+            inserts.state[which] = old.state[which]
         before = self.write_back
         percent, delay_ns = (0, 0) if detaches else (before.percent, before.delay_ns)
         write_back = WriteBack.new(percent, delay_ns, allocator)
@@ -450,6 +460,7 @@ class Bcache(NamedTuple):
         job = self.inserts.pieces.owner[piece]
         self.bypass.on_completion(now, self.inserts.pieces.issue_ns[piece], True)
         jobs.pending[job] -= 1
+        self.inserts.state[WRITING] -= 1
         if not self.inserts.is_over(job):
             return NOTHING
         slot, waits, kind = jobs.request[job], jobs.waits[job], jobs.kind[job]
@@ -498,10 +509,13 @@ class Bcache(NamedTuple):
         allocator = self.inserts.allocator
         if number == tags.WAKE:
             return self.wake_waiter(now, requests, below)
-        if number == tags.GC:
-            allocator.begin_gc(now, below)
-        elif number == tags.GC_END:
-            allocator.end_gc(now, below)
+        if number == tags.GC or number == tags.GC_END:
+            if number == tags.GC:
+                allocator.begin_gc(now, below)
+            else:
+                allocator.end_gc(now, below)
+            if allocator.state[GC_RUNNING] == 0:
+                self.end_standstill(now, requests, below)
         elif number == tags.JOURNAL_TIMER:
             allocator.journal.on_timer(now, below)
         elif number == tags.RESUME:
@@ -517,6 +531,21 @@ class Bcache(NamedTuple):
         elif number == tags.STATISTICS:
             self.statistics.show()
         return NOTHING
+
+    @method
+    def end_standstill(self, now, requests, below):
+        """After a gc: let an insert give way if no bucket will ever be free (2.12.2)."""
+        if not self.inserts.is_exhausted() or not self.write_back.wants_lock():
+            return
+        jobs = self.inserts.allocator.journal.jobs
+        job = self.inserts.next_to_give_way()
+        slot, begin, length = jobs.request[job], jobs.done[job], jobs.end[job] - jobs.done[job]
+        op = WRITE | (requests.flags[slot] & FUA)
+        self.to_slow(now, slot, op, begin, length, requests, below)
+        if jobs.waits[job] == 0:
+            requests.pending[slot] -= 1  # that of the insert
+        self.inserts.give_way(now, job, below)
+        self.wake_sleepers(now, requests, below)
 
     @method
     def wake_waiter(self, now, requests, below):
