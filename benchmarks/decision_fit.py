@@ -37,6 +37,7 @@ from hybridsim.answers.forecast import (
     LEAST,
     LEAST_LEFT,
     LOSS,
+    LOSS_BY_FORMULA,
     MOST_UNREST,
     MUCH,
     NOTHING,
@@ -71,7 +72,7 @@ SMOOTH = (0.05, 0.01)
 SHARES = (SHOWN, 0.225, 0.15, 0.1, 0.05, 0.02, 0.008, 0.003)  # of a trace, that are the capture
 FEWEST = 40  # requests of a capture
 SURE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-LOSSES = (0.0, 0.6, LOSS, 1.0)
+LOSSES = (0.0, LOSS, LOSS_BY_FORMULA, 1.0)
 WEIGHTS = np.linspace(0, 1, 21)  # of the simulation, beside the formula
 CAUTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 

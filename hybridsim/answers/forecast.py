@@ -95,7 +95,7 @@ AFTER = {  # the other kinds have no such change
 }
 ANY_AFTER = After(0.0, 0.0)
 SIMULATED = 0.5  # weight of the simulated gain beside the formula's
-ALLOWANCE_SIMULATED = Allowance(0.08, 1.41, 0.11, 0.22, 0.70, 2.34)
+ALLOWANCE_SIMULATED = Allowance(0.10, 1.47, 0.13, 0.20, 0.56, 2.97)
 ALLOWANCE = Allowance(0.16, 1.58, 0.70, 0.33, 0.75, 2.55)
 CAUTION = 0.25  # of the allowance, that counts against a machine in a choice
 SURE = 0.5  # of the allowance: an answer that a smaller error would make wrong is not given
