@@ -369,7 +369,7 @@ def _unpack(machine: StateMachineType, instance: Any, c: Any) -> NativeValue:
 
 def _unpacker(c: Any, kind: types.Type) -> ir.Function:
     """Return a function that puts a Python object into a place, and returns whether it failed."""
-    function, builder = _helper(c, "unpack", kind, cgutils.bool_t, 2)
+    function, builder = _emitted(c, "unpack", kind, cgutils.bool_t, 2)
     if builder is not None:
         instance, place = function.args
         field = c.context.get_python_api(builder).to_native_value(kind, instance)
@@ -380,7 +380,7 @@ def _unpacker(c: Any, kind: types.Type) -> ir.Function:
 
 def _releaser(c: Any, kind: types.Type) -> ir.Function:
     """Return a function that releases the reference that an unpacked array took."""
-    function, builder = _helper(c, "release", kind, ir.VoidType(), 1)
+    function, builder = _emitted(c, "release", kind, ir.VoidType(), 1)
     if builder is not None:
         whole = c.context.get_value_type(kind)
         place = builder.bitcast(function.args[0], whole.as_pointer())
@@ -390,7 +390,7 @@ def _releaser(c: Any, kind: types.Type) -> ir.Function:
     return function
 
 
-def _helper(
+def _emitted(
     c: Any, name: str, kind: types.Type, result: ir.Type, parameters: int
 ) -> tuple[ir.Function, ir.IRBuilder | None]:
     """Return a function of the module, and a builder for its instructions if it has none yet."""
