@@ -5,13 +5,13 @@ new, and for how long.  Formulas for that know neither the policy nor when its d
 limit; a simulation of the continued load does.
 
 The continuation repeats the second half of the requests, with their order, arrivals, lengths and
-directions, at other addresses.  Regions of REGION_BYTES are told apart by what the window before
-did with them (how often it touched them, and how often to write), and what the second half did
-with a region of one such class, a repetition does with a region that has this class by then.  So
-popular data stay popular only as long as they did in the capture, and data grow cold and warm as
-they did there.  Exchanges keep the order of the addresses, so that neighbours stay neighbours and
-the disks' arms move about as far.  Within a region, pages that the window before had touched take
-the places of such pages, and others those of others: caches differ in the size of their pages.
+directions, at other addresses.  The class of a region of REGION_BYTES is what the window before did
+with it: how often it touched it, and how often to write.  What the second half did with a region of
+a class, a repetition does with a region that has this class by then.  So popular data stay popular
+only as long as they did in the capture, and data grow cold and warm as they did there.  Exchanges
+keep the order of the addresses, so that neighbours stay neighbours and the disks' arms move about
+as far.  Within a region, pages that the window before had touched take the places of such pages,
+and others those of others: caches differ in the size of their pages.
 
 Regions that the window before had not touched are new ones or such that come back after a longer
 time.  How many are new follows from the number of different regions in an eighth, a quarter, half

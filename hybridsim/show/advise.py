@@ -91,7 +91,7 @@ def _machines(document: Document) -> Iterator[str]:
              "write", "p99", "hit", "cost"]  # fmt: skip
     yield from table(heads, [alone(document), *(machine(document, each)
                                                 for each in document["rows"])], " ")  # fmt: skip
-    yield from paragraph("same requests", words.same_requests(document))
+    yield from paragraph("compared", words.same_requests(document))
     for each in document["rows"][1:]:
         yield from paragraph(
             "", f"{words.label(each)}, {human_size(each['size_bytes'])}: {each['loses']}."
