@@ -110,6 +110,14 @@ def test_nothing_is_beyond_the_end_of_the_volume():
     assert regions_of(continuation(rows, 9000, end_bytes=end)).max() < 3500
 
 
+def test_a_volume_without_room_takes_no_request_beyond_its_end():
+    rows = requests([*range(10), *range(5), *range(20, 24), 24], length=12 * 4096)
+    rows.offset_bytes[:] = regions_of(rows) * REGION_BYTES
+    end = int((rows.offset_bytes + rows.length_bytes).max())
+    more = continuation(rows, 100, end_bytes=end)
+    assert (more.offset_bytes + more.length_bytes).max() <= end
+
+
 def test_requests_without_data_stay_where_they_are():
     rows = requests(np.arange(100))
     rows.length_bytes[::5], rows.op[::5], rows.offset_bytes[::5] = 0, 3, 0

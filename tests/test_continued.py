@@ -25,13 +25,27 @@ def result():
 
 def test_the_load_goes_on_for_seven_thirds_of_the_capture():
     trace = Trace.read(HOT)
-    load = continued.continued(trace, site())
+    load = continued.continued(trace, site(), trace.summary().max_end_bytes)
     assert load.captured == 600
     assert load.rows.rows == 2000
     assert (np.diff(load.rows.arrival_ns) >= 0).all()
     captured = np.concatenate([each.offset_bytes for each in trace.from_first()])
     assert (load.rows.offset_bytes[:600] == captured).all()
     assert (load.rows.offset_bytes + load.rows.length_bytes).max() <= load.end_bytes
+
+
+def test_a_load_goes_on_only_as_far_as_the_disks_have_room():
+    trace = Trace.read(HOT)
+    end = trace.summary().max_end_bytes
+    roomy, full = (
+        continued.continued(
+            trace, site().with_values({"backing.capacity": f"{members_bytes}B"}), end
+        )
+        for members_bytes in (end, -(-end // 3 // (1 << 20)) * (1 << 20))
+    )
+    assert roomy.end_bytes > full.end_bytes
+    again = continued.continued(trace, site().with_values({"backing.capacity": f"{end}B"}), end)
+    assert again is roomy
 
 
 def after_the_capture(result):

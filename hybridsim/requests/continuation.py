@@ -72,9 +72,7 @@ def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 <<
     seen = np.unique(_touches(rows)[0])
     end = (end_bytes - int(rows.length_bytes.max())) // REGION_BYTES
     span_ns = int(rows.arrival_ns[-1] - rows.arrival_ns[half])
-    span_ns += max(
-        span_ns // max(repeated.rows - 1, 1), 1
-    )  # to the first request of the next repetition
+    span_ns += max(span_ns // max(repeated.rows - 1, 1), 1)  # until the next repetition begins
     current, made = repeated, 0
     parts: list[Requests] = []
     while made < more:
@@ -89,9 +87,10 @@ def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 <<
         target[_some(others, back, draws)] = _some(asleep, back, draws)
         fresh = others[target[others] < 0]
         target[fresh] = _untouched(places.region[fresh], seen)
-        full = target >= end  # the volume has no more room
-        target[full] = places.region[full]
-        page = _moved(repeated, places, target, current)
+        stays = target >= end  # the volume has no more room: at the same address again
+        target[stays] = places.region[stays]
+        page = _moved(places, target, current)
+        page = np.where(stays[places.of_page], places.page, page)
         current = _later_rows(repeated, places, page, (len(parts) + 1) * span_ns)
         seen = np.union1d(seen, _touches(current)[0])
         parts.append(current)
@@ -201,7 +200,7 @@ def _untouched(wanted: Ints, seen: Ints) -> Ints:
     return nth + np.searchsorted(before, nth, side="right")
 
 
-def _moved(repeated: Requests, places: Places, target: Ints, before: Requests) -> Ints:
+def _moved(places: Places, target: Ints, before: Requests) -> Ints:
     """Return the pages that take the places of those of the repeated half.
 
     `target` are their regions.  In each, pages that the window before had touched take the places

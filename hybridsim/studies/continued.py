@@ -17,7 +17,7 @@ from hybridsim.traces.trace import Trace
 FEWEST, MOST = 40, 300_000  # requests of a capture that is continued; the most limit the time
 CHUNK_ROWS = 1 << 13  # after each it is seen whether the machines keep up
 BEHIND = 1 << 12  # requests outstanding, of a machine that does not
-_known: WeakKeyDictionary[Trace, Continued | None] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Trace, dict[int, Continued | None]] = WeakKeyDictionary()
 
 
 @dataclass
@@ -39,23 +39,26 @@ class Continued:
             yield self.rows.between(start, start + CHUNK_ROWS)
 
 
-def continued(trace: Trace, scenario: Scenario) -> Continued | None:
+def continued(trace: Trace, scenario: Scenario, end_bytes: int) -> Continued | None:
     """Return a capture with HORIZON times as many requests after it; None if it has no such.
 
-    The volume grows to twice its size at most, if the disks of the scenario have the room.
+    The volume, of `end_bytes` in the capture, grows to twice its size at most, if the disks of the
+    scenario have the room.
     """
-    if trace not in _known:
-        _known[trace] = _continued(trace, scenario)
-    return _known[trace]
+    room_bytes = _room(scenario, end_bytes)
+    known = _known.setdefault(trace, {})
+    if room_bytes not in known:
+        known[room_bytes] = _continued(trace, room_bytes)
+    return known[room_bytes]
 
 
-def _continued(trace: Trace, scenario: Scenario) -> Continued | None:
+def _continued(trace: Trace, room_bytes: int) -> Continued | None:
     rows = joined(list(trace.from_first()))
     half = rows.rows // 2
     if not (rows.length_bytes[:half].any() and rows.length_bytes[half:].any()):
         return None
     end_bytes = int((rows.offset_bytes + rows.length_bytes).max())
-    more = continuation(rows, round(HORIZON * rows.rows), end_bytes=_room(scenario, end_bytes))
+    more = continuation(rows, round(HORIZON * rows.rows), end_bytes=room_bytes)
     end_bytes = max(end_bytes, int((more.offset_bytes + more.length_bytes).max()))
     return Continued(trace.name, joined([rows, more]), rows.rows, end_bytes)
 

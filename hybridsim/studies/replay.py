@@ -282,7 +282,7 @@ def go_on(task: Task, mode: str, builds: Sequence[Build], pumps: Sequence[Pump |
     if scenario.events or not FEWEST <= summary.requests <= MOST:
         return
     waiting = [(build, pump) for build, pump in zip(builds, pumps) if pump.collector.later is None]
-    load = continued(task.trace, scenario) if waiting else None
+    load = continued(task.trace, scenario, summary.max_end_bytes) if waiting else None
     if load is None:
         return
     end_bytes = max(load.end_bytes, task.begin.end_bytes if task.begin else 0)
