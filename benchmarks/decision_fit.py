@@ -44,6 +44,7 @@ from hybridsim.answers.forecast import (
     RISES,
     WORTH_IT,
     Course,
+    factor_of,
 )
 from hybridsim.answers.judge import Both
 
@@ -98,9 +99,9 @@ def known(runs: Runs) -> list[Known]:
             continue
         end = min(round(cut * (1 + HORIZON)), runs.requests)
         shown = runs.plain.side(0, cut)
-        before_ns = runs.plain.cost_ns(cut, end, adapts)
+        before_ns, off = runs.plain.cost_ns(cut, end, adapts), runs.off(share)
         for each in runs.cached:
-            both = Both(shown, each.side(0, cut))
+            both = Both(shown, each.side(0, cut)._replace(off=off))
             after_ns = each.cost_ns(cut, end, adapts)
             if before_ns and after_ns and not both.too_short(both.half):
                 course, truth = both.course("time", adapts), float(np.log(before_ns / after_ns))
@@ -141,6 +142,7 @@ class Columns:
         self.ahead = np.array([np.inf if x.ahead is None else x.ahead for x in courses])
         self.kind = np.array([KINDS.index(each.kind) for each in courses])
         self.later = np.array([np.nan if x.later is None else x.later for x in courses])
+        self.factor = np.array([factor_of(each.off) for each in courses])
         self.truth = np.array([each.truth for each in rows])
         self.family = np.array([each.family for each in rows])
         self.is_first = np.array([each.share == SHARES[0] for each in rows])
@@ -196,7 +198,8 @@ class Simulated(Columns):
     def parts(self, constants: np.ndarray) -> np.ndarray:
         """Return the squares that its allowance weighs, (machines, 6)."""
         formula = self.centres(constants)[1]
-        return self._squares(self.later - self.gain, self.later - formula)
+        squares = self._squares(self.later - self.gain, self.later - formula)
+        return squares * self.factor[:, None]
 
 
 def weighed(of: Simulated) -> np.ndarray:
@@ -299,7 +302,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = all_known(options.folder, options.workers)
     report(Columns(rows), fitted, NAMES)
-    simulated = [each for each in rows if each.course.later is not None]
+    simulated = [x for x in rows if x.course.later is not None and x.course.off is not None]
     report(Simulated(simulated), weighed, ("SIMULATED.weight",))
 
 

@@ -19,11 +19,12 @@ from types import SimpleNamespace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from decision_traces import Case, all_cases, in_memory
+from decision_traces import Case, all_cases
 
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import dirty, marks
-from hybridsim.answers.judge import Side, gain_later
+from hybridsim.answers.forecast import deviation
+from hybridsim.answers.judge import Both, Side, gain_after, gain_later
 from hybridsim.answers.ledger import GROUPS, JOINED, Ledger
 from hybridsim.answers.metrics import Collector, Later
 from hybridsim.caches.page.preload import COLD_START
@@ -31,15 +32,19 @@ from hybridsim.engine import machine as engine
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.scenario import Scenario, building
+from hybridsim.studies.batches import batches
 from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.machine_run import Pump
-from hybridsim.studies.replay import Task, batches, go_on
+from hybridsim.studies.runs import Task, go_on
 from hybridsim.studies.side_by_side import Several
+from hybridsim.traces.in_memory import in_memory
 
 Result = TypeVar("Result")
 
 SHOWN = 0.3  # share of the requests that the tool sees
-LATER = (SHOWN, 0.225, 0.15, 0.05, 0.02)  # of a trace, after which its load is continued
+LATER = (SHOWN, 0.225, 0.15, 0.09, 0.05, 0.02)  # of a trace, after which its load is continued
+PAST = {SHOWN: 0.09, 0.15: 0.05, 0.05: 0.02}  # whose forecasts are looked back at, see hindsight.py
+PANEL = ("page wb", (0, -1))  # the kind, and which of its sizes
 SHARES = (0.05, 0.2, 0.8)  # of what these touch: the sizes
 WHOLE_GROUPS = 0.1  # of a trace
 MIB = 1 << 20
@@ -146,6 +151,26 @@ class Runs:
     def requests(self) -> int:
         """How many requests the whole trace has."""
         return len(self.plain.facts["op"])
+
+    def off(self, share: float) -> float | None:
+        """Return how far forecasts were off within so much of the trace; see Course."""
+        if share not in PAST:
+            return None
+        cut, end = border(self.requests, PAST[share]), border(self.requests, share)
+        kind, places = PANEL
+        mine = [each for each in self.cached if each.machine.kind == kind]
+        mine.sort(key=lambda each: each.machine.size_bytes)
+        squares = []
+        for each in (mine[place] for place in places):
+            both = Both(self.plain.side(0, cut), each.side(0, cut))
+            if both.cached.later is None or both.too_short(both.half):
+                return None
+            adapts = self.mode != "open"
+            gain = gain_after(self.plain.side(0, end), each.side(0, end), cut, adapts)
+            if gain is None:
+                return None
+            squares.append(deviation(both.course("time", adapts), gain) ** 2)
+        return float(np.sqrt(np.mean(squares)))
 
 
 def collected(

@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 from policy_traces import data_folder, read_table
 
-from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, joined
+from hybridsim.requests.rows import UNKNOWN, Requests, joined
 from hybridsim.studies.trace_fit import fit
-from hybridsim.traces.trace import WORKLOAD, Trace
+from hybridsim.traces.in_memory import in_memory
+from hybridsim.traces.trace import Trace
 from hybridsim.workloads.generated import generate
 from hybridsim.workloads.workload import Workload
 
@@ -44,31 +45,6 @@ class Case:
     def trace(self) -> Trace:
         """Read or generate it."""
         return in_memory(self.name, self.load(), self.is_generated)
-
-
-class Reader:
-    """Requests in memory, as a file's reader hands them out."""
-
-    origin_unix_ns = None
-
-    def __init__(self, name: str, rows: Requests) -> None:
-        self.rows = rows
-        self.devices = [Device(name, rows.rows, int(rows.length_bytes.sum()), True)]
-
-    def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Yield all requests."""
-        yield self.rows
-
-
-def in_memory(name: str, rows: Requests, is_generated: bool = False) -> Trace:
-    """Return requests as a trace that begins at 0."""
-    first = int(rows.arrival_ns[0])
-    times = {
-        column: np.where(getattr(rows, column) == UNKNOWN, UNKNOWN, getattr(rows, column) - first)
-        for column in ("dispatch_ns", "complete_ns")
-    }
-    rows = rows._replace(arrival_ns=rows.arrival_ns - first, **times)
-    return Trace(name, WORKLOAD if is_generated else "captured", Reader(name, rows))
 
 
 def read(*paths: Path, device: str | None = None) -> Requests:

@@ -89,11 +89,13 @@ def decided(runs: Runs) -> list[Decided]:
     sizes = sorted({each.machine.size_bytes for each in runs.cached})
     cuts = [border(runs.requests, share) for share in (SHOWN, *LENGTHS)]
     alone = [runs.plain.side(0, cut) for cut in cuts]
+    offs = [runs.off(share) for share in (SHOWN, *LENGTHS)]
     before_ns = runs.plain.cost_ns(cuts[0], runs.requests, adapts)
     result = []
     for each in runs.cached:
         judged, *sooner = (
-            judge(plain, each.side(0, cut), adapts) for plain, cut in zip(alone, cuts)
+            judge(plain, each.side(0, cut)._replace(off=off), adapts)
+            for plain, cut, off in zip(alone, cuts, offs)
         )
         after_ns = each.cost_ns(cuts[0], runs.requests, adapts)
         if not before_ns or not after_ns:

@@ -21,7 +21,7 @@ from hybridsim.engine.machine import Run
 from hybridsim.foundation.codes import DmMode, Op, Replay
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source
-from hybridsim.studies.replay import batches
+from hybridsim.studies.batches import batches
 from hybridsim.traces.trace import Trace
 
 ORIGIN_BYTES = 2 * GIB

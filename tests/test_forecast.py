@@ -17,16 +17,18 @@ from hybridsim.answers.forecast import (
     FALLS,
     HORIZON,
     LATER,
-    LOSS,
+    LOSS_BY_FORMULA,
     MUCH,
     NO,
     NOTHING,
     RISES,
-    SURE,
+    SURE_BY_FORMULA,
     UNSURE,
+    USUAL_OFF,
     WORTH_IT,
     YES,
     Course,
+    deviation,
     forecast,
 )
 
@@ -95,16 +97,16 @@ def test_the_interval_is_the_root_of_the_squares_of_what_makes_it_unsure(course)
 @given(courses())
 def test_an_answer_would_stay_if_the_forecast_were_off_by_a_part_of_the_allowance(course):
     result = forecast(course)
-    off = (result.high / result.gain) ** SURE
+    off = (result.high / result.gain) ** SURE_BY_FORMULA
     if result.answer == YES:
         assert result.gain >= WORTH_IT
         assert result.gain / off >= NOTHING * (1 - 1e-9)
-        assert result.gain / (result.high / result.gain) ** LOSS >= 1 - 1e-9
+        assert result.gain / (result.high / result.gain) ** LOSS_BY_FORMULA >= 1 - 1e-9
     elif result.answer == NO:
         assert result.gain < WORTH_IT
         assert result.gain * off < MUCH * (1 + 1e-9)
     else:
-        loss = result.gain / (result.high / result.gain) ** LOSS
+        loss = result.gain / (result.high / result.gain) ** LOSS_BY_FORMULA
         is_near = result.gain / off < NOTHING * (1 + 1e-9) or loss < 1 + 1e-9
         assert is_near or result.gain * off >= MUCH * (1 - 1e-9)
 
@@ -148,6 +150,30 @@ def test_an_unsettled_load_makes_large_gains_unsure_and_none_of_no_gain():
 
     assert width(0.0, 1.0) == width(0.0, 0.0)
     assert width(0.5, 1.0) > width(0.2, 1.0) > width(0.2, 0.0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(courses(), st.floats(-2, 4), st.floats(0, 5), st.floats(0, 5))
+def test_the_worse_the_past_was_forecast_the_wider_the_interval(course, later, off, more):
+    """Where the load was continued; within bounds, and with the forecast unchanged."""
+    known = dataclasses.replace(course, later=later)
+    usual, better, worse = (
+        forecast(dataclasses.replace(known, off=each)) for each in (USUAL_OFF, off, off + more)
+    )
+    widths = [math.log(each.high / each.gain) for each in (better, worse, usual)]
+    assert widths[0] <= widths[1] * (1 + 1e-12)
+    assert all(0.7 < width / widths[2] < 1.42 for width in widths[:2])
+    assert better.gain == worse.gain == usual.gain
+    assert forecast(known) == usual  # as where nothing is known of the past
+    assert forecast(dataclasses.replace(course, off=off)) == forecast(course)  # by the formula
+
+
+def test_a_deviation_counts_in_halves_of_the_interval():
+    known = dataclasses.replace(FLAT, later=0.5)
+    one = forecast(known)
+    assert deviation(known, math.log(one.gain)) == pytest.approx(0)
+    assert deviation(known, math.log(one.high)) == pytest.approx(1)
+    assert deviation(known, math.log(one.low)) == pytest.approx(-1)
 
 
 def test_a_course_that_does_not_change_is_its_own_forecast():

@@ -9,7 +9,8 @@ import pytest
 
 from hybridsim.cli.running import _progress_line
 from hybridsim.jit import waiting
-from hybridsim.studies.replay import Progress, read_once
+from hybridsim.studies.replay import read_once
+from hybridsim.studies.runs import Progress
 from hybridsim.traces.formats.requests_csv import HEADER
 from hybridsim.traces.trace import Trace
 

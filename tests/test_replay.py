@@ -10,7 +10,7 @@ from hybridsim import Scenario, Trace, advise, replay, size
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import ScenarioError, TraceError, UsageError
 from hybridsim.show.terminal import render
-from hybridsim.studies.replay import batches
+from hybridsim.studies.batches import batches
 from hybridsim.traces.example import CAPTURE, SITE, demo_file
 
 SMALL = TRACES / "blktrace" / "loop_ext4_buffered_meta"

@@ -27,8 +27,8 @@ from hybridsim.engine.machine import Run
 from hybridsim.foundation.errors import UsageError
 from hybridsim.scenario import building
 from hybridsim.show import schemas
+from hybridsim.studies.batches import batches
 from hybridsim.studies.hits import hits
-from hybridsim.studies.replay import batches
 from hybridsim.studies.watch import (
     Kept,
     KernelCache,

@@ -12,7 +12,9 @@ shows, and is all there is where the load was not continued:
                the gain is that of before until then, and afterwards that of a machine whose
                writes cost what they cost the disks alone, times a factor by kind of cache.
     allowance  Half of the width of the interval of 90 %: how far forecasts were off on captures
-               whose later part is known, by what makes a forecast uncertain.
+               whose later part is known, by what makes a forecast uncertain.  Of a load whose own
+               past was forecast better or worse than that (hybridsim/studies/hindsight.py), it is
+               narrower or wider.
 
 The constants (RISES, FALLS, AFTER, SIMULATED, the allowances, CAUTION, SURE) are fitted to the
 traces of the tuned families of benchmarks/decision_traces.py: the first 0.3 to 30 % are the
@@ -94,11 +96,14 @@ AFTER = {  # the other kinds have no such change
     "dm-writecache": After(-0.69, 0.20),
 }
 ANY_AFTER = After(0.0, 0.0)
+USUAL_OFF = 0.608  # root mean square of normal errors, in halves of their intervals of 90 %
+FACTORS = (0.5, 2.0)  # of the square of the allowance, by how far forecasts of the load were off
 SIMULATED = 0.5  # weight of the simulated gain beside the formula's
-ALLOWANCE_SIMULATED = Allowance(0.10, 1.47, 0.13, 0.20, 0.56, 2.97)
+ALLOWANCE_SIMULATED = Allowance(0.13, 1.60, 0.18, 0.36, 0.66, 3.02)
 ALLOWANCE = Allowance(0.16, 1.58, 0.70, 0.33, 0.75, 2.55)
 CAUTION = 0.25  # of the allowance, that counts against a machine in a choice
-SURE = 0.5  # of the allowance: an answer that a smaller error would make wrong is not given
+SURE = 0.4  # of the allowance: an answer that a smaller error would make wrong is not given
+SURE_BY_FORMULA = 0.5  # the same where the load was not continued
 LOSS = 0.6  # of the allowance: yes excludes a loss by such an error
 LOSS_BY_FORMULA = 0.8  # the same where the load was not continued
 
@@ -123,6 +128,7 @@ class Course:
     unrest: float  # standard deviation of the load over the capture, see Both.unrest
     requests: int  # of the second half
     later: float | None = None  # logarithm of the simulated gain as the load goes on
+    off: float | None = None  # how far forecasts of the load's past were off, in allowances
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -191,25 +197,36 @@ def by_formula(course: Course) -> float:
 def allowance(course: Course) -> float:
     """Return half of the width of the interval of 90 %, of the logarithm."""
     before, formula = before_change(course), by_formula(course)
-    trend, change, weights = before - course.gain, formula - before, ALLOWANCE
+    trend, change, weights, factor = before - course.gain, formula - before, ALLOWANCE, 1.0
     if course.later is not None:
         trend, change = course.later - course.gain, course.later - formula
-        weights = ALLOWANCE_SIMULATED
+        weights, factor = ALLOWANCE_SIMULATED, factor_of(course.off)
     unrest = min(course.unrest, MOST_UNREST) * min(abs(course.gain), 1.0)
     parts = Allowance(1.0, course.noise, trend, course.gain, change, unrest)
-    return math.sqrt(sum((each * part) ** 2 for each, part in zip(weights, parts)))
+    square = sum((each * part) ** 2 for each, part in zip(weights, parts))
+    return math.sqrt(square * factor)
 
 
-def answer_of(expected: float, half: float, loss: float = LOSS) -> str:
+def factor_of(off: float | None) -> float:
+    """Return the factor of the square of the allowance; None: not known."""
+    return 1.0 if off is None else min(max(off / USUAL_OFF, FACTORS[0]), FACTORS[1])
+
+
+def deviation(course: Course, came: float) -> float:
+    """Return how far a forecast was off, in allowances; `came` is the logarithm of what came."""
+    return (came - centre(course)) / allowance(course)
+
+
+def answer_of(expected: float, half: float, sure: float = SURE, loss: float = LOSS) -> str:
     """Return what a forecast means: the logarithm of the gain, and half of its interval.
 
     The answer is yes if the gain is WORTH_IT, and hardly NOTHING or a loss; no if the gain is less
     and hardly MUCH.
     """
     if expected >= math.log(WORTH_IT):
-        is_sure = expected - SURE * half >= math.log(NOTHING) and expected >= loss * half
+        is_sure = expected - sure * half >= math.log(NOTHING) and expected >= loss * half
         return YES if is_sure else UNSURE
-    return NO if expected + SURE * half < math.log(MUCH) else UNSURE
+    return NO if expected + sure * half < math.log(MUCH) else UNSURE
 
 
 def forecast(course: Course) -> Forecast:
@@ -217,7 +234,8 @@ def forecast(course: Course) -> Forecast:
     before, expected, half = before_change(course), centre(course), allowance(course)
     if course.later is not None:  # which of the two it was, the simulation does not say
         before = course.gain if course.ahead is not None and expected < course.gain else expected
-    answer = answer_of(expected, half, LOSS_BY_FORMULA if course.later is None else LOSS)
+    bounds = (SURE, LOSS) if course.later is not None else (SURE_BY_FORMULA, LOSS_BY_FORMULA)
+    answer = answer_of(expected, half, *bounds)
     if answer == YES and by_formula(course) < math.log(WORTH_IT):
         answer = UNSURE  # the capture itself does not show it
     return Forecast(

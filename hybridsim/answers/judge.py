@@ -94,6 +94,7 @@ class Side(NamedTuple):
     marks: Sequence[int] = ()  # levels of dirty bytes at which it behaves otherwise, ascending
     kind: str = "none"  # of cache, as scenarios name it
     later: float | None = None  # of a cache: see gain_later
+    off: float | None = None  # see Course
 
 
 @dataclass(frozen=True)
@@ -278,6 +279,14 @@ def gain_later(plain: Side, cached: Side, captured: int, goal: str, adapts: bool
     ratio = both.ratio(goal, adapts, blocks, both.luck(start, blocks), 0.0)
     gain = float(ratio(np.ones((1, BLOCKS)))[0])
     return min(max(_log(gain), -MOST_GAIN), MOST_GAIN)
+
+
+def gain_after(plain: Side, cached: Side, captured: int, adapts: bool) -> float | None:
+    """Return the logarithm of the gain in time after the `captured` requests, luck included."""
+    both = Both(plain, cached)
+    start = min(-(-captured // both.each), both.groups)
+    gain = both.pair(start, both.groups).gain("time", adapts)
+    return None if gain is None else min(max(_log(gain), -MOST_GAIN), MOST_GAIN)
 
 
 def judge(
@@ -507,6 +516,7 @@ class Both:
             bool(np.any(self._level("dirty_bytes"))), changed is not None, ahead, without_cheap,
             self._writes(half), adapts, self.unrest(adapts),
             int(self.plain.ledger.count[half : self.groups].sum()), self.cached.later,
+            self.cached.off,
         )  # fmt: skip
 
     def unrest(self, adapts: bool) -> float:

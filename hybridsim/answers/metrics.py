@@ -179,6 +179,7 @@ class Collector:
         self.bins = Bins()
         self.ledger = Ledger()  # the same facts by request number
         self.later: Later | None = None  # None: the load was not continued
+        self.off: float | None = None  # of the disks alone: see forecast.Course
         self.used = 0  # bins up to the last in which a request was issued or completed
         self.last_issue_ns = 0
         self.last_done_ns = 0

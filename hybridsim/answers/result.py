@@ -258,7 +258,7 @@ def conclude(
     judged, baseline = phases["warm"], phases["none"]
     fidelity = _fidelity(recorded or Distribution(), without, scenario)
     judgement = weigh(
-        *_sides(without, with_cache, scenario, goal, not is_open), not is_open, goal,
+        *sides(without, with_cache, scenario, goal, not is_open), not is_open, goal,
         with_cache.issued_before(border),
     )  # fmt: skip
     case = Case(
@@ -286,17 +286,17 @@ def dirt_of(result: Result) -> Dirt | None:
     return dirt(str(scenario.get("cache_kind", "none")), page_bytes, mean, columns)
 
 
-def _sides(
+def sides(
     plain: Outcome, cached: Outcome, scenario: Mapping[str, Any], goal: str, adapts: bool
 ) -> tuple[Side, Side]:
     """Return the input of the judge, with what the cache gains as the load goes on."""
-    sides = [_side(each.collector.ledger, each.counters, scenario) for each in (plain, cached)]
+    both = [_side(each.collector.ledger, each.counters, scenario) for each in (plain, cached)]
     later = [each.collector.later for each in (plain, cached)]
     if later[0] is None or later[1] is None:
-        return sides[0], sides[1]
+        return both[0], both[1]
     on = [_side(each.ledger, Counters(each.counters), scenario) for each in later if each]
     gain = gain_later(on[0], on[1], later[0].captured, goal, adapts)
-    return sides[0], sides[1]._replace(later=gain)
+    return both[0], both[1]._replace(later=gain, off=plain.collector.off)
 
 
 def _side(ledger: Ledger, counters: Counters, scenario: Mapping[str, Any]) -> Side:

@@ -13,7 +13,7 @@ from hybridsim.foundation.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
     from hybridsim.studies.estimate.answer import Answer
-    from hybridsim.studies.replay import Report
+    from hybridsim.studies.runs import Report
     from hybridsim.traces.trace import Trace
 
 

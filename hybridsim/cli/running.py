@@ -22,7 +22,7 @@ from hybridsim.show.screen import clear, show
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
-    from hybridsim.studies.replay import Progress, Report
+    from hybridsim.studies.runs import Progress, Report
     from hybridsim.traces.trace import Trace
 
 QUIET_S = 1.0  # shorter work shows no progress

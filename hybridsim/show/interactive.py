@@ -41,7 +41,8 @@ from hybridsim.studies.explore.exploring import (
 )
 from hybridsim.studies.explore.exploring import explore as run
 from hybridsim.studies.explore.figures import WEAR
-from hybridsim.studies.replay import Progress, replay
+from hybridsim.studies.replay import replay
+from hybridsim.studies.runs import Progress
 from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.store import FOLDER
 from hybridsim.traces.trace import Trace

@@ -43,7 +43,7 @@ from hybridsim.studies.candidates import (
     variants,
 )
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
-from hybridsim.studies.replay import Report
+from hybridsim.studies.runs import Report
 from hybridsim.studies.side_by_side import Several
 from hybridsim.studies.size import Status, possible, sizes_of
 from hybridsim.traces.summary import Summary

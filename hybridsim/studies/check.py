@@ -36,7 +36,8 @@ from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.version import __version__
 from hybridsim.requests.rows import UNKNOWN, Requests
 from hybridsim.scenario import Scenario
-from hybridsim.studies.replay import Report, read_once, replay
+from hybridsim.studies.replay import read_once, replay
+from hybridsim.studies.runs import Report
 from hybridsim.traces.trace import Trace
 
 SCHEMA = "hybridsim.check/1"

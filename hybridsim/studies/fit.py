@@ -22,7 +22,7 @@ from hybridsim.requests.inflight import Batch
 from hybridsim.requests.rows import Requests, no_requests
 from hybridsim.requests.source import NEVER
 from hybridsim.scenario import Scenario, building
-from hybridsim.studies.replay import batches
+from hybridsim.studies.batches import batches
 from hybridsim.traces.trace import PathLike, Trace
 
 FIO_REQUESTS, FIO_SEED = 2000, 1

@@ -18,7 +18,8 @@ from hybridsim.scenario import Scenario
 from hybridsim.scenario.options import Options
 from hybridsim.studies.disks_alone import Alone
 from hybridsim.studies.mrc import miss_ratio_curve
-from hybridsim.studies.replay import Report, replay
+from hybridsim.studies.replay import replay
+from hybridsim.studies.runs import Report
 from hybridsim.traces.trace import Trace
 
 MIB = 1 << 20

@@ -12,7 +12,8 @@ from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.wording import percent
 from hybridsim.scenario import Scenario
-from hybridsim.studies.replay import Report, replay
+from hybridsim.studies.replay import replay
+from hybridsim.studies.runs import Report
 from hybridsim.studies.sweep import seeds as chance
 from hybridsim.studies.sweep.confidence import LEVEL, Estimate, estimate
 from hybridsim.traces.trace import Trace

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from hybridsim.answers.advice.bill import bill
 from hybridsim.answers.counters import Counters
@@ -18,7 +13,6 @@ from hybridsim.answers.dirt import Dirt, marks
 from hybridsim.answers.fitting import answer
 from hybridsim.answers.goals import GOALS
 from hybridsim.answers.life import costs
-from hybridsim.answers.metrics import Later
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.requirements import Requirement, check_answerable
 from hybridsim.answers.result import Result, Warning, conclude, dirt_of, warm_up_of
@@ -27,31 +21,30 @@ from hybridsim.answers.warm_start import compared
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.engine.machine import Machine
-from hybridsim.engine.think import Waits
-from hybridsim.foundation.arrays import Ints
-from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, Flag, Op
 from hybridsim.foundation.errors import TraceError, UsageError
-from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import human_size
 from hybridsim.jit import compiled
-from hybridsim.requests.inflight import Batch
-from hybridsim.requests.pages import Chunked, check_real
-from hybridsim.requests.rows import UNKNOWN, Requests, TraceWarning
+from hybridsim.requests.rows import Requests, TraceWarning
 from hybridsim.scenario import Scenario, building
-from hybridsim.studies.continued import BEHIND, FEWEST, MOST, Pairs, continued
-from hybridsim.studies.counter_sampling import SAMPLES_MAX
+from hybridsim.studies.batches import batches
 from hybridsim.studies.disks_alone import Alone, Ran, disks
 from hybridsim.studies.flush import flush_rate
-from hybridsim.studies.life import check_happened, steps, taken
+from hybridsim.studies.hindsight import look_back
+from hybridsim.studies.life import check_happened, taken
 from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.runs import (
+    Progress,
+    RecordedLatencies,
+    Report,
+    Task,
+    go_on,
+    pumped,
+)
 from hybridsim.studies.warm_start import Begin, begin, check_kind, saved
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace, check_is_read
 
-Build = Callable[[int], Machine]  # anew, for a volume of so many bytes
-LATER_SAMPLES = 64  # of the counters, in a load that goes on: of which only sums are asked
-HOPELESS_REQUESTS = 1 << 16  # outstanding on the disks alone from which on they do not catch up
 TOO_MUCH = (
     "The recorded arrivals exceed what these disks can serve without a cache. Each request is "
     "therefore issued after those it waited for when captured (--mode think), on both machines.",
@@ -61,21 +54,6 @@ REMOVED = (
     "The cache was removed during the load: the verdict and the figures include the time without.",
     "for a verdict on the cache replay without --event",
 )
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Progress of a replay; in the first pass over the trace nothing is simulated."""
-
-    requests: int
-    of_requests: int  # 0: first pass over the trace
-    simulated_ns: int
-    read_bytes: int = 0  # of the files of the trace, in the first pass
-    of_bytes: int = 0
-    is_later: bool = False  # the load goes on after the trace
-
-
-Report = Callable[[Progress], None]
 
 
 def replay(
@@ -130,32 +108,6 @@ def replay(
     if save_cache:
         saved(cache, summary.max_end_bytes, save_cache)
     return result.with_requirements(require)
-
-
-class RecordedLatencies:
-    """The distribution of the times from arrival to completion of reads and writes."""
-
-    def __init__(self) -> None:
-        self.latency = Distribution()
-
-    def add(self, chunk: Requests) -> None:
-        """Add a chunk of requests."""
-        moves = (chunk.op <= Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
-        moves &= (chunk.length_bytes > 0) & (chunk.complete_ns != UNKNOWN)
-        latency_ns = chunk.complete_ns - chunk.arrival_ns
-        self.latency += Distribution.of(latency_ns[moves & (latency_ns >= 0)])
-
-
-class Task(NamedTuple):
-    """The input of a replay."""
-
-    trace: Trace
-    summary: Summary
-    scenario: Scenario
-    report: Report | None
-    begin: Begin | None
-    alone: Alone | None = None
-    goal: str = "time"
 
 
 def _replayed(task: Task) -> tuple[Result, Any]:
@@ -213,6 +165,7 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     if may_give_up and is_overloaded(Outcome(plain.collector, Counters(plain.counters()), True)):
         return None
     go_on(task, mode, [partial(built, which=each) for each in (0, 1)], pumps[:2])
+    look_back(task, mode, plain)
     if alone:
         alone.keep(which, plain)
     result = concluded(task, mode, cached, plain, recorded)
@@ -223,85 +176,6 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
         result = _beside(result, first, pumps[2])
     assert isinstance(cached, Pump)
     return result, cached.run.machine.cache
-
-
-def pumped(
-    task: Task,
-    mode: str,
-    machines: Sequence[Machine | Ran],
-    recorded: RecordedLatencies,
-    alone: int | None = None,
-) -> list[Pump | Ran] | None:
-    """Run machines in parallel over the trace, each in a thread.
-
-    Returns None if the machine number `alone`, the disks alone, does not keep up.
-    """
-    trace, summary, scenario, report = task[:4]
-    step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
-    pumps = [
-        each
-        if isinstance(each, Ran)
-        else Pump(
-            each, step_ns, steps(scenario.events, summary.max_end_bytes, has_cache=number != 1)
-        )
-        for number, each in enumerate(machines)
-    ]
-    first = pumps[0]
-    assert isinstance(first, Pump)
-    done = 0
-    with ThreadPoolExecutor(len(pumps)) as threads:
-        # A generated trace has no recorded latencies.
-        watch = recorded.add if not trace.is_generated else (lambda chunk: None)
-        for batch in batches(trace, scenario.replay.speed, mode == "think", watch):
-            _take(threads, pumps, batch)
-            done += len(batch.arrival_ns)
-            if report:
-                report(Progress(done, summary.requests, first.run.now_ns))
-            if alone is not None and pumps[alone].backlog > HOPELESS_REQUESTS:
-                return None
-    return pumps
-
-
-def _take(threads: ThreadPoolExecutor, pumps: Sequence[Pump | Ran], batch: Batch) -> None:
-    """Let each machine take a batch."""
-    futures = [
-        threads.submit(pump.take, batch._replace(state=batch.state.copy())) for pump in pumps
-    ]
-    for future in futures:
-        future.result()
-
-
-def go_on(task: Task, mode: str, builds: Sequence[Build], pumps: Sequence[Pump | Ran]) -> None:
-    """Find what the load that goes on after the capture costs each machine, if that is not known.
-
-    The machines begin anew, with the capture.  No load goes on after one with events, after one
-    that is too short, or after one so long that it would take too much time; nor on a machine that
-    cannot keep up with it, as its backlog would say how long it went on, and nothing else.
-    """
-    summary, scenario = task.summary, task.scenario
-    if scenario.events or not FEWEST <= summary.requests <= MOST:
-        return
-    waiting = [(build, pump) for build, pump in zip(builds, pumps) if pump.collector.later is None]
-    load = continued(task.trace, scenario, summary.max_end_bytes) if waiting else None
-    if load is None:
-        return
-    end_bytes = max(load.end_bytes, task.begin.end_bytes if task.begin else 0)
-    span_ns = int(load.rows.arrival_ns[-1] / scenario.replay.speed)
-    step_ns = max(span_ns // LATER_SAMPLES, 1)
-    able = [(Pump(build(end_bytes), step_ns, collector=Pairs()), pump) for build, pump in waiting]
-    done = 0
-    with ThreadPoolExecutor(len(able)) as threads:
-        for batch in batches(load, scenario.replay.speed, mode == "think"):
-            _take(threads, [run for run, _ in able], batch)
-            able = [each for each in able if each[0].backlog <= BEHIND]
-            if not able:
-                return
-            done += len(batch.arrival_ns)
-            if task.report:
-                now_ns = able[0][0].run.now_ns
-                task.report(Progress(done, load.rows.rows, now_ns, is_later=True))
-    for run, pump in able:
-        pump.collector.later = Later(run.collector.ledger, run.counters(), load.captured)
 
 
 def _with_events(task: Task, mode: str, cached: Pump, result: Result) -> Result:
@@ -420,75 +294,6 @@ def check(trace: Trace, summary: Summary, scenario: Scenario) -> None:
             f"{trace.name} has no completions, so think times are unknown: "
             "use --mode open or closed, or capture with complete events"
         )
-
-
-class Named(Chunked, Protocol):
-    """Requests with a name: a trace, or observed requests."""
-
-    name: str
-
-    def from_first(self) -> Iterator[Requests]:
-        """Yield the requests with the first one at time 0."""
-        ...
-
-
-def batches(
-    trace: Named,
-    speed: float = 1.0,
-    with_waits: bool = False,
-    watch: Callable[[Requests], None] = lambda chunk: None,
-) -> Iterator[Batch]:
-    """Yield the requests of a trace as input of the engine; the last batch has a flag.
-
-    `watch` is called with each chunk of the trace.
-    """
-    waits = Waits() if with_waits else None
-    first = 0
-    held: Requests | None = None
-    for chunk in trace.from_first():
-        watch(chunk)
-        if held is not None:
-            yield batch_of(held, speed, waits, first, False, trace.name)
-            first += held.rows
-        held = chunk
-    if held is not None:
-        yield batch_of(held, speed, waits, first, True, trace.name)
-
-
-def batch_of(
-    chunk: Requests, speed: float, waits: Waits | None, first: int, is_last: bool, name: str
-) -> Batch:
-    """Return requests as input of the engine; the first one has number `first`.
-
-    Raises TraceError for one that no device can have, with the `name` of the trace.
-    """
-    check_real(chunk, name)
-    parent, gap_ns = np.full(chunk.rows, -1, np.int64), np.zeros(chunk.rows, np.int64)
-    if waits:
-        parent, gap_ns = waits.parents(chunk.arrival_ns, chunk.complete_ns, chunk.stream)
-    return Batch(
-        _scaled(chunk.arrival_ns, speed),
-        _ops(chunk),
-        np.array(chunk.offset_bytes),
-        np.array(chunk.length_bytes),
-        parent,
-        _scaled(gap_ns, speed),
-        np.array([0, int(is_last), first]),
-        chunk.stream.astype(np.int64),
-    )
-
-
-def _ops(chunk: Requests) -> npt.NDArray[np.uint8]:
-    """Return the ops as input of the engine: a WRITE with the bits of its flags."""
-    op = np.where(chunk.op == Op.WRITE_ZEROES, np.uint8(Op.WRITE), chunk.op)
-    bits = np.where(chunk.flags & Flag.FUA, np.uint8(FUA), np.uint8(0))
-    bits |= np.where(chunk.flags & Flag.PREFLUSH, np.uint8(PREFLUSH), np.uint8(0))
-    bits |= np.where(chunk.flags & Flag.SYNC, np.uint8(SYNC), np.uint8(0))
-    return np.where(op == Op.WRITE, op | bits, op)
-
-
-def _scaled(times_ns: Ints, speed: float) -> Ints:
-    return np.array(times_ns) if speed == 1 else np.rint(times_ns / speed).astype(np.int64)
 
 
 def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:

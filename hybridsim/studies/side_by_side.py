@@ -12,18 +12,9 @@ from hybridsim.caches.page.preload import COLD_START
 from hybridsim.engine.machine import Machine
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.disks_alone import Ran
-from hybridsim.studies.replay import (
-    RecordedLatencies,
-    Report,
-    Task,
-    adapting,
-    check,
-    concluded,
-    go_on,
-    is_overloaded,
-    pumped,
-    read_once,
-)
+from hybridsim.studies.hindsight import look_back
+from hybridsim.studies.replay import adapting, check, concluded, is_overloaded, read_once
+from hybridsim.studies.runs import RecordedLatencies, Report, Task, go_on, pumped
 from hybridsim.traces.trace import Trace, check_is_read
 
 AT_ONCE = 6  # machines with a cache that run in parallel; limits the memory
@@ -112,6 +103,7 @@ class Several:
         ):
             return None
         go_on(self._task(self.scenario), mode, builds, pumps if known is None else [*pumps, known])
+        look_back(self._task(self.scenario), mode, disks)
         if known is None:
             self._plain, self._recorded = Ran(pumps.pop()), recorded
         plain = self._plain

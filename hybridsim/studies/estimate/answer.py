@@ -28,7 +28,7 @@ from hybridsim.studies.estimate.estimate import (
 )
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.page_sampling import SMALL
-from hybridsim.studies.replay import Report
+from hybridsim.studies.runs import Report
 from hybridsim.studies.week import clock
 from hybridsim.traces.trace import Trace
 

@@ -32,6 +32,7 @@ from hybridsim.requests.pages import Ids, accesses
 from hybridsim.requests.rows import UNKNOWN, Requests
 from hybridsim.scenario import Cache as Table
 from hybridsim.scenario import Scenario, building
+from hybridsim.studies.batches import batches
 from hybridsim.studies.candidates import is_specified
 from hybridsim.studies.estimate.contents import Contents
 from hybridsim.studies.estimate.minutes import Floats, Minutes
@@ -39,7 +40,7 @@ from hybridsim.studies.hits import PARAMETERS, Cache
 from hybridsim.studies.hits_of_sample import hits_of_sample
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.page_sampling import IMBALANCE, Sampled, check_sampled
-from hybridsim.studies.replay import Progress, Report, batches
+from hybridsim.studies.runs import Progress, Report
 from hybridsim.traces.formats.ordering import from_origin
 from hybridsim.traces.thinned.thinner import MINUTE_NS
 from hybridsim.traces.trace import Trace

@@ -12,7 +12,7 @@ from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.requests.rows import Requests
 from hybridsim.scenario import Scenario, building
-from hybridsim.studies.replay import batch_of
+from hybridsim.studies.batches import batch_of
 from hybridsim.studies.watch.kept import regrown
 from hybridsim.studies.watch.real import COUNTED, served
 from hybridsim.studies.watch.shadow import Shadow, share

@@ -1,0 +1,85 @@
+"""The requests of a trace as input of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.engine.think import Waits
+from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, Flag, Op
+from hybridsim.requests.inflight import Batch
+from hybridsim.requests.pages import Chunked, check_real
+from hybridsim.requests.rows import Requests
+
+
+class Named(Chunked, Protocol):
+    """Requests with a name: a trace, or observed requests."""
+
+    name: str
+
+    def from_first(self) -> Iterator[Requests]:
+        """Yield the requests with the first one at time 0."""
+        ...
+
+
+def batches(
+    trace: Named,
+    speed: float = 1.0,
+    with_waits: bool = False,
+    watch: Callable[[Requests], None] = lambda chunk: None,
+) -> Iterator[Batch]:
+    """Yield the requests of a trace as input of the engine; the last batch has a flag.
+
+    `watch` is called with each chunk of the trace.
+    """
+    waits = Waits() if with_waits else None
+    first = 0
+    held: Requests | None = None
+    for chunk in trace.from_first():
+        watch(chunk)
+        if held is not None:
+            yield batch_of(held, speed, waits, first, False, trace.name)
+            first += held.rows
+        held = chunk
+    if held is not None:
+        yield batch_of(held, speed, waits, first, True, trace.name)
+
+
+def batch_of(
+    chunk: Requests, speed: float, waits: Waits | None, first: int, is_last: bool, name: str
+) -> Batch:
+    """Return requests as input of the engine; the first one has number `first`.
+
+    Raises TraceError for one that no device can have, with the `name` of the trace.
+    """
+    check_real(chunk, name)
+    parent, gap_ns = np.full(chunk.rows, -1, np.int64), np.zeros(chunk.rows, np.int64)
+    if waits:
+        parent, gap_ns = waits.parents(chunk.arrival_ns, chunk.complete_ns, chunk.stream)
+    return Batch(
+        _scaled(chunk.arrival_ns, speed),
+        _ops(chunk),
+        np.array(chunk.offset_bytes),
+        np.array(chunk.length_bytes),
+        parent,
+        _scaled(gap_ns, speed),
+        np.array([0, int(is_last), first]),
+        chunk.stream.astype(np.int64),
+    )
+
+
+def _ops(chunk: Requests) -> npt.NDArray[np.uint8]:
+    """Return the ops as input of the engine: a WRITE with the bits of its flags."""
+    op = np.where(chunk.op == Op.WRITE_ZEROES, np.uint8(Op.WRITE), chunk.op)
+    bits = np.where(chunk.flags & Flag.FUA, np.uint8(FUA), np.uint8(0))
+    bits |= np.where(chunk.flags & Flag.PREFLUSH, np.uint8(PREFLUSH), np.uint8(0))
+    bits |= np.where(chunk.flags & Flag.SYNC, np.uint8(SYNC), np.uint8(0))
+    return np.where(op == Op.WRITE, op | bits, op)
+
+
+def _scaled(times_ns: Ints, speed: float) -> Ints:
+    return np.array(times_ns) if speed == 1 else np.rint(times_ns / speed).astype(np.int64)
