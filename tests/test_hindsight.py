@@ -82,7 +82,8 @@ def test_it_is_the_root_mean_square_of_what_a_replay_of_the_first_part_forecast(
         plainly = dataclasses.replace(forecast.course, off=None)
         squares.append(hindsight.deviation(plainly, math.log(plain / cached)) ** 2)
     expected = math.sqrt(np.mean(squares))
-    assert course(trace).off == pytest.approx(expected, rel=1e-9)
+    # Levels of dirty data are sampled less often.
+    assert course(trace).off == pytest.approx(expected, rel=0.005)
 
 
 def test_too_few_requests_have_no_hindsight():

@@ -257,8 +257,9 @@ def conclude(
     }
     judged, baseline = phases["warm"], phases["none"]
     fidelity = _fidelity(recorded or Distribution(), without, scenario)
+    runs = (plain, without.counters), (cached, with_cache.counters)
     judgement = weigh(
-        *sides(without, with_cache, scenario, goal, not is_open), not is_open, goal,
+        *sides(*runs, scenario, goal, not is_open), not is_open, goal,
         with_cache.issued_before(border),
     )  # fmt: skip
     case = Case(
@@ -287,16 +288,20 @@ def dirt_of(result: Result) -> Dirt | None:
 
 
 def sides(
-    plain: Outcome, cached: Outcome, scenario: Mapping[str, Any], goal: str, adapts: bool
+    plain: tuple[Collector, Counters],
+    cached: tuple[Collector, Counters],
+    scenario: Mapping[str, Any],
+    goal: str,
+    adapts: bool,
 ) -> tuple[Side, Side]:
     """Return the input of the judge, with what the cache gains as the load goes on."""
-    both = [_side(each.collector.ledger, each.counters, scenario) for each in (plain, cached)]
-    later = [each.collector.later for each in (plain, cached)]
-    if later[0] is None or later[1] is None:
-        return both[0], both[1]
-    on = [_side(each.ledger, Counters(each.counters), scenario) for each in later if each]
-    gain = gain_later(on[0], on[1], later[0].captured, goal, adapts)
-    return both[0], both[1]._replace(later=gain, off=plain.collector.off)
+    first, second = (_side(each.ledger, known, scenario) for each, known in (plain, cached))
+    before, after = plain[0].later, cached[0].later
+    if before is None or after is None:
+        return first, second
+    on = [_side(each.ledger, Counters(each.counters), scenario) for each in (before, after)]
+    gain = gain_later(on[0], on[1], before.captured, goal, adapts)
+    return first, second._replace(later=gain, off=plain[0].off)
 
 
 def _side(ledger: Ledger, counters: Counters, scenario: Mapping[str, Any]) -> Side:

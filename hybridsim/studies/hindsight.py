@@ -18,7 +18,7 @@ from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import marks
 from hybridsim.answers.forecast import deviation
 from hybridsim.answers.judge import Both, gain_after
-from hybridsim.answers.outcome import Outcome
+from hybridsim.answers.metrics import Collector
 from hybridsim.answers.result import sides
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.engine.machine import Machine
@@ -63,21 +63,20 @@ def _off(task: Task, mode: str, plain: Pump | Ran) -> float | None:
         return None
     builds = [partial(_built, sites[0], mode, is_plain=True)]
     builds += [partial(_built, site, mode, is_plain=False) for site in sites]
-    seen = pumped(before, mode, [build(volume_bytes) for build in builds], RecordedLatencies())
-    came = pumped(
-        task._replace(report=None), mode, [build(volume_bytes) for build in builds[1:]],
-        RecordedLatencies(),
-    )  # fmt: skip
+    seen, came = (
+        pumped(part, mode, [build(volume_bytes) for build in some], RecordedLatencies(), None, True)
+        for part, some in ((before, builds), (task._replace(report=None), builds[1:]))
+    )
     assert seen is not None
     assert came is not None
     go_on(before, mode, builds, seen)
     squares = []
     for site, at_first, whole in zip(sites, seen[1:], came):
         about = _about(site)
-        both = Both(*sides(*_outcomes(seen[0], at_first, adapts), about, "time", adapts))
+        both = Both(*sides(_known_of(seen[0]), _known_of(at_first), about, "time", adapts))
         if both.cached.later is None or both.too_short(both.half):
             return None
-        runs = sides(*_outcomes(plain, whole, adapts), about, "time", adapts)
+        runs = sides(_known_of(plain), _known_of(whole), about, "time", adapts)
         gain = gain_after(*runs, cut, adapts)
         if gain is None:
             return None
@@ -97,9 +96,8 @@ def _built(site: Scenario, mode: str, volume_bytes: int, is_plain: bool) -> Mach
     return building.machine(site, mode, volume_bytes, pages, COLD_START)
 
 
-def _outcomes(plain: Pump | Ran, cached: Pump | Ran, adapts: bool) -> tuple[Outcome, Outcome]:
-    known = [Outcome(x.collector, Counters(x.counters()), not adapts) for x in (plain, cached)]
-    return known[0], known[1]
+def _known_of(run: Pump | Ran) -> tuple[Collector, Counters]:
+    return run.collector, Counters(run.counters())
 
 
 def _about(site: Scenario) -> dict[str, object]:

@@ -76,18 +76,24 @@ def pumped(
     machines: Sequence[Machine | Ran],
     recorded: RecordedLatencies,
     alone: int | None = None,
+    in_pairs: bool = False,
 ) -> list[Pump | Ran] | None:
     """Run machines in parallel over the trace, each in a thread.
 
+    `in_pairs` keeps what pairs of machines are compared by, and no figures over time.
     Returns None if the machine number `alone`, the disks alone, does not keep up.
     """
     trace, summary, scenario, report = task[:4]
-    step_ns = max(int(summary.span_ns / scenario.replay.speed) // (SAMPLES_MAX // 2), 1)
+    samples = LATER_SAMPLES if in_pairs else SAMPLES_MAX // 2
+    step_ns = max(int(summary.span_ns / scenario.replay.speed) // samples, 1)
     pumps = [
         each
         if isinstance(each, Ran)
         else Pump(
-            each, step_ns, steps(scenario.events, summary.max_end_bytes, has_cache=number != 1)
+            each,
+            step_ns,
+            steps(scenario.events, summary.max_end_bytes, has_cache=number != 1),
+            Pairs() if in_pairs else None,
         )
         for number, each in enumerate(machines)
     ]
