@@ -40,3 +40,20 @@ def completed(curves: Sequence[Curve]) -> Pace:
         done += np.interp(ends, np.append(0, each.end_ns), np.append(0, sums))
     rising = np.append(True, np.diff(done) > 0)
     return Pace(ends[rising], np.rint(done[rising]).astype(np.int64))
+
+
+def together(jobs: Sequence[Job], logged: Sequence[Pace]) -> Pace:
+    """Return the pace of all processes that start together or after their startdelay.
+
+    Those that wait for others start at an unknown time: the pace ends when the first group does.
+    """
+    first = [
+        Pace(pace.time_ns + job.delay_ns, pace.done)
+        for job, pace in zip(jobs, logged, strict=True)
+        if job.group == jobs[0].group and job.waits_for < 0
+    ]
+    times: Ints = np.unique(np.concatenate([each.time_ns for each in first]))
+    done = np.zeros(len(times), np.int64)
+    for each in first:
+        done += np.interp(times, each.time_ns, each.done).astype(np.int64)
+    return Pace(times, done)
