@@ -24,7 +24,7 @@ from validate.twin.begin import begin_s, lateness_s
 from validate.twin.calibrate import calibrated, slower
 from validate.twin.folders import record, runs
 from validate.twin.jobs import written
-from validate.twin.pace import completed, paces
+from validate.twin.pace import completed, loosened, paces
 from validate.twin.record import Bare, Record, RecordError
 from validate.twin.toml_text import toml_of
 from validate.twin.traced import of_arrivals
@@ -147,6 +147,12 @@ def test_each_job_logs_from_its_own_start():
     """A burst of 9 s at 250 a second fills the counter by 16.07 s; two jobs come later."""
     folder = RESULTS / "dm-writecache-pause"
     assert begin_s(commanded.read(folder)) == pytest.approx(7.07, abs=0.05)
+
+
+def test_a_twin_may_be_half_a_window_of_the_log_ahead():
+    pace = loosened(Pace(np.array([0, 1, 2, 3]) * SECOND, np.array([0, 100, 300, 600])))
+    assert (pace.time_ns / SECOND).tolist() == [0, 0.5, 1.5, 2.5]
+    assert pace.due_ns(100, 1, 0)[0] == SECOND // 2
 
 
 def test_first_request_lies_between_the_last_zero_sample_and_the_next():

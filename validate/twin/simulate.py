@@ -17,7 +17,7 @@ from validate.twin import traced, warm
 from validate.twin.begin import begin_s
 from validate.twin.calibrate import Calibration, calibrated
 from validate.twin.jobs import written
-from validate.twin.pace import paces
+from validate.twin.pace import loosened, paces
 from validate.twin.record import SECOND, Record, RecordError
 from validate.twin.toml_text import toml_of
 
@@ -74,6 +74,10 @@ def twin(record: Record, calibration: Calibration | None = None) -> Twin:
     return Twin(closed, paced, text, devices, how, began_s, lead_s, assumptions)
 
 
+def _limits(record: Record) -> list[Pace]:
+    return [loosened(pace) for pace in paces(record.folder, record.jobs)]
+
+
 @dataclass(frozen=True)
 class _Load:
     """The load of the twin, and for a warm cache the load before it."""
@@ -91,7 +95,7 @@ class _Load:
         name = f"twin of {record.name}"
         has_cache = record.cache.get("kind") != "none"
         jobs = record.jobs
-        pace = paces(record.folder, jobs) if has_cache else []
+        pace = _limits(record) if has_cache else []
         if record.before is not None:
             return cls._second(record, record.before, began_s, lead_s, pace)
         real = RealRun(round(lead_s * SECOND))
@@ -123,7 +127,7 @@ class _Load:
         if record.created_s is not None:
             reload_s = length_s + max(gap_s - lead_s, 0.0)
             real = replace(real, reload_ns=round(reload_s * SECOND))
-        first = paces(before.folder, before.jobs)
+        first = _limits(before)
         both = [*first, *pace] if first and pace else []
         return cls(before.job, both, f"twin of {record.name}", real)
 
