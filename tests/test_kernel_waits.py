@@ -1,4 +1,4 @@
-"""Waits of a Linux kernel (DESIGN.md 2.1): engine and reference, and what kernels were seen to do."""
+"""Waits of a Linux kernel (DESIGN.md 2.1): engine and reference, and what kernels do."""
 
 import pytest
 from hypothesis import given

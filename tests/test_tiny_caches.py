@@ -1,6 +1,7 @@
 """Caches of a few blocks under writes larger than they are: each run ends, and loses no request."""
 
 import signal
+from collections.abc import Callable
 from contextlib import contextmanager
 from random import Random
 
@@ -62,8 +63,8 @@ def shrink(cache, random):
 
 
 @st.composite
-def tiny(draw: st.DrawFn, kind) -> Scenario:
-    """Draw a scenario of a kind with a tiny cache, half of its writes large and some synchronous."""
+def tiny(draw: st.DrawFn, kind: Callable[[], st.SearchStrategy[Scenario]]) -> Scenario:
+    """Draw a scenario of a kind with a tiny cache; half of its writes are large."""
     scenario = draw(kind())
     random = Random(draw(st.integers(0, 2**32)))
     shrink(scenario.cache, random)
