@@ -43,8 +43,9 @@ def check_pools(part, name="machine"):
 
 
 def check(scenario, **how):
-    """Check that engine and reference give the same facts and counters."""
+    """Check that engine and reference give the same facts and counters, and lose no request."""
     expected = scenario.run()
+    assert len(expected.facts) == len(scenario.requests)
     facts, finished = simulate(scenario, **how)
     assert facts == expected.facts
     check_pools(finished)

@@ -15,7 +15,6 @@ LEAST_BUCKETS = 44  # with fewer, the lists of free buckets leave too few for da
 class Extents(Barriers):
     """Requests of any length; more flushes and discards; some synchronous."""
 
-    # that writes back: a cache nearly full of dirty data would stand still
     longest_write = 1 << 20
 
     def requests(self, count: int) -> list[Request]:
@@ -69,8 +68,7 @@ def bcache_scenarios(
         known=draw(st.sampled_from([50, 100, 100])),
         random=Random(draw(st.integers(0, 2**32))),
     )
-    if cache.mode == BcacheMode.WRITEBACK:
-        workload.longest_write = bucket
+    workload.longest_write = draw(st.sampled_from([bucket, 1 << 20]))
     workload.others = draw(st.sampled_from([0, 4, 20]))
     count = draw(st.integers(0, 40) | st.integers(0, 40) | st.integers(0, 600) | st.just(600))
     host = draw(st.none() | st.none() | hosts())

@@ -485,3 +485,18 @@ def test_all_measurements_of_runs_of_real_caches_are_read():
     run = gather(str(KERNEL / "bcache-wt-hot-c512"))
     assert run.figures[Name("hot", "read", "IOPS")] == pytest.approx(682.110073)
     assert len(run.counters["cache_hits"].value) > 8
+
+
+@pytest.mark.parametrize(
+    ("counts", "began_s", "then"),
+    [
+        ([0, 0, 60, 160], 8.6, [0, 60, 160]),  # the load began between the samples at 8 and 9 s
+        ([0, 100, 200, 300], 8.5, [0, 50, 150]),  # a cache in use: it had counted 150 by then
+    ],
+)
+def test_counts_begin_with_the_load(tmp_path, counts, began_s, then):
+    path = tmp_path / "dmcache-status.log"
+    lines = [STATUS.format(f"{7 + at}.0", 5, hits, 0, 0, 7) for at, hits in enumerate(counts)]
+    path.write_text("".join(lines))
+    run = gather(str(tmp_path), begin_s=began_s)
+    assert run.counters["read_hits"].value.tolist() == then

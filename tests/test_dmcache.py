@@ -374,9 +374,9 @@ def test_a_full_cache_replaces_half_of_its_blocks_each_minute(random_load, cache
     assert abs(last["read_hits"] / (last["read_hits"] + last["read_misses"]) - hits) < 0.01
 
 
-def zipf_over_sixteen_caches(random_load):
+def zipf_over_sixteen_caches(random_load, seed):
     blocks = 16 * 2048
-    random = np.random.default_rng(1)
+    random = np.random.default_rng(seed)
     shares = np.cumsum(1 / np.arange(1, blocks + 1))
     ranks = np.searchsorted(shares, random.random(500_000) * shares[-1])
     return random_load(random.permutation(blocks)[ranks] * BLOCK, 8 * MS)
@@ -384,19 +384,20 @@ def zipf_over_sixteen_caches(random_load):
 
 def test_a_cache_of_hot_blocks_replaces_half_of_them_too(random_load):
     """Zipf over 16 cache sizes, 8 ms: predicted hit ratio 0.654 before the first replacement."""
-    seen = zipf_over_sixteen_caches(random_load)
+    seen = zipf_over_sixteen_caches(random_load, 1)
     then = [seen[second - 1]["promotions"] for second in (60, 75, 135, 195)]
     assert then == [2048, 3072, 4096, 5120]
     assert hit_ratio(seen, 44, 59) == pytest.approx(0.654, abs=0.01)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="known gap: 0.6101; the 0.588 is another simulation's, not a kernel's; not explained",
-)
 def test_replacing_hot_blocks_lowers_the_hit_ratio(random_load):
-    """Predicted hit ratio 0.588 after the first replacement."""
-    assert hit_ratio(zipf_over_sixteen_caches(random_load), 64, 74) < 0.61
+    """The one run of another simulation, 0.654, 0.588, 0.628, 0.617, is usual among twenty."""
+    runs = [zipf_over_sixteen_caches(random_load, seed) for seed in range(1, 21)]
+    for until, predicted in ((60, 0.654), (75, 0.588), (135, 0.628), (195, 0.617)):
+        ratios = [hit_ratio(seen, until - 16, until - 1) for seen in runs]
+        assert abs(predicted - np.mean(ratios)) < 3 * np.std(ratios, ddof=1)
+    for seen in runs:
+        assert hit_ratio(seen, 59, 74) < hit_ratio(seen, 44, 59) - 0.03
 
 
 def test_compiled_engine_equals_reference():

@@ -58,7 +58,7 @@ def row(measure, error, tolerance=0.05, real=1.0):
 
 
 def held(found, tmp_path, repeats=1, apart=None):
-    record = Record(tmp_path, "t", {"kind": "dm-cache"}, 1, "", 1, None, None)
+    record = Record(tmp_path, "t", {"kind": "dm-cache"}, 1, "", None, None)
     twin = Twin(found.simulated, None, "seed = 1\n", Calibration({}), "a load", 1.0, 0.5, ["so"])
     found.rows = [judged(each, None, KIND) for each in found.rows]
     return Held(record, twin, found, apart or {}, repeats)

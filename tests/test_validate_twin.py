@@ -19,12 +19,12 @@ from hybridsim.workloads.fio.requests import Generated
 from validate import layout
 from validate.experiment import load
 from validate.report.bounds import judged
-from validate.twin import calibrate, foreign, recorded, traced
+from validate.twin import calibrate, commanded, foreign, recorded, traced
 from validate.twin.begin import begin_s, lateness_s
 from validate.twin.calibrate import calibrated, slower
 from validate.twin.folders import record, runs
 from validate.twin.jobs import written
-from validate.twin.pace import completed, paces
+from validate.twin.pace import completed, loosened, paces
 from validate.twin.record import Bare, Record, RecordError
 from validate.twin.toml_text import toml_of
 from validate.twin.traced import of_arrivals
@@ -82,7 +82,8 @@ def test_result_folder_has_cache_job_and_creation_time(folder):
     run = record(folder)
     assert run.cache == {"kind": "dm-cache", "mode": "writethrough", "size": "33554432B",
                          "block": "65536B", "migration_threshold": "1048576B"}  # fmt: skip
-    assert (run.created_s, run.depth, run.cached_device) == (28.5, 8, "dm-2")
+    assert (run.created_s, run.cached_device) == (28.5, "dm-2")
+    assert [job.depth for job in run.jobs] == [8]
     assert f"size={2 << 30}\n" in run.job
 
 
@@ -139,7 +140,19 @@ def test_bare_runs_of_the_calibration_nearest_in_time_are_used(folder, hour):
 
 
 def test_first_request_is_found_from_fio_log_and_cache_counters(folder):
-    assert begin_s(folder, "dm-2", 8) == pytest.approx(30.25, abs=0.02)
+    assert begin_s(record(folder)) == pytest.approx(30.25, abs=0.02)
+
+
+def test_each_job_logs_from_its_own_start():
+    """A burst of 9 s at 250 a second fills the counter by 16.07 s; two jobs come later."""
+    folder = RESULTS / "dm-writecache-pause"
+    assert begin_s(commanded.read(folder)) == pytest.approx(7.07, abs=0.05)
+
+
+def test_a_twin_may_be_half_a_window_of_the_log_ahead():
+    pace = loosened(Pace(np.array([0, 1, 2, 3]) * SECOND, np.array([0, 100, 300, 600])))
+    assert (pace.time_ns / SECOND).tolist() == [0, 0.5, 1.5, 2.5]
+    assert pace.due_ns(100, 1, 0)[0] == SECOND // 2
 
 
 def test_first_request_lies_between_the_last_zero_sample_and_the_next():
@@ -190,7 +203,7 @@ def bare(tmp_path, name, rw, depth, iops):
 
 
 def machine_of(tmp_path, slow=(), fast=(), kind="dm-cache"):
-    return Record(tmp_path, "a", {"kind": kind}, 2 << 30, "", 1, None, tomllib.loads(MACHINE),
+    return Record(tmp_path, "a", {"kind": kind}, 2 << 30, "", None, tomllib.loads(MACHINE),
                   slow, fast)  # fmt: skip
 
 
@@ -248,7 +261,7 @@ class Calibrated(calibrate.Calibration):
 
 
 def test_run_without_model_and_bare_runs_is_refused(tmp_path):
-    unknown = Record(tmp_path, "a", {"kind": "dm-cache"}, 1 << 30, "", 1, None, None)
+    unknown = Record(tmp_path, "a", {"kind": "dm-cache"}, 1 << 30, "", None, None)
     with pytest.raises(RecordError, match="no runs on the bare slow device"):
         calibrated(unknown)
 
@@ -287,16 +300,18 @@ def test_runs_of_the_reference_data_are_read():
     if not data.is_dir():
         pytest.skip(f"no {data}: HYBRIDSIM_DATA names the folder of the reference data")
     run = foreign.read(data / "dmcache-smq-wt-hot-c512-64k")
-    assert (run.cache["block"], run.depth, run.cached_device) == ("65536B", 32, "dm-2")
-    began = begin_s(run.folder, run.cached_device, run.depth)
+    assert (run.cache["block"], run.cached_device) == ("65536B", "dm-2")
+    assert [job.depth for job in run.jobs] == [32]
+    began = begin_s(run)
     assert began == pytest.approx(7.94, abs=0.05)
     assert len(list(runs([str(data)]))) == 9
 
 
 def test_unknown_fio_option_is_reported(folder):
     (folder / layout.JOB_FILE).write_text(JOB + "nonsense=1\n")
+    run = record(folder)
     with pytest.raises(UsageError, match="nonsense"):
-        record(folder)
+        run.jobs  # noqa: B018
 
 
 # A warm restart.

@@ -12,9 +12,11 @@ from hybridsim.reference.bcache_journal import Journal
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.parameters import BcacheParameters
 from hybridsim.reference.tier import Tier
+from hybridsim.reference.timers import expiry
 
 SECTOR = 512
 USED_MAX = 8191 * SECTOR
+GC_REST = 100_000_000  # ns
 
 
 class Mark(Enum):
@@ -391,7 +393,7 @@ class Buckets:
         if self.to_gc < 0 or self.gc_wanted:
             self.gc_woken = True
             in_vain = self.to_gc >= 0 and not self.changed_since
-            self.clock.at(self.clock.now + (100_000_000 if in_vain else 0), self.begin_gc)
+            self.clock.at(self.clock.now + (GC_REST if in_vain else 0), self.begin_gc)
 
     def force_gc(self) -> None:
         """Start a gc, unless one is under way."""
@@ -407,7 +409,8 @@ class Buckets:
         rests = (self.nodes - 1) // max(100, self.nodes // 100)
         if rests:
             self.were_reusable = [bucket for bucket in self.all if bucket.reusable]
-            self.clock.at(self.clock.now + rests * 100_000_000, self.end_gc)
+            first = expiry(self.clock.now, GC_REST)
+            self.clock.at(first + (rests - 1) * expiry(0, GC_REST), self.end_gc)
         else:
             self.end_gc()
 

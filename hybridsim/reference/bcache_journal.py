@@ -5,6 +5,7 @@ from collections import deque
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.tier import Tier
+from hybridsim.reference.timers import expiry
 
 
 class Journal:
@@ -35,7 +36,7 @@ class Journal:
             self.dirty = True
             if not self.timed:
                 self.timed = True
-                self.clock.at(self.clock.now + 100_000_000, self.time_is_up)
+                self.clock.at(expiry(self.clock.now, 100_000_000), self.time_is_up)
         if 240 + 24 * self.keys > 32 * 1024:
             self.due = True
         self.write()

@@ -9,14 +9,15 @@ from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.parameters import BcacheParameters
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
+from hybridsim.reference.timers import JIFFY, expiry
 
 SECOND = 10**9
-JIFFY = 4_000_000  # ns
 UNLIMITED = 2**31 - 1
 SCANNED_KEYS = 500  # maximum of one scan
 GROUP_KEYS, GROUP_SECTORS = 5, 5000
 UNDER_WAY_KEYS = 64
-UPDATE = 5 * SECOND  # between two updates of the rate
+UPDATE = 5  # seconds between two updates of the rate, as the kernel sets its timer
+PERIOD = expiry(0, UPDATE * SECOND)
 
 
 @dataclass(eq=False)
@@ -86,7 +87,7 @@ class WriteBack:
         self.has_dirty = True
         if self.parameters.writeback_percent and not self.timed:
             self.timed = True
-            self.clock.at((self.clock.now // UPDATE + 1) * UPDATE, self.update_rate)
+            self.clock.at((self.clock.now // PERIOD + 1) * PERIOD, self.update_rate)
         if self.asleep:
             self.asleep = False
             self.wants_lock = True
@@ -180,7 +181,7 @@ class WriteBack:
             self.next = max(min(self.next, now + 5 * SECOND // 2), now - 2 * SECOND)
             jiffies = (self.next - now) // JIFFY
             if jiffies > 0:
-                self.clock.at(now + jiffies * JIFFY, lambda: self.limit(0))
+                self.clock.at(expiry(now, jiffies * JIFFY), lambda: self.limit(0))
                 return
         self.next_group()
 
@@ -192,7 +193,7 @@ class WriteBack:
         self.gathered = []
         if self.full_pass:
             pause = self.parameters.writeback_delay_ns
-            self.clock.at(self.clock.now + pause, self.after_pause)
+            self.clock.at(expiry(self.clock.now, pause), self.after_pause)
         else:
             self.refill()
 
@@ -262,7 +263,7 @@ class WriteBack:
         if not self.has_dirty:
             self.timed = False
             return
-        self.clock.at(self.clock.now + UPDATE, self.update_rate)
+        self.clock.at(self.clock.now + PERIOD, self.update_rate)
         self.idle += 1
         if self.idle >= 6 and not self.buckets.gc_running:
             self.unlimited = True
@@ -286,5 +287,5 @@ class WriteBack:
                 proportional = max(proportional, dirty // held * factor)
         keeping_up = self.clock.now < self.next + 1_000_000
         if (error < 0 and self.integral > 0) or (error > 0 and keeping_up):
-            self.integral += error * 5
+            self.integral += error * UPDATE
         self.rate = max(8, min(proportional + toward_zero(self.integral, 10_000), 10**9))

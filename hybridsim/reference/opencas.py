@@ -25,6 +25,7 @@ from hybridsim.reference.opencas_policies import Nhit, Streams
 from hybridsim.reference.parameters import OpenCasParameters
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
+from hybridsim.reference.timers import expiry
 
 PAGE = 4096
 SECOND = 10**9
@@ -506,7 +507,7 @@ class Cleaner:
         if self.asleep and self.parameters.cleaning != Cleaning.NOP:
             self.asleep = False
             alru = self.parameters.cleaning == Cleaning.ALRU
-            period = self.parameters.wake_ns if alru else SECOND
+            period = expiry(0, self.parameters.wake_ns if alru else SECOND)
             self.clock.at((self.clock.now // period + 1) * period, self.run)
 
     def run(self) -> None:
@@ -535,7 +536,7 @@ class Cleaner:
 
     def run_after(self, pause: int) -> None:
         """Run the policy again after a pause in nanoseconds."""
-        self.clock.at(self.clock.now + pause, self.run)
+        self.clock.at(expiry(self.clock.now, pause), self.run)
 
     def oldest(self) -> list[Line]:
         """Return the least recently dirtied stale lines, if the cache is idle (ALRU)."""

@@ -10,6 +10,7 @@ from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.parameters import WritecacheParameters
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
+from hybridsim.reference.timers import expiry
 from hybridsim.reference.writecache_commits import Commits
 from hybridsim.reference.writecache_copier import Copier
 
@@ -254,7 +255,7 @@ class Writecache:
             self.commits.begin()
         elif self.commits.allocated and not self.timer_set:
             self.timer_set = True
-            self.clock.at(self.clock.now + SECOND, self.autocommit)
+            self.clock.at(expiry(self.clock.now, SECOND), self.autocommit)
         return complete
 
     def autocommit(self) -> None:

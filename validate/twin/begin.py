@@ -3,7 +3,8 @@
 The file with the start time of fio is too early: a program needs tenths of a second to load, in an
 emulated guest whole seconds.  The times in fio's own log count from its first request, and the
 cache (or /proc/diskstats of its device) counts requests by uptime.  The shift with the smallest
-distance between both is the time that fio needed to start.
+distance between both is the time that fio needed to start.  The log of each job counts from the
+start of that job, after its startdelay.
 """
 
 from __future__ import annotations
@@ -13,16 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.answers.measurements.gathering import gather
-from hybridsim.answers.measurements.measurement import (
-    DIRECTIONS,
-    IOPS,
-    SECOND,
-    Curve,
-    Floats,
-    Measurement,
-)
+from hybridsim.answers.measurements.measurement import SECOND, Floats
 from hybridsim.workloads.fio.arrivals import Pace
-from validate.twin.pace import completed
+from validate.twin.pace import paces, together
+from validate.twin.record import Record
 
 STEP_S = 0.01
 READS_DONE, WRITES_DONE = 3, 7  # fields of a line of /proc/diskstats
@@ -30,20 +25,21 @@ COUNTED = ("read_hits", "read_misses", "write_hits", "write_misses")
 DISKSTATS, STATUS, STARTED = "diskstats.log", "dmcache-status.log", "workload-start-uptime.txt"
 
 
-def begin_s(folder: Path, device: str, depth: int) -> float | None:
+def begin_s(record: Record) -> float | None:
     """Return the uptime in seconds of the first request; None if the start time is missing."""
+    folder, jobs = record.folder, record.jobs
     started = folder / STARTED
     if not started.exists():
         return None
     started_s = float(started.read_text().split()[0])
-    counted = _counted(folder, device)
+    counted = _counted(folder, record.cached_device)
     if counted is None:
         return started_s
-    curves = _rates(gather(str(folder), begin_s=0.0))
-    if not curves:
+    logged = paces(folder, jobs)
+    if not logged:
         return started_s
-    pace, (at_s, count, is_of_issued) = completed(curves), counted
-    ahead = depth if is_of_issued else 0
+    pace, (at_s, count, is_of_issued) = together(jobs, logged), counted
+    ahead = sum(job.depth for job in jobs) if is_of_issued else 0
     return started_s + lateness_s(pace, at_s - started_s, count, ahead)
 
 
@@ -71,14 +67,6 @@ def lateness_s(pace: Pace, at_s: Floats, counted: Floats, ahead: int = 0) -> flo
         return float(np.abs(expected - counted)[inside].mean())
 
     return float(min(shifts, key=error))
-
-
-def _rates(measurement: Measurement) -> list[Curve]:
-    return [
-        curve
-        for name, curve in measurement.curves.items()
-        if name.measure == IOPS and name.what in DIRECTIONS
-    ]
 
 
 def _counted(folder: Path, device: str) -> tuple[Floats, Floats, bool] | None:

@@ -14,10 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from hybridsim.workloads.fio.job import jobs_of
 from validate import layout
 from validate.twin import recorded
-from validate.twin.jobs import written
 from validate.twin.record import Bare, Record, RecordError
 
 COMMANDS, QUEUES = "commands.log", "wbt.txt"
@@ -86,7 +84,6 @@ def read(folder: Path) -> Record:
         cache=cache,
         origin_bytes=origin_bytes,
         job=job,
-        depth=sum(each.depth for each in jobs_of(written(job))),
         created_s=created_s,
         machine=recorded.served(folder / MACHINE),
         slow=_bare(folder, layout.BARE_SLOW),

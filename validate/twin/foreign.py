@@ -74,9 +74,9 @@ def read(folder: Path) -> Record:
     if not (folder / "fio.json").exists():
         raise RecordError(f"{folder}: has no fio.json: only runs of fio have a twin")
     parameters = dict(re.findall(r"(\w+)='([^']*)'", (folder / "README.md").read_text()))
-    job, depth = _job(folder)
+    job = _job(folder)
     bare = folder.parent / BARE
-    slow = (Bare(bare / "fio.json", _job(bare)[0]),) if (bare / "fio.json").exists() else ()
+    slow = (Bare(bare / "fio.json", _job(bare)),) if (bare / "fio.json").exists() else ()
     varied = [f"{key}={parameters[key]}" for key in ("MODE", "CACHE_MB", "CBS", "MIGTHR", "CONGR")
               if key in parameters]  # fmt: skip
     return Record(
@@ -85,7 +85,6 @@ def read(folder: Path) -> Record:
         cache=_cache(parameters),
         origin_bytes=8 * GIB,
         job=job,
-        depth=depth,
         created_s=_created_s(folder),
         machine=tomllib.loads(MACHINE),
         slow=slow,
@@ -97,14 +96,13 @@ def read(folder: Path) -> Record:
     )
 
 
-def _job(folder: Path) -> tuple[str, int]:
-    """Return a run's job file and its depth, from fio's JSON."""
+def _job(folder: Path) -> str:
+    """Return a run's job file, from fio's JSON."""
     results = json.loads((folder / "fio.json").read_text())
     (one,) = results["jobs"]
     options = {**results["global options"], **one["job options"], **FLAGS}
     kept = {key: value for key, value in options.items() if "log" not in key and key != "name"}
-    text = f"[{one['jobname']}]\n" + "".join(f"{key}={value}\n" for key, value in kept.items())
-    return text, int(kept.get("iodepth", 1))
+    return f"[{one['jobname']}]\n" + "".join(f"{key}={value}\n" for key, value in kept.items())
 
 
 def _cache(parameters: Mapping[str, str]) -> dict[str, Any]:

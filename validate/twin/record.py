@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.foundation.errors import HybridsimError
+from hybridsim.workloads.fio.job import Job, jobs_of
+from validate.twin.jobs import written
 
 SECOND = 10**9
 
@@ -35,7 +37,6 @@ class Record:
     cache: Mapping[str, Any]  # table of a scenario, without the drive
     origin_bytes: int
     job: str  # text of the job file that fio ran
-    depth: int  # requests that fio kept in flight
     created_s: float | None  # creation time of the cache
     machine: Mapping[str, Any] | None  # tables of a scenario, if the devices are models
     slow: Sequence[Bare] = ()
@@ -50,3 +51,8 @@ class Record:
     def name(self) -> str:
         """Name of the run in reports."""
         return self.folder.name if self.before is None else f"{self.before.name}, warm"
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The processes of fio."""
+        return jobs_of(written(self.job))

@@ -11,10 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hybridsim.workloads.fio.job import jobs_of
 from hybridsim.workloads.fio.options import size
 from validate import layout
-from validate.twin.jobs import written
 from validate.twin.record import Bare, Record, RecordError
 
 MACHINE = Path("lab", "machine.toml")  # the scenario of a lab's disks
@@ -74,7 +72,6 @@ def read(folder: Path) -> Record:
         cache=_cache(environment["cache"], _release(environment)),
         origin_bytes=int(environment["origin"]["size_bytes"]),
         job=job,
-        depth=sum(each.depth for each in jobs_of(written(job))),
         created_s=environment["cache"].get("made_uptime_s"),
         machine=_machine(folder),
         slow=bare(folder, layout.BARE_SLOW),

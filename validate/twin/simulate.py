@@ -12,13 +12,12 @@ from hybridsim.scenario.building import THROTTLED
 from hybridsim.show.fio_json import measurement
 from hybridsim.studies.fio import fio
 from hybridsim.workloads.fio.arrivals import Pace
-from hybridsim.workloads.fio.job import jobs_of
 from hybridsim.workloads.fio.real_run import RealRun
 from validate.twin import traced, warm
 from validate.twin.begin import begin_s
 from validate.twin.calibrate import Calibration, calibrated
 from validate.twin.jobs import written
-from validate.twin.pace import paces
+from validate.twin.pace import loosened, paces
 from validate.twin.record import SECOND, Record, RecordError
 from validate.twin.toml_text import toml_of
 
@@ -48,7 +47,7 @@ def twin(record: Record, calibration: Calibration | None = None) -> Twin:
     Raises RecordError if the run is not complete enough.
     """
     devices = calibration or calibrated(record)
-    began_s = begin_s(record.folder, record.cached_device, record.depth)
+    began_s = begin_s(record)
     assumptions = [*record.notes, *devices.notes]
     lead_s = 0.0
     if record.created_s is not None and began_s is not None:
@@ -75,6 +74,10 @@ def twin(record: Record, calibration: Calibration | None = None) -> Twin:
     return Twin(closed, paced, text, devices, how, began_s, lead_s, assumptions)
 
 
+def _limits(record: Record) -> list[Pace]:
+    return [loosened(pace) for pace in paces(record.folder, record.jobs)]
+
+
 @dataclass(frozen=True)
 class _Load:
     """The load of the twin, and for a warm cache the load before it."""
@@ -91,8 +94,8 @@ class _Load:
         """Return the load of a run that began at an age of the cache of `lead_s`."""
         name = f"twin of {record.name}"
         has_cache = record.cache.get("kind") != "none"
-        jobs = jobs_of(written(record.job))
-        pace = paces(record.folder, jobs) if has_cache else []
+        jobs = record.jobs
+        pace = _limits(record) if has_cache else []
         if record.before is not None:
             return cls._second(record, record.before, began_s, lead_s, pace)
         real = RealRun(round(lead_s * SECOND))
@@ -111,7 +114,7 @@ class _Load:
         pace: list[Pace],
     ) -> _Load:
         """Return both loads of a cache that was restarted between them."""
-        first_s = begin_s(before.folder, before.cached_device, before.depth)
+        first_s = begin_s(before)
         if first_s is None or began_s is None or before.created_s is None:
             raise RecordError(f"{record.folder}: the start times of the two loads are missing")
         length_s = warm.length_s(before.job)
@@ -124,7 +127,7 @@ class _Load:
         if record.created_s is not None:
             reload_s = length_s + max(gap_s - lead_s, 0.0)
             real = replace(real, reload_ns=round(reload_s * SECOND))
-        first = paces(before.folder, jobs_of(written(before.job)))
+        first = _limits(before)
         both = [*first, *pace] if first and pace else []
         return cls(before.job, both, f"twin of {record.name}", real)
 

@@ -202,13 +202,23 @@ def _begin(measurement: Measurement) -> None:
             "after the first sample, the last one before a counter moved"
         )
     for name, samples in measurement.counters.items():
-        value = samples.value
-        if name not in measurement.levels:
-            value = value - round(float(samples.at(np.array([begin_ns]))[0]))
+        at_begin = _at_begin(samples, begin_ns)
+        nought = 0 if name in measurement.levels else at_begin
         later = samples.time_ns >= begin_ns
         time_ns = np.append(0, samples.time_ns[later] - begin_ns)
-        at_begin = float(np.interp(begin_ns, samples.time_ns, value))
-        measurement.counters[name] = Samples(time_ns, np.append(round(at_begin), value[later]))
+        value = np.append(at_begin, samples.value[later]) - nought
+        measurement.counters[name] = Samples(time_ns, value)
+
+
+def _at_begin(samples: Samples, begin_ns: int) -> int:
+    """Return the value at the start of the load: of the last sample before, if it was still then.
+
+    A value that moved before, on a cache in use, goes on: it is interpolated.
+    """
+    before = int(np.searchsorted(samples.time_ns, begin_ns, "right")) - 1
+    if before > 0 and samples.value[before] != samples.value[before - 1]:
+        return round(float(samples.at(np.array([begin_ns]))[0]))
+    return int(samples.value[max(before, 0)])
 
 
 def _last_still(samples: Samples) -> int:

@@ -21,6 +21,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, Kernel, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.jiffies import expiry_ns
 
 NOTHING = -1
 WRITE = int(Op.WRITE)
@@ -205,7 +206,9 @@ class Allocator(NamedTuple):
         rests = (state[NODES] - 1) // max(GC_NODES, state[NODES] // 100)
         if rests > 0:
             self.buckets.begin_marking()
-            below.events.push(now + rests * GC_SLEEP_NS, CACHE, GC_END)
+            each_ns = expiry_ns(0, GC_SLEEP_NS)
+            end_ns = expiry_ns(now, GC_SLEEP_NS) + (rests - 1) * each_ns
+            below.events.push(end_ns, CACHE, GC_END)
         else:
             self.end_gc(now, below)
 

@@ -12,6 +12,7 @@ from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.jiffies import expiry_ns
 
 NOTHING = -1
 DELAY_NS = 100_000_000  # journal_delay_ms
@@ -53,7 +54,7 @@ class Journal(NamedTuple):
             state[IS_DIRTY] = 1
             if state[IS_TIMED] == 0:
                 state[IS_TIMED] = 1
-                below.events.push(now + DELAY_NS, CACHE, JOURNAL_TIMER)
+                below.events.push(expiry_ns(now, DELAY_NS), CACHE, JOURNAL_TIMER)
         if HEADER_BYTES + KEY_BYTES * state[KEYS] > ENTRY_MAX:
             state[IS_DUE] = 1
         self.write(now, below)

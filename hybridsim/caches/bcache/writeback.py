@@ -14,11 +14,12 @@ from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.jiffies import JIFFY_NS, expiry_ns
 
 NOTHING = -1
 READ, WRITE = int(Op.READ), int(Op.WRITE)
 
-SECOND_NS, JIFFY_NS = 10**9, 4_000_000
+SECOND_NS = 10**9
 GATHERED_MAX = 500  # KEYBUF_NR
 GROUP_MAX, GROUP_SECTORS = 5, 5000
 UNDER_WAY_MAX = 64
@@ -93,7 +94,7 @@ class WriteBack(NamedTuple):
         state[HAS_DIRTY] = 1
         if state[IS_TIMED] == 0 and self.percent > 0:
             state[IS_TIMED] = 1
-            update_ns = UPDATE_S * SECOND_NS
+            update_ns = expiry_ns(0, UPDATE_S * SECOND_NS)
             below.events.push((now // update_ns + 1) * update_ns, CACHE, RATE)
         if state[STAGE] == ASLEEP:
             state[STAGE] = REFILLING
@@ -189,7 +190,7 @@ class WriteBack(NamedTuple):
         state[GATHERED] = 0
         if state[IS_FULL_PASS] == 1:
             state[STAGE] = PAUSED
-            below.events.push(now + self.delay_ns, CACHE, WRITE_BACK)
+            below.events.push(expiry_ns(now, self.delay_ns), CACHE, WRITE_BACK)
         else:
             state[STAGE] = REFILLING
 
@@ -268,7 +269,7 @@ class WriteBack(NamedTuple):
         jiffies = (state[NEXT_NS] - now) // JIFFY_NS
         if jiffies <= 0:
             return False
-        below.events.push(now + jiffies * JIFFY_NS, CACHE, WRITE_BACK)
+        below.events.push(expiry_ns(now, jiffies * JIFFY_NS), CACHE, WRITE_BACK)
         return True
 
     # The write-back of one key.
@@ -339,12 +340,12 @@ class WriteBack(NamedTuple):
 
     @method
     def update_rate(self, now, below):
-        """Update the rate; repeated every 5 s while there is dirty data."""
+        """Update the rate; repeated while there is dirty data."""
         state = self.state
         if state[HAS_DIRTY] == 0:
             state[IS_TIMED] = 0
             return
-        below.events.push(now + UPDATE_S * SECOND_NS, CACHE, RATE)
+        below.events.push(now + expiry_ns(0, UPDATE_S * SECOND_NS), CACHE, RATE)
         state[IDLE] += 1
         if state[IDLE] >= IDLE_UPDATES and self.allocator.state[GC_RUNNING] == 0:
             state[IS_UNLIMITED] = 1

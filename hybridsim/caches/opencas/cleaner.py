@@ -22,6 +22,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.jiffies import expiry_ns
 
 NOTHING = -1
 ROOM_LINES = 32  # lines cleaned when none can be evicted
@@ -111,7 +112,7 @@ class Cleaner(NamedTuple):
             pause_ns = 0 if dirt.policy == ALRU else dirt.wake_ns
             if dirt.queries(now) > dirt.queries(self.state[BEGAN_NS]):
                 pause_ns = BLOCKED_NS
-            below.events.push(now + pause_ns, CACHE, CLEANER)
+            below.events.push(expiry_ns(now, pause_ns), CACHE, CLEANER)
         jobs.release(job)
 
     @method
@@ -133,7 +134,7 @@ class Cleaner(NamedTuple):
             self.choose_densest(job)
         if jobs.first_need[job] == NOTHING:
             jobs.release(job)
-            below.events.push(now + dirt.wake_ns, CACHE, CLEANER)
+            below.events.push(expiry_ns(now, dirt.wake_ns), CACHE, CLEANER)
         else:
             self.state[BEGAN_NS] = now
             self.clean(now, job, below)

@@ -13,6 +13,7 @@ from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.codes import Cleaning
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE, Events
+from hybridsim.jit.jiffies import expiry_ns
 
 NOTHING = -1
 SECOND_NS = 1_000_000_000
@@ -108,7 +109,7 @@ class Dirt(NamedTuple):
             self.written_ns[line] = now
         if self.policy != NOP and self.state[IS_AWAKE] == 0:
             self.state[IS_AWAKE] = 1
-            period = self.wake_ns if self.policy == ALRU else SECOND_NS
+            period = expiry_ns(0, self.wake_ns if self.policy == ALRU else SECOND_NS)
             events.push((now // period + 1) * period, CACHE, CLEANER)
 
     @method

@@ -44,6 +44,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.jiffies import expiry_ns
 
 AUTOCOMMIT_BLOCKS = 65_536
 AUTOCOMMIT_NS = 1_000_000_000
@@ -256,7 +257,7 @@ class DmWritecache(NamedTuple):
             commits.begin(now, below)
         elif commits.state[UNCOMMITTED] > 0 and self.state[TIMER_SET] == 0:
             self.state[TIMER_SET] = 1
-            below.events.push(now + AUTOCOMMIT_NS, CACHE, AUTOCOMMIT)
+            below.events.push(expiry_ns(now, AUTOCOMMIT_NS), CACHE, AUTOCOMMIT)
         if not is_all and self.state[IS_BLOCKED] == 0:
             self.service.counts[WRITES_BLOCKED] += 1
         self.state[IS_BLOCKED] = 0 if is_all else 1
