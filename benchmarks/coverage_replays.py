@@ -217,6 +217,7 @@ def one_case(seed: int, found: Found) -> None:
             truth = _mean(truths[0], name) / _mean(truths[1], name)
             pair = "with and without the cache" if second == "none" else "two sizes"
             _named(found, f"gain of {name}, {pair} (compare, sweep)", truth, known)
+    _money(found, rng, judged[1], later[1])
     answer = judge(seen[0], seen[2], adapts)
     goal = "took" if adapts else "all"
     truth = _mean(later[1]["none"], goal) / _mean(later[1]["cached"], goal)
@@ -246,6 +247,28 @@ def _means(
         error = like.errors[FIGURES[name]]
         truth *= 1 / (1 + error) if FIGURES[name] == "iops" else 1 + error
         _named(found, f"mean of {name}, as printed: trace and model", truth, printed)
+
+
+def _money(
+    found: Found, rng: Any, judged: dict[str, Blocks], later: dict[str, Blocks]
+) -> None:
+    """Hold the cost of a saved millisecond, for a cache that costs 1, against that of what came."""
+    figure = FIGURES["read"]
+    cached = judged["cached"]
+    like = drawn_run(rng, cached.writes > FEW_WRITES, figure)
+    printed = AsPrinted(**vars(cached), like=like)
+    for error, after, what in (
+        (0.0, without_model(cached), "trace"),
+        (like.errors[figure], printed, "as printed: trace and model"),
+    ):
+        known = saved(judged["none"], after, "read")
+        bill = known and PRICED(known.value if known.value > 0 else None, known)
+        ends = bill and bill.per_saved_range
+        if not ends:
+            continue
+        saved_ns = _mean(later["none"], "read") - _mean(later["cached"], "read") * (1 + error)
+        truth = PRICED.ssd_cost / (saved_ns / NS_PER_MS) if saved_ns > 0 else math.inf
+        found.add(f"cost per millisecond saved, {what}", truth, ends[0], ends[1] or math.inf)
 
 
 def _mean(blocks: Blocks, name: str) -> float:

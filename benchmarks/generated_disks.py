@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybridsim.answers.fitting import array, disks
+from hybridsim.answers.fitting import array, capture, disks
 from hybridsim.answers.fitting.answer import Estimate
 from hybridsim.answers.fitting.arrangement import Arrangement
 from hybridsim.answers.fitting.fio_results import Point
@@ -210,7 +210,9 @@ def _truth(drive, shape: Geometry, idle_share: float) -> dict[str, float]:
     seek = shape.move_ns[np.minimum(index >> shape.seek_shift, len(shape.move_ns) - 1)]
     weight = 2 * (1 - share)
     sizes = np.diff(shape.zone_byte)
-    sustained = shape.zone_track_bytes / (drive.rev_ns + shape.zone_skew_ns) * 1e9
+    # Once a cylinder the skew is longer by `zone_cylinder_skew_ns`.
+    skew_ns = shape.zone_skew_ns + shape.zone_cylinder_skew_ns / shape.surfaces
+    sustained = shape.zone_track_bytes / (drive.rev_ns + skew_ns) * 1e9
     settle = shape.write_move_ns[1:].astype(float) - shape.move_ns[1:]
     more = 0 if drive.write_overhead_ns is None else drive.write_overhead_ns - drive.overhead_ns
     return {
@@ -226,6 +228,7 @@ def _truth(drive, shape: Geometry, idle_share: float) -> dict[str, float]:
 
 def estimates(observed: Observed, layout: Layout = SINGLE) -> dict[str, Estimate]:
     """Fit the disks of a capture whose layout is known; FitError where it is refused."""
+    capture._check_writes("a generated disk", observed)
     seen = pieces(observed, observed.entered_ns(0), layout)
     found = disks.fit(seen, array.assumed)
     array._check("a generated disk", found)

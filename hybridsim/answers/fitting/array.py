@@ -28,7 +28,11 @@ WIDER = {
 # Errors of the rate that more requests do not reduce: time by which the model's seeks and ends of
 # tracks differ between short and long requests, and a share.  Chosen on half of the catalog.
 RATE_OFF_MS, RATE_OFF = 0.15, 0.03
-OVERHEADS_MS = (0.0, 0.7)  # of the disks of the catalog, but for one of 1.5 ms
+OVERHEADS_MS = (0.0, 0.7)  # of the disks of the catalog since 1996, but for one of 1.5 ms
+# Disks of the early 1990s take up to 3.7 ms.  Those of the catalog have less than 2.5 GB and 5 MB/s;
+# a later disk does not need as long as one of these for a stroke over so few bytes.
+OLD_BYTES, OLD_RATE, OLD_STROKE_MS = 2.5e9, 6e6, 12.0
+OLD_OVERHEADS_MS = (0.0, 3.7)
 # what an entry of the catalog must say to lend its values
 DATASHEET = {"seek_track_to_track", "write_settle", "overhead", "rate_outer", "rate_inner"}
 MEAN_ROOT, MEAN_SHARE, MEAN_BEND = 8 / 15, 1 / 3, 1 / 6  # means of sqrt(x), x and x (1 - x)
@@ -175,7 +179,8 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
     least, most = (0.0, 0.0)
     if "overhead_ms" in fitted.undetermined:
         least, most = (
-            (one.overhead_ms - end) * fitted.idle_share for end in reversed(OVERHEADS_MS)
+            (one.overhead_ms - end) * fitted.idle_share
+            for end in reversed(_overheads_ms(fitted, member_bytes))
         )
 
     def arm(share: float, figure: str) -> tuple[float, float]:
@@ -207,6 +212,15 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
         *_rates(fitted, observed),
         _time(fitted, "overhead", "overhead_ms", "of a request that finds its disk idle"),
     ]
+
+
+def _overheads_ms(fitted: DiskFit, member_bytes: int) -> tuple[float, float]:
+    """Return the range of the overhead of disks of the same age."""
+    one = fitted.service
+    has_rate = "per_mib_ms" not in fitted.undetermined
+    slow = has_rate and one.per_mib_ms > 1e3 * 2**20 / OLD_RATE
+    small = not has_rate and member_bytes < OLD_BYTES and one.full_ms > OLD_STROKE_MS
+    return OLD_OVERHEADS_MS if slow or small else OVERHEADS_MS
 
 
 def _rpm(fitted: DiskFit) -> Estimate:

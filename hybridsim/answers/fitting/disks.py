@@ -14,10 +14,10 @@ from hybridsim.answers.fitting.likeliest import (
     likeliest,
     with_intervals,
 )
-from hybridsim.answers.fitting.observed import Marks
+from hybridsim.answers.fitting.observed import Floats, Marks
 from hybridsim.answers.fitting.order import CHOOSES, choice_share
 from hybridsim.answers.fitting.pieces import Pieces
-from hybridsim.answers.fitting.service import MS, Service, log_likelihood
+from hybridsim.answers.fitting.service import MS, Service, log_likelihood, with_slopes
 
 FEWEST = 300  # minimum services for a fit of seek and rotation
 FEWEST_OF_A_KIND = 100  # minimum writes, reads, and requests to an idle disk
@@ -28,7 +28,7 @@ MINUTE_MS = 60e3
 VAGUE = 6.0  # ratio of the ends of an interval from which on a value counts as undetermined
 VAGUE_MS = 1.0  # the same of values that may be 0: the width of the interval
 JITTER_MS = 0.05  # a request that is dispatched this much before a completion meets an idle disk
-WAITED_MS = 2.0  # no overhead of a disk is longer: who waits this long does not show it
+WAITED_MS = 4.0  # no overhead of a disk is longer: who waits this long does not show it
 
 NUMBERS = {
     "overhead_ms": Number(0.2, 0.0, 50.0, is_log=False),
@@ -37,12 +37,16 @@ NUMBERS = {
     "linear": Number(0.1, -0.95, 0.95, is_log=False),
     "bend": Number(0.0, -0.6, 0.6, is_log=False),
     "rotation_ms": Number(MINUTE_MS / 7200, MINUTE_MS / 20_000, MINUTE_MS / 3500),
-    "per_mib_ms": Number(6.0, 0.2, 200.0),
+    "per_mib_ms": Number(6.0, 0.2, 1000.0),
     "inner": Number(0.6, 0.0, 1.2, is_log=False),
     "settle_ms": Number(0.5, 0.0, 10.0, is_log=False),
-    "noise_ms": Number(0.4, 0.08, 8.0),  # with less noise the likelihood is rugged
+    "noise_ms": Number(0.4, 0.08, 8.0),
     "stray": Number(0.05, 0.001, 0.5),
 }
+# The least noise in the search: with less the likelihood is rugged.  Where the true noise is smaller
+# still, the model blurs both ends of the rotation, which then seems shorter by 1.1 times this; so
+# the estimates are found from there with less.
+FINE_NOISE_MS = 0.015
 # Provisional values; if the requests do not determine these, they have little effect on the fit.
 PROVISIONAL = {"overhead_ms": 0.2, "per_mib_ms": 6.0, "inner": 0.6, "bend": 0.0,
                "settle_ms": 0.0}  # fmt: skip
@@ -127,9 +131,10 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     used = int(only.sum())
     missing = _undetermined(seen, seen.is_timed)
     fixed = {name: PROVISIONAL[name] for name in missing}
-    left_out = {*missing, "inner"} if "per_mib_ms" in missing else {*missing}
-    numbers = {name: one for name, one in NUMBERS.items() if name not in left_out}
+    numbers = {name: one for name, one in NUMBERS.items() if name not in missing}
     result = _best(numbers, seen, fixed, only)
+    numbers["noise_ms"] = replace(numbers["noise_ms"], low=FINE_NOISE_MS)
+    result = _again(numbers, seen, fixed, only, result)
     raw = _rotation(result)
     usual = _usual(raw[1], raw[2])
     assumed = assumed_of(usual or raw[0])
@@ -174,8 +179,7 @@ def _best(
         {**numbers, "rotation_ms": replace(numbers["rotation_ms"], start=MINUTE_MS / rpm)}
         for rpm in (7200, 12_000)
     )
-    result = max((likeliest(one, density) for one in starts), key=lambda one: one.log_likelihood)
-    return with_intervals(result, numbers, density)
+    return max((likeliest(one, density) for one in starts), key=lambda one: one.log_likelihood)
 
 
 def _again(
@@ -196,8 +200,13 @@ def _again(
 
 
 def _density(seen: Pieces, fixed: Mapping[str, float], only: Marks) -> Density:
-    """Return the function of the log-likelihood of each request selected by `only`."""
-    return lambda values: log_likelihood(service({**values, **fixed}), seen)[only]
+    """Return the log-likelihood, with slopes, of each request selected by `only`."""
+
+    def density(values: Mapping[str, float]) -> tuple[Floats, Mapping[str, Floats]]:
+        value, slopes = with_slopes(service({**values, **fixed}), seen)
+        return value[only], {name: slopes[name][only] for name in values}
+
+    return density
 
 
 def _without_choice(seen: Pieces) -> Marks:
