@@ -209,7 +209,7 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
             drive, "seek_full", one.full_ms * MS, "ns", *arm(1.0, "seek_full"), how="over that part"
         ),
         _time(fitted, "write_settle", "settle_ms", "what a write takes more than a read"),
-        *_rates(fitted, observed),
+        *_rates(fitted),
         _time(fitted, "overhead", "overhead_ms", "of a request that finds its disk idle"),
     ]
 
@@ -253,7 +253,7 @@ def _time(
     return Estimate("backing.drive", key, value, "ns", low, high, how=how)
 
 
-def _rates(fitted: DiskFit, observed: Observed) -> list[Estimate]:
+def _rates(fitted: DiskFit) -> list[Estimate]:
     """Return the sustained rate.
 
     Random requests cross the borders of tracks as often as long ones do, a byte: what a byte more
@@ -271,7 +271,7 @@ def _rates(fitted: DiskFit, observed: Observed) -> list[Estimate]:
     if "per_mib_ms" in fitted.undetermined:
         return both(False, fitted.undetermined["per_mib_ms"], None, None)
     value, likely = fitted.service.per_mib_ms, fitted.likeliest
-    short, long = np.percentile(observed.length_bytes, disks.SIZES_BETWEEN) / 2**20
+    short, long = (each / 2**20 for each in fitted.sizes)
     own = math.hypot(RATE_OFF_MS / (long - short), RATE_OFF * value)
     least = value - math.hypot(value - likely.low["per_mib_ms"], own)
     most = value + math.hypot(likely.high["per_mib_ms"] - value, own)

@@ -82,6 +82,7 @@ class DiskFit:
     used: int  # requests that the fit is based on
     free_rotation: tuple[float, float, float]  # estimate and interval in ms before a usual speed
     idle_share: float = 1.0  # share of the services whose time includes the overhead
+    sizes: tuple[float, float] = (0.0, 0.0)  # SIZES_BETWEEN of the used requests, bytes
 
     @property
     def service(self) -> Service:
@@ -156,7 +157,8 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
             result = _again(numbers, seen, fixed, only, result)
     values = {**result.values, **fixed}
     idle_share = float(_is_idle(seen)[only].mean()) if only.any() else 1.0
-    return DiskFit(replace(result, values=values), missing, share, used, raw, idle_share)
+    sizes = _sizes(seen, seen.is_timed)
+    return DiskFit(replace(result, values=values), missing, share, used, raw, idle_share, sizes)
 
 
 def _is_vague(number: Number, low: float, high: float) -> bool:
@@ -228,15 +230,22 @@ def _undetermined(seen: Pieces, chosen: Marks) -> dict[str, str]:
             f"only {waited} requests waited for another at their disk; the others show only the "
             "sum of overhead and seek"
         )
-    low, high = np.percentile(seen.length_bytes[chosen], SIZES_BETWEEN) / 1024
-    if (high - low) * 1024 < SIZES_APART:
-        sizes = f"{low:.0f} KiB" if low == high else f"{low:.0f} to {high:.0f} KiB"
+    short, long = _sizes(seen, chosen)
+    if long - short < SIZES_APART:
+        low, high = f"{short / 1024:.0f}", f"{long / 1024:.0f}"
+        sizes = f"{low} KiB" if low == high else f"{low} to {high} KiB"
         result["per_mib_ms"] = f"nearly all requests are of {sizes}"
     writes = int(seen.is_write[chosen].sum())
     if min(writes, int(chosen.sum()) - writes) < FEWEST_OF_A_KIND:
         kind = "writes" if writes < FEWEST_OF_A_KIND else "reads"
         result["settle_ms"] = f"too few {kind} to compare reads and writes"
     return result
+
+
+def _sizes(seen: Pieces, chosen: Marks) -> tuple[float, float]:
+    """Return the sizes in bytes that nearly all chosen pieces are between."""
+    short, long = np.percentile(seen.length_bytes[chosen], SIZES_BETWEEN) if chosen.any() else (0, 0)
+    return float(short), float(long)
 
 
 def _rotation(result: Likeliest) -> tuple[float, float, float]:

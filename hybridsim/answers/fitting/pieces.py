@@ -44,7 +44,7 @@ class Pieces(NamedTuple):
     waiting: Ints  # other requests that the member could have served instead
     passed: npt.NDArray[np.bool_]  # an older one was among them
     is_whole: npt.NDArray[np.bool_]  # the only piece of its request: its completion is known
-    is_timed: npt.NDArray[np.bool_]  # it and the member's previous piece are whole
+    is_timed: npt.NDArray[np.bool_]  # it is known when its service began and ended
 
 
 def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
@@ -79,7 +79,7 @@ def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
         waiting,
         passed,
         is_whole,
-        _timed(served, same, is_whole),
+        _timed(served, same, is_whole, entered),
     )
 
 
@@ -122,11 +122,19 @@ def _before(
 
 
 def _timed(
-    served: Ints, same: npt.NDArray[np.bool_], is_whole: npt.NDArray[np.bool_]
+    served: Ints, same: npt.NDArray[np.bool_], is_whole: npt.NDArray[np.bool_], entered: Floats
 ) -> npt.NDArray[np.bool_]:
-    """Return for each piece whether its completion and the previous one are known."""
+    """Return for each piece whether it is known when its service began and ended.
+
+    It and the previous one are whole, and no piece of a split request entered earlier and is
+    outstanding: this one may have been served in between.
+    """
     timed = is_whole.copy()
     timed[served[same]] &= is_whole[served[np.flatnonzero(same) - 1]]
+    for group in np.split(served, np.flatnonzero(~same)[1:]):
+        split = np.where(is_whole[group], np.inf, entered[group])
+        earliest = np.minimum.accumulate(split[::-1])[::-1]
+        timed[group] &= earliest >= entered[group]
     return timed
 
 

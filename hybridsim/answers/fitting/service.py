@@ -2,6 +2,7 @@
 
     service = seek(distance) + rotation + length / rate(place)        (+ settling, of a write)
 
+Cylinders hold fewer bytes inwards, evenly from the first to the last, and a byte takes as much longer.
 The rotation is uniform from 0 to a revolution.  The error of the completion times (interrupts,
 wake-ups) is logistic; a share of stray requests follows no model.  A request that finds its disk
 idle first takes the overhead of the electronics.
@@ -32,19 +33,20 @@ class Service(NamedTuple):
     linear: float  # a seek over the share x of the stroke grows as (1 - linear) sqrt(x) + linear x
     bend: float  # + bend x (1 - x), for arms that accelerate in stages
     rotation_ms: float  # of a revolution
-    per_mib_ms: float  # transfer of 1 MiB, mean over the stroke
-    inner: float  # increase of that from the first to the last place, as a share of the mean
+    per_mib_ms: float  # transfer of 1 MiB, mean over the bytes
+    inner: float  # bytes that the last cylinder has less than the first, as a share of the mean
     settle_ms: float  # added to a write
     noise_ms: float  # scale of the logistic error
     stray: float  # share of requests that follow no model
 
-    def stroke(self, share: Floats, middle: Floats) -> Floats:
-        """Return the share of the cylinders between two places `share` of the bytes apart.
+    def density(self, place: Floats) -> Floats:
+        """Return the bytes of the cylinder at a place, as a share of the mean."""
+        return np.sqrt((1 + self.inner / 2) ** 2 - 2 * self.inner * place)
 
-        Cylinders hold as many bytes as pass in a revolution: those of a byte grow inwards as its
-        transfer time does.
-        """
-        return share * (1 + self.inner * (middle - 0.5))
+    def stroke(self, share: Floats, middle: Floats) -> Floats:
+        """Return the share of the cylinders between two places `share` of the bytes apart."""
+        half = share / 2
+        return 2 * share / (self.density(middle - half) + self.density(middle + half))
 
     def seek_ms(self, share: Floats) -> Floats:
         """Return the time of a seek over a share of the stroke."""
@@ -81,11 +83,15 @@ def with_slopes(service: Service, seen: Pieces) -> tuple[Floats, dict[str, Float
     moved_by, rest_by, rotation_by, noise_by, stray_by = slopes
     both_by = moved_by + rest_by
 
-    mib, inwards = seen.length_bytes / 2**20, seen.place - 0.5
+    mib = seen.length_bytes / 2**20
+    bytes_there = service.density(seen.place)
     reach_ms, root = service.full_ms - service.track_ms, np.sqrt(share)
     steep = (1 - service.linear) / (2 * np.maximum(root, NEAR)) + service.linear
     steep += service.bend * (1 - 2 * share)
-    stroke_by_inner = seen.share * (seen.middle - 0.5)
+    half = seen.share / 2
+    ends = [service.density(seen.middle + by) for by in (-half, half)]
+    ends_by = [_density_by(service, seen.middle + by) for by in (-half, half)]
+    stroke_by_inner = -share * (ends_by[0] + ends_by[1]) / (ends[0] + ends[1])
     is_late = seen.entered_ns + service.overhead_ms * MS >= seen.before_ns
     of_piece = {
         "overhead_ms": -both_by * is_late,
@@ -94,14 +100,20 @@ def with_slopes(service: Service, seen: Pieces) -> tuple[Floats, dict[str, Float
         "linear": moved_by * reach_ms * (root - share),
         "bend": -moved_by * reach_ms * share * (1 - share),
         "rotation_ms": rotation_by,
-        "per_mib_ms": -both_by * mib * (1 + service.inner * inwards),
-        "inner": -both_by * mib * service.per_mib_ms * inwards
+        "per_mib_ms": -both_by * mib / bytes_there,
+        "inner": both_by * mib * service.per_mib_ms * _density_by(service, seen.place)
+        / bytes_there**2
         - moved_by * reach_ms * steep * stroke_by_inner,
         "settle_ms": -both_by * seen.is_write,
         "noise_ms": noise_by,
         "stray": stray_by,
     }
     return value, {name: np.add.reduceat(one, seen.first) for name, one in of_piece.items()}
+
+
+def _density_by(service: Service, place: Floats) -> Floats:
+    """Return the slope of the bytes of a cylinder by `inner`."""
+    return ((1 + service.inner / 2) / 2 - place) / service.density(place)
 
 
 def _of_pieces(service: Service, seen: Pieces) -> tuple[Floats, Floats]:
@@ -115,7 +127,7 @@ def _elapsed(service: Service, seen: Pieces) -> tuple[Floats, Floats, Floats]:
     """Return the times left for seek and rotation, those for rotation, and the strokes."""
     begun = np.maximum(seen.entered_ns + service.overhead_ms * MS, seen.before_ns)
     rest = (seen.complete_ns - begun) / MS
-    transfer_ms = service.per_mib_ms * (1 + service.inner * (seen.place - 0.5))
+    transfer_ms = service.per_mib_ms / service.density(seen.place)
     rest -= seen.length_bytes / 2**20 * transfer_ms + seen.is_write * service.settle_ms
     share = service.stroke(seen.share, seen.middle)
     return rest, rest - service.seek_ms(share), share
