@@ -24,6 +24,7 @@ FEWEST_OF_A_KIND = 100  # minimum writes, reads, and requests to an idle disk
 SIZES_APART = 8 * 1024  # minimum spread of the sizes in bytes for a transfer rate
 SIZES_BETWEEN = (2, 98)  # percentiles that are this spread
 USUAL_RPM = (4200, 5400, 5900, 7200, 10_000, 15_000)
+NEAR_USUAL = 0.01  # how far the model may be from a usual speed, as a share of it
 MINUTE_MS = 60e3
 VAGUE = 6.0  # ratio of the ends of an interval from which on a value counts as undetermined
 VAGUE_MS = 1.0  # the same of values that may be 0: the width of the interval
@@ -255,6 +256,8 @@ def _rotation(result: Likeliest) -> tuple[float, float, float]:
 
 
 def _usual(low_ms: float, high_ms: float) -> float | None:
-    """Return the time of a revolution of the only usual speed in an interval, else None."""
-    inside = [MINUTE_MS / rpm for rpm in USUAL_RPM if low_ms <= MINUTE_MS / rpm <= high_ms]
+    """Return the time of a revolution of the only usual speed in or near an interval, else None."""
+    times = [MINUTE_MS / rpm for rpm in USUAL_RPM]
+    inside = [each for each in times if low_ms <= each * (1 + NEAR_USUAL)
+              and each * (1 - NEAR_USUAL) <= high_ms]  # fmt: skip
     return inside[0] if len(inside) == 1 else None
