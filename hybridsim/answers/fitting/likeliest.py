@@ -12,6 +12,7 @@ from hybridsim.answers.fitting.observed import Floats
 
 STEPS = (1e-6, 0.05)  # of a free number, at least and at most, for the curvature
 Z95 = 1.96
+AT_BOUND = 1e-9  # of a free number
 FLAT = 0.1  # curvature of a direction in which the observations determine nothing
 FLAT_SHARE = 1e-4  # squared component of a number in such directions
 
@@ -77,11 +78,15 @@ def with_intervals(best: Likeliest, numbers: dict[str, Number], density: Density
     The sandwich estimator: H^-1 G H^-1, H the curvature of the likelihood and G the outer product
     of the observations' own gradients (White 1982, Econometrica 50: 1-25).  Where H is flat in some
     direction, as that of an overhead against a seek that is never without it, each number with a
-    part in this direction has no interval: its ends are those of its range.
+    part in this direction has no interval: its ends are those of its range.  A number that ends at
+    its bound is not where the likelihood is level, and does not move with the others.
     """
     names = list(numbers)
     free = np.array([numbers[name].free(best.values[name]) for name in names])
     scores, curvature = _derivatives(_free(numbers, density), free)
+    ends = np.array([(one.free(one.low), one.free(one.high)) for one in numbers.values()])
+    is_bound = (np.abs(free[:, None] - ends) < AT_BOUND).any(axis=1)
+    curvature[is_bound | is_bound[:, None]] *= np.eye(len(free))[is_bound | is_bound[:, None]]
     error = Z95 * _standard_errors(scores, curvature)
     low, high = {}, {}
     for name, centre, reach in zip(names, free, error):
