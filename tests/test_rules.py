@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hybridsim.answers.fitting.arrangement import MEMBERS
-from hybridsim.answers.fitting.pieces import Pieces
 from hybridsim.answers.fitting.disks import service as service_of
+from hybridsim.answers.fitting.pieces import Pieces
 from hybridsim.answers.fitting.service import Service, _of_pieces, log_likelihood, with_slopes
 from hybridsim.answers.measurements import dmcache_status
 from hybridsim.answers.measurements.gathering import _name_logs, job_of

@@ -50,9 +50,7 @@ class Bill:
         """The interval of `per_saved_ms`; it has no upper end if perhaps nothing is saved."""
         if self.per_saved_ms is None or self.ssd_cost is None or self.saved is None:
             return None
-        least, most = self.saved.low, self.saved.high
-        at_most = self.ssd_cost / (least / NS_PER_MS) if least > 0 else None
-        return self.ssd_cost / (most / NS_PER_MS), at_most
+        return cost_per_ms(self.ssd_cost, self.saved)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
@@ -64,6 +62,17 @@ class Bill:
         }
         price, source = fields.pop("pricing")
         return {"price": {**price.model_dump(), "source": source}, **fields}
+
+
+def cost_per_ms(cost: float, saved: Interval) -> tuple[float, float | None] | None:
+    """Return the interval of a cost per millisecond saved; None if surely nothing is saved.
+
+    It has no upper end if perhaps nothing is.
+    """
+    if saved.high <= 0:
+        return None
+    most = cost / (saved.low / NS_PER_MS) if saved.low > 0 else None
+    return cost / (saved.high / NS_PER_MS), most
 
 
 def bill(scenario: Scenario, result: Result) -> Bill | None:

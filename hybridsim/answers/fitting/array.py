@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from hybridsim.answers.fitting import disks
 from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
 from hybridsim.answers.fitting.arrangement import CLEARLY, Arrangement, Progress, arrangement
@@ -19,19 +17,23 @@ from hybridsim.storage import catalog
 
 MS = 1e6
 # How many times as wide an interval must be for the differences of real arms and platters from the
-# model as for the scatter of the requests alone: chosen on 24 simulated disks of the catalog, judged
-# on others (benchmarks/coverage.py fit).
+# model as for the scatter of the requests alone: chosen on 24 simulated disks of the catalog,
+# judged on others (benchmarks/coverage.py fit).
 WIDER = {
     "rpm": 1.0, "seek_track_to_track": 1.0, "seek_average": 1.3, "seek_full": 1.3,
     "write_settle": 1.0, "overhead": 1.5,
 }  # fmt: skip
 # What more requests do not tell, as shares of the value below and above it.  Random requests hardly
-# ever make the shortest seeks, so these follow from the curve of the others: fitted to the tables of
-# the 13 measured arms in the catalog themselves, it is 0.8 to 2.2 times the shortest seek, and 0.98
-# to 1.04 times the longest.  The rotation seems shorter where the curve is not that of the arm: at
-# most 1 % on the seeds 2000 to 2057 of benchmarks/generated_disks.py, and usual speeds are farther
-# apart.
-ARM_OFF = {"seek_track_to_track": (0.54, 0.3), "seek_average": (0.0, 0.0), "seek_full": (0.035, 0.02)}
+# ever make the shortest seeks, so these follow from the curve of the others: fitted to the tables
+# of the 13 measured arms in the catalog themselves, it is 0.8 to 2.2 times the shortest seek, and
+# 0.98 to 1.04 times the longest.  The rotation seems shorter where the curve is not that of the
+# arm: about 1 % on the seeds 2000 to 2057 of benchmarks/generated_disks.py, and usual speeds are
+# farther apart.
+ARM_OFF = {
+    "seek_track_to_track": (0.54, 0.3),
+    "seek_average": (0.0, 0.0),
+    "seek_full": (0.035, 0.02),
+}
 RPM_OFF = 0.01
 # Errors of the rate that more requests do not reduce: time by which the model's seeks and ends of
 # tracks differ between short and long requests, and a share.  Chosen on half of the catalog.
@@ -266,9 +268,7 @@ def _rpm(fitted: DiskFit) -> Estimate:
         if round(rpm) not in disks.USUAL_RPM
         else f"a usual speed; the capture alone gives {raw:,.0f}"
     )
-    return Estimate(
-        "backing.drive", "rpm", round(rpm), "rpm", low, high, how=how
-    )
+    return Estimate("backing.drive", "rpm", round(rpm), "rpm", low, high, how=how)
 
 
 def _time(

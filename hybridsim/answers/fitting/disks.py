@@ -44,9 +44,9 @@ NUMBERS = {
     "noise_ms": Number(0.4, 0.08, 8.0),
     "stray": Number(0.05, 0.001, 0.5),
 }
-# The least noise in the search: with less the likelihood is rugged.  Where the true noise is smaller
-# still, the model blurs both ends of the rotation, which then seems shorter by 1.1 times this; so
-# the estimates are found from there with less.
+# The least noise in the search is 0.08: with less the likelihood is rugged.  Where the true noise
+# is smaller, the model blurs both ends of the rotation, which then seems shorter by 1.1 times this;
+# so the estimates are found from there with less.
 FINE_NOISE_MS = 0.015
 # Provisional values; if the requests do not determine these, they have little effect on the fit.
 PROVISIONAL = {"overhead_ms": 0.2, "per_mib_ms": 6.0, "inner": 0.6, "bend": 0.0,
@@ -245,7 +245,9 @@ def _undetermined(seen: Pieces, chosen: Marks) -> dict[str, str]:
 
 def _sizes(seen: Pieces, chosen: Marks) -> tuple[float, float]:
     """Return the sizes in bytes that nearly all chosen pieces are between."""
-    short, long = np.percentile(seen.length_bytes[chosen], SIZES_BETWEEN) if chosen.any() else (0, 0)
+    short, long = (
+        np.percentile(seen.length_bytes[chosen], SIZES_BETWEEN) if chosen.any() else (0, 0)
+    )
     return float(short), float(long)
 
 

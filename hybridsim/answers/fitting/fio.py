@@ -178,7 +178,7 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
     whitening = _whitening(shares, seen, point.requests)
     value, low, high = _least_squares(shares, seen, whitening, None)
     raw = MINUTE_MS / value[2]
-    # A usual speed is taken where an interval of 99 % has no other: the seeks' intervals rest on it.
+    # A usual speed is taken where an interval of 99 % has no other: the seeks rest on it.
     near = [end * (end / value[2]) ** SURE for end in (low[2], high[2])]
     inside = [rpm for rpm in USUAL_RPM if near[0] <= MINUTE_MS / rpm <= near[1]]
     if len(inside) == 1:

@@ -78,15 +78,18 @@ def with_intervals(best: Likeliest, numbers: dict[str, Number], density: Density
     The sandwich estimator: H^-1 G H^-1, H the curvature of the likelihood and G the outer product
     of the observations' own gradients (White 1982, Econometrica 50: 1-25).  Where H is flat in some
     direction, as that of an overhead against a seek that is never without it, each number with a
-    part in this direction has no interval: its ends are those of its range.  A number that ends at
-    its bound is not where the likelihood is level, and does not move with the others.
+    part in this direction has no interval: its ends are those of its range.  A number that
+    its bound clearly keeps from where the likelihood is level does not move with the others.
     """
     names = list(numbers)
     free = np.array([numbers[name].free(best.values[name]) for name in names])
     scores, curvature = _derivatives(_free(numbers, density), free)
     ends = np.array([(one.free(one.low), one.free(one.high)) for one in numbers.values()])
     is_bound = (np.abs(free[:, None] - ends) < AT_BOUND).any(axis=1)
-    curvature[is_bound | is_bound[:, None]] *= np.eye(len(free))[is_bound | is_bound[:, None]]
+    is_bound &= np.abs(scores.sum(axis=0)) > Z95 * np.sqrt((scores**2).sum(axis=0))
+    is_bound &= [not one.is_log for one in numbers.values()]  # 0 is possible, not the least noise
+    alone = is_bound | is_bound[:, None]
+    curvature[alone] *= np.eye(len(free))[alone]
     error = Z95 * _standard_errors(scores, curvature)
     low, high = {}, {}
     for name, centre, reach in zip(names, free, error):

@@ -2,7 +2,8 @@
 
     service = seek(distance) + rotation + length / rate(place)        (+ settling, of a write)
 
-Cylinders hold fewer bytes inwards, evenly from the first to the last, and a byte takes as much longer.
+Cylinders hold fewer bytes inwards, evenly from the first to the last, and a byte takes as much
+longer.
 The rotation is uniform from 0 to a revolution.  The error of the completion times (interrupts,
 wake-ups) is logistic; a share of stray requests follows no model.  A request that finds its disk
 idle first takes the overhead of the electronics.
@@ -101,7 +102,10 @@ def with_slopes(service: Service, seen: Pieces) -> tuple[Floats, dict[str, Float
         "bend": -moved_by * reach_ms * share * (1 - share),
         "rotation_ms": rotation_by,
         "per_mib_ms": -both_by * mib / bytes_there,
-        "inner": both_by * mib * service.per_mib_ms * _density_by(service, seen.place)
+        "inner": both_by
+        * mib
+        * service.per_mib_ms
+        * _density_by(service, seen.place)
         / bytes_there**2
         - moved_by * reach_ms * steep * stroke_by_inner,
         "settle_ms": -both_by * seen.is_write,
