@@ -3,15 +3,16 @@
     HYBRIDSIM_DATA=... python benchmarks/coverage.py [replay] [warm] [real] [fit] [curves]
                                             [--cases 210] [--first 5000] [--disks 200] [--json]
 
-    replay  replay, advise, size, sweep, compare, on generated loads (coverage_replays.py)
+    replay  replay, its money, advise, size, sweep, compare, on generated loads
+            (coverage_replays.py)
     warm    the time until a cache is warm, the same
     real    the model's error on all real runs, leaving out one experiment (coverage_models.py)
-    fit     the parameters of simulated disks, arrays and fio results
+    fit     the parameters of simulated disks, arrays and fio results, --disks of each
     curves  mrc --sample, by policy and rate
 
 A promise of 90 % is kept by 87 to 97 % of the cases, one of 95 % by 90 to 98 %; the forecast on
 loads without drift and `size` promise at least that.  The forecast on captured traces is judged by
-decisions.py, a thinned capture by thinned.py.  Without a name: replay, warm and real.
+decisions.py, a thinned capture by thinned.py.  Without a name: all.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from dataclasses import asdict
 
 from coverage_models import Row, curves, fitted, real
 from coverage_replays import JUDGED, replayed, warmed
-
-USUAL = ("replay", "warm", "real")
 
 
 def main() -> None:
@@ -46,7 +45,7 @@ def main() -> None:
     for name in options.groups:
         if name not in kinds:
             parser.error(f"no group {name}: {', '.join(kinds)}")
-    rows = [row for name in options.groups or USUAL for row in kinds[name]()]
+    rows = [row for name in options.groups or kinds for row in kinds[name]()]
     if options.json:
         print(json.dumps([asdict(row) | {"found": row.found, "met": row.met} for row in rows],
                          indent=1))  # fmt: skip

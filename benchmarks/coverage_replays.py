@@ -28,6 +28,7 @@ from TUNED on, by this table; loads from 0 on were seen by earlier work.
 from __future__ import annotations
 
 import copy
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -42,7 +43,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from coverage_models import Row  # noqa: E402
 from decision_traces import in_memory  # noqa: E402
 
-from hybridsim.answers.intervals import Blocks, gains, means  # noqa: E402
+from hybridsim.answers.advice.bill import NS_PER_MS, cost_per_ms  # noqa: E402
+from hybridsim.answers.intervals import Blocks, gains, means, saved  # noqa: E402
 from hybridsim.answers.judge import Both, Side, judge  # noqa: E402
 from hybridsim.answers.ledger import JOINED  # noqa: E402
 from hybridsim.answers.measured import of_measure, of_warm_up  # noqa: E402
@@ -145,7 +147,7 @@ class Found:
 
     def add(self, what: str, truth: float, low: float, high: float, level: float = LEVEL) -> None:
         middle = (low + high) / 2
-        width = (high - low) / 2 / middle if middle else 0.0
+        width = (high - low) / 2 / middle if middle and math.isfinite(high) else 1.0
         if level == LEVEL and what != FORECAST and high <= low * (1 + FINEST) ** 2 * (1 + 1e-9):
             what += AT_FINEST
         self.cells.setdefault((what, level), []).append((bool(low <= truth <= high), width))
@@ -217,6 +219,7 @@ def one_case(seed: int, found: Found) -> None:
             truth = _mean(truths[0], name) / _mean(truths[1], name)
             pair = "with and without the cache" if second == "none" else "two sizes"
             _named(found, f"gain of {name}, {pair} (compare, sweep)", truth, known)
+    _money(found, rng, judged[1], later[1])
     answer = judge(seen[0], seen[2], adapts)
     goal = "took" if adapts else "all"
     truth = _mean(later[1]["none"], goal) / _mean(later[1]["cached"], goal)
@@ -246,6 +249,25 @@ def _means(
         error = like.errors[FIGURES[name]]
         truth *= 1 / (1 + error) if FIGURES[name] == "iops" else 1 + error
         _named(found, f"mean of {name}, as printed: trace and model", truth, printed)
+
+
+def _money(found: Found, rng: Any, judged: dict[str, Blocks], later: dict[str, Blocks]) -> None:
+    """Hold the cost of a saved millisecond, for a cache that costs 1, against that of what came."""
+    figure = FIGURES["read"]
+    cached = judged["cached"]
+    like = drawn_run(rng, cached.writes > FEW_WRITES, figure)
+    printed = AsPrinted(**vars(cached), like=like)
+    for error, after, what in (
+        (0.0, without_model(cached), "trace"),
+        (like.errors[figure], printed, "as printed: trace and model"),
+    ):
+        known = saved(judged["none"], after, "read")
+        ends = known and cost_per_ms(1.0, known)
+        if not ends:
+            continue
+        saved_ns = _mean(later["none"], "read") - _mean(later["cached"], "read") * (1 + error)
+        truth = NS_PER_MS / saved_ns if saved_ns > 0 else math.inf
+        found.add(f"cost per millisecond saved: {what}", truth, ends[0], ends[1] or math.inf)
 
 
 def _mean(blocks: Blocks, name: str) -> float:

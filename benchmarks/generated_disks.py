@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybridsim.answers.fitting import array, disks
+from hybridsim.answers.fitting import array, capture, disks
 from hybridsim.answers.fitting.answer import Estimate
 from hybridsim.answers.fitting.arrangement import Arrangement
 from hybridsim.answers.fitting.fio_results import Point
@@ -64,7 +64,7 @@ def known(name: str, seed: int, requests: int = 1500) -> Known:
         np.zeros(requests, np.int64), drive.capacity_bytes,
     )  # fmt: skip
     idle = observed.outstanding() == 1
-    return Known(f"{name} {seed}", observed, _truth(drive, shape, float(idle.mean())))
+    return Known(f"{name} {seed}", observed, _truth(drive, shape, float(idle.mean()), late))
 
 
 def known_stripe(name: str, seed: int, requests: int = 3000) -> Known:
@@ -113,7 +113,7 @@ def known_stripe(name: str, seed: int, requests: int = 3000) -> Known:
         begun[rank], done[rank], offset[rank], length[rank].astype(np.int64), write[rank],
         np.zeros(requests, np.int64), end,
     )  # fmt: skip
-    truth = _truth(drive, geometry(drive), float(np.mean(idle)))
+    truth = _truth(drive, geometry(drive), float(np.mean(idle)), late)
     return Known(f"{layout} of {name} {seed}", observed, truth, layout)
 
 
@@ -148,7 +148,7 @@ def known_point(name: str, seed: int, requests: int = 6000) -> tuple[Point, dict
         f"{name} {seed}", "read", "randread", 4096, 1, True, True, requests,
         1e9 / float(took.mean()), 0.0, float(took.mean()), percentiles,
     )  # fmt: skip
-    truth = _truth(drive, geometry(drive), 1.0)
+    truth = _truth(drive, geometry(drive), 1.0, late)
     return point, {key: truth[key] for key in ("rpm", "seek_average", "seek_full")}
 
 
@@ -198,11 +198,12 @@ def _served(clock, disk, rng, mean_ns, write, offset, length, late):
     return begun, done
 
 
-def _truth(drive, shape: Geometry, idle_share: float) -> dict[str, float]:
+def _truth(drive, shape: Geometry, idle_share: float, late) -> dict[str, float]:
     """Return what a fit estimates, as the catalog has it; the rate is the mean over all bytes.
 
     What a write takes more than a read is its settling, and its longer overhead where the disk is
-    idle.  No settling is below 0, as a key or as an estimate.
+    idle.  No settling is below 0, as a key or as an estimate.  That the host notices a completion
+    late is part of the overhead: the next request that already waits at the disk does not see it.
     """
     cylinders = shape.cylinders
     share = (np.arange(TRACK_PAIRS) + 0.5) / TRACK_PAIRS
@@ -210,7 +211,9 @@ def _truth(drive, shape: Geometry, idle_share: float) -> dict[str, float]:
     seek = shape.move_ns[np.minimum(index >> shape.seek_shift, len(shape.move_ns) - 1)]
     weight = 2 * (1 - share)
     sizes = np.diff(shape.zone_byte)
-    sustained = shape.zone_track_bytes / (drive.rev_ns + shape.zone_skew_ns) * 1e9
+    # Once a cylinder the skew is longer by `zone_cylinder_skew_ns`.
+    skew_ns = shape.zone_skew_ns + shape.zone_cylinder_skew_ns / shape.surfaces
+    sustained = shape.zone_track_bytes / (drive.rev_ns + skew_ns) * 1e9
     settle = shape.write_move_ns[1:].astype(float) - shape.move_ns[1:]
     more = 0 if drive.write_overhead_ns is None else drive.write_overhead_ns - drive.overhead_ns
     return {
@@ -220,12 +223,13 @@ def _truth(drive, shape: Geometry, idle_share: float) -> dict[str, float]:
         "seek_full": float(shape.move_ns[-1]),
         "rate_mean": float(sizes.sum() / (sizes / sustained).sum()),
         "write_settle": max(float(settle.mean()) + idle_share * more, 0.0),
-        "overhead": float(drive.overhead_ns),
+        "overhead": float(drive.overhead_ns + late.mean()),
     }
 
 
 def estimates(observed: Observed, layout: Layout = SINGLE) -> dict[str, Estimate]:
     """Fit the disks of a capture whose layout is known; FitError where it is refused."""
+    capture._check_writes("a generated disk", observed)
     seen = pieces(observed, observed.entered_ns(0), layout)
     found = disks.fit(seen, array.assumed)
     array._check("a generated disk", found)

@@ -9,7 +9,7 @@ from test_html import Parsed
 from hybridsim.answers.advice.alternatives import pricing
 from hybridsim.answers.advice.bill import bill
 from hybridsim.answers.result import plain
-from hybridsim.foundation.wording import money
+from hybridsim.foundation.wording import money, ranged_money
 from hybridsim.scenario import Scenario
 from hybridsim.show.html import of
 from hybridsim.show.terminal import render
@@ -47,6 +47,17 @@ def test_the_bill_counts_whole_drives_or_the_part_that_the_cache_uses(tmp_path):
     assert costs.per_saved_ms == pytest.approx(costs.ssd_cost / ((before - after) / 1e6))
 
 
+def test_the_cost_of_a_saving_has_the_interval_of_the_saving(tmp_path):
+    costs = with_bill(site(tmp_path, SITE + PRICES))[1]
+    low, high = costs.per_saved_range
+    assert low < costs.per_saved_ms < high
+    assert low == pytest.approx(costs.ssd_cost / (costs.saved.high / 1e6))
+    assert costs.saved.low < costs.saved_ns < costs.saved.high
+    unsure = replace(costs, saved=replace(costs.saved, low=-1.0))
+    assert unsure.per_saved_range == (low, None)
+    assert ranged_money(2.0, unsure.per_saved_range, "EUR").endswith(" or more)")
+
+
 def test_write_back_is_billed_as_a_mirror_as_advise_does(tmp_path):
     scenario = site(tmp_path, SITE + PRICES).with_options(cache="bcache", cache_mode="write-back")
     costs = with_bill(scenario)[1]
@@ -65,7 +76,8 @@ def test_the_report_shows_costs_and_the_source_of_the_prices(tmp_path):
         in page
     )
     words = " ".join(render(replay, details=True).split())
-    assert f"{money(costs.per_saved_ms, 'EUR')} per ms saved of reads · prices of 2026-11" in words
+    known = ranged_money(costs.per_saved_ms, costs.per_saved_range, "EUR")
+    assert f"{known} per ms saved of reads · prices of 2026-11" in words
 
 
 def test_catalog_prices_appear_in_the_report_only(tmp_path):

@@ -364,8 +364,8 @@ def test_a_direction_in_which_the_likelihood_is_flat_has_no_interval():
     numbers = {name: Number(1.0, 0.0, 50.0, is_log=False) for name in "abc"}
 
     def density(values):
-        off = sums - values["a"] - values["b"]
-        return -(off**2) / 2 - (alone - values["c"]) ** 2 / 0.02
+        off, of_c = sums - values["a"] - values["b"], alone - values["c"]
+        return -(off**2) / 2 - of_c**2 / 0.02, {"a": off, "b": off, "c": of_c / 0.01}
 
     found = with_intervals(likeliest(numbers, density), numbers, density)
     for name in "ab":

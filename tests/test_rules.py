@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from hybridsim.answers.fitting.arrangement import MEMBERS
+from hybridsim.answers.fitting.disks import service as service_of
 from hybridsim.answers.fitting.pieces import Pieces
-from hybridsim.answers.fitting.service import Service, _of_pieces
+from hybridsim.answers.fitting.service import Service, _of_pieces, log_likelihood, with_slopes
 from hybridsim.answers.measurements import dmcache_status
 from hybridsim.answers.measurements.gathering import _name_logs, job_of
 from hybridsim.answers.measurements.measurement import Curve, Measurement, Name
@@ -202,7 +203,8 @@ def test_the_density_of_a_service_time_is_the_derivative_of_its_distribution():
     zeros, no = np.zeros(count), np.zeros(count, np.bool_)
     seen = Pieces(
         np.arange(count), zeros, zeros, random.uniform(0, 25e6, count), np.full(count, 65536.0),
-        random.uniform(0, 1, count), random.uniform(0, 1, count), random.random(count) < 0.5,
+        random.uniform(0, 0.6, count), random.uniform(0.3, 0.7, count),
+        random.uniform(0, 1, count), random.random(count) < 0.5,
         random.random(count) < 0.5, np.zeros(count, np.int64), no, ~no, ~no,
     )  # fmt: skip
     density, _ = _of_pieces(service, seen)
@@ -213,6 +215,35 @@ def test_the_density_of_a_service_time_is_the_derivative_of_its_distribution():
     )
     slope = -np.subtract(*ends) / (2 * step_ms)
     assert np.allclose(density, slope, rtol=1e-3, atol=1e-6)
+
+
+def test_the_slopes_of_a_service_time_are_those_of_its_likelihood():
+    random = np.random.default_rng(5)
+    count = 400
+    begins = np.flatnonzero(random.random(count) < 0.7)
+    begins[0] = 0
+    no = np.zeros(count, np.bool_)
+    seen = Pieces(
+        begins, np.zeros(count), random.uniform(-1e6, 0.9e6, count),
+        random.uniform(0, 25e6, count), np.full(count, 65536.0), random.uniform(0, 0.6, count),
+        random.uniform(0.3, 0.7, count), random.uniform(0, 1, count), random.random(count) < 0.5,
+        random.random(count) < 0.5, np.zeros(count, np.int64), no, ~no, ~no,
+    )  # fmt: skip
+    values = {
+        "overhead_ms": 0.3, "track_ms": 0.7, "reach_ms": 8.3, "linear": 0.4, "bend": 0.2,
+        "rotation_ms": 8.33, "per_mib_ms": 6.0, "inner": 0.6, "settle_ms": 0.5, "noise_ms": 0.15,
+        "stray": 0.02,
+    }  # fmt: skip
+    value, slopes = with_slopes(service_of(values), seen)
+    assert np.array_equal(value, log_likelihood(service_of(values), seen))
+    assert slopes.keys() == values.keys()
+    step = 1e-6
+    for name, slope in slopes.items():
+        low, high = (
+            log_likelihood(service_of({**values, name: values[name] + by}), seen)
+            for by in (-step, step)
+        )
+        assert np.allclose(slope, (high - low) / (2 * step), atol=1e-4)
 
 
 def test_a_track_ends_where_its_last_byte_is():

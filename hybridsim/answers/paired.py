@@ -1,4 +1,4 @@
-"""How sure the ratio of two paired sums is: from the slow waves in the difference of their parts.
+"""How sure the ratio or difference of two paired sums is: from slow waves in that of their parts.
 
 Two machines serve the same requests, and their sums are cut into the same parts.  What both have
 in common, such as bursts, is in neither part of the difference; what remains is for a large part
@@ -40,13 +40,32 @@ def interval(old: Floats, new: Floats) -> tuple[float, float]:
     waves = [count for count in COSINES if count < held]
     if not waves or min(sums) <= 0:
         return 0.0, math.inf
-    difference = old / sums[0] - new / sums[1]  # what a part adds to the logarithm of the ratio
-    strength = np.square(cosines(len(old), waves[-1]) @ difference)
-    half = max(
-        quantile(count) * math.sqrt(len(old) * float(strength[:count].mean())) for count in waves
-    )
+    # What each part adds to the logarithm of the ratio.
+    half = _reach(old / sums[0] - new / sums[1], waves)
     ratio = float(sums[0] / sums[1])
     return ratio * math.exp(-half), ratio * math.exp(half)
+
+
+def difference(old: Floats, new: Floats, counts: Floats) -> tuple[float, float]:
+    """Return the interval of LEVEL of sum(old - new) / sum(counts), from their parts.
+
+    It has no ends where too few parts hold something.
+    """
+    waves = [count for count in COSINES if count < np.count_nonzero(counts)]
+    if not waves:
+        return -math.inf, math.inf
+    number = counts.sum()
+    value = float((old - new).sum() / number)
+    half = _reach((old - new - value * counts) / number, waves)
+    return value - half, value + half
+
+
+def _reach(parts: Floats, waves: list[int]) -> float:
+    """Return half the interval of the sum of parts that add up to 0, the widest of all waves."""
+    strength = np.square(cosines(len(parts), waves[-1]) @ parts)
+    return max(
+        quantile(count) * math.sqrt(len(parts) * float(strength[:count].mean())) for count in waves
+    )
 
 
 @functools.lru_cache(maxsize=8)

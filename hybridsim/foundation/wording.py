@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from hybridsim.foundation.histogram import LAST_NS
 from hybridsim.foundation.units import human_size, human_time
@@ -102,6 +103,17 @@ def money(amount: float | None, currency: str) -> str:
         figure = f"{max(amount, SMALLEST):.2g}"
     below = "<" if 0 < amount < SMALLEST else ""
     return f"{below}${figure}" if currency == "USD" else f"{below}{currency} {figure}"
+
+
+def ranged_money(amount: float, ends: Sequence[float | None] | None, currency: str) -> str:
+    """Return an amount with its interval: '$1,312 ($1,200 to $1,400)', '$12 ($9.10 or more)'."""
+    text = money(amount, currency)
+    if ends is None or ends[0] is None:
+        return text
+    low, high = ends
+    if high is None:
+        return f"{text} ({money(low, currency)} or more)"
+    return f"{text} ({money(low, currency)} to {money(high, currency)})"
 
 
 def lasting(years: float) -> str:

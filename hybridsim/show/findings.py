@@ -14,6 +14,7 @@ from hybridsim.foundation.wording import (
     money,
     of_the_mean,
     percent,
+    ranged_money,
     ranged_size,
     span,
 )
@@ -108,7 +109,8 @@ def _cost(result: Result) -> Iterator[tuple[str, str]]:
     if cost["disks_cost"] is not None:
         parts.append(f"{money(cost['disks_cost'], unit)} for the disks, {cost['disks']}")
     if cost["per_saved_ms"] is not None:
-        parts.append(f"{money(cost['per_saved_ms'], unit)} per ms saved of {cost['what']}")
+        each = ranged_money(cost["per_saved_ms"], cost["per_saved_range"], unit)
+        parts.append(f"{each} per ms saved of {cost['what']}")
     yield LABELS["cost"], joined([*parts, f"prices of {cost['price']['date']}"])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hybridsim.answers.advice.alternatives import (
@@ -14,6 +14,8 @@ from hybridsim.answers.advice.alternatives import (
     human_drive,
     pricing,
 )
+from hybridsim.answers.intervals import Interval, saved
+from hybridsim.answers.judge import Both
 from hybridsim.answers.result import Result
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.fast_tier import FastTier
@@ -34,6 +36,7 @@ class Bill:
     ssd_cost: float | None  # of the capacity that the cache uses on them
     what: str  # "reads", or "writes" if there are no reads
     saved_ns: float | None  # reduction of their mean latency; None: unknown, or no reduction
+    saved: Interval | None = None  # the same with its interval, whose lower end may be below 0
 
     @property
     def per_saved_ms(self) -> float | None:
@@ -42,11 +45,34 @@ class Bill:
             return None
         return self.ssd_cost / (self.saved_ns / NS_PER_MS)
 
+    @property
+    def per_saved_range(self) -> tuple[float, float | None] | None:
+        """The interval of `per_saved_ms`; it has no upper end if perhaps nothing is saved."""
+        if self.per_saved_ms is None or self.ssd_cost is None or self.saved is None:
+            return None
+        return cost_per_ms(self.ssd_cost, self.saved)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
-        fields = asdict(self) | {"per_saved_ms": self.per_saved_ms}
+        ends = self.per_saved_range
+        fields = asdict(self) | {
+            "saved": self.saved and self.saved.to_dict(),
+            "per_saved_ms": self.per_saved_ms,
+            "per_saved_range": ends and list(ends),
+        }
         price, source = fields.pop("pricing")
         return {"price": {**price.model_dump(), "source": source}, **fields}
+
+
+def cost_per_ms(cost: float, saved: Interval) -> tuple[float, float | None] | None:
+    """Return the interval of a cost per millisecond saved; None if surely nothing is saved.
+
+    It has no upper end if perhaps nothing is.
+    """
+    if saved.high <= 0:
+        return None
+    most = cost / (saved.low / NS_PER_MS) if saved.low > 0 else None
+    return cost / (saved.high / NS_PER_MS), most
 
 
 def bill(scenario: Scenario, result: Result) -> Bill | None:
@@ -60,6 +86,7 @@ def bill(scenario: Scenario, result: Result) -> Bill | None:
         return None
     prices = pricing(scenario)
     what, saved_ns = _saved(result)
+    known = None if saved_ns is None else _interval(result, what, saved_ns)
     is_priced = cache.drive.kind == "ssd"
     return Bill(
         prices,
@@ -71,6 +98,7 @@ def bill(scenario: Scenario, result: Result) -> Bill | None:
         copies(scenario) * cache_bytes / GB * prices.price.ssd_per_gb if is_priced else None,
         what,
         saved_ns,
+        known,
     )
 
 
@@ -87,3 +115,18 @@ def _saved(result: Result) -> tuple[str, float | None]:
     before, after = (getattr(each.figures, what).mean_ns for each in (none, warm))
     saved = before - after if before is not None and after is not None else 0.0
     return what, saved if saved > 0 else None
+
+
+def _interval(result: Result, what: str, saved_ns: float) -> Interval | None:
+    """Return the reduction with its interval, from the warm requests on both machines."""
+    warm = result.judgement.pairs.get("warm")
+    both = Both(*result.sides)
+    start = both.groups if warm is None else both.border(warm.first)
+    if start >= both.groups:
+        return None
+    sides = both.sides(start, both.blocks(start), result.judgement.adapts)
+    known = saved(sides["none"], sides["cached"], what.removesuffix("s"))
+    if known is None:
+        return None
+    off = saved_ns - known.value  # of a few requests: the phase begins between two groups
+    return replace(known, value=saved_ns, low=known.low + off, high=known.high + off)

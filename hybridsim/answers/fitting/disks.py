@@ -14,21 +14,22 @@ from hybridsim.answers.fitting.likeliest import (
     likeliest,
     with_intervals,
 )
-from hybridsim.answers.fitting.observed import Marks
+from hybridsim.answers.fitting.observed import Floats, Marks
 from hybridsim.answers.fitting.order import CHOOSES, choice_share
 from hybridsim.answers.fitting.pieces import Pieces
-from hybridsim.answers.fitting.service import MS, Service, log_likelihood
+from hybridsim.answers.fitting.service import MS, Service, log_likelihood, with_slopes
 
 FEWEST = 300  # minimum services for a fit of seek and rotation
 FEWEST_OF_A_KIND = 100  # minimum writes, reads, and requests to an idle disk
 SIZES_APART = 8 * 1024  # minimum spread of the sizes in bytes for a transfer rate
 SIZES_BETWEEN = (2, 98)  # percentiles that are this spread
 USUAL_RPM = (4200, 5400, 5900, 7200, 10_000, 15_000)
+NEAR_USUAL = 0.01  # how far the model may be from a usual speed, as a share of it
 MINUTE_MS = 60e3
 VAGUE = 6.0  # ratio of the ends of an interval from which on a value counts as undetermined
 VAGUE_MS = 1.0  # the same of values that may be 0: the width of the interval
 JITTER_MS = 0.05  # a request that is dispatched this much before a completion meets an idle disk
-WAITED_MS = 2.0  # no overhead of a disk is longer: who waits this long does not show it
+WAITED_MS = 4.0  # no overhead of a disk is longer: who waits this long does not show it
 
 NUMBERS = {
     "overhead_ms": Number(0.2, 0.0, 50.0, is_log=False),
@@ -37,12 +38,16 @@ NUMBERS = {
     "linear": Number(0.1, -0.95, 0.95, is_log=False),
     "bend": Number(0.0, -0.6, 0.6, is_log=False),
     "rotation_ms": Number(MINUTE_MS / 7200, MINUTE_MS / 20_000, MINUTE_MS / 3500),
-    "per_mib_ms": Number(6.0, 0.2, 200.0),
+    "per_mib_ms": Number(6.0, 0.2, 1000.0),
     "inner": Number(0.6, 0.0, 1.2, is_log=False),
     "settle_ms": Number(0.5, 0.0, 10.0, is_log=False),
-    "noise_ms": Number(0.4, 0.08, 8.0),  # with less noise the likelihood is rugged
+    "noise_ms": Number(0.4, 0.08, 8.0),
     "stray": Number(0.05, 0.001, 0.5),
 }
+# The least noise in the search is 0.08: with less the likelihood is rugged.  Where the true noise
+# is smaller, the model blurs both ends of the rotation, which then seems shorter by 1.1 times this;
+# so the estimates are found from there with less.
+FINE_NOISE_MS = 0.015
 # Provisional values; if the requests do not determine these, they have little effect on the fit.
 PROVISIONAL = {"overhead_ms": 0.2, "per_mib_ms": 6.0, "inner": 0.6, "bend": 0.0,
                "settle_ms": 0.0}  # fmt: skip
@@ -78,6 +83,7 @@ class DiskFit:
     used: int  # requests that the fit is based on
     free_rotation: tuple[float, float, float]  # estimate and interval in ms before a usual speed
     idle_share: float = 1.0  # share of the services whose time includes the overhead
+    sizes: tuple[float, float] = (0.0, 0.0)  # SIZES_BETWEEN of the used requests, bytes
 
     @property
     def service(self) -> Service:
@@ -127,9 +133,10 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     used = int(only.sum())
     missing = _undetermined(seen, seen.is_timed)
     fixed = {name: PROVISIONAL[name] for name in missing}
-    left_out = {*missing, "inner"} if "per_mib_ms" in missing else {*missing}
-    numbers = {name: one for name, one in NUMBERS.items() if name not in left_out}
+    numbers = {name: one for name, one in NUMBERS.items() if name not in missing}
     result = _best(numbers, seen, fixed, only)
+    numbers["noise_ms"] = replace(numbers["noise_ms"], low=FINE_NOISE_MS)
+    result = _again(numbers, seen, fixed, only, result)
     raw = _rotation(result)
     usual = _usual(raw[1], raw[2])
     assumed = assumed_of(usual or raw[0])
@@ -151,7 +158,8 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
             result = _again(numbers, seen, fixed, only, result)
     values = {**result.values, **fixed}
     idle_share = float(_is_idle(seen)[only].mean()) if only.any() else 1.0
-    return DiskFit(replace(result, values=values), missing, share, used, raw, idle_share)
+    sizes = _sizes(seen, seen.is_timed)
+    return DiskFit(replace(result, values=values), missing, share, used, raw, idle_share, sizes)
 
 
 def _is_vague(number: Number, low: float, high: float) -> bool:
@@ -174,8 +182,7 @@ def _best(
         {**numbers, "rotation_ms": replace(numbers["rotation_ms"], start=MINUTE_MS / rpm)}
         for rpm in (7200, 12_000)
     )
-    result = max((likeliest(one, density) for one in starts), key=lambda one: one.log_likelihood)
-    return with_intervals(result, numbers, density)
+    return max((likeliest(one, density) for one in starts), key=lambda one: one.log_likelihood)
 
 
 def _again(
@@ -196,8 +203,13 @@ def _again(
 
 
 def _density(seen: Pieces, fixed: Mapping[str, float], only: Marks) -> Density:
-    """Return the function of the log-likelihood of each request selected by `only`."""
-    return lambda values: log_likelihood(service({**values, **fixed}), seen)[only]
+    """Return the log-likelihood, with slopes, of each request selected by `only`."""
+
+    def density(values: Mapping[str, float]) -> tuple[Floats, Mapping[str, Floats]]:
+        value, slopes = with_slopes(service({**values, **fixed}), seen)
+        return value[only], {name: slopes[name][only] for name in values}
+
+    return density
 
 
 def _without_choice(seen: Pieces) -> Marks:
@@ -219,15 +231,24 @@ def _undetermined(seen: Pieces, chosen: Marks) -> dict[str, str]:
             f"only {waited} requests waited for another at their disk; the others show only the "
             "sum of overhead and seek"
         )
-    low, high = np.percentile(seen.length_bytes[chosen], SIZES_BETWEEN) / 1024
-    if (high - low) * 1024 < SIZES_APART:
-        sizes = f"{low:.0f} KiB" if low == high else f"{low:.0f} to {high:.0f} KiB"
+    short, long = _sizes(seen, chosen)
+    if long - short < SIZES_APART:
+        low, high = f"{short / 1024:.0f}", f"{long / 1024:.0f}"
+        sizes = f"{low} KiB" if low == high else f"{low} to {high} KiB"
         result["per_mib_ms"] = f"nearly all requests are of {sizes}"
     writes = int(seen.is_write[chosen].sum())
     if min(writes, int(chosen.sum()) - writes) < FEWEST_OF_A_KIND:
         kind = "writes" if writes < FEWEST_OF_A_KIND else "reads"
         result["settle_ms"] = f"too few {kind} to compare reads and writes"
     return result
+
+
+def _sizes(seen: Pieces, chosen: Marks) -> tuple[float, float]:
+    """Return the sizes in bytes that nearly all chosen pieces are between."""
+    short, long = (
+        np.percentile(seen.length_bytes[chosen], SIZES_BETWEEN) if chosen.any() else (0, 0)
+    )
+    return float(short), float(long)
 
 
 def _rotation(result: Likeliest) -> tuple[float, float, float]:
@@ -237,6 +258,8 @@ def _rotation(result: Likeliest) -> tuple[float, float, float]:
 
 
 def _usual(low_ms: float, high_ms: float) -> float | None:
-    """Return the time of a revolution of the only usual speed in an interval, else None."""
-    inside = [MINUTE_MS / rpm for rpm in USUAL_RPM if low_ms <= MINUTE_MS / rpm <= high_ms]
+    """Return the time of a revolution of the only usual speed in or near an interval, else None."""
+    times = [MINUTE_MS / rpm for rpm in USUAL_RPM]
+    inside = [each for each in times if low_ms <= each * (1 + NEAR_USUAL)
+              and each * (1 - NEAR_USUAL) <= high_ms]  # fmt: skip
     return inside[0] if len(inside) == 1 else None

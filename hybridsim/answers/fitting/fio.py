@@ -49,6 +49,10 @@ GAIN_PER_DOUBLING = 0.5
 # Share of a seek that grows with the distance itself, not its root: 0 to 0.45 for the disks of the
 # catalog.  Percentiles hardly determine it, but without it the rotation takes its place.
 LINEAR, LINEAR_SPREAD, LINEAR_ENDS = 0.2, 0.15, (-0.2, 0.8)
+SURE = 2.58 / 1.96 - 1  # how much an interval of 99 % is wider than one of 95 %
+# Overhead, shortest seek and transfer together: all later disks but one need less than those of the
+# early 1990s, whose electronics take up to 3.7 ms and 4 KiB at 2.3 MB/s.
+OLD_BASE_MS, OLD_OVERHEADS_MS = 3.0, (0.0, 5.5)
 PLACES = 200  # positions of the arm in the distribution of seeks
 HOW = (
     "Measure with fio --direct=1 --rw=randread --bs=4k --iodepth=1 (and 2, 4, ... 32) "
@@ -174,7 +178,9 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
     whitening = _whitening(shares, seen, point.requests)
     value, low, high = _least_squares(shares, seen, whitening, None)
     raw = MINUTE_MS / value[2]
-    inside = [rpm for rpm in USUAL_RPM if low[2] <= MINUTE_MS / rpm <= high[2]]
+    # A usual speed is taken where an interval of 99 % has no other: the seeks rest on it.
+    near = [end * (end / value[2]) ** SURE for end in (low[2], high[2])]
+    inside = [rpm for rpm in USUAL_RPM if near[0] <= MINUTE_MS / rpm <= near[1]]
     if len(inside) == 1:
         rpm = inside[0]
         rpms = (MINUTE_MS / high[2], MINUTE_MS / low[2])
@@ -260,7 +266,9 @@ def _disk_estimates(floats: Floats, low: Floats, high: Floats, raw: float) -> li
     mean = (1 - linear) * MEAN_ROOT + linear * MEAN_SHARE
     average, full = track + reach * mean, track + reach
     # The assumed overhead is part of the base: the seeks are as uncertain as it is.
-    least, most = (min(end, base) for end in OVERHEADS_MS)
+    least, most = (
+        min(end, base) for end in (OLD_OVERHEADS_MS if base > OLD_BASE_MS else OVERHEADS_MS)
+    )
     ends = [(low[0] - most + low[1] * share, high[0] - least + high[1] * share)
             for share in (0.0, mean, 1.0)]  # fmt: skip
     seeks = zip(("seek_track_to_track", "seek_average", "seek_full"), (track, average, full), ends)

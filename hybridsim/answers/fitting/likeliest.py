@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,9 @@ from scipy.optimize import minimize
 
 from hybridsim.answers.fitting.observed import Floats
 
-STEP = 1e-4  # of a free number, for the first gradients
+STEPS = (1e-6, 0.05)  # of a free number, at least and at most, for the curvature
 Z95 = 1.96
+AT_BOUND = 1e-9  # of a free number
 FLAT = 0.1  # curvature of a direction in which the observations determine nothing
 FLAT_SHARE = 1e-4  # squared component of a number in such directions
 
@@ -44,27 +45,30 @@ class Likeliest:
     log_likelihood: float
 
 
-Density = Callable[[dict[str, float]], Floats]  # log-likelihood of each observation
+# The log-likelihood of each observation, and its slopes by the values.
+Density = Callable[[dict[str, float]], tuple[Floats, Mapping[str, Floats]]]
 
 
 def likeliest(numbers: dict[str, Number], density: Density, turns: int = 200) -> Likeliest:
     """Maximise the likelihood in at most `turns` iterations; the intervals are left empty."""
-    names = list(numbers)
+    at = _free(numbers, density)
 
-    def values(free: Floats) -> dict[str, float]:
-        return {name: numbers[name].value(one) for name, one in zip(names, free)}
+    def cost(free: Floats) -> tuple[float, Floats]:
+        each, scores = at(free)
+        return -float(each.mean()), -scores.mean(axis=0)
 
     start = [one.free(float(np.clip(one.start, one.low, one.high))) for one in numbers.values()]
     bounds = [(one.free(one.low), one.free(one.high)) for one in numbers.values()]
     result = minimize(
-        lambda free: -float(density(values(free)).mean()),
+        cost,
         np.array(start),
+        jac=True,
         method="L-BFGS-B",
         bounds=bounds,
         options={"maxiter": turns, "ftol": 1e-7},
     )
-    best = values(result.x)
-    total = float(density(best).sum())
+    best = _values(numbers, result.x)
+    total = float(density(best)[0].sum())
     return Likeliest(best, dict(best), dict(best), total)
 
 
@@ -74,15 +78,18 @@ def with_intervals(best: Likeliest, numbers: dict[str, Number], density: Density
     The sandwich estimator: H^-1 G H^-1, H the curvature of the likelihood and G the outer product
     of the observations' own gradients (White 1982, Econometrica 50: 1-25).  Where H is flat in some
     direction, as that of an overhead against a seek that is never without it, each number with a
-    part in this direction has no interval: its ends are those of its range.
+    part in this direction has no interval: its ends are those of its range.  A number that
+    its bound clearly keeps from where the likelihood is level does not move with the others.
     """
     names = list(numbers)
     free = np.array([numbers[name].free(best.values[name]) for name in names])
-
-    def at(point: Floats) -> Floats:
-        return density({name: numbers[name].value(one) for name, one in zip(names, point)})
-
-    scores, curvature = _derivatives(at, free)
+    scores, curvature = _derivatives(_free(numbers, density), free)
+    ends = np.array([(one.free(one.low), one.free(one.high)) for one in numbers.values()])
+    is_bound = (np.abs(free[:, None] - ends) < AT_BOUND).any(axis=1)
+    is_bound &= np.abs(scores.sum(axis=0)) > Z95 * np.sqrt((scores**2).sum(axis=0))
+    is_bound &= [not one.is_log for one in numbers.values()]  # 0 is possible, not the least noise
+    alone = is_bound | is_bound[:, None]
+    curvature[alone] *= np.eye(len(free))[alone]
     error = Z95 * _standard_errors(scores, curvature)
     low, high = {}, {}
     for name, centre, reach in zip(names, free, error):
@@ -103,23 +110,36 @@ def _standard_errors(scores: Floats, curvature: Floats) -> Floats:
     return np.where(flat_share > FLAT_SHARE, np.inf, np.sqrt(variance))
 
 
-def _derivatives(at: Callable[[Floats], Floats], free: Floats) -> tuple[Floats, Floats]:
+def _values(numbers: Mapping[str, Number], free: Floats) -> dict[str, float]:
+    """Return the values of a point of the search."""
+    return {name: one.value(each) for (name, one), each in zip(numbers.items(), free)}
+
+
+def _free(
+    numbers: Mapping[str, Number], density: Density
+) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Return the log-likelihoods as a function of a point of the search, with their gradients."""
+
+    def at(free: Floats) -> tuple[Floats, Floats]:
+        values = _values(numbers, free)
+        each, slopes = density(values)
+        by_free = [
+            slopes[name] * (values[name] if one.is_log else 1.0) for name, one in numbers.items()
+        ]
+        return each, np.stack(by_free, axis=1)
+
+    return at
+
+
+def _derivatives(
+    at: Callable[[Floats], tuple[Floats, Floats]], free: Floats
+) -> tuple[Floats, Floats]:
     """Return the gradient of each observation, and minus the Hessian of their sum."""
-    count = len(free)
-    middle = at(free)
-    step = np.full(count, STEP)
-    for _ in range(2):  # choose steps that change the log-likelihood by about one
-        slopes = [(at(free + push) - at(free - push)) / (2 * push.max()) for push in np.diag(step)]
-        scores = np.stack(slopes, axis=1)
-        step = np.clip(1 / np.sqrt((scores**2).sum(axis=0) + 1e-12), 1e-6, 0.05)
-    curvature = np.zeros((count, count))
-    for i, one in enumerate(np.diag(step)):
-        up, down = at(free + one), at(free - one)
-        curvature[i, i] = -float((up - 2 * middle + down).sum()) / step[i] ** 2
-        for j in range(i):
-            other = np.zeros(count)
-            other[j] = step[j]
-            mixed = at(free + one + other) - at(free + one - other)
-            mixed -= at(free - one + other) - at(free - one - other)
-            curvature[i, j] = curvature[j, i] = -float(mixed.sum()) / (4 * step[i] * step[j])
-    return scores, curvature
+    scores = at(free)[1]
+    # Steps that change the log-likelihood by about one.
+    step = np.clip(1 / np.sqrt((scores**2).sum(axis=0) + 1e-12), *STEPS)
+    curvature = np.array([
+        -(at(free + push)[1] - at(free - push)[1]).sum(axis=0) / (2 * push.max())
+        for push in np.diag(step)
+    ])  # fmt: skip
+    return scores, (curvature + curvature.T) / 2

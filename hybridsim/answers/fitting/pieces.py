@@ -36,14 +36,15 @@ class Pieces(NamedTuple):
     before_ns: Floats  # completion of the member's previous service
     complete_ns: Floats
     length_bytes: Floats
-    share: Floats  # distance that the arm moved, as a share of the stroke
+    share: Floats  # bytes that the arm passed over, as a share of those of the stroke
+    middle: Floats  # of the places that it moved between, as a share of the stroke
     place: Floats  # where it begins, as a share of the stroke
     is_next: npt.NDArray[np.bool_]  # begins where the previous piece ended
     is_write: npt.NDArray[np.bool_]
     waiting: Ints  # other requests that the member could have served instead
     passed: npt.NDArray[np.bool_]  # an older one was among them
     is_whole: npt.NDArray[np.bool_]  # the only piece of its request: its completion is known
-    is_timed: npt.NDArray[np.bool_]  # it and the member's previous piece are whole
+    is_timed: npt.NDArray[np.bool_]  # it is known when its service began and ended
 
 
 def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
@@ -57,8 +58,10 @@ def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
     stroke = max(-(-observed.end_bytes // layout.members), 1)
     complete = observed.complete_ns[request].astype(np.float64)
     entered = entered_ns[request].astype(np.float64)
-    before, distance, is_next = _before(served, same, place, length, complete)
-    share = np.where(distance < 0, USUAL_DISTANCE, np.minimum(distance / stroke, 1.0))
+    before, distance, middle, is_next = _before(served, same, place, length, complete)
+    is_known = distance >= 0
+    share = np.where(is_known, np.minimum(distance / stroke, 1.0), USUAL_DISTANCE)
+    middle = np.where(is_known, middle / stroke, 0.5)
     is_whole = np.bincount(request, minlength=observed.rows)[request] == 1
     begun = np.maximum(before, entered)
     waiting, passed = _waiting(served, group, request, entered, begun, is_whole)
@@ -69,13 +72,14 @@ def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
         complete,
         length.astype(np.float64),
         share,
+        middle,
         place / stroke,
         is_next,
         observed.is_write[request],
         waiting,
         passed,
         is_whole,
-        _timed(served, same, is_whole),
+        _timed(served, same, is_whole, entered),
     )
 
 
@@ -102,25 +106,35 @@ def _cut(observed: Observed, order: Ints, layout: Layout) -> tuple[Ints, Ints, I
 
 def _before(
     served: Ints, same: npt.NDArray[np.bool_], place: Ints, length: Ints, complete: Floats
-) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Return for each piece the previous completion, the distance, and whether it is adjacent."""
+) -> tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]]:
+    """Return for each piece the previous completion, distance and middle, and if it is adjacent."""
     before = np.full(len(served), -np.inf)
     distance = np.full(len(served), NO_DISTANCE)
+    middle = np.zeros(len(served))
     later, earlier = served[same], served[np.flatnonzero(same) - 1]
     before[later] = complete[earlier]
     gap = place[later] - (place[earlier] + length[earlier])
     distance[later] = np.abs(gap)
+    middle[later] = place[later] - gap / 2
     is_next = np.zeros(len(served), np.bool_)
     is_next[later] = gap == 0
-    return before, distance, is_next
+    return before, distance, middle, is_next
 
 
 def _timed(
-    served: Ints, same: npt.NDArray[np.bool_], is_whole: npt.NDArray[np.bool_]
+    served: Ints, same: npt.NDArray[np.bool_], is_whole: npt.NDArray[np.bool_], entered: Floats
 ) -> npt.NDArray[np.bool_]:
-    """Return for each piece whether its completion and the previous one are known."""
+    """Return for each piece whether it is known when its service began and ended.
+
+    It and the previous one are whole, and no piece of a split request entered earlier and is
+    outstanding: this one may have been served in between.
+    """
     timed = is_whole.copy()
     timed[served[same]] &= is_whole[served[np.flatnonzero(same) - 1]]
+    for group in np.split(served, np.flatnonzero(~same)[1:]):
+        split = np.where(is_whole[group], np.inf, entered[group])
+        earliest = np.minimum.accumulate(split[::-1])[::-1]
+        timed[group] &= earliest >= entered[group]
     return timed
 
 

@@ -2,6 +2,8 @@
 
     service = seek(distance) + rotation + length / rate(place)        (+ settling, of a write)
 
+Cylinders hold fewer bytes inwards, evenly from the first to the last, and a byte takes as much
+longer.
 The rotation is uniform from 0 to a revolution.  The error of the completion times (interrupts,
 wake-ups) is logistic; a share of stray requests follows no model.  A request that finds its disk
 idle first takes the overhead of the electronics.
@@ -12,12 +14,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from hybridsim.answers.fitting.observed import Floats
 from hybridsim.answers.fitting.pieces import Pieces
 
 TINY = 1e-30
+NEAR = 1e-9  # share of the stroke: the slope of its root has no end at 0
 MS = 1e6
 
 
@@ -30,17 +34,30 @@ class Service(NamedTuple):
     linear: float  # a seek over the share x of the stroke grows as (1 - linear) sqrt(x) + linear x
     bend: float  # + bend x (1 - x), for arms that accelerate in stages
     rotation_ms: float  # of a revolution
-    per_mib_ms: float  # transfer of 1 MiB, mean over the stroke
-    inner: float  # increase of that from the first to the last place, as a share of the mean
+    per_mib_ms: float  # transfer of 1 MiB, mean over the bytes
+    inner: float  # bytes that the last cylinder has less than the first, as a share of the mean
     settle_ms: float  # added to a write
     noise_ms: float  # scale of the logistic error
     stray: float  # share of requests that follow no model
 
+    def density(self, place: Floats) -> Floats:
+        """Return the bytes of the cylinder at a place, as a share of the mean."""
+        return np.sqrt((1 + self.inner / 2) ** 2 - 2 * self.inner * place)
+
+    def stroke(self, share: Floats, middle: Floats) -> Floats:
+        """Return the share of the cylinders between two places `share` of the bytes apart."""
+        half = share / 2
+        return 2 * share / (self.density(middle - half) + self.density(middle + half))
+
     def seek_ms(self, share: Floats) -> Floats:
         """Return the time of a seek over a share of the stroke."""
-        shape = (1 - self.linear) * np.sqrt(share) + self.linear * share
-        shape += self.bend * share * (1 - share)
-        return self.track_ms + (self.full_ms - self.track_ms) * shape
+        return self.track_ms + (self.full_ms - self.track_ms) * self.curve(share)
+
+    def curve(self, share: Floats) -> Floats:
+        """Return how far a seek is from the shortest, 0, to the longest, 1."""
+        curve = (1 - self.linear) * np.sqrt(share) + self.linear * share
+        curve += self.bend * share * (1 - share)
+        return curve
 
 
 def log_likelihood(service: Service, seen: Pieces) -> Floats:
@@ -51,28 +68,131 @@ def log_likelihood(service: Service, seen: Pieces) -> Floats:
     return np.asarray(whole + np.log(np.add.reduceat(density / below, seen.first)))
 
 
+def with_slopes(service: Service, seen: Pieces) -> tuple[Floats, dict[str, Floats]]:
+    """Return the log density of each request's completion, and its slopes by the parameters.
+
+    For `full_ms` there is `reach_ms`, the time from the shortest seek to the longest.
+    """
+    rest, moved, share = _elapsed(service, seen)
+    density, below = _turned(service, seen.is_next, rest, moved)
+    each = density[0] / below[0]
+    total = np.add.reduceat(each, seen.first)
+    value = np.add.reduceat(np.log(below[0]), seen.first) + np.log(total)
+    total_of_piece = np.repeat(total, np.diff(seen.first, append=len(each)))
+    slopes = density[1:] / (below[0] * total_of_piece)
+    slopes += below[1:] * (1 - each / total_of_piece) / below[0]
+    moved_by, rest_by, rotation_by, noise_by, stray_by = slopes
+    both_by = moved_by + rest_by
+
+    mib = seen.length_bytes / 2**20
+    bytes_there = service.density(seen.place)
+    reach_ms, root = service.full_ms - service.track_ms, np.sqrt(share)
+    steep = (1 - service.linear) / (2 * np.maximum(root, NEAR)) + service.linear
+    steep += service.bend * (1 - 2 * share)
+    half = seen.share / 2
+    ends = [service.density(seen.middle + by) for by in (-half, half)]
+    ends_by = [_density_by(service, seen.middle + by) for by in (-half, half)]
+    stroke_by_inner = -share * (ends_by[0] + ends_by[1]) / (ends[0] + ends[1])
+    is_late = seen.entered_ns + service.overhead_ms * MS >= seen.before_ns
+    of_piece = {
+        "overhead_ms": -both_by * is_late,
+        "track_ms": -moved_by,
+        "reach_ms": -moved_by * service.curve(share),
+        "linear": moved_by * reach_ms * (root - share),
+        "bend": -moved_by * reach_ms * share * (1 - share),
+        "rotation_ms": rotation_by,
+        "per_mib_ms": -both_by * mib / bytes_there,
+        "inner": both_by
+        * mib
+        * service.per_mib_ms
+        * _density_by(service, seen.place)
+        / bytes_there**2
+        - moved_by * reach_ms * steep * stroke_by_inner,
+        "settle_ms": -both_by * seen.is_write,
+        "noise_ms": noise_by,
+        "stray": stray_by,
+    }
+    return value, {name: np.add.reduceat(one, seen.first) for name, one in of_piece.items()}
+
+
+def _density_by(service: Service, place: Floats) -> Floats:
+    """Return the slope of the bytes of a cylinder by `inner`."""
+    return ((1 + service.inner / 2) / 2 - place) / service.density(place)
+
+
 def _of_pieces(service: Service, seen: Pieces) -> tuple[Floats, Floats]:
     """Return density and cumulative distribution at the completion of each piece."""
+    rest, moved, _ = _elapsed(service, seen)
+    density, below = _turned(service, seen.is_next, rest, moved)
+    return density[0], below[0]
+
+
+def _elapsed(service: Service, seen: Pieces) -> tuple[Floats, Floats, Floats]:
+    """Return the times left for seek and rotation, those for rotation, and the strokes."""
     begun = np.maximum(seen.entered_ns + service.overhead_ms * MS, seen.before_ns)
     rest = (seen.complete_ns - begun) / MS
-    transfer_ms = service.per_mib_ms * (1 + service.inner * (seen.place - 0.5))
+    transfer_ms = service.per_mib_ms / service.density(seen.place)
     rest -= seen.length_bytes / 2**20 * transfer_ms + seen.is_write * service.settle_ms
-    moved = rest - service.seek_ms(seen.share)
-    revolution, noise = service.rotation_ms, service.noise_ms
-    density = (expit(moved / noise) - expit((moved - revolution) / noise)) / revolution
-    below = _softplus(moved / noise) - _softplus((moved - revolution) / noise)
-    below *= noise / revolution
-    if seen.is_next.any():  # the head may continue without seek and rotation
-        on = expit(rest / noise)
-        density = np.where(seen.is_next, (density + on * (1 - on) / noise) / 2, density)
-        below = np.where(seen.is_next, (below + on) / 2, below)
-    far = np.exp(-np.abs(moved - revolution / 2) / revolution)
-    beside = np.where(moved < revolution / 2, far / 2, 1 - far / 2)
-    stray = service.stray
-    return (
-        np.maximum((1 - stray) * density + stray * far / (2 * revolution), TINY),
-        np.clip((1 - stray) * below + stray * beside, TINY, 1.0),
-    )
+    share = service.stroke(seen.share, seen.middle)
+    return rest, rest - service.seek_ms(share), share
+
+
+def _turned(
+    service: Service, is_next: npt.NDArray[np.bool_], rest: Floats, moved: Floats
+) -> tuple[Floats, Floats]:
+    """Return density and distribution of the times that are left, with their slopes.
+
+    The rows are the value and its slopes by `moved`, `rest`, rotation, noise and stray.
+    """
+    turn, noise, stray = service.rotation_ms, service.noise_ms, service.stray
+    early, late = moved / noise, (moved - turn) / noise
+    past, over = expit(early), expit(late)
+    past_by, over_by = past * (1 - past), over * (1 - over)
+    none = np.zeros_like(moved)
+    value = (past - over) / turn
+    density = np.stack([
+        value,
+        (past_by - over_by) / (noise * turn),
+        none,
+        (over_by / noise - value) / turn,
+        (late * over_by - early * past_by) / (noise * turn),
+        none,
+    ])  # fmt: skip
+    value = (_softplus(early) - _softplus(late)) * noise / turn
+    below = np.stack([
+        value,
+        density[0],
+        none,
+        (over - value) / turn,
+        value / noise + (late * over - early * past) / turn,
+        none,
+    ])  # fmt: skip
+    if is_next.any():  # the head may continue without seek and rotation
+        at = rest[is_next] / noise
+        on = expit(at)
+        on_by = on * (1 - on) / noise
+        turned = on_by * (1 - 2 * on) / noise
+        zero = np.zeros_like(at)
+        density[:, is_next] += [on_by, zero, turned, zero, -on_by / noise - turned * at, zero]
+        below[:, is_next] += [on, zero, on_by, zero, -on_by * at, zero]
+        density[:, is_next] /= 2
+        below[:, is_next] /= 2
+    off = moved / turn - 0.5
+    far = np.exp(-np.abs(off))
+    side = np.sign(off)
+    strays = far / (2 * turn)
+    by_turn = -moved / turn**2  # of `off`
+    beside = np.where(off < 0, far / 2, 1 - far / 2)
+    far_density = [strays, -side * strays / turn, none, -side * by_turn * strays - strays / turn,
+                   none, none]  # fmt: skip
+    far_below = [beside, strays, none, far / 2 * by_turn, none, none]
+    by_stray = strays - density[0], beside - below[0]
+    density = (1 - stray) * density + stray * np.stack(far_density)
+    below = (1 - stray) * below + stray * np.stack(far_below)
+    density[-1], below[-1] = by_stray
+    density[0] = np.maximum(density[0], TINY)
+    below[0] = np.clip(below[0], TINY, 1.0)
+    return density, below
 
 
 def _softplus(value: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import NONE, latency, money, percent
+from hybridsim.foundation.wording import NONE, latency, money, percent, ranged_money
 from hybridsim.show.charts.documents import Document, phases
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
 
@@ -27,7 +27,11 @@ def _figures(document: Document, cost: Document) -> Iterator[tuple[str, str, str
     yield "SSD space of the cache", money(cost["ssd_cost"], unit), size
     if cost["per_saved_ms"] is not None:
         saved = f"{latency(cost['saved_ns'])} saved"
-        yield f"per ms saved of {cost['what']}", money(cost["per_saved_ms"], unit), saved
+        yield (
+            f"per ms saved of {cost['what']}",
+            ranged_money(cost["per_saved_ms"], cost["per_saved_range"], unit),
+            saved,
+        )
     if cost["disks_cost"]:
         yield (
             "relative to the disks",
