@@ -70,7 +70,7 @@ SIZES = "4GiB,16GiB,64GiB"
     "--state",
     "state_file",
     metavar="FILE",
-    help="Save the caches each half minute; if FILE exists, go on from it.",
+    help="Save the caches, and go on from FILE if it exists, also after a kill.",
 )
 @click.option(
     "--listen",
@@ -148,7 +148,7 @@ def watch(
         name, volume_bytes = disk.path, volume_bytes or disk.size_bytes
         pieces = study.of_disk(
             disk, host, bytes_of(buffer), min(every_s, 1.0), every_s,
-            study.counters_of(disk, host),
+            study.counters_of(disk, host), goes_on=state_file is not None,
         )  # fmt: skip
     first = True
 
