@@ -2,10 +2,10 @@
 
     python benchmarks/beside_watch.py OUT [--kill MINUTE ...] [--down SECONDS]
 
-Follows OUT/stream.txt as it grows, from its begin.  OUT/watch.jsonl gets a line a minute, OUT/use.csv
-the CPU time and memory of the process, OUT/hits.csv at the end the hit ratios of both caches.  After
-a kill the stream goes on where its reader was, as `trace_pipe` does: the kernel's buffer keeps what
-is not read, up to its size; what was in the pipe is lost.
+Follows OUT/stream.txt as it grows, from its begin.  OUT/watch.jsonl gets a line a minute,
+OUT/use.csv the CPU time and memory of the process, OUT/hits.csv at the end the hit ratios of both
+caches.  After a kill the stream goes on where its reader was, as `trace_pipe` does: the kernel's
+buffer keeps what is not read, up to its size; what was in the pipe is lost.
 """
 
 import argparse
@@ -90,9 +90,8 @@ def compared(out):
             if state["interval_s"] < 30 or None in both:  # the last one may be cut
                 continue
             rows.append(abs(both[0] - both[1]))
-            table.writerow(
-                [f"{state['seconds'] / 60:.2f}", state["requests"], *(f"{each:.4f}" for each in both)]
-            )
+            minute = f"{state['seconds'] / 60:.2f}"
+            table.writerow([minute, state["requests"], *(f"{each:.4f}" for each in both)])
     within = sum(each <= 0.05 for each in rows)
     print(
         f"{within} of {len(rows)} minutes within 5 points; mean difference "

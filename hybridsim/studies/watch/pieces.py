@@ -147,7 +147,9 @@ def of_stream(handle: int, device: str | None = None) -> Iterator[Piece]:
         events = events[np.argsort(events["time_ns"], kind="stable")].view(np.recarray)
         held.clear()
         rows, oldest_ns = paired.take(events, last_ns), paired.oldest_ns
-        return aligned.pieces(rows, last_ns, last_ns if oldest_ns is None else oldest_ns, text.lost())
+        return aligned.pieces(
+            rows, last_ns, last_ns if oldest_ns is None else oldest_ns, text.lost()
+        )
 
     seen = False
     for event in text.events():

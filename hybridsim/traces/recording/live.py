@@ -84,9 +84,7 @@ class Paired:
 class Live:
     """The block events of one disk and its partitions, read now and then."""
 
-    def __init__(
-        self, disk: Disk, host: Host, buffer_bytes: int, goes_on: bool = False
-    ) -> None:
+    def __init__(self, disk: Disk, host: Host, buffer_bytes: int, goes_on: bool = False) -> None:
         """Begin tracing; `close` ends it.  Raises RecordingError if the kernel refuses.
 
         `goes_on`: what the kernel has traced since another Live of this disk was killed comes
