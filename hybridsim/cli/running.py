@@ -172,9 +172,8 @@ def show_so_far(result: Result) -> None:
 
     trace, verdict = result.trace, result.verdict
     arrived = f"{trace['requests']:,} requests in {span(trace['span_ns'])}"
-    click.echo(
-        f"so far, {arrived}: {' '.join([f'{verdict.answer}.', *verdict.effect[:1]])}", err=True
-    )
+    words = " ".join([f"{verdict.answer}.", *verdict.effect[:1]])
+    click.echo(f"so far, {arrived}: {words}", err=True)
 
 
 def note_compiling() -> None:

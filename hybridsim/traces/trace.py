@@ -79,8 +79,8 @@ class Trace:
 
         `device` is a device of the trace; default: the one with the most bytes queued.  With
         `use_dispatch` the requests are those issued to the device, after merging and scheduling,
-        and arrive at their issue times.  A stream is read to its end; until then, `so_far` gets each
-        second the trace of what has arrived.  Raises TraceError if a file cannot be read.
+        and arrive at their issue times.  A stream is read to its end; until then, `so_far` gets
+        each second the trace of what has arrived.  Raises TraceError if a file cannot be read.
 
         >>> Trace.read("gen:zipf,requests=100,span=16MiB")
         <Trace gen:zipf,requests=100,span=16MiB (workload)>

@@ -38,7 +38,7 @@ class Journal:
         """Start an empty journal, of what follows the state with that token."""
         if self._file is None:
             try:
-                self._file = open(self.path, "wb", buffering=0)
+                self._file = open(self.path, "wb", buffering=0)  # noqa: SIM115
             except OSError as error:
                 raise self._failed(error) from None
         self._file.seek(0)

@@ -8,6 +8,7 @@ from typing import Any
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
+from hybridsim.requests.rows import UNKNOWN, no_requests
 from hybridsim.studies.watch.kept import Kept, leaves
 from hybridsim.studies.watch.pieces import SECOND_NS, Piece
 from hybridsim.studies.watch.real import Beside, Real
@@ -186,6 +187,20 @@ def watch(
     if kept is not None and last is not None:
         state.save()
     return last
+
+
+def unseen(state: str) -> Piece:
+    """Return a piece without requests at time 0, with the state of a real cache."""
+    return Piece(no_requests(), 0, 0, state)
+
+
+def compile_for(caches: Sequence[Simulated]) -> None:
+    """Compile what caches need, by one request: the kernel's buffer holds some seconds only."""
+    one = no_requests(1)
+    one.length_bytes[:] = 4096
+    one.complete_ns[:] = one.dispatch_ns[:] = UNKNOWN
+    for each in caches:
+        each.take(one)
 
 
 def _begin_ns(piece: Piece) -> int:

@@ -102,6 +102,7 @@ class Live:
         self.instance = root / "instances" / f"hybridsim-{disk.name}"
         self._pipes: dict[int, int] = {}
         self._held: list[Events] = []
+        self._new_lost = 0
         self._paired = Paired()
         # Compile before the first event: the kernel's buffer holds some seconds.
         self._decoder.events(bytes(self._decoder.page_bytes), 0)
@@ -151,9 +152,11 @@ class Live:
     def requests(self) -> tuple[Requests, int]:
         """Return the requests that settled, and a time before which no other one arrives.
 
-        Times are those of the monotonic clock in ns.
+        Times are those of the monotonic clock in ns.  Once events were lost, pending requests may
+        have completed unseen, and would hold back all later ones: they are given up.
         """
         now_ns = time.monotonic_ns()
+        lost = self._dropped()
         for cpu, pipe in self._pipes.items():
             pages = _drained(pipe, self._decoder.page_bytes)
             if pages:
@@ -167,6 +170,9 @@ class Live:
             settled = self._paired.take(events[:ready], now_ns)
         else:
             settled = self._paired.take(np.zeros(0), now_ns)
+        if lost:
+            self._new_lost += lost
+            settled = joined([settled, self._paired.rest()])
         oldest_ns = self._paired.oldest_ns
         return settled, now_ns if oldest_ns is None else oldest_ns
 
@@ -175,6 +181,11 @@ class Live:
         return self._paired.rest()
 
     def lost(self) -> int:
+        """Return the events that were lost before the last `requests`, since the last call."""
+        lost, self._new_lost = self._new_lost, 0
+        return lost
+
+    def _dropped(self) -> int:
         """Return the events that the kernel dropped since the last call."""
         total = self._decoder.malformed
         for each in self.instance.glob("per_cpu/cpu[0-9]*/stats"):
