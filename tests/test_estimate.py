@@ -18,10 +18,8 @@ from hybridsim.show import estimate as shown
 from hybridsim.show import schemas
 from hybridsim.studies.estimate import estimate as module
 from hybridsim.studies.estimate.answer import (
-    advise_sample,
     asked,
     replay_sample,
-    size_sample,
     smallest,
     worth,
 )
@@ -143,21 +141,6 @@ class TestAnswer:
     def test_a_gain_is_judged_by_its_interval(self):
         found = [worth(Figure(*each)) for each in ((2, 0.1), (1.0, 0.1), (1.2, 0.2))]
         assert found == ["yes", "no", "unsure"]
-
-    def test_the_smallest_size_meets_its_requirement_surely_if_one_does(self, capture):
-        site = Scenario.default()
-        advice = advise_sample(capture, site)
-        sizes = [each.cache_bytes for each in advice.caches]
-        assert sizes == sorted(sizes)
-        best = max(each.gain.value for each in advice.caches)
-        assert advice.picked.gain.value >= 0.98 * best
-        bound_us = round(advice.caches[-1].cached["read_mean_ns"].high / 1000) + 1
-        found = size_sample(capture, site, [parse(f"mean<{bound_us}us")])
-        assert found.pick is not None
-        for at, (checked,) in enumerate(found.require):
-            assert checked.is_sure == (at == found.pick) or at > found.pick
-        never = size_sample(capture, site, [parse("mean<1us")])
-        assert never.pick is None
 
     def test_sure_comes_before_met(self):
         def row(value, high):
