@@ -9,14 +9,20 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from hybridsim import Scenario, Trace, replay
-from hybridsim.answers.requirements import parse
+from hybridsim.answers.intervals import Interval
+from hybridsim.answers.requirements import Checked, parse
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.requests.pages import accesses
 from hybridsim.show import estimate as shown
 from hybridsim.show import schemas
 from hybridsim.studies.estimate import estimate as module
-from hybridsim.studies.estimate.answer import asked, replay_sample, worth
+from hybridsim.studies.estimate.answer import (
+    asked,
+    replay_sample,
+    smallest,
+    worth,
+)
 from hybridsim.studies.estimate.contents import Contents, touched_by
 from hybridsim.studies.estimate.estimate import Figure, suited
 from hybridsim.studies.estimate.minutes import Minutes, calibrated
@@ -135,6 +141,16 @@ class TestAnswer:
     def test_a_gain_is_judged_by_its_interval(self):
         found = [worth(Figure(*each)) for each in ((2, 0.1), (1.0, 0.1), (1.2, 0.2))]
         assert found == ["yes", "no", "unsure"]
+
+    def test_sure_comes_before_met(self):
+        def row(value, high):
+            interval = Interval(value, 0.0, high, ("minutes",))
+            return [Checked(parse("mean<5ms"), value, value < 5e6, "", interval)]
+
+        fails, meets, surely = row(6e6, 7e6), row(4e6, 6e6), row(3e6, 4e6)
+        assert smallest([fails, meets, surely]) == 2
+        assert smallest([fails, meets]) == 1
+        assert smallest([fails]) is None
 
     @pytest.mark.parametrize(("options", "error"), [
         ({"cache": "bcache"}, "bcache"), ({"cache_mode": "write-back"}, "cache.mode"),

@@ -1,11 +1,14 @@
 """Recording for weeks: pages of the kernel's buffer, pairing, and a file that goes on."""
 
+import contextlib
 import json
+import mmap
 import os
 import struct
+import subprocess
+import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +22,10 @@ from hybridsim.requests.rows import no_requests
 from hybridsim.show import schemas
 from hybridsim.studies import record_thinned as weeks
 from hybridsim.traces.formats.events import EVENT, Action
-from hybridsim.traces.recording.disk import Disk, Host
-from hybridsim.traces.recording.live import PATIENCE_NS, Paired
+from hybridsim.traces.recording.disk import Disk, Host, find
+from hybridsim.traces.recording.live import PATIENCE_NS, Live, Paired
 from hybridsim.traces.recording.ring_buffer import Decoder, Formats
+from hybridsim.traces.recording.tracefs import place
 from hybridsim.traces.trace import Trace
 
 SECOND = 10**9
@@ -296,35 +300,41 @@ def test_the_json_matches_its_schema(prepared, monkeypatch, capsys):
     assert document["requests"] == 200
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not Path("/sys/kernel/tracing/events/block").is_dir(),
-    reason="needs root and tracefs",
-)
-def test_a_real_disk(tmp_path):
-    """A loop device, if the kernel has one: each request of a few is recorded."""
-    import subprocess
+def tracefs():
+    """Return whether this process may trace block events."""
+    with contextlib.suppress(RecordingError):
+        return os.geteuid() == 0 and (place(Host()) / "events/block").is_dir()
+    return False
 
+
+@pytest.fixture
+def loop_device(tmp_path):
+    """A loop device of 16 MiB, if the kernel has one."""
     image = tmp_path / "image"
     with image.open("wb") as file:
         file.truncate(1 << 24)
     made = subprocess.run(["losetup", "-f", "--show", image], capture_output=True, text=True)
     if made.returncode:
         pytest.skip(f"no loop device: {made.stderr}")
-    device = made.stdout.strip()
-    try:
-        from hybridsim.traces.recording.disk import find
-        from hybridsim.traces.recording.live import Live
+    yield made.stdout.strip()
+    subprocess.run(["losetup", "-d", made.stdout.strip()], check=False)
 
-        live = Live(find(device, Host()), Host(), 1 << 20)
+
+def write_pages(device, places):
+    handle = os.open(device, os.O_RDWR | os.O_DIRECT)
+    buffer = mmap.mmap(-1, 4096)
+    for at in places:
+        os.pwritev(handle, [buffer], at * 8192)
+    os.close(handle)
+    time.sleep(0.2)
+
+
+@pytest.mark.skipif(not tracefs(), reason="needs root and tracefs")
+class TestARealDisk:
+    def test_each_request_of_a_few_is_recorded(self, loop_device):
+        live = Live(find(loop_device, Host()), Host(), 1 << 20)
         try:
-            handle = os.open(device, os.O_RDWR | os.O_DIRECT)
-            import mmap
-
-            buffer = mmap.mmap(-1, 4096)
-            for at in range(50):
-                os.pwritev(handle, [buffer], at * 8192)
-            os.close(handle)
-            time.sleep(0.2)
+            write_pages(loop_device, range(50))
             rows, _ = live.requests()
         finally:
             live.close()
@@ -332,5 +342,46 @@ def test_a_real_disk(tmp_path):
         writes = rows.op == Op.WRITE
         assert rows.offset_bytes[writes].tolist() == [at * 8192 for at in range(50)]
         assert (rows.complete_ns >= rows.arrival_ns)[writes].all()
-    finally:
-        subprocess.run(["losetup", "-d", device], check=False)
+
+    def test_what_was_traced_after_a_kill_comes_first(self, loop_device):
+        code = (
+            "import sys, time; from hybridsim.traces.recording.disk import Host, find; "
+            "from hybridsim.traces.recording.live import Live; "
+            f"live = Live(find({loop_device!r}, Host()), Host(), 1 << 20); "
+            "print('begun', flush=True); time.sleep(60)"
+        )
+        killed = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert killed.stdout.readline() == "begun\n"
+        disk = find(loop_device, Host())
+        with pytest.raises(RecordingError, match="another recorder"):
+            Live(disk, Host(), 1 << 20, goes_on=True)
+        killed.kill()
+        killed.communicate()
+        write_pages(loop_device, range(20))
+        live = Live(disk, Host(), 1 << 20, goes_on=True)
+        try:
+            write_pages(loop_device, range(20, 30))
+            rows, _ = live.requests()
+            assert live.lost() == 0
+        finally:
+            live.close()
+        assert not live.instance.exists()
+        places = rows.offset_bytes[rows.op == Op.WRITE]
+        assert places.tolist() == [at * 8192 for at in range(30)]
+
+    @pytest.mark.parametrize(("goes_on", "buffer_bytes"), [(False, 1 << 20), (True, 2 << 20)])
+    def test_what_another_left_is_removed_unless_it_is_wanted_and_alike(
+        self, loop_device, goes_on, buffer_bytes
+    ):
+        disk = find(loop_device, Host())
+        left = Live(disk, Host(), 1 << 20)
+        write_pages(loop_device, range(5))
+        for handle in [*left._pipes.values(), left._lock]:
+            os.close(handle)
+        live = Live(disk, Host(), buffer_bytes, goes_on)
+        try:
+            write_pages(loop_device, [9])
+            rows, _ = live.requests()
+        finally:
+            live.close()
+        assert rows.offset_bytes[rows.op == Op.WRITE].tolist() == [9 * 8192]

@@ -25,6 +25,7 @@ from hybridsim.cli import cli
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Run
 from hybridsim.foundation.errors import UsageError
+from hybridsim.requests.rows import no_requests
 from hybridsim.scenario import building
 from hybridsim.show import schemas
 from hybridsim.studies.batches import batches
@@ -39,6 +40,7 @@ from hybridsim.studies.watch import (
     settings,
     watch,
 )
+from hybridsim.studies.watch import kept as kept_states
 from hybridsim.traces.trace import Trace
 
 SECOND = 10**9
@@ -209,6 +211,10 @@ class TestWatch:
         with pytest.raises(UsageError, match="no block events"):
             list(of_stream(self.pipe("hello\n")))
 
+    def test_lost_events_of_a_stream_are_counted(self):
+        text = lines(100) + "CPU:1 [LOST 77 EVENTS]\n" + lines(300)[len(lines(100)) :]
+        assert sum(piece.lost for piece in of_stream(self.pipe(text))) == 77
+
     def test_bounded_memory(self):
         """What has settled is not kept: the pending events are those of a second."""
         batches = of_stream(self.pipe(lines(3000)))
@@ -363,6 +369,24 @@ class TestBesideARealCache:
         assert all(len(row) == len(head) and re.search(r"\d+ (ms|us)$", row) for row in rows)
 
 
+class KilledError(Exception):
+    """The process ends at once."""
+
+
+def killed(parts):
+    """Yield pieces, then end as if the process were killed."""
+    yield from parts
+    raise KilledError
+
+
+def figures(state):
+    """Return what is shown of an interval."""
+    return (
+        state.seconds, state.interval_s, state.recent.requests, state.total.requests,
+        [(each.accesses, each.hits, each.recent, each.mean_ns) for each in state.shadows],
+    )  # fmt: skip
+
+
 class TestState:
     def caches(self):
         return [PageCaches([MIB, 2 * MIB], ["lru", "arc"], 65536), kernel("dm-cache", "4MiB"),
@@ -380,6 +404,53 @@ class TestState:
             assert one.ssd_written_bytes == other.ssd_written_bytes
             assert one.disk_busy_ns == other.disk_busy_ns
         assert last.total.requests == whole.total.requests == 3000
+
+    @pytest.mark.parametrize("save_every_s", [0, 3600])
+    def test_intervals_are_those_without_a_kill(self, tmp_path, monkeypatch, save_every_s):
+        """The state is saved after each piece, or after the first one only, with a journal."""
+        monkeypatch.setattr(kept_states, "SAVE_EVERY_S", save_every_s)
+        whole, shown, all_pieces = [], [], list(pieces())
+        watch(all_pieces, "x", self.caches(), 2, whole.append)
+        for part in (all_pieces[:13], all_pieces[13:20], all_pieces[20:]):
+            with contextlib.suppress(KilledError):
+                watch(killed(part), "x", self.caches(), 2, shown.append,
+                      kept=Kept(str(tmp_path / "state.npz")))  # fmt: skip
+        assert len(shown) >= 6
+        assert [figures(each) for each in shown] == [figures(each) for each in whole[:-1]]
+
+    def test_a_real_cache_counts_on_without_a_gap_and_pauses_in_one(self, tmp_path):
+        def reading(second, hits):
+            text = STATUS.format(used=0, read_hits=hits, read_misses=0, write_hits=0,
+                                 write_misses=0, demotions=0, promotions=0)  # fmt: skip
+            return Piece(no_requests(), second * SECOND, 0, text)
+
+        def watched(*parts):
+            shown = []
+            with contextlib.suppress(KilledError):
+                watch(killed(parts), "x", [], 2, shown.append,
+                      kept=Kept(str(tmp_path / "state.npz")))  # fmt: skip
+            return [each.real.hits for each in shown]
+
+        assert watched(reading(0, 100), reading(2, 110), reading(4, 120)) == [10, 20]
+        assert watched(reading(6, 150)) == [50]
+        assert watched(reading(600, 9000), reading(602, 9007)) == [57]
+
+    def test_a_journal_ends_with_its_first_damaged_record(self, tmp_path):
+        path = tmp_path / "state.npz"
+        with contextlib.suppress(KilledError):
+            watch(killed(pieces(1000)), "x", small(), 3600, print, kept=Kept(str(path)))
+        journal = Path(f"{path}.journal")
+        whole = list(Kept(str(path)).pieces())
+        assert sum(each.rows.rows for each in whole) == 900  # the first piece is in the state
+        data = journal.read_bytes()
+        for damaged in (data[:-1], data[:-9] + b"123456789", data + b"more"):
+            journal.write_bytes(damaged)
+            found = [each.rows.rows for each in Kept(str(path)).pieces()]
+            assert found == [100] * (9 if damaged.startswith(data) else 8)
+        journal.write_bytes(b"0" * 16 + data[16:])  # of another state
+        assert not list(Kept(str(path)).pieces())
+        journal.unlink()
+        assert not list(Kept(str(path)).pieces())
 
     def test_time_goes_on_after_a_reboot(self, tmp_path):
         path = str(tmp_path / "state.npz")

@@ -172,12 +172,16 @@ def replay(
     The default machine is a RAID-5 of four 7,200 rpm disks just large enough for the trace, with
     a write-through cache of 10% of the data that the trace touches, on a data-centre SSD.
 
+    While a stream has not ended, the verdict on what has arrived is printed now and then, to
+    standard error.
+
     Of a thinned capture (weeks) the minutes kept in full are replayed, each with the cache filled
     as the sample says, and weighted to figures of all of it, with errors.
     """
     from hybridsim.answers.requirements import parse_all
-    from hybridsim.cli.running import run
+    from hybridsim.cli.running import run, show_so_far
     from hybridsim.scenario.event import read_all
+    from hybridsim.studies.so_far import SoFar
     from hybridsim.studies.warm_start import opened
     from hybridsim.traces.trace import Trace
 
@@ -189,7 +193,7 @@ def replay(
         raise UsageError("--depth requires --mode closed")
     if ssd_kept and not warm_start:
         raise UsageError("--ssd-kept requires a saved cache: --warm-start FILE")
-    load = Trace.read(trace, format_, device, use_dispatch)
+    load = Trace.read(trace, format_, device, use_dispatch, SoFar(site, goal, show_so_far))
     if load.sample is not None:
         from hybridsim.cli.estimate import estimated, refuse
         from hybridsim.studies.estimate.answer import replay_sample

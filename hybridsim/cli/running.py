@@ -21,6 +21,7 @@ from hybridsim.foundation.units import human_size
 from hybridsim.show.screen import clear, show
 
 if TYPE_CHECKING:
+    from hybridsim.answers.result import Result
     from hybridsim.scenario import Scenario
     from hybridsim.studies.runs import Progress, Report
     from hybridsim.traces.trace import Trace
@@ -163,6 +164,16 @@ def stages() -> Callable[[str], None]:
             click.echo(err=True)
 
     return show_step
+
+
+def show_so_far(result: Result) -> None:
+    """Print the verdict on what has arrived of a stream as a line on standard error."""
+    from hybridsim.foundation.wording import span
+
+    trace, verdict = result.trace, result.verdict
+    arrived = f"{trace['requests']:,} requests in {span(trace['span_ns'])}"
+    words = " ".join([f"{verdict.answer}.", *verdict.effect[:1]])
+    click.echo(f"so far, {arrived}: {words}", err=True)
 
 
 def note_compiling() -> None:

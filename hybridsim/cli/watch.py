@@ -70,7 +70,7 @@ SIZES = "4GiB,16GiB,64GiB"
     "--state",
     "state_file",
     metavar="FILE",
-    help="Save the caches each half minute; if FILE exists, go on from it.",
+    help="Save the caches, and go on from FILE if it exists, also after a kill.",
 )
 @click.option(
     "--listen",
@@ -121,6 +121,7 @@ def watch(
     with its settings.  A stream has counters where `dmsetup status` is written to `trace_marker`.
     """
     from hybridsim.cli.machine_options import machine
+    from hybridsim.cli.running import note_compiling
     from hybridsim.cli.trace_record import bytes_of, seconds_of
     from hybridsim.foundation.errors import UsageError
     from hybridsim.studies import watch as study
@@ -136,19 +137,21 @@ def watch(
     site = machine(scenario_file, settings, preset=preset)
     every_s = seconds_of(every, "--every")
     limit_s = seconds_of(duration, "--for") if duration else None
-    pages = study.PageCaches(sizes, policy.split(","), page_bytes) if "page" in chosen else None
+    if "page" in chosen:
+        study.PageCaches(sizes, policy.split(","), page_bytes)  # refuses what cannot be sampled
     served: list[Snapshot | None] = [None]
     server = serving(listen, lambda: study.prometheus(served[0])) if listen else None
     volume_bytes = bytes_of(volume, "--volume") if volume else 0
     if device == "-":
-        name, pieces = "standard input", study.of_stream(sys.stdin.fileno())
+        name, pieces, counters = "standard input", study.of_stream(sys.stdin.fileno()), None
     else:
         host = Host()
         disk = find(device, host)
         name, volume_bytes = disk.path, volume_bytes or disk.size_bytes
+        counters = study.counters_of(disk, host)
         pieces = study.of_disk(
-            disk, host, bytes_of(buffer), min(every_s, 1.0), every_s,
-            study.counters_of(disk, host),
+            disk, host, bytes_of(buffer), min(every_s, 1.0), every_s, counters,
+            goes_on=state_file is not None,
         )  # fmt: skip
     first = True
 
@@ -162,18 +165,24 @@ def watch(
         first = False
         sys.stdout.flush()
 
+    def caches_from(begun: Piece) -> list[Simulated]:
+        """Return the caches, empty, for requests from a piece on."""
+        caches: list[Simulated] = []
+        real = study.settings(begun.state or (kept.status() if kept else ""))
+        if real is not None:
+            caches.append(_as_it_runs(site, real, begun))
+        if "page" in chosen and (real is None or cache_size):
+            caches.append(study.PageCaches(sizes, policy.split(","), page_bytes))
+        size = real[1] if real is not None else volume_bytes
+        return caches + _on_devices(site, chosen, sizes, size, begun)
+
     try:
         kept = study.Kept(state_file) if state_file else None
+        if device != "-":
+            note_compiling()
+            study.compile_for(caches_from(study.unseen(counters() if counters else "")))
         pieces, begun = _begun(pieces)
-        caches: list[Simulated] = []
-        if begun is not None:
-            real = study.settings(begun.state or (kept.status() if kept else ""))
-            if real is not None:
-                volume_bytes = real[1]
-                caches.append(_as_it_runs(site, real, begun))
-            if pages is not None and (real is None or cache_size):
-                caches.append(pages)
-            caches += _on_devices(site, chosen, sizes, volume_bytes, begun)
+        caches = caches_from(begun) if begun is not None else []
         last = study.watch(pieces, name, caches, every_s, show, limit_s, kept)
     finally:
         if server is not None:

@@ -11,12 +11,14 @@ from pathlib import Path
 
 from hybridsim.foundation.errors import RecordingError, UsageError
 from hybridsim.foundation.units import format_size, format_time, human_size
+from hybridsim.requests.rows import no_requests
 from hybridsim.requests.sampling import SPAN
 from hybridsim.studies.record import prefix_of
 from hybridsim.studies.thin import later
 from hybridsim.traces.recording.disk import Disk, Host, find
 from hybridsim.traces.recording.live import Live
 from hybridsim.traces.recording.stopping import on_signals
+from hybridsim.traces.thinned.layout import rows_as_bytes
 from hybridsim.traces.thinned.thinner import HOUR_NS, Settings, Store, Thinner
 
 SUFFIX = ".thin"
@@ -128,9 +130,10 @@ def record(
         try:
             if time.monotonic_ns() + shift_ns >= end_ns:
                 return so_far()
+            rows_as_bytes(no_requests(1), 0, 0)  # compiled before the first event
             source = live or Live(prepared.disk, prepared.host, prepared.buffer_bytes)
             try:
-                thinner.on_slice = lambda: thinner.store.flush(is_safe=True)
+                thinner.on_slice = thinner.store.flush_aside
                 thinner.begin(time.monotonic_ns() + shift_ns)
                 while not stop.is_set() and time.monotonic_ns() + shift_ns < end_ns:
                     stop.wait(PAUSE_S)

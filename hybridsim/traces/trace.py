@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from hybridsim.foundation.wording import percent
 from hybridsim.requests.rows import Device, Findings, Requests, TraceWarning, in_chunks
 from hybridsim.traces.formats import Reader, open_reader
 from hybridsim.traces.formats.blktrace_files import cpu_of, per_cpu_files
-from hybridsim.traces.formats.files import STDIN, Source, inline, source
+from hybridsim.traces.formats.files import STDIN, Arriving, Source, inline, source
 from hybridsim.traces.formats.ordering import from_origin
 from hybridsim.traces.summary import Summary, Tally, summarize
 
@@ -69,6 +69,7 @@ class Trace:
         format: str | None = None,
         device: str | None = None,
         use_dispatch: bool = False,
+        so_far: Callable[[Trace], None] | None = None,
     ) -> Trace:
         """Open a trace.
 
@@ -78,7 +79,8 @@ class Trace:
 
         `device` is a device of the trace; default: the one with the most bytes queued.  With
         `use_dispatch` the requests are those issued to the device, after merging and scheduling,
-        and arrive at their issue times.  Raises TraceError if a file cannot be read.
+        and arrive at their issue times.  A stream is read to its end; until then, `so_far` gets
+        each second the trace of what has arrived.  Raises TraceError if a file cannot be read.
 
         >>> Trace.read("gen:zipf,requests=100,span=16MiB")
         <Trace gen:zipf,requests=100,span=16MiB (workload)>
@@ -86,7 +88,14 @@ class Trace:
         paths = [path] if isinstance(path, str | os.PathLike) else list(path)
         if not paths:
             raise TraceError("no trace file specified: pass a file name")
-        files = [each for one in paths for each in sources_of(os.fspath(one))]
+
+        def arriving(one: Source) -> None:
+            assert so_far is not None
+            with suppress(TraceError):  # too little to be recognised
+                so_far(cls(one.name, *open_reader([one], format, device, use_dispatch)))
+
+        look = arriving if so_far else None
+        files = [each for one in paths for each in sources_of(os.fspath(one), look)]
         sources = list({(each.name, each.path): each for each in files}.values())
         names = [os.fspath(each) for each in paths]
         trace = cls(
@@ -308,11 +317,14 @@ def _failed(tally: Tally) -> list[TraceWarning]:
     return [TraceWarning("errors", text, tally.errors, "", fix)]
 
 
-def sources_of(name: str) -> list[Source]:
-    """Return the files of a path: the file itself, or the per-CPU files of one capture."""
+def sources_of(name: str, arriving: Arriving | None = None) -> list[Source]:
+    """Return the files of a path: the file itself, or the per-CPU files of one capture.
+
+    `arriving` is that of `source`.
+    """
     path = Path(name)
     if name == STDIN:
-        return [source(name)]
+        return [source(name, arriving)]
     if name.startswith(GENERATED):
         return [inline(name)]
     try:
@@ -329,7 +341,7 @@ def sources_of(name: str) -> list[Source]:
     if not exists:
         shown = printable(name)
         raise TraceError(f"{shown}: no such file, nor {printable(path.name)}.blktrace.0")
-    return [source(name)]
+    return [source(name, arriving)]
 
 
 def captures_of(paths: Sequence[str]) -> int:

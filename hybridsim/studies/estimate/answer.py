@@ -134,8 +134,9 @@ def size_sample(
 ) -> Answer:
     """Find the smallest cache that meets requirements on a whole capture, by minutes in full.
 
-    A first pass tries sizes at which the miss-ratio curve falls, a second one sizes between the
-    largest that fails and the smallest that meets all.
+    It meets them at the worse ends of the intervals; if none does, by its figures.  A first pass
+    tries sizes at which the miss-ratio curve falls, a second one sizes between the largest that
+    fails and the smallest that meets all.
     """
     _check_unsized(scenario)
     more = asked(trace, require)
@@ -145,16 +146,24 @@ def size_sample(
         return [(one, checked(one, require)) for one in estimate(trace, sites, report, more)]
 
     rows = tried(sizes_to_try(_curve(trace, scenario)))
-    met = [all(each.met for each in one) for _, one in rows]
-    first = met.index(True) if any(met) else None
+    first = smallest([one for _, one in rows])
     if first:
         low, high = rows[first - 1][0].cache_bytes, rows[first][0].cache_bytes
         page = scenario.cache.page_bytes
         between = np.geomspace(low, high, 5)[1:-1]
         sizes = sorted({int(each) // page * page for each in between} - {low, high})
         rows = sorted([*rows, *tried(sizes)], key=lambda row: row[0].cache_bytes)
-        first = [all(each.met for each in one) for _, one in rows].index(True)
+        first = smallest([one for _, one in rows])
     return Answer(trace, [one for one, _ in rows], [one for _, one in rows], first)
+
+
+def smallest(rows: Sequence[Sequence[Checked]]) -> int | None:
+    """Return the first row that surely meets its requirements, or else one whose figures do."""
+    for meets in (lambda each: each.is_sure, lambda each: each.met):
+        for at, one in enumerate(rows):
+            if all(map(meets, one)):
+                return at
+    return None
 
 
 def advise_sample(trace: Trace, scenario: Scenario, report: Report | None = None) -> Answer:

@@ -12,7 +12,7 @@ from hybridsim.studies.watch.pages import PageCaches
 from hybridsim.studies.watch.pieces import Piece, of_disk, of_stream
 from hybridsim.studies.watch.real import Beside, Real, counters_of, settings
 from hybridsim.studies.watch.shadow import Shadow, Simulated
-from hybridsim.studies.watch.watching import Snapshot, watch
+from hybridsim.studies.watch.watching import Snapshot, compile_for, unseen, watch
 
 __all__ = [
     "Beside",
@@ -24,10 +24,12 @@ __all__ = [
     "Shadow",
     "Simulated",
     "Snapshot",
+    "compile_for",
     "counters_of",
     "of_disk",
     "of_stream",
     "prometheus",
     "settings",
+    "unseen",
     "watch",
 ]

@@ -1,12 +1,15 @@
 """The saved state of a watch, from which it goes on after it was killed.
 
 A file in NumPy's format npz: `about`, a JSON of the settings, and arrays by number, which are the
-leaves of nested tuples in order.  Nothing in it is executed, and it is replaced as a whole.
+leaves of nested tuples in order.  Nothing in it is executed, and it is replaced as a whole.  What
+came since then is in a journal beside it.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import secrets
 import time
 import zipfile
 from collections.abc import Iterator
@@ -18,9 +21,12 @@ import numpy as np
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.writing import whole_file
+from hybridsim.studies.watch.journal import Journal
+from hybridsim.studies.watch.pieces import Piece
 
 SAVE_EVERY_S = 30.0
-VERSION = 1
+VERSION = 2
+JOURNAL = ".journal"  # suffix
 
 
 def leaves(tree: Any, seen: set[int] | None = None) -> Iterator[Any]:
@@ -60,24 +66,38 @@ def regrown(tree: Any, saved: Iterator[Any], known: dict[int, Any] | None = None
 
 
 class Kept:
-    """A file that is written now and then."""
+    """A file that is written now and then, and a journal of what came since."""
 
     def __init__(self, path: str) -> None:
         """Use a file, which need not exist."""
         self.path = path
-        self._saved_s = time.monotonic()
+        self._journal = Journal(path + JOURNAL)
+        self._saved_s = -math.inf
 
     def is_due(self) -> bool:
-        """Return whether the last save is some time ago."""
+        """Return whether there was no save yet, or the last one is some time ago."""
         return time.monotonic() - self._saved_s >= SAVE_EVERY_S
 
     def save(self, setting: list[Any], about: dict[str, Any], state: Any) -> None:
-        """Write the file, completely or not at all."""
-        head = json.dumps({"version": VERSION, "setting": setting, "about": about})
+        """Write the file, completely or not at all; the journal begins anew."""
+        token = secrets.token_hex(8)
+        head = json.dumps(
+            {"version": VERSION, "setting": setting, "about": about, "journal": token}
+        )
         arrays = {f"{at:05d}": np.asarray(leaf) for at, leaf in enumerate(leaves(state))}
         with whole_file(self.path) as file:
             np.savez(file, about=np.array(head), **arrays)  # type: ignore[arg-type]
+        self._journal.begin(token)
         self._saved_s = time.monotonic()
+
+    def add(self, piece: Piece) -> None:
+        """Note a piece that came since the last save."""
+        self._journal.add(piece)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the pieces that came after the saved state, before the watch was killed."""
+        head, _ = self._read()
+        return self._journal.pieces(str(head["journal"])) if head else iter(())
 
     def load(self, setting: list[Any]) -> tuple[dict[str, Any], list[Any]] | None:
         """Return `about` and the leaves of the saved state; None: there is no file.
@@ -109,6 +129,7 @@ class Kept:
                     raise ValueError(f"its version is {head['version']}, not {VERSION}")
                 head["about"].items()
                 head["setting"].copy()
+                head["journal"].encode()
                 return head, [file[name] for name in sorted(set(file.files) - {"about"})]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError,
                 zipfile.BadZipFile) as error:  # fmt: skip

@@ -104,11 +104,12 @@ class KernelCache:
 
     def state(self) -> Any:
         """Return the machine and what is counted."""
-        return self._run.machine, (self._origin_ns, self._number, *self._before)
+        counted = self._origin_ns, self._number, *self._before, self._done, self._waited_ns
+        return self._run.machine, counted
 
     def go_on(self, state: list[Any]) -> None:
-        """Continue with a saved machine; the interval begins anew."""
+        """Continue with a saved machine."""
         machine, rest = regrown(self.state(), iter(state))
         self._run = Run(machine, FACTS)
-        self._origin_ns, self._number, *before = rest
-        self._before = before[0], before[1]
+        self._origin_ns, self._number, accesses, hits, self._done, self._waited_ns = rest
+        self._before = accesses, hits

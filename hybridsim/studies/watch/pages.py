@@ -74,16 +74,16 @@ class PageCaches:
         return [self.page_bytes, [list(each) for each in self._which]]
 
     def state(self) -> Any:
-        """Return the pages seen, and all caches."""
-        return self._feed.numbers, tuple(each.state for each in self._caches)
+        """Return the pages seen, all caches, and what they served before the interval."""
+        return self._feed.numbers, tuple(each.state for each in self._caches), tuple(self._before)
 
     def go_on(self, state: list[Any]) -> None:
-        """Continue with saved caches; the interval begins anew."""
-        numbers, caches = regrown(self.state(), iter(state))
+        """Continue with saved caches."""
+        numbers, caches, before = regrown(self.state(), iter(state))
         self._feed.know(numbers)
         for cache, saved in zip(self._caches, caches):
             cache.state = saved
-        self._before = [each.served() for each in self._caches]
+        self._before = list(before)
 
 
 class _Chunk:

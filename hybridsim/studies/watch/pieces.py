@@ -22,6 +22,7 @@ BLOCK_BYTES = 1 << 16
 AT_ONCE = 1 << 14  # events of a stream
 SECOND_NS = 10**9
 MARK = re.compile(rb"(?<=\s)(\d{1,9})\.(\d{6,9}): tracing_mark_write: (.*)")
+LOST = re.compile(rb"CPU:\d{1,5} \[LOST (\d{1,18}) EVENTS\]")  # by trace_pipe
 
 
 class Piece(NamedTuple):
@@ -58,13 +59,14 @@ class _Aligned:
 
 def of_disk(
     disk: Disk, host: Host, buffer_bytes: int, pause_s: float,
-    every_s: float = 0, counters: Callable[[], str] | None = None,
+    every_s: float = 0, counters: Callable[[], str] | None = None, goes_on: bool = False,
 ) -> Iterator[Piece]:  # fmt: skip
     """Yield the requests of a disk while they happen, until the caller stops.
 
     Every `every_s` the state that `counters` returns comes with them, and once at the start.
+    `goes_on`: what the kernel has traced since another watch was killed comes first.
     """
-    live = Live(disk, host, buffer_bytes)
+    live = Live(disk, host, buffer_bytes, goes_on)
     aligned, due_ns = _Aligned(), 0
     try:
         while True:
@@ -101,10 +103,11 @@ class _Stream:
 
 
 class _Lines(ftrace.Lines):
-    """Block events, and the texts that were written to `trace_marker`."""
+    """Block events, the texts that were written to `trace_marker`, and the events lost."""
 
     def __init__(self, stream: _Stream, device: str | None) -> None:
         self._marks: list[tuple[int, str]] = []
+        self._lost = 0
         super().__init__(stream, device, Findings())  # type: ignore[arg-type]
         self._lines = self._marked(self._lines)
 
@@ -113,12 +116,19 @@ class _Lines(ftrace.Lines):
             if b"tracing_mark_write: " in line and (match := MARK.search(line)):
                 time_ns = self.see(match[1], match[2])
                 self._marks.append((time_ns, match[3].decode(errors="replace")))
+            elif b"LOST" in line and (match := LOST.match(line)):
+                self._lost += int(match[1])
             yield number, line
 
     def taken(self) -> list[tuple[int, str]]:
         """Return the times and texts since the last call."""
         marks, self._marks = self._marks, []
         return marks
+
+    def lost(self) -> int:
+        """Return the number of events lost since the last call."""
+        lost, self._lost = self._lost, 0
+        return lost
 
 
 def of_stream(handle: int, device: str | None = None) -> Iterator[Piece]:
@@ -137,7 +147,9 @@ def of_stream(handle: int, device: str | None = None) -> Iterator[Piece]:
         events = events[np.argsort(events["time_ns"], kind="stable")].view(np.recarray)
         held.clear()
         rows, oldest_ns = paired.take(events, last_ns), paired.oldest_ns
-        return aligned.pieces(rows, last_ns, last_ns if oldest_ns is None else oldest_ns, 0)
+        return aligned.pieces(
+            rows, last_ns, last_ns if oldest_ns is None else oldest_ns, text.lost()
+        )
 
     seen = False
     for event in text.events():
@@ -159,4 +171,4 @@ def of_stream(handle: int, device: str | None = None) -> Iterator[Piece]:
         aligned.add(*mark)
         last_ns = max(last_ns, mark[0])
     yield from settled()
-    yield from aligned.pieces(paired.rest(), last_ns, last_ns, 0)
+    yield from aligned.pieces(paired.rest(), last_ns, last_ns, text.lost())

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hybridsim.answers.check.observed import snapshot
 from hybridsim.foundation.errors import MeasurementError
@@ -79,13 +80,20 @@ class Beside:
         self._since = self._total
         return Real(self.kind, *self._total, share(new[1], new[0]))
 
-    def total(self) -> tuple[int, int]:
-        """Return accesses and hits since the start, to be saved."""
-        return self._total
+    def pause(self) -> None:
+        """Begin anew with the next reading: what happens until then is not counted."""
+        self._since, self.kind = self._total, ""
 
-    def go_on(self, total: tuple[int, int]) -> None:
-        """Count on from a saved total; what happened meanwhile is not counted."""
-        self._total = self._since = total
+    def state(self) -> list[Any]:
+        """Return all that changes, to be saved as JSON."""
+        return [self.kind, *self._last, *self._since, *self._total]
+
+    def go_on(self, state: list[Any]) -> None:
+        """Continue from a saved state."""
+        kind, *numbers = state
+        last, last_hits, since, since_hits, total, hits = map(int, numbers)
+        self.kind, self._last = str(kind), (last, last_hits)
+        self._since, self._total = (since, since_hits), (total, hits)
 
 
 def settings(text: str) -> tuple[dict[str, str], int] | None:

@@ -8,12 +8,15 @@ from typing import Any
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
+from hybridsim.requests.rows import UNKNOWN, no_requests
 from hybridsim.studies.watch.kept import Kept, leaves
 from hybridsim.studies.watch.pieces import SECOND_NS, Piece
 from hybridsim.studies.watch.real import Beside, Real
 from hybridsim.studies.watch.shadow import Shadow, Simulated
 from hybridsim.traces.recording.stopping import on_signals
 from hybridsim.traces.thinned.counts import Counter, Counts
+
+GAP_NS = 5 * SECOND_NS  # without requests at a restart: some may have been missed
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Watch:
         self.recent, self.total = Counts.none(0, 0), Counts.none(0, 0)
         self.lost, self.watched_ns = 0, 0
         self.last_ns: int | None = None  # when the interval began
+        self.seen_ns = 0  # until when pieces were taken
         self.real = Beside()
         self.status = kept.status() if kept else ""  # of the real cache, as last read
         self._counter = Counter()
@@ -53,7 +57,8 @@ class Watch:
         The first counters of a real cache begin an interval, so that it covers the same requests.
         """
         if self.last_ns is None:
-            self.last_ns = int(piece.rows.arrival_ns[0]) if piece.rows.rows else piece.now_ns
+            self.last_ns = _begin_ns(piece)
+        self.seen_ns = piece.now_ns
         self.lost += piece.lost
         self._counter.add(piece.rows, self.recent)
         for each in self.caches:
@@ -64,6 +69,24 @@ class Watch:
             self.status = piece.state
             if is_first:
                 self.snapshot(piece.now_ns)
+
+    def take_again(self, every_s: float) -> None:
+        """Process what came after the saved state; its intervals were shown before."""
+        assert self.kept is not None
+        for piece in self.kept.pieces():
+            self.take(piece)
+            if self.is_due(piece, every_s):
+                self.snapshot(piece.now_ns)
+
+    def join(self, piece: Piece) -> None:
+        """Begin a new interval before the first piece after a restart, unless it follows at once.
+
+        Without it, requests that were missed would be in the real cache's counters only.
+        """
+        if self.last_ns is not None and not 0 <= _begin_ns(piece) - self.seen_ns <= GAP_NS:
+            self.snapshot(self.seen_ns)
+            self.last_ns = None
+            self.real.pause()
 
     def is_due(self, piece: Piece, every_s: float) -> bool:
         """Return whether the interval is over; beside a real cache it ends with its counters."""
@@ -87,17 +110,19 @@ class Watch:
         return state
 
     def save(self) -> None:
-        """Save the state at the begin of an interval."""
+        """Save the state."""
         assert self.kept is not None
         about = {
             "lost": self.lost,
             "watched_ns": self.watched_ns,
-            "real": list(self.real.total()),
+            "last_ns": self.last_ns,
+            "seen_ns": self.seen_ns,
+            "real": self.real.state(),
             "status": self.status,
             "leaves": [sum(1 for _ in leaves(each.state())) for each in self.caches],
         }
         states = tuple(each.state() for each in self.caches)
-        self.kept.save(self._setting(), about, (self.total.vector, states))
+        self.kept.save(self._setting(), about, (self.total.vector, self.recent.vector, states))
 
     def _setting(self) -> list[Any]:
         return [self.device, *(each.setting() for each in self.caches)]
@@ -106,10 +131,10 @@ class Watch:
         assert self.kept is not None
         try:
             self.lost, self.watched_ns = int(about["lost"]), int(about["watched_ns"])
-            accesses, hits = about["real"]
-            self.real.go_on((int(accesses), int(hits)))
-            self.total.vector[:] = state[0]
-            first = 1
+            self.last_ns, self.seen_ns = int(about["last_ns"]), int(about["seen_ns"])
+            self.real.go_on(about["real"])
+            self.total.vector[:], self.recent.vector[:] = state[:2]
+            first = 2
             for each, count in zip(self.caches, about["leaves"], strict=True):
                 each.go_on(state[first : first + count])
                 first += count
@@ -131,24 +156,28 @@ def watch(
     """Feed requests to the caches, and call `show` after each interval; return the last state.
 
     Intervals are those of the requests' clock.  Ends with the stream, after `seconds`, or with a
-    signal.  The state is saved in `kept` now and then, after an interval and at the end.  None:
-    there was no request.
+    signal.  The state is saved in `kept` now and then, and at the end; in between, what came is
+    noted there.  None: there was no request.
     """
     state = Watch(device, caches, kept)
     last: Snapshot | None = None
     begin_ns: int | None = None
+    if kept is not None:
+        state.take_again(every_s)
     piece: Piece | None = None
     with on_signals() as stop:
         for piece in pieces:
-            state.take(piece)
             if begin_ns is None:
-                begin_ns = state.last_ns
+                state.join(piece)
+                begin_ns = _begin_ns(piece)
+            if kept is not None:
+                kept.add(piece)
+            state.take(piece)
             if state.is_due(piece, every_s):
                 last = state.snapshot(piece.now_ns)
                 show(last)
-                if kept is not None and kept.is_due():
-                    state.save()
-            assert begin_ns is not None
+            if kept is not None and kept.is_due():
+                state.save()
             if stop.is_set() or (seconds and piece.now_ns - begin_ns >= seconds * SECOND_NS):
                 break
     if piece is not None and state.recent.requests:
@@ -158,3 +187,22 @@ def watch(
     if kept is not None and last is not None:
         state.save()
     return last
+
+
+def unseen(state: str) -> Piece:
+    """Return a piece without requests at time 0, with the state of a real cache."""
+    return Piece(no_requests(), 0, 0, state)
+
+
+def compile_for(caches: Sequence[Simulated]) -> None:
+    """Compile what caches need, by one request: the kernel's buffer holds some seconds only."""
+    one = no_requests(1)
+    one.length_bytes[:] = 4096
+    one.complete_ns[:] = one.dispatch_ns[:] = UNKNOWN
+    for each in caches:
+        each.take(one)
+
+
+def _begin_ns(piece: Piece) -> int:
+    """Return when a piece begins: with its first request, or when it ends."""
+    return int(piece.rows.arrival_ns[0]) if piece.rows.rows else piece.now_ns

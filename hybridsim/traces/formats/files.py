@@ -8,9 +8,9 @@ import io
 import lzma
 import os
 import re
-import shutil
 import sys
 import tempfile
+import threading
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -61,6 +61,8 @@ CODECS: dict[bytes, Callable[[IO[bytes]], Any]] = {
 
 
 Watcher = Callable[[int], None]  # takes the bytes on disk that have been read
+Arriving = Callable[["Source"], None]
+ARRIVING_S = 1.0  # between two looks at a stream that has not ended
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Source:
     name: str  # as shown in messages
     path: Path | None
     spool: IO[bytes] | None = None
+    limit_bytes: int | None = None  # of a spool: what has arrived so far; None: all
     watchers: list[Watcher] = field(default_factory=list, compare=False, repr=False)
 
     @property
@@ -77,7 +80,7 @@ class Source:
         """Size on disk, compressed as it is; 0 if it is unknown."""
         try:
             if self.spool is not None:
-                return os.fstat(self.spool.fileno()).st_size
+                return self.limit_bytes or os.fstat(self.spool.fileno()).st_size
             return self.path.stat().st_size if self.path is not None else 0
         except OSError:
             return 0
@@ -86,7 +89,7 @@ class Source:
         """Open the file from its start, decompressed."""
         try:
             if self.spool is not None:
-                raw: Any = io.BufferedReader(_FromStart(self.spool), 1 << 17)
+                raw: Any = io.BufferedReader(_FromStart(self.spool, self.limit_bytes), 1 << 17)
             else:
                 assert self.path is not None
                 raw = self.path.open("rb")
@@ -100,16 +103,19 @@ class Source:
             return stream.read(HEAD_BYTES)
 
 
-def source(path: str | os.PathLike[str]) -> Source:
-    """Return the source of a path, or of standard input for `-`."""
+def source(path: str | os.PathLike[str], arriving: Arriving | None = None) -> Source:
+    """Return the source of a path, or of standard input for `-`.
+
+    `arriving` gets, each second until a pipe has ended, the source of what has arrived so far.
+    """
     name, shown = os.fspath(path), printable(os.fspath(path))
     if name == STDIN:
-        return Source("standard input", None, _spooled(sys.stdin.buffer))
+        return _spooled("standard input", sys.stdin.buffer, arriving)
     try:
         regular = Path(name).is_file()
         if not regular and not Path(name).is_dir() and Path(name).exists():
             with Path(name).open("rb") as pipe:  # a pipe or a device: readable only once
-                return Source(shown, None, _spooled(pipe))
+                return _spooled(shown, pipe, arriving)
     except OSError as error:
         raise TraceError(f"{shown}: cannot be read: {error.strerror}") from None
     return Source(shown, Path(name))
@@ -117,15 +123,34 @@ def source(path: str | os.PathLike[str]) -> Source:
 
 def inline(text: str) -> Source:
     """Return the source of a text specified in place of a file name."""
-    return Source(text, None, _spooled(io.BytesIO(text.encode())))
+    return _spooled(text, io.BytesIO(text.encode()))
 
 
-def _spooled(stream: IO[bytes]) -> IO[bytes]:
+def _spooled(name: str, stream: Any, arriving: Arriving | None = None) -> Source:
     """Copy a stream to an unnamed temporary file, which is removed with the trace."""
     spool = tempfile.TemporaryFile(prefix="hybridsim-")  # noqa: SIM115
-    shutil.copyfileobj(stream, spool, 1 << 20)
-    spool.flush()
-    return spool
+    failed: list[OSError] = []
+
+    def copy() -> None:
+        try:
+            while part := stream.read1(1 << 20):
+                spool.write(part)
+                spool.flush()
+        except OSError as error:
+            failed.append(error)
+
+    if arriving is None:
+        copy()
+    else:
+        copying = threading.Thread(target=copy, daemon=True)
+        copying.start()
+        copying.join(ARRIVING_S)
+        while copying.is_alive():
+            arriving(Source(name, None, spool, os.fstat(spool.fileno()).st_size))
+            copying.join(ARRIVING_S)
+    if failed:
+        raise TraceError(f"{name}: cannot be read: {failed[0].strerror}")
+    return Source(name, None, spool)
 
 
 class ByteStream:
@@ -241,16 +266,19 @@ class ByteStream:
 
 
 class _FromStart(io.RawIOBase):
-    """Reads a file from its start, with a position of its own."""
+    """Reads a file from its start, with a position of its own, up to a limit if it has one."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], limit_bytes: int | None) -> None:
         self._file = file
+        self._limit_bytes = limit_bytes
         self._position = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target: Any) -> int:
+        if self._limit_bytes is not None:
+            target = target[: max(self._limit_bytes - self._position, 0)]
         size = os.preadv(self._file.fileno(), [target], self._position)
         self._position += size
         return size

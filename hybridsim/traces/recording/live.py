@@ -6,6 +6,7 @@ An instance of tracefs of its own is used, so no setting of the system's tracing
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import sys
@@ -20,12 +21,13 @@ from hybridsim.traces.formats.events import EVENT, Events, whole
 from hybridsim.traces.formats.pairing import PENDING_MAX, At, Pairer, give_up, pair
 from hybridsim.traces.recording.disk import Disk, Host
 from hybridsim.traces.recording.ring_buffer import EVENTS, Decoder, Formats
-from hybridsim.traces.recording.tracefs import LOST, place
+from hybridsim.traces.recording.tracefs import LOST, chosen, place
 
 PATIENCE_NS = 60 * 10**9  # a request without completion after this is given up
 AT_ONCE = 1 << 16  # events
 PAGES_AT_ONCE = 1 << 13  # of a CPU: bounds memory, and the kernel's buffer is smaller
-NONE = -1
+BUFFER = "buffer_size_kb"
+ROUNDED_KB = 64  # by which the kernel may have made a buffer larger
 
 
 class Paired:
@@ -82,8 +84,12 @@ class Paired:
 class Live:
     """The block events of one disk and its partitions, read now and then."""
 
-    def __init__(self, disk: Disk, host: Host, buffer_bytes: int) -> None:
-        """Begin tracing; `close` ends it.  Raises RecordingError if the kernel refuses."""
+    def __init__(self, disk: Disk, host: Host, buffer_bytes: int, goes_on: bool = False) -> None:
+        """Begin tracing; `close` ends it.  Raises RecordingError if the kernel refuses.
+
+        `goes_on`: what the kernel has traced since another Live of this disk was killed comes
+        first, if its settings were the same; of the requests in flight at the kill none do.
+        """
         if sys.byteorder != "little":
             raise RecordingError("events are decoded on little-endian machines only")
         if host.uid != 0:
@@ -96,44 +102,61 @@ class Live:
         self.instance = root / "instances" / f"hybridsim-{disk.name}"
         self._pipes: dict[int, int] = {}
         self._held: list[Events] = []
+        self._new_lost = 0
         self._paired = Paired()
         # Compile before the first event: the kernel's buffer holds some seconds.
         self._decoder.events(bytes(self._decoder.page_bytes), 0)
         self._paired.take(np.zeros(1, EVENT).view(np.recarray), 0)
         self._paired = Paired()
-        _remove(self.instance, "another recorder of this disk runs: end it first")
+        self._lock: int | None = None
+        self._lost = 0
+        settings = _settings(devices, buffer_bytes)
         try:
-            self.instance.mkdir()
-            self._set_up(devices, buffer_bytes)
+            self._take_over()
+            if not (goes_on and _has(self.instance, settings)):
+                self._remove()
+                self.instance.mkdir()
+                self._take_over()
+                for name, value in settings.items():
+                    (self.instance / name).write_text(value)
+            self._open()
         except OSError as error:
             self.close()
             raise RecordingError(f"{self.instance}: {error.strerror}") from None
         except BaseException:
             self.close()
             raise
-        self._lost = 0
 
-    def _set_up(self, devices: list[int], buffer_bytes: int) -> None:
-        instance = self.instance
-        (instance / "buffer_size_kb").write_text(str(max(buffer_bytes // 1024, 64)))
-        (instance / "trace_clock").write_text("mono")
-        (instance / "options/overwrite").write_text("0")
-        wanted = " || ".join(f"dev == {each}" for each in devices)
-        for event in EVENTS:
-            folder = instance / "events/block" / event
-            (folder / "filter").write_text(wanted)
-        for cpu in sorted(instance.glob("per_cpu/cpu[0-9]*")):
+    def _take_over(self) -> None:
+        """Lock the instance, if it exists: one that a killed process left is not locked."""
+        if not self.instance.is_dir():
+            return
+        self._lock = os.open(self.instance, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            self._lock = None
+            raise RecordingError(
+                f"{self.instance}: another recorder of this disk runs: end it first"
+            ) from None
+
+    def _open(self) -> None:
+        """Open the buffer of each CPU, then let the events in."""
+        for cpu in sorted(self.instance.glob("per_cpu/cpu[0-9]*")):
             pipe = os.open(cpu / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
             self._pipes[int(cpu.name[3:])] = pipe
         for event in EVENTS:
-            (instance / "events/block" / event / "enable").write_text("1")
+            (self.instance / "events/block" / event / "enable").write_text("1")
 
     def requests(self) -> tuple[Requests, int]:
         """Return the requests that settled, and a time before which no other one arrives.
 
-        Times are those of the monotonic clock in ns.
+        Times are those of the monotonic clock in ns.  Once events were lost, pending requests may
+        have completed unseen, and would hold back all later ones: they are given up.
         """
         now_ns = time.monotonic_ns()
+        lost = self._dropped()
         for cpu, pipe in self._pipes.items():
             pages = _drained(pipe, self._decoder.page_bytes)
             if pages:
@@ -147,6 +170,9 @@ class Live:
             settled = self._paired.take(events[:ready], now_ns)
         else:
             settled = self._paired.take(np.zeros(0), now_ns)
+        if lost:
+            self._new_lost += lost
+            settled = joined([settled, self._paired.rest()])
         oldest_ns = self._paired.oldest_ns
         return settled, now_ns if oldest_ns is None else oldest_ns
 
@@ -155,6 +181,11 @@ class Live:
         return self._paired.rest()
 
     def lost(self) -> int:
+        """Return the events that were lost before the last `requests`, since the last call."""
+        lost, self._new_lost = self._new_lost, 0
+        return lost
+
+    def _dropped(self) -> int:
         """Return the events that the kernel dropped since the last call."""
         total = self._decoder.malformed
         for each in self.instance.glob("per_cpu/cpu[0-9]*/stats"):
@@ -168,8 +199,17 @@ class Live:
         for pipe in self._pipes.values():
             os.close(pipe)
         self._pipes = {}
-        with contextlib.suppress(RecordingError):
-            _remove(self.instance, "")
+        with contextlib.suppress(OSError):
+            self._remove()
+
+    def _remove(self) -> None:
+        """Remove the instance, if it exists and is locked by this process."""
+        if self._lock is None:
+            return
+        (self.instance / "events/enable").write_text("0")
+        self.instance.rmdir()
+        os.close(self._lock)
+        self._lock = None
 
 
 def _drained(pipe: int, page_bytes: int) -> bytes:
@@ -186,15 +226,25 @@ def _drained(pipe: int, page_bytes: int) -> bytes:
     return b"".join(pages)
 
 
-def _remove(instance: Path, busy: str) -> None:
-    """Remove an instance, also one that a killed recorder left."""
+def _settings(devices: list[int], buffer_bytes: int) -> dict[str, str]:
+    """Return the files of an instance and their values."""
+    wanted = " || ".join(f"dev == {each}" for each in devices)
+    return {
+        BUFFER: str(max(buffer_bytes // 1024, ROUNDED_KB)),
+        "trace_clock": "mono",
+        "options/overwrite": "0",
+        **{f"events/block/{event}/filter": wanted for event in EVENTS},
+    }
+
+
+def _has(instance: Path, settings: dict[str, str]) -> bool:
+    """Return whether an instance exists and has these settings."""
     if not instance.is_dir():
-        return
-    try:
-        (instance / "events/enable").write_text("0")
-        instance.rmdir()
-    except OSError as error:
-        raise RecordingError(f"{instance}: {busy or error.strerror}") from None
+        return False
+    found = {name: chosen((instance / name).read_text().strip()) for name in settings}
+    rounded = int(found.pop(BUFFER)) - int(settings[BUFFER])
+    others = {name: value for name, value in settings.items() if name != BUFFER}
+    return 0 <= rounded <= ROUNDED_KB and found == others
 
 
 def devices_of(disk: Disk) -> list[int]:

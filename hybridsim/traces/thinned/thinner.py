@@ -8,7 +8,9 @@ the start, as regions are kept by a hash.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,6 +124,7 @@ class Store:
         if not self._file.tell():
             self._file.write(SIGNATURE)
         self.number = 0
+        self._syncing: threading.Thread | None = None
 
     @property
     def size(self) -> int:
@@ -151,6 +154,17 @@ class Store:
         if is_safe:
             os.fdatasync(self._file.fileno())
 
+    def flush_aside(self) -> None:
+        """Hand all blocks to the system; a thread brings them to the medium, if the last is done.
+
+        A busy medium takes seconds for that, in which the kernel's buffer would overflow.
+        """
+        self._file.flush()
+        if self._syncing is None or not self._syncing.is_alive():
+            handle = os.dup(self._file.fileno())
+            self._syncing = threading.Thread(target=_synced, args=[handle], daemon=True)
+            self._syncing.start()
+
     def cut(self, size: int) -> None:
         """Drop what follows the first `size` bytes: a block that was not finished."""
         self._file.flush()
@@ -167,6 +181,13 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _synced(handle: int) -> None:
+    """Bring a file to the medium, and close it."""
+    with contextlib.suppress(OSError):  # the next write reports it
+        os.fdatasync(handle)
+    os.close(handle)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,91 @@
+"""The requests since the last saved state of a watch, appended while they come.
+
+The file begins with the token of that state.  A record is a header, the rows column by column, and
+the text of a real cache's state; its checksum covers all of it.  The first record that is
+incomplete or damaged ends the journal.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.printable import printable
+from hybridsim.requests.rows import DTYPES, Requests
+from hybridsim.studies.watch.pieces import Piece
+
+CHECK = struct.Struct("<I")  # CRC-32 of the rest of the record
+HEADER = struct.Struct("<IIqq")  # rows, bytes of text, time in ns, lost events
+HEAD_BYTES = CHECK.size + HEADER.size
+ROW_BYTES = sum(np.dtype(each).itemsize for each in DTYPES)
+
+
+class Journal:
+    """A file beside a saved state, begun anew with each state."""
+
+    def __init__(self, path: str) -> None:
+        """Use a file, which need not exist."""
+        self.path = path
+        self._file: BinaryIO | None = None
+
+    def begin(self, token: str) -> None:
+        """Start an empty journal, of what follows the state with that token."""
+        if self._file is None:
+            try:
+                self._file = open(self.path, "wb", buffering=0)  # noqa: SIM115
+            except OSError as error:
+                raise self._failed(error) from None
+        self._file.seek(0)
+        self._file.truncate()
+        self._write(token.encode())
+
+    def add(self, piece: Piece) -> None:
+        """Append a piece; before the first `begin` nothing is kept."""
+        if self._file is None or not (piece.rows.rows or piece.state or piece.lost):
+            return
+        text = piece.state.encode()
+        header = HEADER.pack(piece.rows.rows, len(text), piece.now_ns, piece.lost)
+        record = b"".join([header, *(column.tobytes() for column in piece.rows), text])
+        self._write(CHECK.pack(zlib.crc32(record)) + record)
+
+    def pieces(self, token: str) -> Iterator[Piece]:
+        """Yield the pieces after the state with that token; none if the journal is of another."""
+        try:
+            data = Path(self.path).read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._failed(error) from None
+        if not data.startswith(token.encode()):
+            return
+        at = len(token)
+        while at + HEAD_BYTES <= len(data):
+            rows, text_bytes, now_ns, lost = HEADER.unpack_from(data, at + CHECK.size)
+            end = at + HEAD_BYTES + rows * ROW_BYTES + text_bytes
+            if end > len(data):
+                return
+            if CHECK.unpack_from(data, at)[0] != zlib.crc32(data[at + CHECK.size : end]):
+                return
+            at += HEAD_BYTES
+            columns = []
+            for dtype in DTYPES:
+                columns.append(np.frombuffer(data, dtype, rows, at).copy())
+                at += rows * np.dtype(dtype).itemsize
+            yield Piece(Requests._make(columns), now_ns, lost, data[at:end].decode())
+            at = end
+
+    def _write(self, data: bytes) -> None:
+        assert self._file is not None
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: OSError) -> UsageError:
+        return UsageError(f"--state: {printable(self.path)}: {error.strerror or error}")
