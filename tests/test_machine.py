@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from hybridsim.caches import PageCache
+from hybridsim.caches.nothing import NoCache
 from hybridsim.caches.page.names import PRESENT
 from hybridsim.caches.policies import LRU, Touches
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Below, Machine, Run
-from hybridsim.foundation.codes import Level, Mode, Op, Path, Replay
+from hybridsim.foundation.codes import FUA, PREFLUSH, Level, Mode, Op, Path, Replay
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.inflight import Batch, Facts, InFlight
 from hybridsim.requests.source import Source
@@ -106,6 +107,25 @@ def test_no_entry_is_left_at_the_end(finished):
     queue = left.below.slow.device.queue
     assert queue.free[1] == len(queue.tag)
     assert len(facts.number) == N
+
+
+@pytest.mark.parametrize("replay", [Replay.OPEN, Replay.CLOSED])
+def test_no_cache_is_a_page_cache_without_pages(workload, replay):
+    """Flushes, discards, requests of no length and forced writes included."""
+    part = {name: column[:600].copy() for name, column in workload.items()}
+    part["length"][::50] = 0
+    part["op"][part["op"] == Op.WRITE] |= np.resize([0, FUA, PREFLUSH], 600).astype(np.uint8)[
+        part["op"] == Op.WRITE
+    ]
+    found = []
+    for is_bare in (False, True):
+        whole = machine(SERVER_DISK, 32, members=4, replay=replay, depth=24)
+        whole = whole._replace(cache=NoCache(PAGE)) if is_bare else whole
+        run = Run(whole, interpreted=True)
+        run.feed(batch(**part))
+        found.append(to_the_end(run))
+    for name, one, other in zip(Facts._fields, *found):
+        assert one.tolist() == other.tolist(), name
 
 
 def test_paths_and_fills_add_up(finished):

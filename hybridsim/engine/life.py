@@ -17,12 +17,12 @@ import numpy as np
 
 from hybridsim import jit
 from hybridsim.caches import PageCache
-from hybridsim.caches.policies import ADMISSION, REPLACEMENT
+from hybridsim.caches.nothing import NoCache
 from hybridsim.engine import loops
 from hybridsim.engine.loops import HOLD_NS, NOW_NS, PASS_AT, PASS_END, PASS_EVERY_NS, PASS_NS
 from hybridsim.engine.machine import FOREVER, Below, Machine, Run, with_room
 from hybridsim.foundation.arrays import Ints, doubled
-from hybridsim.foundation.codes import Change, Mode, Restart
+from hybridsim.foundation.codes import Change, Restart
 from hybridsim.jit.events import CACHE, KIND_MASK, Events
 from hybridsim.requests.inflight import Batch, Facts
 from hybridsim.requests.jobs import JobBatch
@@ -30,7 +30,6 @@ from hybridsim.requests.source import NEVER, PASS_BYTES, Source
 from hybridsim.storage.raid import Tier
 
 POLL_NS = 10**9  # between two looks at whether a cache that is detached has become clean
-IDS = 16
 AT_ONCE = (Change.DISK_FAILS, Change.REBUILD, Change.PASS)  # without holding the load
 RESTARTS = {Change.REBOOT: Restart.CLEAN, Change.CRASH: Restart.UNCLEAN}
 NO_RANGES = np.zeros((0, 2), np.int64)
@@ -178,9 +177,7 @@ class LivedRun(Run):
     def _contents(self) -> tuple[int, int]:
         """Return the dirty bytes and the pages in the cache."""
         cache = self.machine.cache
-        is_none = isinstance(cache, PageCache) and cache.pages == 0
-        dirty = 0 if is_none else int(cache.dirty_bytes())
-        return dirty, int(self.cache_totals().get("pages_present", 0))
+        return int(cache.dirty_bytes()), int(self.cache_totals().get("pages_present", 0))
 
     def _happen(self, due_ns: int) -> None:
         """Carry out what is due; the load is held and its requests are complete."""
@@ -200,7 +197,7 @@ class LivedRun(Run):
             known.lost = cache.dirty_ranges()
             known.not_issued, known.next_number = self._not_issued()
             self._resume(due_ns, self._quiet_ns(held_ns), None)
-        elif step.change == Change.DETACH and isinstance(cache, PageCache):
+        elif step.change == Change.DETACH and isinstance(cache, PageCache | NoCache):
             known.removed_load_ns = due_ns - self.shift_ns  # it has nothing to write back
             self._resume(due_ns, self._quiet_ns(held_ns), None)
         elif step.change == Change.DETACH:
@@ -228,7 +225,7 @@ class LivedRun(Run):
         cache = machine.cache
         if how is None:
             self._totals = frozen(cache.totals())
-            self.machine = machine._replace(cache=no_cache(cache.page_bytes))
+            self.machine = machine._replace(cache=NoCache(cache.page_bytes))
             self.machine.expect(self.batch)
             self._loop = jit.fitting(loops.run, self.machine, self._interpreted)
         elif isinstance(cache, PageCache):
@@ -282,12 +279,6 @@ class LivedRun(Run):
             slot = int(requests.next_free[slot])
         assert isinstance(batch, Batch)
         return np.sort(requests.number[~is_free]), int(batch.state[2] + batch.state[0])
-
-
-def no_cache(page_bytes: int) -> PageCache:
-    """Return a cache without pages: it passes all requests through."""
-    policies = ADMISSION["touches"].new(IDS, 0), REPLACEMENT["lru"].new(IDS, 0)
-    return PageCache.new(page_bytes, 0, int(Mode.READ_ONLY), 0, 1, *policies, IDS)
 
 
 LEVELS = (

@@ -9,6 +9,7 @@ from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches import dmcache as dm_cache_parts
 from hybridsim.caches import opencas as open_cas_parts
 from hybridsim.caches import writecache as writecache_parts
+from hybridsim.caches.nothing import NoCache
 from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.memory import learner, recall
@@ -59,8 +60,8 @@ class Place(NamedTuple):
 
 def cache(table: CacheTable, place: Place) -> Any:
     """Build an empty cache; with 0 pages it passes all requests through."""
-    if place.pages == 0 and not isinstance(table, Cache):
-        return no_cache(table.page_bytes)
+    if place.pages == 0 and table.kind != "page":
+        return NoCache(table.page_bytes)
     return KINDS[type(table)].build(table, place)
 
 
@@ -120,13 +121,6 @@ def fills_and_cleans(table: Cache, pages: int) -> dict[str, int]:
         "preload_reads": table.preload_reads,
         "preload_rate": table.preload_rate,
     }
-
-
-def no_cache(page_bytes: int) -> PageCache:
-    """Build a cache without pages: it passes all requests through."""
-    mode = int(Mode.READ_ONLY)
-    admission, replacement = ADMISSION["touches"].new(IDS, 0), REPLACEMENT["lru"].new(IDS, 0)
-    return PageCache.new(page_bytes, 0, mode, 0, 1, admission, replacement, IDS)
 
 
 def bcache(table: BcacheTable, place: Place) -> Bcache:
