@@ -65,10 +65,11 @@ class Events:
         self.times_ns.append(time_ns)
 
 
-def test_the_acp_cleaner_of_open_cas_wakes_at_the_next_whole_second():
+def test_the_acp_cleaner_of_open_cas_wakes_at_the_next_end_of_its_wait_of_a_second():
+    """A wait of 1 s that is set again ends each 1.024 s, as the steps of a kernel's timers are."""
     dirt, events = Dirt.new(int(Cleaning.ACP), (0, 0, 0, 1, 0, 0), 8, 4096, 1 << 30), Events()
-    dirt.written(41_999_999_999, 0, events)
-    assert events.times_ns == [42 * 10**9]
+    dirt.written(42 * 1_024_000_000 - 1, 0, events)
+    assert events.times_ns == [42 * 1_024_000_000]
 
 
 def test_a_coarse_block_that_replaces_another_rises_at_its_first_hit_of_a_tick():
