@@ -11,6 +11,7 @@ from scenarios import Scenario
 from scenarios_writecache import writecache_scenarios
 
 from hybridsim.caches import DmWritecache
+from hybridsim.caches.nothing import NoCache
 from hybridsim.caches.writecache.copier import DONE, SLEEPS, WRITING, Copier
 from hybridsim.caches.writecache.slots import Slots
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Replay
@@ -194,7 +195,7 @@ def test_scenario_keys_set_the_parameters_of_the_built_cache():
     marks = (cache.write_back.high_blocks, cache.write_back.low_blocks)
     assert marks == (157_286, 78_643)
     assert Site.loads(loaded.to_toml()).cache == loaded.cache
-    assert building.machine(loaded, "open", 1 << 33, 0).cache.pages == 0
+    assert isinstance(building.machine(loaded, "open", 1 << 33, 0).cache, NoCache)
 
 
 @pytest.mark.parametrize(

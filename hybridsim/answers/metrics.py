@@ -11,6 +11,7 @@ counts completions.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -176,13 +177,17 @@ class Collector:
 
     def __init__(self, bin_ns: int = BASE_NS) -> None:
         self.width_ns = bin_ns
-        self.bins = Bins()
         self.ledger = Ledger()  # the same facts by request number
         self.later: Later | None = None  # None: the load was not continued
         self.off: float | None = None  # of the disks alone: see forecast.Course
         self.used = 0  # bins up to the last in which a request was issued or completed
         self.last_issue_ns = 0
         self.last_done_ns = 0
+
+    @functools.cached_property
+    def bins(self) -> Bins:
+        """The sums by time; they take room only where they are used."""
+        return Bins()
 
     def add(self, facts: FactColumns) -> None:
         """Add a chunk of facts; raise ConservationError for a completion before its issue."""
