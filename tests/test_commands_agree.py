@@ -25,7 +25,7 @@ CAPTURES = {
         for name in ("mariadb_moving_hot", "pg_zipf", "fileserver_newhot")
     },
 }
-REQUESTS = 3000
+REQUESTS = 2000
 # One kind is searched for each capture, besides those that `advise` searches.
 SIZED = dict(zip(CAPTURES, ("bcache", "open-cas", "dm-cache", "page")))
 PROGRAM = """
