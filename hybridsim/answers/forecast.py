@@ -99,11 +99,12 @@ ANY_AFTER = After(0.0, 0.0)
 USUAL_OFF = 0.608  # root mean square of normal errors, in halves of their intervals of 90 %
 FACTORS = (0.5, 2.0)  # of the square of the allowance, by how far forecasts of the load were off
 SIMULATED = 0.5  # weight of the simulated gain beside the formula's
-ALLOWANCE_SIMULATED = Allowance(0.13, 1.60, 0.18, 0.36, 0.66, 3.02)
+ALLOWANCE_SIMULATED = Allowance(0.10, 1.47, 0.13, 0.20, 0.56, 2.97)
+ALLOWANCE_TRIED = Allowance(0.13, 1.56, 0.16, 0.35, 0.68, 3.09)  # where `off` is known
 ALLOWANCE = Allowance(0.16, 1.58, 0.70, 0.33, 0.75, 2.55)
 CAUTION = 0.25  # of the allowance, that counts against a machine in a choice
-SURE = 0.4  # of the allowance: an answer that a smaller error would make wrong is not given
-SURE_BY_FORMULA = 0.5  # the same where the load was not continued
+SURE = 0.5  # of the allowance: an answer that a smaller error would make wrong is not given
+SURE_TRIED = 0.4  # the same where `off` is known
 LOSS = 0.6  # of the allowance: yes excludes a loss by such an error
 LOSS_BY_FORMULA = 0.8  # the same where the load was not continued
 
@@ -200,7 +201,8 @@ def allowance(course: Course) -> float:
     trend, change, weights, factor = before - course.gain, formula - before, ALLOWANCE, 1.0
     if course.later is not None:
         trend, change = course.later - course.gain, course.later - formula
-        weights, factor = ALLOWANCE_SIMULATED, factor_of(course.off)
+        weights = ALLOWANCE_SIMULATED if course.off is None else ALLOWANCE_TRIED
+        factor = factor_of(course.off)
     unrest = min(course.unrest, MOST_UNREST) * min(abs(course.gain), 1.0)
     parts = Allowance(1.0, course.noise, trend, course.gain, change, unrest)
     square = sum((each * part) ** 2 for each, part in zip(weights, parts))
@@ -234,8 +236,9 @@ def forecast(course: Course) -> Forecast:
     before, expected, half = before_change(course), centre(course), allowance(course)
     if course.later is not None:  # which of the two it was, the simulation does not say
         before = course.gain if course.ahead is not None and expected < course.gain else expected
-    bounds = (SURE, LOSS) if course.later is not None else (SURE_BY_FORMULA, LOSS_BY_FORMULA)
-    answer = answer_of(expected, half, *bounds)
+    sure = SURE if course.later is None or course.off is None else SURE_TRIED
+    loss = LOSS_BY_FORMULA if course.later is None else LOSS
+    answer = answer_of(expected, half, sure, loss)
     if answer == YES and by_formula(course) < math.log(WORTH_IT):
         answer = UNSURE  # the capture itself does not show it
     return Forecast(
