@@ -9,8 +9,9 @@ at 90 %, and is then stretched until intervals of families that it was not fitte
 the truths.  Each trace is cut at several SHARES: the cut is the capture, the HORIZON after it the
 truth.  A cut of a trace counts once, however many machines it has.  Where the load was
 continued (hybridsim/studies/continued.py), SIMULATED says how much the simulation counts beside the
-formula, and its allowance is fitted likewise.  The last lines of each of the two judge each family
-with constants that were fitted to the others: what can be expected of new families.
+formula, and its allowance is fitted likewise; once more for those whose past was looked back at
+(hybridsim/studies/hindsight.py).  The last lines of each of the three judge each family with
+constants that were fitted to the others: what can be expected of new families.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -302,8 +303,11 @@ def main() -> None:
     options = parser.parse_args()
     rows = all_known(options.folder, options.workers)
     report(Columns(rows), fitted, NAMES)
-    simulated = [x for x in rows if x.course.later is not None and x.course.off is not None]
-    report(Simulated(simulated), weighed, ("SIMULATED.weight",))
+    simulated = [each for each in rows if each.course.later is not None]
+    untried = [replace(each, course=replace(each.course, off=None)) for each in simulated]
+    report(Simulated(untried), weighed, ("SIMULATED.weight",))
+    tried = [each for each in simulated if each.course.off is not None]
+    report(Simulated(tried), weighed, ("SIMULATED.weight, with hindsight",))
 
 
 def report(all_of: Columns, fitted: Callable[[Any], np.ndarray], names: Sequence[str]) -> None:

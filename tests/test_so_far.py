@@ -85,6 +85,26 @@ def test_too_little_for_an_answer_is_waited_for(stream):
     assert Trace.read("-", so_far=monitor).format == "ftrace"
 
 
+def test_an_event_may_still_be_to_come(stream):
+    site = Scenario.default().with_options(cache_size="256KiB")
+    site = site.with_events([{"at": "2s", "reboot": "clean"}])
+    answers = []
+
+    def show(result):
+        answers.append(result)
+        stream.close()
+
+    def go_on():
+        stream.write(events(300)[len(events(100)) :])
+        stream.flush()
+
+    stream.write(events(100))  # of one second
+    stream.flush()
+    threading.Timer(0.3, go_on).start()
+    Trace.read("-", so_far=so_far.SoFar(site, "time", show))
+    assert answers[0].trace["requests"] == 300
+
+
 def test_a_stream_that_ends_without_a_request_is_refused(stream):
     stream.close()
     with pytest.raises(TraceError, match="empty"):

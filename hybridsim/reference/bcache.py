@@ -17,7 +17,7 @@ from hybridsim.foundation.codes import (
     Restart,
 )
 from hybridsim.reference.bcache_buckets import SECTOR, Bucket, Buckets, Mark, Waiting
-from hybridsim.reference.bcache_bypass import JIFFY, Bypass
+from hybridsim.reference.bcache_bypass import Bypass
 from hybridsim.reference.bcache_index import Key
 from hybridsim.reference.bcache_writeback import WriteBack
 from hybridsim.reference.cache import Verdict
@@ -25,6 +25,7 @@ from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.parameters import BcacheParameters, Request
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
+from hybridsim.reference.timers import JIFFY
 
 MIB = 1 << 20
 UNKNOWN = -1  # a task that the trace does not name

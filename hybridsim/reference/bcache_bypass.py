@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from hybridsim.foundation.codes import Reason
 from hybridsim.reference.parameters import BcacheParameters
-
-JIFFY = 4_000_000
+from hybridsim.reference.timers import JIFFY
 
 
 @dataclass

@@ -8,9 +8,10 @@ from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.dmcache_locks import Bio, Locks
 from hybridsim.reference.dmcache_workers import BIOS, DEMOTIONS, Commits, Copier, Worker
 from hybridsim.reference.parameters import DmCacheParameters
-from hybridsim.reference.smq import JIFFY, Answer, Kind, Lock, Slot, Smq, Work
+from hybridsim.reference.smq import Answer, Kind, Lock, Slot, Smq, Work
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
+from hybridsim.reference.timers import JIFFY
 
 WAKE_NS = 1_024_000_000  # 250 jiffies of 4 ms, as a kernel's timer rounds them up
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from hybridsim.foundation.codes import Restart
+from hybridsim.reference.timers import JIFFY
 
-JIFFY = 4_000_000
 LEVELS = 64
 WORK_MAX = 4096
 

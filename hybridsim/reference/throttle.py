@@ -11,9 +11,9 @@ from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.controller import Controller
 from hybridsim.reference.parameters import ThrottleParameters
 from hybridsim.reference.tier import Tier
+from hybridsim.reference.timers import JIFFY
 
 MS = 10**6
-JIFFY = 4 * MS
 
 
 @dataclass(eq=False)

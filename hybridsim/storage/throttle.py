@@ -16,11 +16,11 @@ from hybridsim.foundation.arrays import longer as lengthened
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE, CONTROLLER, Events
+from hybridsim.jit.jiffies import JIFFY_NS
 
 NOTHING = -1
 NEVER = -(1 << 40)
 READ, DISCARD, FLUSH = int(Op.READ), int(Op.DISCARD), int(Op.FLUSH)
-JIFFY_NS = 4_000_000  # CONFIG_HZ=250
 WINDOW_NS = 100_000_000
 READ_LATELY = 25  # jiffies
 DEPTH = 16

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from hybridsim.answers.result import Result
-from hybridsim.foundation.errors import ScenarioError, TraceError
+from hybridsim.foundation.errors import ScenarioError, TraceError, UsageError
 from hybridsim.scenario import Scenario
 from hybridsim.studies.replay import replay
 from hybridsim.traces.trace import Trace
@@ -33,7 +33,7 @@ class SoFar:
             return
         try:
             self._show(replay(trace, self._scenario, goal=self._goal))
-        except (TraceError, ScenarioError):
+        except (TraceError, ScenarioError, UsageError):  # an event may still be to come
             pass
         finally:
             ended_s = time.monotonic()

@@ -11,10 +11,10 @@ from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.foundation.codes import Reason
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.index import Index
+from hybridsim.jit.jiffies import JIFFY_NS
 
 NOTHING = -1
 RECENT = 128  # streams
-JIFFY_NS = 4_000_000
 EXPIRY_JIFFIES = 1250
 BYTES_MAX = 1 << 32
 CONGESTED_MAX = 1024

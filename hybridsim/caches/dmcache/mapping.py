@@ -16,11 +16,12 @@ from hybridsim.caches.dmcache.migrations import (
     WRITE_MISSES,
     Migrations,
 )
-from hybridsim.caches.dmcache.smq import JIFFY_NS, NOT_HOT
+from hybridsim.caches.dmcache.smq import NOT_HOT
 from hybridsim.caches.dmcache.work import NOBODY, WRITES
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, DmMode, Op, Path, Reason
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.jiffies import JIFFY_NS
 
 NOTHING = -1
 

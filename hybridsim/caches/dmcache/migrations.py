@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridsim.caches.dmcache.bios import COMMITTED, Bios, Cells, Fifo
 from hybridsim.caches.dmcache.discards import Discards
-from hybridsim.caches.dmcache.smq import JIFFY_NS, Smq
+from hybridsim.caches.dmcache.smq import Smq
 from hybridsim.caches.dmcache.work import (
     COMMIT,
     COPIES,
@@ -24,6 +24,7 @@ from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.codes import DmMode, Op, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.jiffies import JIFFY_NS
 
 NOTHING = -1
 IDLE_JIFFIES = 250

@@ -23,9 +23,9 @@ from hybridsim.caches.dmcache.work import (
 )
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.jiffies import JIFFY_NS
 
 NOTHING = -1
-JIFFY_NS = 4_000_000  # CONFIG_HZ=250
 SECOND = 250  # jiffies
 HOTSPOT_PERIOD, CACHE_PERIOD, WRITE_BACK_PERIOD = SECOND, 60 * SECOND, 10 * SECOND
 NEXT_HOTSPOT, NEXT_CACHE, NEXT_WRITE_BACK, EPOCH, MARK, FIRST_FREE, FREE_SLOTS = range(7)

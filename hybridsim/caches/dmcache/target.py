@@ -30,12 +30,13 @@ from hybridsim.caches.dmcache.migrations import (
     WAKER,
     Migrations,
 )
-from hybridsim.caches.dmcache.smq import FREE_SLOTS, JIFFY_NS
+from hybridsim.caches.dmcache.smq import FREE_SLOTS
 from hybridsim.caches.dmcache.work import USED
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.jiffies import JIFFY_NS
 
 NOTHING = -1
 # The waker is set for 250 jiffies of 4 ms; so long a timer fires on the next multiple of 8 jiffies
