@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
+
+from hybridsim.answers import student
 
 Floats = npt.NDArray[np.float64]
 
@@ -68,7 +71,4 @@ def tail(held: int) -> float:
     itself an estimate (the expanded percentile interval: T. Hesterberg, What Teachers Should Know
     about the Bootstrap, The American Statistician 69 (2015) 4).
     """
-    from scipy.special import ndtr, stdtrit  # scipy takes long to import
-
-    reach = math.sqrt(held / (held - 1)) * stdtrit(held - 1, (1 + LEVEL) / 2)
-    return float(ndtr(-reach))
+    return NormalDist().cdf(-math.sqrt(held / (held - 1)) * student.reach(held - 1, LEVEL))

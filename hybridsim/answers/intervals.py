@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.answers import paired
+from hybridsim.answers import paired, student
 from hybridsim.answers.bootstrap import LEVEL, interval
 from hybridsim.answers.model_error import FEW_WRITES, FINEST, half_of
 from hybridsim.foundation.histogram import VALUES
@@ -199,11 +199,8 @@ def of_seeds(values: Sequence[float]) -> float | None:
     mean = sum(values) / max(number, 1)
     if number < 2 or min(values) == max(values) or not mean > 0:
         return None
-    from scipy.special import stdtrit  # scipy takes long to import
-
     deviation = math.sqrt(sum((each - mean) ** 2 for each in values) / (number - 1))
-    reach = float(stdtrit(number - 1, (1 + LEVEL) / 2)) * math.sqrt(1 + 1 / number)
-    return reach * deviation / mean
+    return student.reach(number - 1, LEVEL) * math.sqrt(1 + 1 / number) * deviation / mean
 
 
 def gains(before: Blocks, after: Blocks) -> dict[str, Interval]:

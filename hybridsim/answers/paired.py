@@ -23,6 +23,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.answers import student
 from hybridsim.answers.bootstrap import LEVEL
 
 Floats = npt.NDArray[np.float64]
@@ -64,7 +65,8 @@ def _reach(parts: Floats, waves: list[int]) -> float:
     """Return half the interval of the sum of parts that add up to 0, the widest of all waves."""
     strength = np.square(cosines(len(parts), waves[-1]) @ parts)
     return max(
-        quantile(count) * math.sqrt(len(parts) * float(strength[:count].mean())) for count in waves
+        student.reach(count, LEVEL) * math.sqrt(len(parts) * float(strength[:count].mean()))
+        for count in waves
     )
 
 
@@ -75,11 +77,3 @@ def cosines(parts: int, count: int) -> Floats:
     result: Floats = math.sqrt(2 / parts) * np.cos(math.pi * turns)
     result.flags.writeable = False
     return result
-
-
-@functools.cache
-def quantile(freedom: int) -> float:
-    """Return how many standard errors an interval of LEVEL reaches, by Student's t."""
-    from scipy.special import stdtrit  # scipy takes long to import
-
-    return float(stdtrit(freedom, (1 + LEVEL) / 2))

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybridsim.answers import student
 from hybridsim.answers.counters import Counters
 from hybridsim.answers.metrics import Kind
 from hybridsim.answers.outcome import Outcome
@@ -168,7 +169,7 @@ class Weighing:
             rows.append(minutes.weights(totals, times))
         free = len(drawn) - minutes.used(totals)
         return cls(
-            weights[None], np.array(rows), _student(free) * math.sqrt(len(drawn) / free),
+            weights[None], np.array(rows), student.reach(free, 0.95) * math.sqrt(len(drawn) / free),
             IMBALANCE * minutes.imbalance(totals, weights),
         )  # fmt: skip
 
@@ -188,12 +189,6 @@ class Weighing:
         scatter = float(np.std(values(ran, self.resamples), ddof=1)) * self.widening
         state = abs(float(values(lower, self.weights)[0]) - value) if lower else 0.0
         return Figure(value, math.hypot(scatter, state, self.missed * value))
-
-
-def _student(free: int) -> float:
-    from scipy.special import stdtrit  # scipy takes long to import
-
-    return float(stdtrit(free, 0.975))
 
 
 @dataclass(frozen=True)

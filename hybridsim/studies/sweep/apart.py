@@ -11,8 +11,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hybridsim.answers import student
 from hybridsim.answers.intervals import SEEDS, TRACE, Blocks, Interval, combined, gains
-from hybridsim.studies.sweep.confidence import quantile
+from hybridsim.studies.sweep.confidence import LEVEL
 from hybridsim.studies.sweep.figures import BLOCKS, FORECAST, GAIN, INTERVALS, name_of
 from hybridsim.studies.sweep.objectives import Objective
 
@@ -40,7 +41,8 @@ def interval_of(setting: Setting, number: int, objective: Objective) -> Interval
     half = None
     if estimate.half and estimate.n > 1:
         degrees = estimate.n - 1
-        half = estimate.half * quantile(degrees, NOMINAL) / quantile(degrees) / estimate.mean
+        narrower = student.reach(degrees, NOMINAL) / student.reach(degrees, LEVEL)
+        half = estimate.half * narrower / estimate.mean
     return combined(estimate.mean, {TRACE: ends, SEEDS: half})
 
 

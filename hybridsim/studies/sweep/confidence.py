@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hybridsim.answers import student
+
 LEVEL = 0.95
 MIN_SHOWN = 0.0005  # of the mean; a smaller half width changes no printed digit
 PLUS_MINUS = "±"
@@ -43,11 +45,4 @@ def estimate(values: Sequence[float | None]) -> Estimate | None:
         return Estimate(numbers[0], None if n < 2 else 0.0, n)
     mean = math.fsum(numbers) / n
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in numbers) / (n - 1))
-    return Estimate(mean, quantile(n - 1) * deviation / math.sqrt(n), n)
-
-
-def quantile(degrees: int, level: float = LEVEL) -> float:
-    """Return half the width of the interval at a level, in standard errors."""
-    from scipy.special import stdtrit  # scipy.stats takes half a second to import
-
-    return float(stdtrit(degrees, (1 + level) / 2))
+    return Estimate(mean, student.reach(n - 1, LEVEL) * deviation / math.sqrt(n), n)

@@ -1,0 +1,15 @@
+"""Student's t: how far an interval reaches, beside scipy's quantiles."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import stdtrit
+
+from hybridsim.answers import student
+
+
+@given(st.integers(1, 3000), st.floats(0.001, 0.9999))
+def test_reach_is_scipys_quantile(freedom, level):
+    assert student.reach(freedom, level) == pytest.approx(
+        stdtrit(freedom, (1 + level) / 2), rel=1e-8
+    )
