@@ -79,7 +79,17 @@ def test_where_none_is_worth_it_the_verdict_says_so(refused):
     none = [dataclasses.replace(each, answer="no") for each in with_them.others]
     verdict = beside(result.verdict, none, result.scenario, result.trace)
     assert "None of them is worth it for sure." in verdict.action
-    assert verdict.advice == result.verdict.advice
+
+
+def test_no_step_is_towards_a_machine_that_was_tried_in_vain(refused):
+    _, result, with_them = refused
+    towards = "Try write-back"
+    assert any(each.text.startswith(towards) for each in result.verdict.advice)
+    verdict = with_them.verdict
+    assert not any(each.text.startswith(towards) for each in verdict.advice)
+    assert set(verdict.advice) == {
+        each for each in result.verdict.advice if not each.text.startswith(towards)
+    }
 
 
 def test_after_a_yes_nothing_is_tried():

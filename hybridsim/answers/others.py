@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -64,9 +65,16 @@ def beside(
         advice.insert(0, Step(text, replay_command(scenario, trace, best.options)))
     else:
         sentence += " None of them is worth it for sure."
+        tried = [_words(replay_command(scenario, trace, each.options)) for each in others]
+        advice = [each for each in advice if _words(each.command or "") not in tried]
     return dataclasses.replace(
         verdict,
         action=f"{verdict.action} {sentence}",
         reasons=[sentence, *verdict.reasons],
         advice=advice,
     )
+
+
+def _words(command: str) -> set[str]:
+    """Return the words of a replay's command but for the mode, which all that were tried have."""
+    return set(re.sub(r" --mode \w+", "", command).split())

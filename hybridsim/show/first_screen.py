@@ -149,7 +149,7 @@ def _risks(result: Result) -> Iterator[str]:
     number = len(result.warnings)
     if number:
         more = f" ({number - 1} more with --details)" if number > 1 else ""
-        yield f"⚠ {result.warnings[0].text}{more}"
+        yield f"⚠ {result.warnings[0].text.rstrip('.')}{more}."
     wear = result.wear
     if wear is not None and wear.years is not None and _is_long(result):
         if wear.years < SHORT_LIFE_YEARS:
