@@ -11,6 +11,7 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import ScenarioError, TraceError, UsageError
 from hybridsim.show.terminal import render
 from hybridsim.studies.batches import batches
+from hybridsim.studies.side_by_side import Several
 from hybridsim.traces.example import CAPTURE, SITE, demo_file
 
 SMALL = TRACES / "blktrace" / "loop_ext4_buffered_meta"
@@ -107,6 +108,19 @@ def test_auto_uses_recorded_arrivals_if_the_disks_keep_up(tmp_path):
     rows = [(i * 50_000_000, "R", int(rng.integers(500)) * 65536, 4096) for i in range(500)]
     result = replay(csv_trace(tmp_path / "slow.csv", rows))
     assert result.scenario["mode"] == "open"
+
+
+def test_auto_replays_a_list_without_times_at_a_fixed_depth_and_judges_it(tmp_path):
+    path = tmp_path / "pages.lis"
+    pages = np.random.default_rng(3).zipf(1.3, 4000) % 5000 * 8
+    path.write_text("".join(f"{page} 8 0 {n}\n" for n, page in enumerate(pages)))
+    trace, site = Trace.read(path), Scenario.default().with_options(cache_size="4MiB")
+    result = replay(trace, site)
+    assert result.scenario["mode"] == "closed"
+    assert not result.judgement.too_short
+    assert result.judgement.gain > 1.2
+    other = Several(trace, site).results([site])[0].judgement
+    assert (other.gain, other.sampled) == (result.judgement.gain, result.judgement.sampled)
 
 
 def test_a_trace_without_reads_or_writes_is_refused(tmp_path):

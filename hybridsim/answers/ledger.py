@@ -138,8 +138,13 @@ class Ledger:
         return -(-self.requests // self.each)
 
     def times_ns(self) -> Ints:
-        """Return when each group in use began as recorded; where that is unknown, as issued."""
-        times = np.where(self.arrival_ns == NEVER, self.issue_ns, self.arrival_ns)[: self.used]
+        """Return when each group in use began as recorded; where that is unknown, as issued.
+
+        It is unknown of a trace without times, whose requests all arrive at one.
+        """
+        issued, arrived = self.issue_ns[: self.used], self.arrival_ns[: self.used]
+        is_untimed = self.used > 1 and arrived.min() == arrived.max()
+        times = np.where((arrived == NEVER) | is_untimed, issued, arrived)
         times[times == NEVER] = 0
         ordered: Ints = np.maximum.accumulate(times)
         return ordered

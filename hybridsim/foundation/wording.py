@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from hybridsim.foundation.histogram import LAST_NS
-from hybridsim.foundation.units import human_size, human_time
+from hybridsim.foundation.units import human_count, human_size, human_time
 
 NONE = "\N{EN DASH}"
 UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
@@ -82,6 +82,12 @@ def span(time_ns: float) -> str:
         text = text.removesuffix(empty)
     number, _, unit = text.partition(" ")
     return f"{float(number):g} {unit}" if unit in ("ns", "us", "ms", "s") else text
+
+
+def recorded(requests: int, span_ns: float) -> list[str]:
+    """Return how many requests arrived in which time: ['68.7 k requests', '25 s']."""
+    number = f"{human_count(requests)} request{'s' * (requests != 1)}"
+    return [number, "unknown time" if requests > 1 and not span_ns else span(span_ns)]
 
 
 def times(ratio: float) -> str:

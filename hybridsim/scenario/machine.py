@@ -19,7 +19,8 @@ DEFAULT_KINDS = {"backing": "hdd", "cache": "ssd"}  # of drives, by section
 class Replay(Part):
     """When the requests of the trace are issued (open, closed or think-time replay)."""
 
-    # "auto": open; think if the recorded arrivals exceed what the disks alone can serve
+    # "auto": open; think if the recorded arrivals exceed what the disks alone can serve; closed for
+    # a trace without times
     mode: Literal["auto", "open", "closed", "think"] = "auto"
     speed: float = Field(1.0, ge=1e-3, le=1e6, allow_inf_nan=False)  # 2 = twice as fast as recorded
     depth: int = Field(32, ge=1, le=65_536)  # with mode "closed": requests outstanding

@@ -14,8 +14,8 @@ from hybridsim.answers.advice.alternatives import KEEPS_WRITES
 from hybridsim.answers.result import Result
 from hybridsim.answers.verdict import SHORTEST_NS, Step
 from hybridsim.foundation.printable import printable
-from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import lasting, money, percent, ranged, span
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import lasting, money, percent, ranged, recorded, span
 from hybridsim.show.findings import per_day
 from hybridsim.show.labels import GLUE, LABELS, rows, unbroken
 from hybridsim.show.page import MARGIN
@@ -167,11 +167,9 @@ def _assumed(result: Result) -> Iterator[str]:
     figures = result.cached.whole.figures
     both = figures.reads.count + figures.writes.count
     name = _shortened(str(trace.get("name", "the trace")))
-    yield (
-        f"{name}: {human_count(figures.requests)} request{'s' * (figures.requests != 1)} in "
-        f"{span(trace.get('span_ns', result.cached.end_ns))}, "
-        f"{percent(figures.reads.count / both if both else None)} reads."
-    )
+    load = recorded(figures.requests, trace.get("span_ns", result.cached.end_ns))
+    reads = percent(figures.reads.count / both if both else None)
+    yield f"{name}: {' in '.join(load)}, {reads} reads."
     array = str(scenario.get("summary", "")).partition("; cache")[0]
     if array:
         yield f"Disks: {array}."

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from hybridsim.foundation.printable import printable
-from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import percent, span
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import percent, recorded
 from hybridsim.show.labels import GLUE, joined, unbroken
 from hybridsim.show.screen import width
 
@@ -85,8 +85,7 @@ def trace_line(trace: Mapping[str, Any]) -> list[str]:
     both = trace["reads"] + trace["writes"]
     parts = [
         str(trace["name"]),
-        f"{human_count(trace['requests'])} request{'s' * (trace['requests'] != 1)}",
-        span(trace["span_ns"]),
+        *recorded(trace["requests"], trace["span_ns"]),
         f"{percent(trace['reads'] / both)} reads",
         f"touches {human_size(trace['footprint_bytes'])}",
     ]

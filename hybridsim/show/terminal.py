@@ -22,7 +22,7 @@ from hybridsim.answers.warmup import State
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import NONE, latency, percent, ranged, span
+from hybridsim.foundation.wording import NONE, latency, percent, ranged, recorded, span
 from hybridsim.show.curve import draw
 from hybridsim.show.events import sentences
 from hybridsim.show.findings import findings
@@ -145,8 +145,7 @@ def _trace(result: Result) -> list[tuple[str, str]]:
     both = figures.reads.count + figures.writes.count
     parts = [
         str(trace.get("name", "")),
-        f"{human_count(figures.requests)} request{'s' * (figures.requests != 1)}",
-        span(trace.get("span_ns", result.cached.end_ns)),
+        *recorded(figures.requests, trace.get("span_ns", result.cached.end_ns)),
         f"{percent(figures.reads.count / both if both else None)} reads",
     ]
     if trace.get("footprint_bytes"):

@@ -112,9 +112,7 @@ def replay(
 
 def _replayed(task: Task) -> tuple[Result, Any]:
     """Replay in the scenario's mode or a suitable one; return the result and the cache's state."""
-    mode, summary = str(task.scenario.replay.mode), task.summary
-    if task.goal == "throughput":
-        mode = adapting(task, mode)
+    mode, summary = decided(task), task.summary
     if mode != "auto":
         result = _replay(task, mode)
         assert result is not None
@@ -129,9 +127,17 @@ def _replayed(task: Task) -> tuple[Result, Any]:
     return result
 
 
-def adapting(task: Task, mode: str) -> str:
-    """Return a mode in which the load adapts to the machine; raise UsageError if there is none."""
-    if mode == "auto" and task.summary.incomplete < task.summary.requests:
+def decided(task: Task) -> str:
+    """Return the mode that scenario, trace and goal decide; "auto" if the disks alone do.
+
+    Raises UsageError for a goal that needs a load that adapts to the machine, if there is none.
+    """
+    mode, summary = str(task.scenario.replay.mode), task.summary
+    if mode == "auto" and summary.is_untimed:
+        mode = "closed"
+    if task.goal != "throughput":
+        return mode
+    if mode == "auto" and summary.incomplete < summary.requests:
         return "think"
     if mode in ("auto", "open"):
         raise UsageError(

@@ -13,7 +13,7 @@ from hybridsim.engine.machine import Machine
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.disks_alone import Ran
 from hybridsim.studies.hindsight import look_back
-from hybridsim.studies.replay import adapting, check, concluded, is_overloaded, read_once
+from hybridsim.studies.replay import check, concluded, decided, is_overloaded, read_once
 from hybridsim.studies.runs import RecordedLatencies, Report, Task, go_on, pumped
 from hybridsim.traces.trace import Trace, check_is_read
 
@@ -23,8 +23,8 @@ AT_ONCE = 6  # machines with a cache that run in parallel; limits the memory
 class Several:
     """Replays of a trace that share its summary, the mode and the results of the disks alone.
 
-    If the scenario's mode is auto, the first call decides: recorded arrivals if the disks alone
-    keep up with them, or if the think times of the requests are unknown.
+    If the scenario's mode is auto and the trace has times, the first call decides: recorded
+    arrivals if the disks alone keep up with them, or if the think times are unknown.
     """
 
     def __init__(
@@ -42,9 +42,7 @@ class Several:
         self.summary = read_once(trace, report)
         check(trace, self.summary, scenario)
         self.goal = goal
-        mode = str(scenario.replay.mode)
-        if goal == "throughput":
-            mode = adapting(self._task(scenario), mode)
+        mode = decided(self._task(scenario))
         self.mode = "" if mode == "auto" else mode
         self._plain: Ran | None = None
         self._recorded = RecordedLatencies()

@@ -47,6 +47,11 @@ class Summary:
     address_map: AddressMap
     requests_sha256: str  # of the requests, independent of the file format
 
+    @property
+    def is_untimed(self) -> bool:
+        """Whether all of several requests arrive at one time: the trace has no times."""
+        return self.requests > 1 and not self.span_ns
+
 
 class Footprint:
     """Counts distinct units with one mark each.

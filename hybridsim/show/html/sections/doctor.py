@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import percent, span
+from hybridsim.foundation.wording import percent, recorded
 from hybridsim.show.charts.address import maps
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section
 
@@ -37,7 +37,7 @@ def _figures(trace: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         both = known["reads"] + known["writes"]
         yield "reads", percent(known["reads"] / both if both else None), ""
     if known["span_ns"] is not None:
-        yield "duration", span(known["span_ns"]), ""
+        yield "duration", recorded(known["requests"] or 0, known["span_ns"])[1], ""
     for name, label in (
         ("footprint_bytes", "distinct data"), ("bytes_read", "read"), ("bytes_written", "written"),
         ("volume_bytes", "highest address"),
