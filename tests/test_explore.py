@@ -1,5 +1,6 @@
 """`hybridsim explore`: replays, the surfaces between them, and what the page computes itself."""
 
+import dataclasses
 import itertools
 import json
 import shlex
@@ -160,6 +161,36 @@ def test_replays_go_where_the_surfaces_are_least_sure(folder):
                                lambda place: True, 7)  # fmt: skip
     halves = surfaces[0].raw(free)[1]
     assert surfaces[0].raw(chosen)[1][0] == pytest.approx(halves.max())
+
+
+def test_replays_go_between_the_sizes_where_a_figure_jumps_most(found):
+    sizes = [2, 8, 14, 20]
+    names = [axis.name for axis in found.axes]
+
+    def place(kind, size):
+        numbers = list(found.own)
+        numbers[names.index(CACHE)], numbers[names.index(SIZE)] = kind, size
+        return tuple(numbers)
+
+    known = {place(kind, size): 0.1 * kind for kind in (0, 1) for size in sizes}
+    known |= {place(1, 14): 0.5, place(1, 20): 0.6}
+    chosen = planning.jumps(found.axes, known, 2, list(known), lambda place: True, 1)
+    at = [(each[names.index(CACHE)], each[names.index(SIZE)]) for each in chosen]
+    assert at == [(1, 11), (1, 17)]
+    full = {place(0, size): float(size) for size in range(4)}  # no size between
+    assert planning.jumps(found.axes, full, 2, [], lambda place: True, 1) == []
+
+
+def test_a_yes_that_the_capture_itself_may_not_show_is_near_a_border(found):
+    place = next(
+        place
+        for place in itertools.product(*(range(len(axis.choices)) for axis in found.axes))
+        if place not in found.by_place and found.answer(place) == ("yes", False)
+    )
+    little = [
+        dataclasses.replace(each, figures={**each.figures, "gain": 1.1}) for each in found.replays
+    ]
+    assert dataclasses.replace(found, replays=little).answer(place) == ("yes", True)
 
 
 def test_too_few_replays_for_a_surface_still_answer_where_they_were(tmp_path):

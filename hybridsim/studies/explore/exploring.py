@@ -67,7 +67,8 @@ SCHEMA = "hybridsim.explore/1"
 POINTS = 240  # replays, by default
 SPREAD_FIRST = 48  # replays that are spread before the surfaces are looked at
 STEP = 24  # replays between two looks at the surfaces
-DOUBTFUL = 16  # of these go where the surfaces are unsure; the others are spread
+JUMPS = 8  # of these go where the hit ratio jumps from size to size,
+DOUBTFUL = 8  # as many where the surfaces are unsure; the others are spread
 NEAR_POWER = 4  # of what machines have in common: weights of the replays around a place
 DOUBT = 0.05  # of that weight: a smaller share of the replays around a place does not count
 CLOSE = 0.03  # relative error that counts as right
@@ -509,11 +510,19 @@ def answered(
                   for one in (YES, NO, UNSURE)}  # fmt: skip
         best = max(shares, key=lambda one: shares[one])
         return best, shares[best] < 1 - DOUBT
-    expected, allowance = math.log(parts[0].value), math.log(parts[0].value / parts[1].value)
-    answer = answer_of(expected, allowance)
-    ends = [parts[0].low or parts[0].value, parts[0].high or parts[0].value]
-    others = {answer_of(math.log(max(end, 1e-9)), allowance) for end in ends}
-    return answer, others != {answer}
+    later, low = (
+        [_log(end or each.value) for end in (each.value, each.low, each.high)] for each in parts
+    )
+    answer = answer_of(later[0], later[0] - low[0])
+    others = {answer_of(end, later[0] - low[0]) for end in later}
+    others |= {answer_of(later[0], max(later[0] - end, 0.0)) for end in low}
+    seen = estimated(surfaces, by_place, where, GAIN, place).low
+    is_shown = seen is None or seen >= WORTH_IT  # the judge's yes needs a capture that shows it
+    return answer, others != {answer} or (answer == YES and not is_shown)
+
+
+def _log(value: float | None) -> float:
+    return math.log(max(value or 0.0, 1e-9))
 
 
 def surfaces_of(
@@ -700,11 +709,15 @@ def _replay(plan: _Planned, points: int) -> None:
     while (left := points - len(plan.taken)) > 0 and not plan.is_over:
         taken = plan.taken
         unsure = surfaces_of(where, plan.replays, KEY)
-        more = planning.doubtful(
-            plan.axes, unsure.values(), DOUBTFUL, taken, plan.able, SEED + len(taken)
+        seed = SEED + len(taken)
+        hits = {each.place: _figure(each.figures.get(HIT)) for each in plan.replays}
+        known = {place: value for place, value in hits.items() if value is not None}
+        more = planning.jumps(plan.axes, known, JUMPS, taken, plan.able, seed)
+        more += planning.doubtful(
+            plan.axes, unsure.values(), DOUBTFUL, [*taken, *more], plan.able, seed
         )
         more += planning.spread(
-            plan.axes, where, STEP - DOUBTFUL, [*taken, *more], plan.able, SEED + len(taken)
+            plan.axes, where, STEP - len(more), [*taken, *more], plan.able, seed
         )
         if not more:
             return

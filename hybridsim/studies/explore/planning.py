@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -95,6 +95,42 @@ def doubtful(
         for each in several[:1]:
             wide = wide * _left(each.where, each.parameters, candidates, chosen[-1])
         wide[best] = -1.0
+    return chosen
+
+
+def jumps(
+    axes: Sequence[Axis],
+    known: Mapping[Place, float],
+    number: int,
+    taken: Sequence[Place],
+    able: Callable[[Place], bool],
+    seed: int,
+) -> list[Place]:
+    """Return places between two sizes of a cache where a figure jumps most: there may be a cliff.
+
+    A surface does not expect a cliff that no replay shows.  `known` are the figures of replays.
+    """
+    names = [axis.name for axis in axes]
+    cache, size = names.index(CACHE), names.index(SIZE)
+    by_size: dict[int, dict[int, list[float]]] = {}
+    for place, value in known.items():
+        by_size.setdefault(place[cache], {}).setdefault(place[size], []).append(value)
+    gaps: list[tuple[float, int, int, int]] = []
+    for kind, values in by_size.items():
+        means = {at: float(np.mean(each)) for at, each in values.items()}
+        for low, high in itertools.pairwise(sorted(means)):
+            if high - low > 1:
+                gaps.append((abs(means[high] - means[low]), kind, low, high))
+    draw = np.random.default_rng(seed)
+    used, chosen = set(taken), list[Place]()
+    for _, kind, low, high in sorted(gaps, reverse=True):
+        numbers = [int(draw.integers(len(axis.choices))) for axis in axes]
+        numbers[cache], numbers[size] = kind, (low + high) // 2
+        between = tuple(numbers)
+        if between not in used and able(between):
+            chosen.append(between)
+        if len(chosen) == number:
+            break
     return chosen
 
 

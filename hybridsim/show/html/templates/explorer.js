@@ -208,10 +208,16 @@
       const best = Object.keys(shares).reduce((a, b) => (shares[b] > shares[a] ? b : a));
       return [best, shares[best] < 1 - near.doubt];
     }
-    const half = Math.log(later.value / low.value);
-    const given = ruled(Math.log(later.value), half);
-    const ends = [later.low || later.value, later.high || later.value];
-    return [given, ends.some((end) => ruled(Math.log(Math.max(end, 1e-9)), half) !== given)];
+    const log = (value) => Math.log(Math.max(value, 1e-9));
+    const ends = (each) => [each.low || each.value, each.high || each.value].map(log);
+    const expected = log(later.value), half = expected - log(low.value);
+    const given = ruled(expected, half);
+    const others = [
+      ...ends(later).map((end) => ruled(end, half)),
+      ...ends(low).map((end) => ruled(expected, Math.max(expected - end, 0)))];
+    const seen = estimate("gain", place).low;
+    const isShown = seen == null || seen >= rule.worth_it; // the judge's yes needs a capture that shows it
+    return [given, others.some((each) => each !== given) || (given === "yes" && !isShown)];
   }
   function saturated(place, key) {
     const exact = replayAt.get(keyOf(place));
