@@ -30,6 +30,7 @@ from fio_offsets import mixed_reads, zoned
 from hybridsim.caches import Bcache
 from hybridsim.caches.bcache.statistics import INTERVAL_NS
 from hybridsim.engine.machine import Machine, Run
+from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import SYNC, BcacheMode, Op, Replay
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source
@@ -130,15 +131,16 @@ def began_ns(log: Path, samples: list[dict[str, int]]) -> int:
 def machine(measured: Measured, paced: bool) -> Machine:
     """Build the machine of the run; the devices are those of the dm-cache runs."""
     settings = measured.settings
-    cache = Bcache.new(
+    parameters = BcacheParameters(
         512 * KIB,
         1024,
         512,
-        int(measured.mode),
-        cutoff_bytes=0,
+        measured.mode,
+        sequential_cutoff_bytes=0,
         congested_read_us=int(settings["congested_read_threshold_us"]),
         congested_write_us=int(settings["congested_write_threshold_us"]),
     )
+    cache = Bcache.new(parameters)
     built = dmcache.machine(dmcache.Measured(64 * KIB, 4096, 0, 0, []))._replace(cache=cache)
     return built._replace(source=Source.new(int(Replay.OPEN), 1)) if paced else built
 

@@ -23,6 +23,7 @@ from fio_offsets import zoned
 
 from hybridsim.caches import DmCache
 from hybridsim.engine.machine import Machine, Run
+from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import DmMode, Level, Order, Replay
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.inflight import Batch
@@ -126,8 +127,8 @@ def machine(measured: Measured) -> Machine:
     bank = HDD.new(4, disk)
     slow = Tier.new(SLOW, int(Level.STRIPE), 4, 64 * KIB, bank, queue_depth=IN_FLIGHT)
     fast = Tier.new(FAST, int(Level.STRIPE), 1, 64 * KIB, SSD.new(1, flash))
-    sizes = (measured.block_bytes, measured.blocks, int(DmMode.WRITETHROUGH))
-    cache = DmCache.new(*sizes, measured.threshold_bytes, ORIGIN_BYTES)
+    sizes = (measured.block_bytes, measured.blocks, DmMode.WRITETHROUGH)
+    cache = DmCache.new(DmCacheParameters(*sizes, measured.threshold_bytes), ORIGIN_BYTES)
     return Machine.new(Source.new(int(Replay.CLOSED), DEPTH), cache, slow, fast)
 
 

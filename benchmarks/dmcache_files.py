@@ -18,6 +18,7 @@ from dmcache import GIB, KIB, LATE_S, SECOND, Measured, machine
 
 from hybridsim.caches import DmCache
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import DmMode, Op, Replay
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source
@@ -53,7 +54,9 @@ def main() -> None:
         sys.exit(f"no {folder}: set HYBRIDSIM_DATA to the folder of the reference data")
     rows = [line.split() for line in (folder / "dmcache-status.log").read_text().splitlines()]
     created_s = float(rows[0][0]) - LATE_S
-    cache = DmCache.new(64 * KIB, 4096, int(DmMode.WRITEBACK), 1024 * KIB, ORIGIN_BYTES)
+    cache = DmCache.new(
+        DmCacheParameters(64 * KIB, 4096, DmMode.WRITEBACK, 1024 * KIB), ORIGIN_BYTES
+    )
     built = machine(Measured(64 * KIB, 4096, 0, 0, []))
     as_recorded = Source.new(int(Replay.OPEN), 1)
     run = Run(built._replace(cache=cache, source=as_recorded), facts_rows=10_000)

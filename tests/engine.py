@@ -6,7 +6,6 @@ import numpy as np
 
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches.dmcache.migrations import COPIER as DM_CACHE_COPIER
-from hybridsim.caches.page.cache import DEFAULTS
 from hybridsim.caches.page.preload import WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.budget import Bucket, Budgeted
@@ -16,16 +15,17 @@ from hybridsim.engine.life import LivedRun, Step
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.engine.think import Waits
 from hybridsim.foundation.arrays import doubled
+from hybridsim.foundation.cache_parameters import ADMISSION_PARAMETERS
 from hybridsim.foundation.codes import Change, Op, Path, Reason, Replay
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.jit.limits import OTHERS, READS, WRITES, Limit
 from hybridsim.reference import (
     BcacheParameters,
+    CacheParameters,
     DmCacheParameters,
     Fact,
     FlashParameters,
     HddParameters,
-    OpenCasParameters,
     SsdParameters,
     VolumeParameters,
     WritecacheParameters,
@@ -39,12 +39,6 @@ from hybridsim.storage.raid import Tier
 from hybridsim.storage.throttle import COUNTERS as THROTTLE_COUNTERS
 from hybridsim.storage.throttle import NOTHING, Throttle
 
-POLICY_PARAMETERS = {  # parameters of the reference's admission policies, by the engine's names
-    "learned": ["write_price_per_thousand"],
-    "touches": ["touches"],
-    "probabilistic": ["probability_per_million", "seed"],
-    "request-size": ["request_max_bytes"],
-}
 DEVICE_COUNTERS = [
     ("move_ns", "seek_ns"),
     ("rotation_ns", "rotation_ns"),
@@ -124,48 +118,25 @@ def tier(kind, parameters):
 def cache_of(scenario):
     cache = scenario.cache
     if isinstance(cache, BcacheParameters):
-        return Bcache.new(**vars(cache), room=IDS)
-    if isinstance(cache, DmCacheParameters):
-        origin_bytes = scenario.slow.capacity_bytes
-        return DmCache.new(
-            cache.block_bytes,
-            cache.blocks,
-            int(cache.mode),
-            cache.threshold_bytes,
-            origin_bytes,
-            cache.worker_ns,
-            cache.part_bytes,
-            IDS,
-        )
-    if isinstance(cache, OpenCasParameters):
-        origin_bytes = scenario.slow.capacity_bytes
-        return OpenCas.new(**vars(cache), origin_bytes=origin_bytes, room=IDS)
+        return Bcache.new(cache, room=IDS)
     if isinstance(cache, WritecacheParameters):
-        return DmWritecache.new(**vars(cache))
+        return DmWritecache.new(cache)
+    if not isinstance(cache, CacheParameters):
+        kind = DmCache if isinstance(cache, DmCacheParameters) else OpenCas
+        return kind.new(cache, scenario.slow.capacity_bytes, room=IDS)
     name, *values = cache.admission
     kept = np.array(cache.kept, np.uint64).reshape(-1, 2).view(np.int64)
     warm = WarmStart(*kept.T, np.array(cache.preload, np.int64))
     ids = doubled(IDS, IDS, len(kept))
     parameters = {
         "page_bytes": cache.page_bytes,
-        **dict(zip(POLICY_PARAMETERS.get(name, ()), values)),
+        **dict(zip(ADMISSION_PARAMETERS.get(name, ()), values)),
     }
     policies = pair(ADMISSION[name], REPLACEMENT[cache.replacement], ids, cache.pages, parameters)
     if cache.budget and cache.pages:
         bucket = Bucket.new(cache.pages, *vars(cache.budget).values())
         policies = (Budgeted.new(*policies, bucket),) * 2
-    return PageCache.new(
-        cache.page_bytes,
-        cache.pages,
-        int(cache.mode),
-        cache.cutoff_bytes,
-        cache.fills_max,
-        *policies,
-        ids,
-        cache.granule_bytes,
-        {name: int(value) for name, value in vars(cache).items() if name in DEFAULTS},
-        warm,
-    )
+    return PageCache.new(cache, *policies, ids, warm)
 
 
 def machine(scenario):

@@ -1,7 +1,7 @@
 """A scenario file as parameters of the reference, as scenario/building/ makes it for the engine.
 
-The timing of a drive comes from the functions that both share; how drives form an array, and
-the parameters of the caches, are derived here independently.
+The timing of a drive and the parameters of a cache come from the functions that both share; how
+drives form an array is derived here independently.
 """
 
 from __future__ import annotations
@@ -12,36 +12,22 @@ from scenarios import Scenario as Simulated
 from scenarios import capacity
 
 from hybridsim.foundation.codes import (
-    BcacheMode,
-    CasMode,
-    Cleaning,
-    Cutoff,
-    DmMode,
-    Fill,
-    FillWhen,
-    Kernel,
     Level,
     Mode,
     Op,
     Order,
-    Promotion,
     Replay,
-    Reuse,
     Spread,
 )
 from hybridsim.foundation.units import parse_percent, parse_time
 from hybridsim.jit.limits import READS, WRITES
 from hybridsim.reference import (
-    BcacheParameters,
-    BudgetParameters,
     CacheParameters,
     ControllerParameters,
-    DmCacheParameters,
     FlashParameters,
     HddParameters,
     HostParameters,
     LimitParameters,
-    OpenCasParameters,
     RebuildParameters,
     Request,
     SourceParameters,
@@ -49,7 +35,6 @@ from hybridsim.reference import (
     ThrottleParameters,
     TierParameters,
     VolumeParameters,
-    WritecacheParameters,
 )
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.caches import CacheTable
@@ -63,12 +48,6 @@ LEVELS = {"single": Level.STRIPE} | {
     name: Level[name.upper()] for name in ("linear", "stripe", "raid1", "raid5", "raid6", "raid10")
 }
 ORDERS = {"sptf": Order.POSITION, "sstf": Order.DISTANCE, "clook": Order.SWEEP}
-MODES = {
-    "read-only": Mode.READ_ONLY,
-    "write-around": Mode.READ_ONLY,
-    "write-through": Mode.WRITE_THROUGH,
-    "write-back": Mode.WRITE_BACK,
-}
 OPS = {READS: [Op.READ], WRITES: [Op.WRITE], READS | WRITES: [Op.READ, Op.WRITE]}
 
 
@@ -77,7 +56,7 @@ def in_reference(
 ) -> Simulated:
     """Return the machine and its requests."""
     slow = array(site.backing, volume_bytes, site.seed)
-    cache = cache_of(site.cache, pages, site.seed, slow.capacity_bytes)
+    cache = cache_of(site.cache, pages, site.seed)
     host = HostParameters(
         site.host.max_iops or 0, site.host.max_bandwidth or 0, site.host.overhead_ns
     )
@@ -200,97 +179,8 @@ def device(drive: Any, capacity_bytes: int, seed: int, short: bool = False) -> A
     return SsdParameters(**timing(drive)._asdict() | {"capacity_bytes": capacity_bytes})
 
 
-def cache_of(cache: CacheTable, pages: int, seed: int, origin_bytes: int) -> Any:
+def cache_of(cache: CacheTable, pages: int, seed: int) -> Any:
     """Return an empty cache; a cache without pages passes every request on."""
     if pages == 0:
         return CacheParameters(cache.page_bytes, 0, Mode.READ_ONLY, 0, 1, ("touches", 1))
-    kinds = {"bcache": bcache, "dm-cache": dm_cache, "dm-writecache": writecache}
-    kinds |= {"open-cas": open_cas}
-    return kinds.get(cache.kind, page_cache)(cache, pages, seed)
-
-
-def page_cache(cache: Any, pages: int, seed: int) -> CacheParameters:
-    parameters = {
-        "touches": [cache.touches],
-        "learned": [round(cache.write_price * 1000)],
-        "probabilistic": [int(parse_percent(cache.probability) * 1_000_000), seed],
-        "request-size": [cache.request_max_bytes],
-    }
-    high = max(1, int(parse_percent(cache.dirty_high) * pages))
-    budget = cache.budget
-    return CacheParameters(
-        page_bytes=cache.page_bytes,
-        pages=pages,
-        mode=MODES[cache.mode],
-        cutoff_bytes=cache.sequential_cutoff_bytes,
-        fills_max=cache.max_fills,
-        admission=(cache.admission, *parameters.get(cache.admission, [])),
-        replacement=cache.replacement,
-        granule_bytes=cache.granule_bytes,
-        fill=Fill.PIGGYBACK if cache.fill == "piggyback" else Fill.RE_READ,
-        fill_when=FillWhen[cache.fill_when.upper()],
-        fill_piece_bytes=cache.fill_piece_bytes,
-        fill_rate=cache.fill_rate or 0,
-        sub_page=cache.sub_page,
-        discards=cache.discards,
-        dirty_high=high,
-        dirty_low=min(int(parse_percent(cache.dirty_low) * pages), high - 1),
-        clean_above=min(int(parse_percent(cache.clean_above) * pages), high - 1),
-        idle_ns=cache.clean_idle_ns,
-        cleans_max=cache.max_cleans,
-        merge_pages=cache.merge_pages,
-        clean_window=128 if cache.clean_order == "elevator" else 1,
-        clean_rate=cache.clean_rate or 0,
-        budget=budget
-        and BudgetParameters(budget.interval(pages), budget.burst(pages), budget.by_access),
-    )
-
-
-def bcache(cache: Any, pages: int, seed: int) -> BcacheParameters:
-    bucket_bytes = cache.bucket_bytes(pages)
-    return BcacheParameters(
-        bucket_bytes,
-        pages * cache.page_bytes // bucket_bytes,
-        cache.block_bytes,
-        BcacheMode[cache.mode.upper()],
-        Reuse[cache.replacement.upper()],
-        cache.sequential_cutoff_bytes,
-        cache.congested_read_ns // 1000,
-        cache.congested_write_ns // 1000,
-        cache.writeback_percent,
-        cache.writeback_delay_ns,
-        seed=seed,
-        kernel={"6.1": Kernel.LINUX_6_1, "6.12": Kernel.LINUX_6_12}[cache.kernel],
-    )
-
-
-def dm_cache(cache: Any, pages: int, seed: int) -> DmCacheParameters:
-    mode = DmMode[cache.mode.upper()]
-    return DmCacheParameters(cache.page_bytes, pages, mode, cache.threshold_bytes)
-
-
-def writecache(cache: Any, pages: int, seed: int) -> WritecacheParameters:
-    high, low = (parse_percent(share) for share in (cache.high_watermark, cache.low_watermark))
-    marks = int(high * pages), int(low * pages)
-    blocks = cache.autocommit_blocks
-    return WritecacheParameters(cache.page_bytes, pages, *marks, cache.pause_writeback_ns, blocks)
-
-
-def open_cas(cache: Any, pages: int, seed: int) -> OpenCasParameters:
-    return OpenCasParameters(
-        cache.line_bytes,
-        pages,
-        CasMode[cache.mode.upper()],
-        promotion=Promotion[cache.promotion.upper()],
-        insertion_threshold=cache.insertion_threshold,
-        trigger_lines=int(parse_percent(cache.trigger_threshold) * pages),
-        cutoff=Cutoff[cache.sequential_cutoff_policy.upper()],
-        cutoff_bytes=cache.sequential_cutoff_bytes,
-        cleaning=Cleaning[cache.cleaning.upper()],
-        wake_ns=cache.wake_ns,
-        staleness_ns=cache.staleness_time_ns,
-        activity_ns=cache.activity_threshold_ns,
-        flush_lines=cache.flush_lines,
-        query_ns=cache.stats_interval_ns,
-        query_start_ns=cache.stats_start_ns,
-    )
+    return cache.parameters(pages, seed)

@@ -121,8 +121,8 @@ def scenarios(
         page_bytes=page_bytes,
         pages=pages,
         mode=draw(st.sampled_from(Mode)),
-        cutoff_bytes=draw(st.sampled_from([0, 0, 8 * KIB, 32 * KIB, 128 * KIB])),
-        fills_max=draw(st.sampled_from([1, 2, 3, 100])),
+        sequential_cutoff_bytes=draw(st.sampled_from([0, 0, 8 * KIB, 32 * KIB, 128 * KIB])),
+        max_fills=draw(st.sampled_from([1, 2, 3, 100])),
         admission=draw(
             st.sampled_from([one for one in ADMISSIONS if admission in ("any", one[0])])
         ),
@@ -184,9 +184,9 @@ def cleaning(draw: st.DrawFn, pages: int) -> dict[str, int]:
         "dirty_high": max(high, 1),
         "dirty_low": draw(st.integers(0, max(high - 1, 0))),
         "clean_above": draw(st.sampled_from([0, pages]) | st.integers(0, pages)),
-        "idle_ns": draw(st.sampled_from([0, 100_000, 5_000_000, 50_000_000, 10**9])),
-        "cleans_max": draw(st.sampled_from([1, 1, 2, 4])),
-        "merge_pages": draw(st.sampled_from([1, 1, 2, 8])),
+        "clean_idle_ns": draw(st.sampled_from([0, 100_000, 5_000_000, 50_000_000, 10**9])),
+        "max_cleans": draw(st.sampled_from([1, 1, 2, 4])),
+        "clean_merge_pages": draw(st.sampled_from([1, 1, 2, 8])),
         "clean_window": draw(st.sampled_from([1, 3, 128])),
         "clean_rate": draw(st.sampled_from([0, 0, 10**6, 10**8])),
     }

@@ -47,7 +47,7 @@ def bcache_scenarios(
         block_bytes=draw(st.sampled_from([512, 512, KIB, 4 * KIB])),
         mode=draw(st.sampled_from([*[BcacheMode.WRITEBACK] * 4, *BcacheMode])),
         replacement=draw(st.sampled_from([Reuse.LRU, *Reuse])),
-        cutoff_bytes=draw(st.sampled_from([0, 0, 16 * KIB, 64 * KIB, 4 << 20])),
+        sequential_cutoff_bytes=draw(st.sampled_from([0, 0, 16 * KIB, 64 * KIB, 4 << 20])),
         congested_read_us=draw(st.sampled_from([0, 0, 50, 2000])),
         congested_write_us=draw(st.sampled_from([0, 0, 100, 20_000])),
         writeback_percent=draw(st.sampled_from([0, 1, 10, 40])),

@@ -41,7 +41,7 @@ def dmcache_scenarios(
         block_bytes=block,
         blocks=blocks,
         mode=draw(st.sampled_from([DmMode.WRITETHROUGH, *[DmMode.WRITEBACK] * 4, *DmMode])),
-        threshold_bytes=draw(st.sampled_from([0, 16 * KIB, 64 * KIB, 2**20])),
+        migration_threshold_bytes=draw(st.sampled_from([0, 16 * KIB, 64 * KIB, 2**20])),
         worker_ns=draw(st.sampled_from([0, 0, 20_000, 50_000])),
         part_bytes=draw(st.sampled_from([KIB, 3 * KIB, 512 * KIB])),
     )

@@ -168,7 +168,7 @@ def test_sysfs_counts_wrap_at_65536_in_each_interval():
     end = reads([0], start_ns=14 * SECOND)
     first = reads([0])
     requests = first + reads([0] * 100_000, gap_ns=40 * US, start_ns=SECOND) + end
-    totals, _ = ran(requests, depth=0, cutoff_bytes=0)
+    totals, _ = ran(requests, depth=0, sequential_cutoff_bytes=0)
     assert seen(totals) == (100_001, 1)
     assert totals["sysfs_cache_hits"] == 100_000 - 65_536
     assert totals["sysfs_cache_misses"] == 1
@@ -193,7 +193,7 @@ def test_after_a_long_stream_random_reads_of_its_task_are_bypassed():
 @pytest.mark.parametrize(("streams", "is_found"), [(128, True), (129, False)])
 def test_at_most_128_streams_are_tracked(streams, is_found):
     places = [i * 16 * MIB + j * 128 * KIB for j in range(4) for i in range(streams)]
-    _, facts = ran(reads(places, 128 * KIB), cutoff_bytes=256 * KIB)
+    _, facts = ran(reads(places, 128 * KIB), sequential_cutoff_bytes=256 * KIB)
     assert (Reason.SEQUENTIAL in {fact.reason for fact in facts}) == is_found
 
 
@@ -236,7 +236,7 @@ def test_a_full_cache_evicts_buckets_in_batches(replacement):
 def test_dirty_data_fill_the_cache_up_to_the_writeback_cutoffs(flags, limit):
     """Synchronous writes up to 70 %, others up to 40 %; beyond that they bypass the cache."""
     offsets = [i * 128 * KIB for i in range(600)]
-    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "writeback_percent": 40}
+    options = {"mode": WRITEBACK, "sequential_cutoff_bytes": 0, "writeback_percent": 40}
     totals, _ = ran(writes(offsets, BUCKET, flags=flags), buckets=600, **options)
     share = totals["dirty_data"] / (600 * BUCKET)
     assert limit - 8 < 100 * share <= limit
@@ -246,7 +246,7 @@ def test_writeback_below_the_target_is_slow_until_the_cache_is_idle():
     """6 % dirty: 8 sectors a second from the first update on, all at once after 30 s idle."""
     dirty = writes([i * 8 * KIB for i in range(1000)])
     busy = reads([0] * 60, gap_ns=SECOND, start_ns=SECOND)
-    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "depth": 0, "writeback_delay_ns": 0}
+    options = {"mode": WRITEBACK, "sequential_cutoff_bytes": 0, "depth": 0, "writeback_delay_ns": 0}
     at_first, _ = ran(dirty + busy[:10], **options)
     later, _ = ran(dirty + busy, **options)
     assert later["writeback_rate"] == 8
@@ -262,7 +262,7 @@ def test_writeback_above_the_target_has_a_rate_proportional_to_the_excess():
     sectors = 1024 * BUCKET // 512
     dirty = writes([i * 128 * KIB for i in range(205)], BUCKET)
     totals, _ = ran(
-        dirty + reads([0], start_ns=6 * SECOND), mode=WRITEBACK, cutoff_bytes=0, depth=0
+        dirty + reads([0], start_ns=6 * SECOND), mode=WRITEBACK, sequential_cutoff_bytes=0, depth=0
     )
     excess = totals["dirty_data"] // 512 - sectors // 10
     assert excess > 0
@@ -271,7 +271,7 @@ def test_writeback_above_the_target_has_a_rate_proportional_to_the_excess():
 
 def test_garbage_collection_runs_after_writes_of_a_sixteenth_of_the_cache():
     offsets = [i * 128 * KIB for i in range(3 * 64 + 10)]
-    assert ran(writes(offsets, BUCKET), cutoff_bytes=0)[0]["gc_runs"] == 3
+    assert ran(writes(offsets, BUCKET), sequential_cutoff_bytes=0)[0]["gc_runs"] == 3
 
 
 def test_a_flush_waits_for_the_journal_and_the_backing_device():
@@ -301,7 +301,7 @@ def test_a_write_back_that_waits_for_a_bucket_stops_its_task_alone():
     """Forty buckets are wanted at once; a few are at hand, the others need priorities written."""
     dirty = [Request(0, Op.WRITE, i * MIB, BUCKET, 1, flags=SYNC) for i in range(40)]
     others = [Request(1, Op.READ, (100 + task) * MIB, 4 * KIB, task) for task in (1, 2, -1)]
-    _, facts = ran([*dirty, *others], depth=0, mode=WRITEBACK, cutoff_bytes=0)
+    _, facts = ran([*dirty, *others], depth=0, mode=WRITEBACK, sequential_cutoff_bytes=0)
     done = {fact.number: fact.done_ns for fact in facts}
     assert done[41] == done[42] == 1 + ORIGIN_NS
     assert done[40] == ORIGIN_NS + max(done[number] for number in range(40)) - CACHE_NS
@@ -313,7 +313,7 @@ def test_write_back_gathers_keys_when_no_write_is_under_way():
     second = Request(1, Op.WRITE, MIB, 4 * KIB, 2, flags=SYNC)
     behind = Request(2, Op.READ, 2 * MIB, 4 * KIB, 2)
     other = Request(2, Op.READ, 3 * MIB, 4 * KIB, 3)
-    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "cache_ns": MS}
+    options = {"mode": WRITEBACK, "sequential_cutoff_bytes": 0, "cache_ns": MS}
     _, facts = ran([first, second, behind, other], depth=0, **options)
     done = [fact.done_ns for fact in sorted(facts, key=lambda fact: fact.number)]
     assert done == [MS, 2 * MS, MS + ORIGIN_NS, 2 + ORIGIN_NS]
@@ -323,7 +323,12 @@ def test_a_write_back_that_will_never_find_a_bucket_gives_way():
     """Its WRITE has the lock that write-back needs to clean what it has filled the cache with."""
     large = Request(0, Op.WRITE, 0, 4 * MIB, 1, flags=SYNC)  # 600 buckets of 4 KiB
     behind = Request(SECOND, Op.WRITE, 512 * MIB, 4 * KIB, 1, flags=SYNC)
-    options = {"bucket_bytes": 4 * KIB, "buckets": 600, "mode": WRITEBACK, "cutoff_bytes": 0}
+    options = {
+        "bucket_bytes": 4 * KIB,
+        "buckets": 600,
+        "mode": WRITEBACK,
+        "sequential_cutoff_bytes": 0,
+    }
     totals, facts = ran([large, behind], depth=0, cache_ns=10 * MS, **options)
     assert len(facts) == 2
     assert totals["hung_writes"] == 1
@@ -346,7 +351,12 @@ def test_a_cache_in_use_but_clean_is_collected_by_newer_kernels(kernel, is_cache
         for task in range(tasks)
     ]
     later = reads([2000 * MIB + i * MIB for i in range(20)], gap_ns=SECOND, start_ns=200 * SECOND)
-    options = {"mode": WRITEBACK, "cutoff_bytes": 0, "buckets": buckets, "open_buckets": tasks}
+    options = {
+        "mode": WRITEBACK,
+        "sequential_cutoff_bytes": 0,
+        "buckets": buckets,
+        "open_buckets": tasks,
+    }
     totals, facts = ran([*dirty, *small, *later], 0, kernel=Kernel[f"LINUX_{kernel}"], **options)
     last = [fact.reason for fact in facts[-len(later) :]]
     assert totals["dirty_data"] == 0
@@ -357,7 +367,7 @@ def test_a_cache_in_use_but_clean_is_collected_by_newer_kernels(kernel, is_cache
 def test_newer_kernels_allocate_while_a_gc_runs():
     """10,000 misses a second; a gc over more than 100 nodes of the index rests for 100 ms."""
     misses = reads([i * 64 * KIB for i in range(11_600)], gap_ns=100 * US)
-    options = {"bucket_bytes": 4 * KIB, "buckets": 16_384, "cutoff_bytes": 0}
+    options = {"bucket_bytes": 4 * KIB, "buckets": 16_384, "sequential_cutoff_bytes": 0}
     older, newer = (
         ran(misses, 0, kernel=kernel, **options)[0]["cache_inserts"] for kernel in Kernel
     )

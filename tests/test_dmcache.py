@@ -17,7 +17,6 @@ from scenarios import Scenario
 from scenarios_dmcache import dmcache_scenarios
 
 from hybridsim.caches import DmCache
-from hybridsim.caches.dmcache.target import WORKER_NS
 from hybridsim.caches.nothing import NoCache
 from hybridsim.engine.machine import Run
 from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Reason, Replay
@@ -36,6 +35,7 @@ ROOT = Path(__file__).parents[1]
 KIB, MIB = 1 << 10, 1 << 20
 MS, SECOND = 10**6, 10**9
 BLOCK = 64 * KIB
+WORKER_NS = DmCacheParameters.worker_ns
 ORIGIN_NS, CACHE_NS = 12 * MS, 20_000
 WRITETHROUGH, WRITEBACK = DmMode.WRITETHROUGH, DmMode.WRITEBACK
 
@@ -444,9 +444,13 @@ def site(text):
 
 def test_default_settings_of_a_scenario_are_those_of_lvm():
     cache = site('size = "40GiB"').cache
-    assert (cache.page_bytes, cache.mode, cache.threshold_bytes) == (BLOCK, "writethrough", MIB)
+    assert (cache.page_bytes, cache.mode, cache.migration_threshold_bytes) == (
+        BLOCK,
+        "writethrough",
+        MIB,
+    )
     assert site('size = "100GiB"').cache.page_bytes == 128 * KIB
-    assert site('size = "1GiB"\nblock = "256KiB"').cache.threshold_bytes == 2 * MIB
+    assert site('size = "1GiB"\nblock = "256KiB"').cache.migration_threshold_bytes == 2 * MIB
 
 
 def test_scenario_keys_set_the_parameters_of_the_built_cache():
@@ -456,7 +460,7 @@ def test_scenario_keys_set_the_parameters_of_the_built_cache():
     migrations = cache.mapping.migrations
     assert migrations.blocks == 16384
     assert migrations.mode == WRITEBACK
-    assert migrations.threshold_bytes == 4 * MIB
+    assert migrations.migration_threshold_bytes == 4 * MIB
     assert Site.loads(loaded.to_toml()).cache == loaded.cache
     assert isinstance(building.machine(loaded, "open", 1 << 33, 0).cache, NoCache)
 

@@ -21,6 +21,7 @@ from hybridsim.caches.streams import Streams
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import Level, Mode, Op, Replay
 from hybridsim.foundation.version import PACKAGE
 from hybridsim.jit import kernel, loop, method, shipped, state_machine
@@ -280,9 +281,8 @@ def simulated(replacement, interpreted=False):
         "slc_units_per_s": 1, "slc_idle_ns": 0, "native_program_ns": 0, "native_scatter_ns": 0,
         "capacity_bytes": 1 << 20,
     }  # fmt: skip
-    cache = PageCache.new(
-        4096, pages, int(Mode.READ_ONLY), 0, 4, Touches.new(IDS, pages, 1), replacement, IDS
-    )
+    parameters = CacheParameters(4096, pages, Mode.READ_ONLY, 0, 4, ("touches", 1))
+    cache = PageCache.new(parameters, Touches.new(IDS, pages, 1), replacement, IDS)
     tiers = (
         Tier.new(kind, int(Level.STRIPE), 1, 4096, SSD.new(1, timing)) for kind in (SLOW, FAST)
     )

@@ -27,6 +27,7 @@ from hybridsim.foundation.codes import (
     CasMode,
     Change,
     Cleaning,
+    Cutoff,
     DmMode,
     Level,
     Mode,
@@ -278,7 +279,7 @@ def test_blocks_without_a_hint_get_the_level_that_the_kernel_hashes():
 def test_a_write_through_cache_is_dirty_after_a_crash_and_takes_its_writes_alone():
     """As in the kernel; blocks above the migration threshold are never written back."""
     hot = [at(0.05 * number, Op.READ, 0, 4 * KIB) for number in range(60)]
-    cache = DmCacheParameters(BLOCK, 16, DmMode.WRITETHROUGH, threshold_bytes=0)
+    cache = DmCacheParameters(BLOCK, 16, DmMode.WRITETHROUGH, migration_threshold_bytes=0)
     before = [*hot, at(3.5, Op.WRITE, 0, 4 * KIB)]
     load = [*before, at(4.5, Op.WRITE, 0, 4 * KIB)]
     facts, run = lived(load, cache, (4 * SECOND, CRASH, 0))
@@ -318,7 +319,9 @@ def test_what_was_dirty_is_lost_with_the_ssd():
 
 
 def test_bcache_loses_nothing_in_a_crash():
-    cache = BcacheParameters(64 * KIB, 100, 4 * KIB, BcacheMode.WRITEBACK, cutoff_bytes=0)
+    cache = BcacheParameters(
+        64 * KIB, 100, 4 * KIB, BcacheMode.WRITEBACK, sequential_cutoff_bytes=0
+    )
     load = whole_writes(range(8)) + reads(1.5, range(8))
     facts, run = lived(load, cache, (SECOND, CRASH, 0))
     (event,) = run.happened
@@ -340,7 +343,8 @@ def test_writecache_loses_in_a_crash_what_was_not_committed():
 
 
 def open_cas(mode, **more):
-    return OpenCasParameters(line_bytes=4 * KIB, lines=1000, mode=mode, **more)
+    how = {"sequential_cutoff_policy": Cutoff.NEVER, "cleaning": Cleaning.NOP, **more}
+    return OpenCasParameters(line_bytes=4 * KIB, lines=1000, mode=mode, **how)
 
 
 def pages_of(seconds, op, numbers):
@@ -366,8 +370,8 @@ def test_open_cas_keeps_everything_over_a_reboot_and_only_what_is_dirty_over_a_c
 
 def test_the_cleaner_of_open_cas_goes_on_after_a_crash():
     """ALRU: all that is dirty counts as written when the cache started."""
-    cleaning = {"cleaning": Cleaning.ALRU, "wake_ns": SECOND, "staleness_ns": 5 * SECOND}
-    cache = open_cas(CasMode.WB, activity_ns=0, **cleaning)
+    cleaning = {"cleaning": Cleaning.ALRU, "wake_up_ns": SECOND, "staleness_time_ns": 5 * SECOND}
+    cache = open_cas(CasMode.WB, activity_threshold_ns=0, **cleaning)
     load = pages_of(0, Op.WRITE, range(8))
     _, run = lived([*load, *pages_of(20, Op.READ, [0])], cache, (SECOND, CRASH, 0))
     assert run.cache_totals()["dirty"] == 0

@@ -11,6 +11,7 @@ from hybridsim.caches.page.names import PRESENT
 from hybridsim.caches.policies import LRU, Touches
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Below, Machine, Run
+from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Level, Mode, Op, Path, Replay
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.inflight import Batch, Facts, InFlight
@@ -33,8 +34,8 @@ SERVER_DISK = HardDisk(
 
 def machine(disk, window, pages=0, members=1, replay=Replay.CLOSED, depth=1, age_limit_ns=10**15):
     admission, replacement = Touches.new(IDS, pages, 1), LRU.new(IDS)
-    mode = int(Mode.WRITE_THROUGH)
-    cache = PageCache.new(PAGE, pages, mode, 1 << 20, 8, admission, replacement, IDS)
+    cache = CacheParameters(PAGE, pages, Mode.WRITE_THROUGH, 1 << 20, 8, ("touches", 1))
+    cache = PageCache.new(cache, admission, replacement, IDS)
     level = Level.RAID5 if members > 2 else Level.STRIPE
     bank = building.bank(disk, members, disk.capacity_bytes, window, age_limit_ns)
     slow = Tier.new(SLOW, int(level), members, 64 * KIB, bank)
@@ -263,7 +264,9 @@ class Recorder:
 
 def test_slot_addresses_beyond_4_gib_are_correct_without_the_compiler():
     """Slot 100,000 of 64 KiB lies beyond 4 GiB: no product may be taken in 32 bits."""
-    cache = PageCache.new(65536, 8, 0, 0, 1, LRU.new(8), LRU.new(8), 8)
+    cache = PageCache.new(
+        CacheParameters(65536, 8, Mode.READ_ONLY, 0, 1, ("always",)), LRU.new(8), LRU.new(8), 8
+    )
     cache.table.slot[0] = 100_000
     tier = Recorder()
     requests = InFlight.new(1)

@@ -67,6 +67,7 @@ def machine_of(requests, depth=1, lines=256, mode=CasMode.WT, line=4 * KIB, **ho
     """Return a machine with these requests at a queue depth or, if 0, open loop."""
     slow, fast = agreement.steady(ORIGIN_NS, 1024 * MIB), agreement.steady(CACHE_NS, 64 * MIB)
     source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
+    how = {"sequential_cutoff_policy": Cutoff.NEVER, "cleaning": Cleaning.NOP, **how}
     return Scenario(requests, source, OpenCasParameters(line, lines, mode, **how), slow, fast)
 
 
@@ -103,7 +104,7 @@ def test_nhit_inserts_at_the_third_miss():
 
 
 def test_nhit_inserts_every_miss_below_its_occupancy_threshold():
-    totals, _ = ran(reads([0, 0, MIB, MIB]), promotion=Promotion.NHIT, trigger_lines=1)
+    totals, _ = ran(reads([0, 0, MIB, MIB]), promotion=Promotion.NHIT, trigger_threshold_lines=1)
     assert totals["read_hits"] + totals["read_deferred"] == 1
     assert totals["pass_through_reads"] == 2
 
@@ -111,9 +112,9 @@ def test_nhit_inserts_every_miss_below_its_occupancy_threshold():
 def test_sequential_reads_bypass_a_full_cache():
     """O2: cached while there is room; then bypassed from the eighth read of 128 KiB (1 MiB) on."""
     scan = reads(range(0, 2 * MIB, 128 * KIB), 128 * KIB)
-    roomy, _ = ran(scan, lines=2048, cutoff=Cutoff.FULL)
+    roomy, _ = ran(scan, lines=2048, sequential_cutoff_policy=Cutoff.FULL)
     assert (roomy["read_full_misses"], roomy["pass_through_reads"]) == (16, 0)
-    _, facts = ran(scan, lines=256, cutoff=Cutoff.FULL)
+    _, facts = ran(scan, lines=256, sequential_cutoff_policy=Cutoff.FULL)
     cut = [fact.number for fact in facts if fact.reason == Reason.SEQUENTIAL]
     assert cut == list(range(7, 16))
 
@@ -145,18 +146,18 @@ def test_alru_waits_for_idle_time_and_for_age():
 
 
 def test_alru_cleans_the_oldest_first_and_a_hundred_at_a_time():
-    how = {"cleaning": Cleaning.ALRU, "staleness_ns": SECOND}
+    how = {"cleaning": Cleaning.ALRU, "staleness_time_ns": SECOND}
     old = writes(range(0, 600 * KIB, 4 * KIB))
     young = writes([0], start_ns=int(19.5 * SECOND))
-    assert cleaned_by(29, [*old, *young], **how, activity_ns=0, lines=1024) == 149
+    assert cleaned_by(29, [*old, *young], **how, activity_threshold_ns=0, lines=1024) == 149
     later = reads([512 * MIB], start_ns=29 * SECOND)
-    totals, _ = ran([*old, *later], 0, 1024, CasMode.WB, **how, activity_ns=0)
+    totals, _ = ran([*old, *later], 0, 1024, CasMode.WB, **how, activity_threshold_ns=0)
     assert totals["metadata_writes"] == 150 + 2  # one per write, one per pass
 
 
 def test_alru_waits_twice_after_a_pass_without_a_stale_line():
     """That of 20.48 s finds nothing; that of 40.96 s comes too early by the whole seconds."""
-    how = {"cleaning": Cleaning.ALRU, "staleness_ns": 30 * SECOND}
+    how = {"cleaning": Cleaning.ALRU, "staleness_time_ns": 30 * SECOND}
     assert cleaned_by(42, writes([0]), **how) == 0
     assert cleaned_by(61, writes([0]), **how) == 0
     assert cleaned_by(62, writes([0]), **how) == 1
@@ -164,7 +165,7 @@ def test_alru_waits_twice_after_a_pass_without_a_stale_line():
 
 def test_alru_compares_ages_in_whole_seconds():
     """At 20.48 s a line of 9.5 s is stale, one of 10.0 s is not; the next pass is at 61.44 s."""
-    how = {"cleaning": Cleaning.ALRU, "staleness_ns": 10 * SECOND, "activity_ns": 0}
+    how = {"cleaning": Cleaning.ALRU, "staleness_time_ns": 10 * SECOND, "activity_threshold_ns": 0}
     assert cleaned_by(30, writes([0], start_ns=int(9.5 * SECOND)), **how) == 1
     assert cleaned_by(30, writes([0], start_ns=10 * SECOND), **how) == 0
     assert cleaned_by(62, writes([0], start_ns=10 * SECOND), **how) == 1
@@ -174,19 +175,28 @@ def test_alru_compares_ages_in_whole_seconds():
 def test_the_cleaner_pauses_for_a_second_when_casadm_reads_the_counters(cleaning):
     """Each pass that a query meets is followed by a second's pause: half of all time is lost."""
     dirty = writes(range(0, 600 * 4 * KIB, 4 * KIB))
-    how = {"cleaning": cleaning, "wake_ns": SECOND if cleaning == Cleaning.ALRU else MS}
-    how |= {"staleness_ns": -SECOND, "activity_ns": 0, "flush_lines": 1, "lines": 1024}
+    how = {"cleaning": cleaning, "wake_up_ns": SECOND if cleaning == Cleaning.ALRU else MS}
+    how |= {
+        "staleness_time_ns": -SECOND,
+        "activity_threshold_ns": 0,
+        "flush_max_buffers": 1,
+        "lines": 1024,
+    }
     undisturbed = cleaned_by(5, dirty, **how)
     assert 0 < undisturbed < 600
-    queried = cleaned_by(5, dirty, **how, query_ns=SECOND, query_start_ns=1510 * MS)
+    queried = cleaned_by(5, dirty, **how, stats_interval_ns=SECOND, stats_start_ns=1510 * MS)
     # Passes from 1.02 s to the query of 1.51 s, from 2.54 to 3.51 s, from 4.54 to 5 s.
     assert queried == pytest.approx(undisturbed / 2, abs=8)
-    assert cleaned_by(5, dirty, **how, query_ns=SECOND, query_start_ns=6 * SECOND) == undisturbed
+    assert (
+        cleaned_by(5, dirty, **how, stats_interval_ns=SECOND, stats_start_ns=6 * SECOND)
+        == undisturbed
+    )
 
 
 def test_a_batch_ends_with_a_flush_of_the_cache_device():
     """Read, write, metadata, and a flush of the cache device: then the line is unlocked."""
-    how = {"cleaning": Cleaning.ALRU, "staleness_ns": -SECOND, "activity_ns": 0}
+    how = {"cleaning": Cleaning.ALRU, "staleness_time_ns": -SECOND, "activity_threshold_ns": 0}
+    how["sequential_cutoff_policy"] = Cutoff.NEVER
     slow, fast = agreement.steady(ORIGIN_NS, 1024 * MIB), agreement.steady(10 * MS, 64 * MIB)
     fast.device.flush_ns = 20 * MS
     cache = OpenCasParameters(4 * KIB, 256, CasMode.WB, **how)
@@ -214,11 +224,11 @@ def test_a_write_makes_only_its_sectors_valid():
 
 
 def test_acp_cleans_the_densest_chunk_first():
-    """O6: at most flush_lines every wake-up, from the 100 MiB with the greatest share."""
+    """O6: at most flush_max_buffers every wake-up, from the 100 MiB with the greatest share."""
     chunk, line = 100 * MIB, 64 * KIB
     some = writes([0, chunk, 2 * chunk])
     dense = writes(range(3 * chunk, 3 * chunk + 400 * line, line))
-    how = {"cleaning": Cleaning.ACP, "wake_ns": 10 * MS, "flush_lines": 32, "line": line}
+    how = {"cleaning": Cleaning.ACP, "wake_up_ns": 10 * MS, "flush_max_buffers": 32, "line": line}
     passes = [cleaned_by(1.025 + ms / 1000, [*some, *dense], **how, lines=512) for ms in (0, 100)]
     assert passes[0] == 32
     assert 3 * 32 <= passes[1] - passes[0] <= 10 * 32
@@ -333,7 +343,7 @@ def test_dirty_lines_are_cleaned_before_a_miss_is_read():
 def test_dirty_data_are_read_from_the_cache_beyond_the_sequential_cutoff():
     scan = range(0, 2 * MIB, 128 * KIB)
     both = [*writes(scan, 128 * KIB), *reads(scan, 128 * KIB)]
-    totals, _ = ran(both, mode=CasMode.WB, lines=2048, cutoff=Cutoff.ALWAYS)
+    totals, _ = ran(both, mode=CasMode.WB, lines=2048, sequential_cutoff_policy=Cutoff.ALWAYS)
     assert totals["pass_through_writes"] == 9  # from the eighth request on
     assert totals["read_hits"] == 7
     assert totals["pass_through_reads"] == 9
@@ -371,11 +381,15 @@ def test_scenario_keys_set_the_same_parameters_as_casadm():
     loaded = Site.loads('[cache]\nkind = "open-cas"').cache
     assert (loaded.mode, loaded.line_bytes, loaded.promotion) == ("wt", 4 * KIB, "always")
     assert (loaded.sequential_cutoff_policy, loaded.sequential_cutoff_bytes) == ("full", MIB)
-    assert (loaded.cleaning, loaded.wake_ns, loaded.flush_lines) == ("alru", 20 * SECOND, 100)
+    assert (loaded.cleaning, loaded.wake_up_ns, loaded.flush_max_buffers) == (
+        "alru",
+        20 * SECOND,
+        100,
+    )
     assert (loaded.staleness_time_ns, loaded.activity_threshold_ns) == (120 * SECOND, 10 * SECOND)
     acp = Site.loads('[cache]\nkind = "open-cas"\ncleaning = "acp"\nmode = "write-back"').cache
-    assert (acp.wake_ns, acp.flush_lines, acp.mode) == (10 * MS, 128, "wb")
-    assert (acp.insertion_threshold, acp.trigger_lines(1000)) == (3, 800)
+    assert (acp.wake_up_ns, acp.flush_max_buffers, acp.mode) == (10 * MS, 128, "wb")
+    assert (acp.insertion_threshold, acp.trigger_threshold_lines(1000)) == (3, 800)
 
 
 @pytest.mark.parametrize(

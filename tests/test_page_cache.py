@@ -37,7 +37,7 @@ PLACE = building.caches.Place(pages=8, origin_bytes=1 << 30, seed=1)
 SLOW, FAST = TestCache.SLOW, TestCache.FAST  # 1 ms and 0.1 ms per request
 BACK = CacheParameters(
     PAGE, 8, Mode.WRITE_BACK, 0, 8, ("touches", 1), granule_bytes=SECTOR,
-    dirty_high=8, dirty_low=7, clean_above=8, idle_ns=1000 * MS, cleans_max=4,
+    dirty_high=8, dirty_low=7, clean_above=8, clean_idle_ns=1000 * MS, max_cleans=4,
 )  # fmt: skip
 READ_ONLY = replace(BACK, mode=Mode.READ_ONLY, granule_bytes=0)
 SUB_PAGE = replace(READ_ONLY, granule_bytes=SECTOR, sub_page=True)
@@ -83,7 +83,7 @@ class TestWriteBack:
         assert counted(outcome, "fast_write_bytes", "slow_write_bytes") == [SECTOR, SECTOR]
 
     def test_dirty_pages_are_cleaned_when_idle(self) -> None:
-        outcome = run(write(0, 0), read(20, 50 * PAGE), idle_ns=5 * MS)
+        outcome = run(write(0, 0), read(20, 50 * PAGE), clean_idle_ns=5 * MS)
         assert counted(outcome, "write_backs", "slow_write_bytes") == [1, SECTOR]
 
     def test_dirty_pages_above_clean_above_are_cleaned_under_load(self) -> None:
@@ -92,9 +92,9 @@ class TestWriteBack:
 
     def test_adjacent_pages_are_cleaned_by_one_write(self) -> None:
         writes = [write(at / 10, PAGE * at, PAGE) for at in (2, 0, 1, 4)]
-        more = {"idle_ns": 5 * MS, "cleans_max": 1}
+        more = {"clean_idle_ns": 5 * MS, "max_cleans": 1}
         apart = run(*writes, read(30, 40 * PAGE), **more)
-        joined = run(*writes, read(30, 40 * PAGE), merge_pages=8, **more)
+        joined = run(*writes, read(30, 40 * PAGE), clean_merge_pages=8, **more)
         assert counted(apart, "write_backs", "cleaned_bytes") == [4, 4 * PAGE]
         assert counted(joined, "write_backs", "cleaned_bytes") == [2, 4 * PAGE]
 
@@ -103,7 +103,7 @@ class TestWriteBack:
         self, window: int, order: list[int]
     ) -> None:
         writes = [write(at / 10, PAGE * page) for at, page in enumerate([5, 1, 3])]
-        limits = {"cleans_max": 1, "idle_ns": 5 * MS, "clean_window": window}
+        limits = {"max_cleans": 1, "clean_idle_ns": 5 * MS, "clean_window": window}
         scenario = Scenario(
             [*writes, read(50, 60 * PAGE)], OPEN, replace(BACK, **limits), SLOW, FAST
         )
@@ -123,8 +123,8 @@ class TestWriteBack:
 
     def test_clean_rate_spaces_out_cleans(self) -> None:
         writes = [write(at / 10, 2 * PAGE * at) for at in range(4)]
-        quick = run(*writes, read(14, 40 * PAGE), idle_ns=5 * MS)
-        slow = run(*writes, read(14, 40 * PAGE), idle_ns=5 * MS, clean_rate=100 * SECTOR)
+        quick = run(*writes, read(14, 40 * PAGE), clean_idle_ns=5 * MS)
+        slow = run(*writes, read(14, 40 * PAGE), clean_idle_ns=5 * MS, clean_rate=100 * SECTOR)
         assert counted(quick, "write_backs") == [4]
         assert counted(slow, "write_backs") == [1]
 
@@ -165,7 +165,7 @@ class TestWriteBack:
 
     def test_a_discard_drops_dirty_data(self) -> None:
         outcome = run(
-            write(0, 0, PAGE), discard(1, 0, PAGE), read(20, 0), idle_ns=5 * MS, discards=True
+            write(0, 0, PAGE), discard(1, 0, PAGE), read(20, 0), clean_idle_ns=5 * MS, discards=True
         )
         assert counted(outcome, "write_backs") == [0]
         assert paths(outcome)[2] == (Path.MISS, Reason.OVERWRITTEN)
@@ -177,7 +177,7 @@ class TestWriteBack:
     def test_a_clean_in_flight_does_not_restore_discarded_data(self) -> None:
         # The clean reads it until 0.1; it is discarded at 0.03 and written past the cache at 0.05.
         requests = [write(0, 0), discard(0.03, 0, PAGE), write(0.05, 0, 4 * SECTOR)]
-        cache = replace(BACK, idle_ns=0, cutoff_bytes=2 * SECTOR)
+        cache = replace(BACK, clean_idle_ns=0, sequential_cutoff_bytes=2 * SECTOR)
         machine = checked(Scenario(requests, OPEN, cache, SLOW, FAST))
         assert (machine.cache.cleaner.order, machine.cache.counters["write_backs"]) == ([0], 0)
 
@@ -239,10 +239,10 @@ def test_every_read_returns_the_last_written_data(scenario: Scenario) -> None:
 
 def test_a_page_has_at_most_64_granules() -> None:
     admission, replacement = Touches.new(8, 4, 1), LRU.new(8)
-    parts = (admission, replacement, 8)
-    assert PageCache.new(1 << 18, 4, 2, 0, 1, *parts, 4096).table.granules == 64
+    small = CacheParameters(1 << 18, 4, Mode.WRITE_BACK, 0, 1, ("touches", 1), granule_bytes=4096)
+    assert PageCache.new(small, admission, replacement, 8).table.granules == 64
     with pytest.raises(ValueError, match="at most 64 granules"):
-        PageCache.new(1 << 19, 4, 2, 0, 1, *parts, 4096)
+        PageCache.new(replace(small, page_bytes=1 << 19), admission, replacement, 8)
 
 
 # Scenarios.
@@ -261,7 +261,7 @@ def test_defaults_of_write_back_are_set() -> None:
     cache = building.caches.cache(site.cache, PLACE._replace(pages=1000))
     dirty = cache.dirty
     assert (dirty.dirty_high, dirty.dirty_low, dirty.clean_above) == (500, 450, 100)
-    assert (dirty.merge_pages, dirty.clean_window, dirty.cleans_max) == (8, 128, 8)
+    assert (dirty.clean_merge_pages, dirty.clean_window, dirty.max_cleans) == (8, 128, 8)
     assert (cache.table.granule_bytes, cache.table.granules) == (1024, 64)
 
 

@@ -771,7 +771,7 @@ class TestCache:
         ]
 
     def test_the_number_of_fills_in_flight_is_limited(self) -> None:
-        one = replace(CACHE, fills_max=1)
+        one = replace(CACHE, max_fills=1)
         requests = [read(0, 0), read(0, PAGE), read(5, 0), read(5, PAGE)]
         assert self.reasons(*requests, cache=one) == [self.COLD, self.COLD, self.HIT, self.BUSY]
 
@@ -819,7 +819,7 @@ class TestCache:
         assert outcome.counters["evictions"] == 1
 
     def test_sequential_reads_bypass_the_cache(self) -> None:
-        cutoff = replace(CACHE, cutoff_bytes=3 * PAGE)
+        cutoff = replace(CACHE, sequential_cutoff_bytes=3 * PAGE)
         requests = [read(5 * at, PAGE * at, PAGE) for at in range(4)]
         assert self.reasons(*requests, cache=cutoff) == [
             self.COLD,

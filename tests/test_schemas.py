@@ -5,10 +5,12 @@ import os
 import re
 import subprocess
 import sys
+from difflib import unified_diff
 from pathlib import Path
 
 import numpy as np
 import pytest
+import stored_schemas
 from click.testing import CliRunner
 from html_documents import compare_document
 from jsonschema import Draft202012Validator
@@ -20,6 +22,7 @@ from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.histogram import BINS, TOP_NS, VALUES, Distribution, bin_of
 from hybridsim.show import schemas
+from hybridsim.show.schemas.typed import filled
 from hybridsim.storage import catalog
 
 ROOT = Path(__file__).parent.parent
@@ -204,6 +207,50 @@ def test_every_schema_is_valid_and_closed(name):
     for each in objects(schema):
         assert each["additionalProperties"] is False
         assert set(each.get("required", [])) <= set(each["properties"])
+
+
+def test_schemas_are_those_of_the_last_release_or_known_to_differ():
+    """A new key is stored by `python tests/stored_schemas.py`, which prints what changes.
+
+    If a key vanishes or changes, the number of its document changes with it.
+    """
+    stored, now = stored_schemas.FILE.read_text().splitlines(), stored_schemas.lines()
+    assert [*unified_diff(stored, now, "stored", "now", n=0, lineterm="")] == []
+
+
+def test_a_changed_schema_differs_from_the_stored_one(monkeypatch):
+    load = schemas.load
+
+    def changed(name):
+        schema = load(name)
+        if name == "bench":
+            schema["properties"]["points"]["items"]["properties"]["depth"] = {"type": "number"}
+        return schema
+
+    monkeypatch.setattr(schemas, "load", changed)
+    differing = {*stored_schemas.lines()} ^ {*stored_schemas.FILE.read_text().splitlines()}
+    place = "hybridsim.bench/1.points[].depth"
+    assert differing == {f"{place} integer", f"{place} number"}
+
+
+def test_a_class_gives_the_keys_of_its_fields():
+    schema = {
+        "class": "hybridsim.answers.bounds:Case",
+        "descriptions": {"mode": "Of caches."},
+        "properties": {"best_ns": {"type": "integer"}, "more": {"type": "string"}},
+    }
+    assert filled({"items": schema})["items"] == {
+        "type": "object",
+        "properties": {
+            "mode": {"type": "string", "description": "Of caches."},
+            "now_ns": {"type": "number"},
+            "best_ns": {"type": "integer"},
+            "worst_ns": {"type": "number"},
+            "more": {"type": "string"},
+        },
+        "required": ["mode", "now_ns", "best_ns", "worst_ns", "more"],
+        "additionalProperties": False,
+    }
 
 
 def test_every_document_has_a_schema_of_its_version():

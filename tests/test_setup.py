@@ -124,7 +124,7 @@ def parameters(scenario):
     """Return what the engine is given of a cache, whatever its size."""
     table = scenario.cache
     if table.kind == "dm-cache":
-        return table.page_bytes, table.mode, table.threshold_bytes // 512
+        return table.page_bytes, table.mode, table.migration_threshold_bytes // 512
     if table.kind == "bcache":
         return (
             table.bucket_bytes(table.pages(0)), table.block_bytes, table.mode, table.replacement,
@@ -134,8 +134,8 @@ def parameters(scenario):
     if table.kind == "dm-writecache":
         marks = table.watermarks(10_000)
         return table.page_bytes, marks, table.pause_writeback_ns, table.autocommit_blocks
-    nhit = (table.insertion_threshold, table.trigger_lines(10_000))
-    cleaner = (table.wake_ns, table.flush_lines)
+    nhit = (table.insertion_threshold, table.trigger_threshold_lines(10_000))
+    cleaner = (table.wake_up_ns, table.flush_max_buffers)
     alru = (table.staleness_time_ns, table.activity_threshold_ns)
     return (
         table.line_bytes, table.mode, table.promotion, table.sequential_cutoff_policy,

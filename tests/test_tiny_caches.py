@@ -55,11 +55,11 @@ def shrink(cache, random):
             cache.mode, cache.blocks = DmMode.WRITEBACK, random.randint(1, min(cache.blocks, 4))
         case OpenCasParameters():
             cache.mode, cache.lines = CasMode.WB, random.randint(1, min(cache.lines, 4))
-            cache.trigger_lines = cache.margin_lines = 0
+            cache.trigger_threshold_lines = cache.margin_lines = 0
         case WritecacheParameters():
             cache.blocks = random.randint(1, min(cache.blocks, 4))
-            cache.high_blocks = random.randint(0, cache.blocks)
-            cache.low_blocks = random.randint(0, cache.high_blocks)
+            cache.high_watermark_blocks = random.randint(0, cache.blocks)
+            cache.low_watermark_blocks = random.randint(0, cache.high_watermark_blocks)
 
 
 @st.composite

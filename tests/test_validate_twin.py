@@ -358,7 +358,7 @@ def test_settings_of_open_cas_are_those_that_casadm_shows():
         "cleaning": "alru", "wake_up": "1s", "staleness_time": "10s", "flush_max_buffers": 100,
         "activity_threshold": "0ms", "stats_interval": "1000ms", "stats_start": "70ms",
     }  # fmt: skip
-    assert tables_of(run.cache).flush_lines == 100
+    assert tables_of(run.cache).flush_max_buffers == 100
     assert (run.cached_device, run.throttle, run.created_s) == ("cas1-1", "off", 3.96)
 
 

@@ -38,7 +38,10 @@ from hybridsim.traces.example import CAPTURE, SITE, demo_file
 
 SLOW, FAST = TestCache.SLOW, TestCache.FAST  # 1 ms and 0.1 ms per request
 HIT, COLD = (Path.HIT, Reason.NONE), (Path.MISS, Reason.COLD)
-LOAD = replace(READ_ONLY, preload_idle_ns=MS, preload_chunk_bytes=8 * PAGE)
+LOAD = replace(
+    READ_ONLY, preload_idle_ns=MS, preload_chunk_bytes=8 * PAGE, preload_gap_bytes=0,
+    preload_reads=1, preload_rate=0,
+)  # fmt: skip
 LOADED = ("preload_reads", "pages_preloaded", "slow_read_bytes")
 SMALL = TRACES / "blktrace" / "loop_ext4_buffered_meta"
 
@@ -101,17 +104,17 @@ class TestPreload:
 
     def test_preloading_waits_while_requests_arrive(self):
         load = [read(0.9 * at, PAGE * (20 + at)) for at in range(20)]
-        outcome = run(*load, read(17.5, 2 * PAGE), read(60, 2 * PAGE), preload=[2], fills_max=0)
+        outcome = run(*load, read(17.5, 2 * PAGE), read(60, 2 * PAGE), preload=[2], max_fills=0)
         assert paths(outcome)[-2:] == [COLD, HIT]
 
     def test_preload_rate_allows_preloading_under_load(self):
         load = [read(0.9 * at, PAGE * (20 + at)) for at in range(20)]
-        rest = {"preload": [2], "fills_max": 0, "preload_rate": 10**6}
+        rest = {"preload": [2], "max_fills": 0, "preload_rate": 10**6}
         assert paths(run(*load, read(30, 2 * PAGE), **rest))[-1] == HIT
 
     def test_preload_rate_spaces_out_reads(self):
         load = [read(0.9 * at, PAGE * (20 + at)) for at in range(40)]
-        limits = {"preload": [2, 4, 6, 8], "fills_max": 0, "preload_reads": 1}
+        limits = {"preload": [2, 4, 6, 8], "max_fills": 0, "preload_reads": 1}
         slow = run(*load, preload_rate=PAGE * 50, **limits)  # one in 20 ms
         fast = run(*load, preload_rate=PAGE * 500, **limits)
         assert counted(slow, "preload_reads") < counted(fast, "preload_reads")
@@ -140,7 +143,9 @@ class TestPreload:
 
     @pytest.mark.parametrize("mode", Mode)
     def test_a_preload_does_not_overwrite_newer_data(self, mode):
-        cache = replace(LOAD, mode=mode, preload=[2, 3], granule_bytes=SECTOR, idle_ns=50 * MS)
+        cache = replace(
+            LOAD, mode=mode, preload=[2, 3], granule_bytes=SECTOR, clean_idle_ns=50 * MS
+        )
         requests = [write(1.5, 2 * PAGE), read(10, 2 * PAGE, PAGE), read(20, 3 * PAGE)]
         machine = checked(Scenario(requests, OPEN, cache, SLOW, FAST))
         assert machine.cache.counters["pages_preloaded"] == 2

@@ -118,7 +118,7 @@ def test_writes_bypass_a_full_cache_and_writeback_waits_three_seconds():
 
 def test_without_a_pause_writes_around_a_full_cache_do_not_put_off_write_back():
     burst = writes(range(0, 2200, 2)) + writes(range(4000, 4100), SECOND)
-    totals, *_ = ran(burst + later(3.9), depth=0, pause_ns=0)
+    totals, *_ = ran(burst + later(3.9), depth=0, pause_writeback_ns=0)
     assert totals["pages_present"] <= 450
 
 
@@ -192,7 +192,7 @@ def test_scenario_keys_set_the_parameters_of_the_built_cache():
     loaded = site('size = "1GiB"\nhigh_watermark = "60%"\nlow_watermark = "30%"')
     cache = building.machine(loaded, "open", 1 << 33, loaded.cache.pages(0)).cache
     assert isinstance(cache, DmWritecache)
-    marks = (cache.write_back.high_blocks, cache.write_back.low_blocks)
+    marks = (cache.write_back.high_watermark_blocks, cache.write_back.low_watermark_blocks)
     assert marks == (157_286, 78_643)
     assert Site.loads(loaded.to_toml()).cache == loaded.cache
     assert isinstance(building.machine(loaded, "open", 1 << 33, 0).cache, NoCache)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hybridsim.show import schemas
+from hybridsim.show.schemas.typed import filled
 
 FOLDER = "reference/json"
 
@@ -39,7 +40,7 @@ def _own(name: str) -> dict[str, Any]:
     """Return the schema of one file, without the parts of others that it refers to by name."""
     text = (schemas.FOLDER / f"{name}.json").read_text(encoding="utf-8")
     text = text.replace(schemas.KINDS_OF_DRIVES, '"one of the catalog"')
-    schema: dict[str, Any] = json.loads(text.replace('"#/', f'"urn:hybridsim:{name}#/'))
+    schema: dict[str, Any] = filled(json.loads(text.replace('"#/', f'"urn:hybridsim:{name}#/')))
     found: dict[str, Any] = _inlined(schema)
     return found
 

@@ -41,14 +41,7 @@ class Case:
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as JSON."""
         least, largest = self.gains
-        return {
-            "mode": self.mode,
-            "now_ns": self.now_ns,
-            "best_ns": self.best_ns,
-            "worst_ns": self.worst_ns,
-            "gain_at_least": least,
-            "gain_at_most": largest,
-        }
+        return {**vars(self), "gain_at_least": least, "gain_at_most": largest}
 
 
 @dataclass(frozen=True)

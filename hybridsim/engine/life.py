@@ -96,11 +96,6 @@ class LivedRun(Run):
         """The steps that have not happened."""
         return list(self._steps)
 
-    @property
-    def is_detaching(self) -> bool:
-        """Whether a cache is being detached and is not clean yet."""
-        return self._poll_ns is not None
-
     def cache_totals(self) -> dict[str, int]:
         """Return the counters of the cache; those of one that is out stay, and its levels are 0."""
         return self.machine.cache.totals() if self._totals is None else self._totals

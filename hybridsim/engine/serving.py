@@ -16,7 +16,6 @@ from hybridsim.caches.page.names import (
     FILL_WRITE,
     IS_WRONG,
     NOTHING,
-    PAGES_PRESENT,
     PART,
     TAG_BITS,
     TAG_MASK,
@@ -175,10 +174,6 @@ class Decisions:
     def is_wrong(self) -> bool:
         """Return whether the replacement policy has chosen an impossible victim."""
         return bool(self.cache.counts[IS_WRONG])
-
-    def fullness(self) -> float:
-        """Return the share of the pages that hold data."""
-        return float(self.cache.counts[PAGES_PRESENT]) / max(self.cache.pages, 1)
 
     def _run(self, which: int, now_ns: int, request: int) -> None:
         self._step[:] = now_ns, request, NOTHING

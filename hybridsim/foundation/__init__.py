@@ -1,6 +1,8 @@
 """The foundation of all other folders; it imports only the standard library and numpy.
 
 codes      numbers for operations, flags, replay modes and kinds of events
+cache_parameters
+           what the models of caches are built from, in the engine and in the reference
 errors     the errors that end a command with one line
 arrays     types of arrays, and how they grow
 registry   families of classes by name, imported when first used
@@ -15,5 +17,4 @@ explain    the glossary behind `hybridsim explain`
 reading    text files of users, read up to a bound
 writing    output files that are replaced atomically
 version    the version, and the folder of the package
-moved      import paths of release 0.1
 """

@@ -67,6 +67,7 @@ class Mode(IntEnum):
     """What a write does to the cache."""
 
     READ_ONLY = 0
+    WRITE_AROUND = 0  # synonym
     WRITE_THROUGH = 1
     WRITE_BACK = 2
 

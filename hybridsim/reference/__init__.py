@@ -3,7 +3,7 @@
 It is written from the text alone and shares no code with the compiled engine, which must agree with
 it to the nanosecond. One file per section of the text:
 
-    parameters, facts  inputs and outputs
+    parameters, facts  inputs and outputs; those of caches are foundation/cache_parameters
     clock        2.1  time and order
     source, jobs 2.2  when requests are issued
     cache, page
@@ -34,6 +34,14 @@ A layer hands a request down by calling `submit(op, offset, length, done)` on th
 calls `done()` when it is complete: later, from an event, never from within `submit`.
 """
 
+from hybridsim.foundation.cache_parameters import (
+    BcacheParameters,
+    BudgetParameters,
+    CacheParameters,
+    DmCacheParameters,
+    OpenCasParameters,
+    WritecacheParameters,
+)
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller
@@ -46,18 +54,13 @@ from hybridsim.reference.learned import Learned
 from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
-    BcacheParameters,
-    BudgetParameters,
-    CacheParameters,
     ControllerParameters,
-    DmCacheParameters,
     EventParameters,
     FlashParameters,
     HddParameters,
     HostParameters,
     JobParameters,
     LimitParameters,
-    OpenCasParameters,
     RebuildParameters,
     Request,
     SourceParameters,
@@ -65,7 +68,6 @@ from hybridsim.reference.parameters import (
     ThrottleParameters,
     TierParameters,
     VolumeParameters,
-    WritecacheParameters,
 )
 from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import (
     FUA,
     PREFLUSH,
@@ -22,7 +23,7 @@ from hybridsim.reference.bcache_index import Key
 from hybridsim.reference.bcache_writeback import WriteBack
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.parameters import BcacheParameters, Request
+from hybridsim.reference.parameters import Request
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import JIFFY

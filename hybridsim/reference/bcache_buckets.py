@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import FUA, Kernel, Op, Reuse
 from hybridsim.reference.admission import Probabilistic
 from hybridsim.reference.bcache_index import Key, Keys
 from hybridsim.reference.bcache_journal import Journal
 from hybridsim.reference.clock import Clock, Done
-from hybridsim.reference.parameters import BcacheParameters
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import expiry
 

@@ -4,8 +4,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import Reason
-from hybridsim.reference.parameters import BcacheParameters
 from hybridsim.reference.timers import JIFFY
 
 
@@ -40,7 +40,7 @@ class Bypass:
     def why(self, now: int, task_number: int, offset: int, length: int) -> Reason:
         """Return the reason why a request is bypassed, or NONE."""
         congested = self.congested(now)
-        cutoff = self.parameters.cutoff_bytes
+        cutoff = self.parameters.sequential_cutoff_bytes
         if congested == 0 and cutoff == 0:
             return Reason.NONE
         task = self.tasks.setdefault(task_number, Task())

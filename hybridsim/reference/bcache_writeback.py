@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import Op
 from hybridsim.reference.bcache_buckets import SECTOR, Buckets
 from hybridsim.reference.bcache_index import Key
 from hybridsim.reference.clock import Clock, Done
-from hybridsim.reference.parameters import BcacheParameters
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import JIFFY, expiry

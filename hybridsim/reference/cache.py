@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import (
     FUA,
     PREFLUSH,
@@ -20,7 +21,7 @@ from hybridsim.foundation.codes import (
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.limits import Bucket
 from hybridsim.reference.page import Page, Piece, Sizes, Slots, State, runs
-from hybridsim.reference.parameters import CacheParameters, LimitParameters
+from hybridsim.reference.parameters import LimitParameters
 from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.runs import Runs
 from hybridsim.reference.throttle import Slow
@@ -200,7 +201,7 @@ class PageCache:
         """Record a request in its run and with admission; return whether it is sequential."""
         run = self.runs.extend(job.offset, job.length)
         self.admission.request(job.offset, job.length, job.op == Op.WRITE)
-        return 0 < self.parameters.cutoff_bytes <= run.length
+        return 0 < self.parameters.sequential_cutoff_bytes <= run.length
 
     def write(self, job: Job, pieces: list[Piece]) -> None:
         """Carry out a WRITE in the mode of the cache."""
@@ -431,7 +432,7 @@ class Fills:
 
     def may_begin(self, piece: Piece) -> bool:
         """Whether a fill for a piece may begin; if so, charge the rate limit."""
-        if self.under_way >= self.parameters.fills_max:
+        if self.under_way >= self.parameters.max_fills:
             return False
         if self.bucket is not None:
             now, size = self.cache.clock.now, self.parameters.page_bytes
@@ -558,7 +559,7 @@ class Cleaner:
     @property
     def has_reason(self) -> bool:
         """Whether cleaning is due: enough pages wait, or the cache is idle."""
-        is_idle = self.clock.now - self.last >= self.parameters.idle_ns
+        is_idle = self.clock.now - self.last >= self.parameters.clean_idle_ns
         return is_idle or len(self.waiting) > self.parameters.clean_above
 
     @property
@@ -568,8 +569,8 @@ class Cleaner:
 
     @property
     def can_begin(self) -> bool:
-        """Whether a page waits and fewer than cleans_max cleans are under way."""
-        return bool(self.waiting) and self.under_way < self.parameters.cleans_max
+        """Whether a page waits and fewer than max_cleans cleans are under way."""
+        return bool(self.waiting) and self.under_way < self.parameters.max_cleans
 
     def go_on(self) -> None:
         """Begin the cleans that may begin now; set timers for the next ones."""
@@ -579,7 +580,7 @@ class Cleaner:
             if self.has_reason:
                 self.set_timer("rate", self.allowed_from)
             else:
-                self.set_timer("idle", self.last + self.parameters.idle_ns)
+                self.set_timer("idle", self.last + self.parameters.clean_idle_ns)
 
     def set_timer(self, name: str, time: int) -> None:
         """Call `go_on` at that time, unless a timer of this name is set."""
@@ -601,18 +602,18 @@ class Cleaner:
 
     def clean_at_once(self, page: Page) -> None:
         """Begin a clean of a dirty victim, whatever the rate limit."""
-        if page.number in self.waiting and self.under_way < self.parameters.cleans_max:
+        if page.number in self.waiting and self.under_way < self.parameters.max_cleans:
             self.begin(page)
 
     def with_neighbours(self, page: Page) -> list[Page]:
         """Return the page with its neighbours that can be written in one request."""
         pages = [page]
-        while len(pages) < self.parameters.merge_pages:
+        while len(pages) < self.parameters.clean_merge_pages:
             before = self.waiting.get(pages[0].number - 1)
             if before is None or not self.are_joined(before, pages[0]):
                 break
             pages.insert(0, before)
-        while len(pages) < self.parameters.merge_pages:
+        while len(pages) < self.parameters.clean_merge_pages:
             behind = self.waiting.get(pages[-1].number + 1)
             if behind is None or not self.are_joined(pages[-1], behind):
                 break

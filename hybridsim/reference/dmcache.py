@@ -2,12 +2,12 @@
 
 from collections import Counter, deque
 
+from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason, Restart
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.dmcache_locks import Bio, Locks
 from hybridsim.reference.dmcache_workers import BIOS, DEMOTIONS, Commits, Copier, Worker
-from hybridsim.reference.parameters import DmCacheParameters
 from hybridsim.reference.smq import Answer, Kind, Lock, Slot, Smq, Work
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
@@ -250,7 +250,7 @@ class DmCache:
         if self.mode == DmMode.PASSTHROUGH:
             return False
         quiet = self.in_flight == 0 and self.clock.now // JIFFY > self.idle_since + 250
-        few = (self.running + 1) * self.size <= self.parameters.threshold_bytes
+        few = (self.running + 1) * self.size <= self.parameters.migration_threshold_bytes
         work = self.smq.next_work(quiet and few)
         if work is None:
             return False
@@ -393,7 +393,7 @@ class DmCache:
         self.wakes += 1
         writes_back = (
             self.mode != DmMode.PASSTHROUGH
-            and (self.smq.cleans or self.size <= self.parameters.threshold_bytes)
+            and (self.smq.cleans or self.size <= self.parameters.migration_threshold_bytes)
             and any(slot.dirty for slot in self.smq.cached.values())
         )
         if self.bios or self.smq.pending.all or writes_back:

@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import Change, Mode, Op, Restart
 from hybridsim.reference.cache import PageCache
 from hybridsim.reference.clock import Clock, Done
-from hybridsim.reference.parameters import (
-    CacheParameters,
-    EventParameters,
-    RebuildParameters,
-    Request,
-)
+from hybridsim.reference.parameters import EventParameters, RebuildParameters, Request
 
 if TYPE_CHECKING:
     from hybridsim.reference.machine import Machine

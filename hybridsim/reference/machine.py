@@ -3,6 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hybridsim.foundation.cache_parameters import (
+    BcacheParameters,
+    CacheParameters,
+    DmCacheParameters,
+    OpenCasParameters,
+    WritecacheParameters,
+)
 from hybridsim.foundation.codes import SYNC, Op, Replay
 from hybridsim.reference.bcache import Bcache
 from hybridsim.reference.budget import Budget, Budgeted
@@ -19,19 +26,14 @@ from hybridsim.reference.life import PASS_FROM, Life
 from hybridsim.reference.models import ADMISSION, DEVICES, REPLACEMENT
 from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import (
-    BcacheParameters,
-    CacheParameters,
     ControllerParameters,
     DeviceParameters,
-    DmCacheParameters,
     EventParameters,
     HostParameters,
-    OpenCasParameters,
     Request,
     SourceParameters,
     ThrottleParameters,
     TierParameters,
-    WritecacheParameters,
 )
 from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
+from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.foundation.codes import (
     OP_MASK,
     PREFLUSH,
@@ -22,7 +23,6 @@ from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.opencas_jobs import SECTOR, Job, Way
 from hybridsim.reference.opencas_lines import Claim, Line, Lines, Resumed, runs
 from hybridsim.reference.opencas_policies import Nhit, Streams
-from hybridsim.reference.parameters import OpenCasParameters
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import expiry
@@ -41,7 +41,7 @@ class OpenCas:
         self.slow, self.fast = slow, fast
         self.lines = Lines(p.lines)
         self.resumed = Resumed(clock)
-        self.streams = Streams(p.cutoff_bytes)
+        self.streams = Streams(p.sequential_cutoff_bytes)
         self.nhit = Nhit(p.insertion_threshold, 2 * p.lines)
         self.cleaner = Cleaner(self)
         self.last_io = 0
@@ -129,11 +129,11 @@ class OpenCas:
     def cuts_off(self, job: Job) -> bool:
         """Whether the sequential cutoff makes a request bypass the cache."""
         p = self.parameters
-        if p.cutoff == Cutoff.NEVER:
+        if p.sequential_cutoff_policy == Cutoff.NEVER:
             return False
         is_long = self.streams.extend(job.op, job.offset, job.length)
         is_full = self.lines.free_count <= p.margin_lines + len(job.core_lines)
-        return is_long and (p.cutoff == Cutoff.ALWAYS or is_full)
+        return is_long and (p.sequential_cutoff_policy == Cutoff.ALWAYS or is_full)
 
     def past(self, job: Job, path: Path, reason: Reason) -> None:
         """Make a job bypass the cache."""
@@ -166,7 +166,7 @@ class OpenCas:
         p = self.parameters
         nhit = p.promotion == Promotion.NHIT
         used = p.lines - self.lines.free_count
-        if nhit and used >= p.trigger_lines and not job.lines:
+        if nhit and used >= p.trigger_threshold_lines and not job.lines:
             if self.nhit.refuses(job.core_lines):
                 self.past(job, Path.MISS, Reason.NOT_HOT)
                 return
@@ -507,7 +507,7 @@ class Cleaner:
         if self.asleep and self.parameters.cleaning != Cleaning.NOP:
             self.asleep = False
             alru = self.parameters.cleaning == Cleaning.ALRU
-            period = expiry(0, self.parameters.wake_ns if alru else SECOND)
+            period = expiry(0, self.parameters.wake_up_ns if alru else SECOND)
             self.clock.at((self.clock.now // period + 1) * period, self.run)
 
     def run(self) -> None:
@@ -518,21 +518,21 @@ class Cleaner:
         if self.parameters.cleaning == Cleaning.ALRU:
             lines, pause = self.oldest(), 0
         else:
-            lines, pause = self.densest(), self.parameters.wake_ns
+            lines, pause = self.densest(), self.parameters.wake_up_ns
         if lines:
             begun = self.clock.now
             self.clean_batch(lines, lambda: self.run_after(self.pause(begun, pause)))
         else:
-            self.run_after(self.parameters.wake_ns)
+            self.run_after(self.parameters.wake_up_ns)
 
     def pause(self, begun: int, usual: int) -> int:
         """Return the pause after a pass: a second if the counters were read meanwhile."""
         p = self.parameters
-        if p.query_ns == 0:
+        if p.stats_interval_ns == 0:
             return usual
         # The first query after the begin.
-        ahead = max(0, (begun - p.query_start_ns) // p.query_ns + 1)
-        return SECOND if p.query_start_ns + ahead * p.query_ns <= self.clock.now else usual
+        ahead = max(0, (begun - p.stats_start_ns) // p.stats_interval_ns + 1)
+        return SECOND if p.stats_start_ns + ahead * p.stats_interval_ns <= self.clock.now else usual
 
     def run_after(self, pause: int) -> None:
         """Run the policy again after a pause in nanoseconds."""
@@ -541,15 +541,15 @@ class Cleaner:
     def oldest(self) -> list[Line]:
         """Return the least recently dirtied stale lines, if the cache is idle (ALRU)."""
         p, now = self.parameters, self.clock.now
-        if now - self.cache.last_io < p.activity_ns:
+        if now - self.cache.last_io < p.activity_threshold_ns:
             return []
-        if now // SECOND - self.empty_s <= p.wake_ns // SECOND:
+        if now // SECOND - self.empty_s <= p.wake_up_ns // SECOND:
             return []
-        before = (now - p.staleness_ns) // SECOND
+        before = (now - p.staleness_time_ns) // SECOND
         stale = self.cache.lines.all_dirty(lambda line: line.dirtied[0] // SECOND < before)
         if not stale:
             self.empty_s = now // SECOND
-        return sorted(stale, key=lambda line: line.dirtied)[: p.flush_lines]
+        return sorted(stale, key=lambda line: line.dirtied)[: p.flush_max_buffers]
 
     def densest(self) -> list[Line]:
         """Return the first dirty lines of the chunk with most dirty lines (ACP)."""
@@ -564,4 +564,4 @@ class Cleaner:
         lines = self.cache.lines.all_dirty(
             lambda line: (line.holds or 0) * size // CHUNK_BYTES == chunk
         )
-        return lines[: self.parameters.flush_lines]
+        return lines[: self.parameters.flush_max_buffers]

@@ -20,8 +20,8 @@ class Stream:
 class Streams:
     """The recent streams; both lists are in order of use, the most recent first."""
 
-    def __init__(self, cutoff_bytes: int) -> None:
-        self.cutoff_bytes = cutoff_bytes
+    def __init__(self, sequential_cutoff_bytes: int) -> None:
+        self.sequential_cutoff_bytes = sequential_cutoff_bytes
         self.new: list[Stream] = []
         self.established: list[Stream] = []
 
@@ -40,7 +40,7 @@ class Streams:
         stream.end += length
         stream.length += length
         stream.requests += 1
-        is_long = stream.length >= self.cutoff_bytes
+        is_long = stream.length >= self.sequential_cutoff_bytes
         streams.remove(stream)
         if streams is self.new and (is_long or stream.requests >= ESTABLISHING_REQUESTS):
             streams = self.established

@@ -1,48 +1,13 @@
-"""The parameters of a simulation: plain dataclasses of plain ints."""
+"""The parameters of a simulation but those of caches: plain dataclasses of plain ints."""
 
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
-from hybridsim.foundation.codes import (
-    BcacheMode,
-    CasMode,
-    Change,
-    Cleaning,
-    Cutoff,
-    DmMode,
-    Fill,
-    FillWhen,
-    Kernel,
-    Level,
-    Mode,
-    Op,
-    Order,
-    Promotion,
-    Replay,
-    Reuse,
-    Spread,
-)
-
-
-def _plain(value: Any) -> Any:
-    """Convert NumPy numbers and arrays to Python ones, whose integers never overflow."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value
-
-
-class _Plain:
-    """A dataclass that accepts NumPy numbers and stores Python ones."""
-
-    def __post_init__(self) -> None:
-        for each in fields(self):  # type: ignore[arg-type]
-            setattr(self, each.name, _plain(getattr(self, each.name)))
+from hybridsim.foundation.cache_parameters import Plain
+from hybridsim.foundation.codes import Change, Level, Op, Order, Replay, Spread
 
 
 @dataclass
-class EventParameters(_Plain):
+class EventParameters(Plain):
     """Something that happens at a moment of the load (2.17)."""
 
     at_ns: int
@@ -55,7 +20,7 @@ class EventParameters(_Plain):
     end_bytes: int = 0  # of PASS
 
 
-class DeviceParameters(_Plain):
+class DeviceParameters(Plain):
     """A dataclass of the parameters of a device."""
 
     capacity_bytes: int
@@ -178,7 +143,7 @@ class FlashParameters(DeviceParameters):
 
 
 @dataclass
-class RebuildParameters(_Plain):
+class RebuildParameters(Plain):
     """The member to rebuild, and the minimum and maximum rate (2.5.4)."""
 
     member: int
@@ -187,7 +152,7 @@ class RebuildParameters(_Plain):
 
 
 @dataclass
-class LimitParameters(_Plain):
+class LimitParameters(Plain):
     """A token bucket (2.9): units per second, with a burst of burst_ns."""
 
     ops: list[Op]  # that the limit applies to
@@ -209,7 +174,7 @@ class VolumeParameters(DeviceParameters):
 
 
 @dataclass
-class HostParameters(_Plain):
+class HostParameters(Plain):
     """The limits of the host in front of the cache (2.10); 0: no limit."""
 
     max_iops: int = 0
@@ -218,7 +183,7 @@ class HostParameters(_Plain):
 
 
 @dataclass
-class TierParameters(_Plain):
+class TierParameters(Plain):
     """An array of equal devices (2.5); capacity_bytes is what the whole array offers.
 
     At most `queue_depth` requests are under way; 0: no limit.  Each completes `path_ns`
@@ -240,7 +205,7 @@ class TierParameters(_Plain):
 
 
 @dataclass
-class ThrottleParameters(_Plain):
+class ThrottleParameters(Plain):
     """Writeback throttling in front of a tier of one device (2.16)."""
 
     target_ns: int
@@ -249,7 +214,7 @@ class ThrottleParameters(_Plain):
 
 
 @dataclass
-class ControllerParameters(_Plain):
+class ControllerParameters(Plain):
     """A RAID controller's DRAM (2.11); windows = 0: no read-ahead; lines = 0: writes through."""
 
     protected: int
@@ -271,122 +236,7 @@ class ControllerParameters(_Plain):
 
 
 @dataclass
-class BudgetParameters(_Plain):
-    """The rate of fills that a write budget allows (2.4.4)."""
-
-    interval: int  # ns, or parts of an access
-    burst: int
-    counts_accesses: bool
-
-
-@dataclass
-class CacheParameters(_Plain):
-    """The page cache and its policies (2.3, 2.4); pages = 0: no cache.
-
-    granule_bytes = 0: one granule per page; a rate of 0: no limit.
-    """
-
-    page_bytes: int
-    pages: int
-    mode: Mode
-    cutoff_bytes: int
-    fills_max: int
-    admission: tuple[Any, ...]  # name and arguments: ("touches", n)
-    replacement: str = "lru"
-    granule_bytes: int = 0
-    fill: Fill = Fill.RE_READ
-    fill_when: FillWhen = FillWhen.BACKGROUND
-    fill_piece_bytes: int = 0
-    fill_rate: int = 0
-    sub_page: bool = False
-    discards: bool = False
-    dirty_high: int = 1  # this and the following up to clean_rate: write-back only
-    dirty_low: int = 0
-    clean_above: int = 0
-    idle_ns: int = 10**9
-    cleans_max: int = 1
-    merge_pages: int = 1
-    clean_window: int = 1
-    clean_rate: int = 0
-    kept: list[tuple[int, int]] = field(default_factory=list)  # (page, bit mask of valid granules)
-    preload: list[int] = field(default_factory=list)  # pages
-    preload_idle_ns: int = 10**6  # also the polling interval while the disks are busy
-    preload_gap_bytes: int = 0
-    preload_chunk_bytes: int = 0
-    preload_reads: int = 1
-    preload_rate: int = 0
-    budget: BudgetParameters | None = None
-
-
-@dataclass
-class DmCacheParameters(_Plain):
-    """dm-cache (2.14)."""
-
-    block_bytes: int
-    blocks: int
-    mode: DmMode
-    threshold_bytes: int
-    worker_ns: int = 20_000
-    part_bytes: int = 512 * 1024
-
-
-@dataclass
-class OpenCasParameters(_Plain):
-    """Open CAS (2.13)."""
-
-    line_bytes: int
-    lines: int
-    mode: CasMode
-    promotion: Promotion = Promotion.ALWAYS
-    insertion_threshold: int = 3
-    trigger_lines: int = 0
-    cutoff: Cutoff = Cutoff.NEVER
-    cutoff_bytes: int = 2**20
-    margin_lines: int = 512
-    cleaning: Cleaning = Cleaning.NOP
-    wake_ns: int = 20 * 10**9
-    staleness_ns: int = 120 * 10**9
-    activity_ns: int = 10 * 10**9
-    flush_lines: int = 100
-    query_ns: int = 0
-    query_start_ns: int = 0
-    backfills_max: int = 65_536
-    backfills_resume: int = 60_000
-
-
-@dataclass
-class WritecacheParameters(_Plain):
-    """dm-writecache (2.15)."""
-
-    block_bytes: int
-    blocks: int
-    high_blocks: int
-    low_blocks: int
-    pause_ns: int = 3 * 10**9
-    autocommit_blocks: int = 65_536
-
-
-@dataclass
-class BcacheParameters(_Plain):
-    """bcache (2.12)."""
-
-    bucket_bytes: int
-    buckets: int
-    block_bytes: int
-    mode: BcacheMode
-    replacement: Reuse = Reuse.LRU
-    cutoff_bytes: int = 4 << 20
-    congested_read_us: int = 2000
-    congested_write_us: int = 20_000
-    writeback_percent: int = 10
-    writeback_delay_ns: int = 30 * 10**9
-    open_buckets: int = 128
-    seed: int = 1
-    kernel: Kernel = Kernel.LINUX_6_1
-
-
-@dataclass
-class JobParameters(_Plain):
+class JobParameters(Plain):
     """One of several closed loops (2.2.1); its requests are those whose stream is its number.
 
     The fields from ramp_ns to keeps_on belong to the depth search (2.2.2).
@@ -417,7 +267,7 @@ class JobParameters(_Plain):
 
 
 @dataclass
-class SourceParameters(_Plain):
+class SourceParameters(Plain):
     """When requests are issued (2.2); depth applies to closed, speed to open and think.
 
     With jobs the other fields are ignored.
@@ -430,7 +280,7 @@ class SourceParameters(_Plain):
 
 
 @dataclass
-class Request(_Plain):
+class Request(Plain):
     """One request of a trace; complete_ns is its recorded completion, -1 if unknown."""
 
     arrival_ns: int

@@ -4,10 +4,10 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hybridsim.foundation.cache_parameters import WritecacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.parameters import WritecacheParameters
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import expiry
@@ -67,12 +67,12 @@ class Writecache:
             slow, fast, self.size, self.count_written, self.take_written, self.call_writer
         )
         self.around = 0
-        self.quiet = -parameters.pause_ns
-        self.pause_ns = parameters.pause_ns
+        self.quiet = -parameters.pause_writeback_ns
+        self.pause_writeback_ns = parameters.pause_writeback_ns
         self.landed: list[list[Slot]] = []
         self.flushing = False
         self.counts: Counter[str] = Counter()
-        self.high, self.low = parameters.high_blocks, parameters.low_blocks
+        self.high, self.low = parameters.high_watermark_blocks, parameters.low_watermark_blocks
         self.cleans = False  # whether it caches no more blocks
 
     def after(self, old: "Writecache", how: Restart) -> None:
@@ -81,7 +81,7 @@ class Writecache:
         self.commits.count = old.commits.count
         self.cleans = how == Restart.CLEANER
         if self.cleans:
-            self.high = self.low = self.pause_ns = 0
+            self.high = self.low = self.pause_writeback_ns = 0
         newest: dict[int, int] = {}  # slots by block
         for slot in old.slots:
             if slot.block < 0 or (how == Restart.UNCLEAN and not slot.committed):
@@ -343,7 +343,7 @@ class Writecache:
     # Write-back.
 
     def check(self) -> None:
-        """Start draining if more than high_blocks are used."""
+        """Start draining if more than high_watermark_blocks are used."""
         if not self.drains and len(self.order) > self.high:
             self.drains = True
             self.call_writer()
@@ -359,11 +359,11 @@ class Writecache:
         self.writer_called = False
         if self.commits.under_way or self.copier.is_busy or self.copier.reading:
             return
-        if self.pause_ns:
+        if self.pause_writeback_ns:
             if self.around:
                 return
-            if self.clock.now < self.quiet + self.pause_ns:
-                self.call_writer(self.quiet + self.pause_ns)
+            if self.clock.now < self.quiet + self.pause_writeback_ns:
+                self.call_writer(self.quiet + self.pause_writeback_ns)
                 return
         if len(self.order) <= self.low:
             self.drains = False

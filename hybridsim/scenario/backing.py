@@ -46,7 +46,7 @@ class Backing(Part):
 
     kind: Literal["single", "linear", "stripe", "raid1", "raid5", "raid6", "raid10"] = "raid5"
     members: int = Field(4, ge=1, le=1024)
-    chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
+    chunk_bytes: Size = Field(64 * 1024, ge=SECTOR_BYTES)
     # of each member: "trace" = the size that the trace needs, "drive" = the size of the drive
     capacity: Annotated[str, _size_or("trace", "drive")] = "trace"
     layout: Literal["near", "far", "offset"] = "near"  # of raid10, as md names them
@@ -58,7 +58,7 @@ class Backing(Part):
     stroke: Literal["full", "short"] = "full"
     scheduler: Literal["ncq", "sptf", "sstf", "clook", "fcfs"] = "ncq"  # ncq: the drive's own order
     window: int = Field(32, ge=1, le=1024)
-    age_limit_ns: Time = Field(500_000_000, alias="age_limit")
+    age_limit_ns: Time = 500_000_000
     write_cache: Literal["drive", "off"] = "drive"
     # Linux's writeback throttling (blk-wbt) of a single drive: the latency of reads above which
     # background writes have to wait; auto: 75ms for a hard disk and 2ms for an SSD, below bcache
@@ -67,7 +67,7 @@ class Backing(Part):
     # maximum number of requests on the path to the array; 0: unlimited
     queue_depth: int = Field(0, ge=0, le=65_536)
     # round trip to the array (iSCSI, a hypervisor); added to the latency of each request
-    path_latency_ns: Time = Field(0, alias="path_latency")
+    path_latency_ns: Time = 0
     drive: Annotated[Drive, Field(discriminator="kind")]
     controller: ControllerDram | None = None  # RAID controller; None: none
 

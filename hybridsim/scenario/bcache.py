@@ -8,62 +8,52 @@ at least 513 buckets; here a cache that is too small for them gets smaller bucke
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
+from hybridsim.foundation.cache_parameters import BcacheParameters as Model
+from hybridsim.foundation.codes import Kernel
 from hybridsim.foundation.units import format_size, parse_percent, parse_size
-from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier, share_or_size
+from hybridsim.scenario.fast_tier import AUTO, SECTOR_BYTES, AutoSize, FastTier, word
 from hybridsim.storage.drives import Size, Time
 
 PAGE_BYTES = 4096  # unit of the cache size
 BUCKETS_MIN = 513
 BUCKET_MIN, BUCKET_USUAL, BUCKET_MAX = 4096, 512 * 1024, 4 * 2**20
-OTHER_WORDS = {
-    "write-through": "writethrough",
-    "write-back": "writeback",
-    "write-around": "writearound",
-    "pass-through": "none",
-}
-AUTO = "auto"
 
 
-def _auto_or_size(text: Any) -> str:
-    return AUTO if text == AUTO else share_or_size(text)
-
-
-def _mode(text: Any) -> Any:
-    return OTHER_WORDS.get(text, text) if isinstance(text, str) else text
+def _release(kernel: Kernel) -> Any:
+    return kernel.name.removeprefix("LINUX_").replace("_", ".")
 
 
 class BcacheTable(FastTier):
     """bcache; its keys have the names of /sys/block/bcache0/bcache where these exist."""
 
     kind: Literal["bcache"]
-    bucket: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO  # auto: 512KiB or less
-    block_bytes: Size = Field(SECTOR_BYTES, alias="block", ge=SECTOR_BYTES, le=4096)
-    mode: Annotated[
-        Literal["writethrough", "writeback", "writearound", "none"], BeforeValidator(_mode)
-    ] = "writethrough"
-    replacement: Literal["lru", "fifo", "random"] = "lru"
-    sequential_cutoff_bytes: Size = Field(4 * 2**20, alias="sequential_cutoff", lt=2**32)  # 0: none
-    congested_read_ns: Time = Field(2_000_000, alias="congested_read", ge=0)  # 0: never congested
-    congested_write_ns: Time = Field(20_000_000, alias="congested_write", ge=0)
-    writeback_percent: int = Field(10, ge=0, le=40)
-    writeback_delay_ns: Time = Field(30 * 10**9, alias="writeback_delay", ge=0)
+    modes = {
+        "write-through": "writethrough",
+        "write-back": "writeback",
+        "write-around": "writearound",
+        "pass-through": "none",
+    }
+    bucket: AutoSize = AUTO  # auto: 512KiB or less
+    block_bytes: Size = Field(SECTOR_BYTES, ge=SECTOR_BYTES, le=4096)
+    mode: Literal["writethrough", "writeback", "writearound", "none"] = "writethrough"
+    replacement: Literal["lru", "fifo", "random"] = word(Model.replacement)
+    sequential_cutoff_bytes: Size = Field(Model.sequential_cutoff_bytes, lt=2**32)  # 0: none
+    congested_read_ns: Time = Field(Model.congested_read_us * 1000, ge=0)  # 0: never congested
+    congested_write_ns: Time = Field(Model.congested_write_us * 1000, ge=0)
+    writeback_percent: int = Field(Model.writeback_percent, ge=0, le=40)
+    writeback_delay_ns: Time = Field(Model.writeback_delay_ns, ge=0)
     # Linux whose bcache it is: 6.12 allocates while its gc runs, and does not leave a clean cache
     # bypassed
-    kernel: Literal["6.1", "6.12"] = "6.1"
+    kernel: Literal["6.1", "6.12"] = _release(Model.kernel)
 
     @property
     def page_bytes(self) -> int:
         """Unit of the cache size, in bytes."""
         return PAGE_BYTES
-
-    @property
-    def write_policy(self) -> str:
-        """Write policy, in the terms common to all kinds of cache."""
-        return next(word for word, own in OTHER_WORDS.items() if own == self.mode)
 
     @property
     def words(self) -> str:
@@ -74,6 +64,19 @@ class BcacheTable(FastTier):
     def least_bucket(self) -> int:
         """Bucket size in bytes of the smallest cache that can be built."""
         return BUCKET_MIN if self.bucket == AUTO else parse_size(self.bucket)
+
+    def parameters(self, pages: int, seed: int) -> Model:
+        """Return the parameters of the model of a cache of so many pages."""
+        bucket_bytes = self.bucket_bytes(pages)
+        return self.parameters_of(
+            Model,
+            bucket_bytes=bucket_bytes,
+            buckets=pages * PAGE_BYTES // bucket_bytes,
+            congested_read_us=self.congested_read_ns // 1000,
+            congested_write_us=self.congested_write_ns // 1000,
+            kernel=Kernel[f"LINUX_{self.kernel.replace('.', '_')}"],
+            seed=seed,
+        )
 
     def pages(self, footprint_bytes: int) -> int:
         """Return the number of pages, for a trace with this footprint.

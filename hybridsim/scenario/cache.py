@@ -9,13 +9,16 @@ from pydantic import BeforeValidator, Field
 
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.caches.policies.write_budget import WriteBudget, parse_write_budget
+from hybridsim.foundation.cache_parameters import ADMISSION_PARAMETERS, BudgetParameters
+from hybridsim.foundation.cache_parameters import CacheParameters as Model
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import parse_percent
-from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier
+from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier, word
 from hybridsim.storage.drives import Rate, Size, Time
 
 GRANULES_MAX = 64  # of a page
 MERGE_PAGES_MAX = 256
+ELEVATOR = 128  # oldest dirty pages, cleaned in order of address
 
 
 def _chance(text: Any) -> str:
@@ -53,46 +56,41 @@ class Cache(FastTier):
     """
 
     kind: Literal["none", "page"] = "page"
-    page_bytes: Size = Field(64 * 1024, alias="page", ge=SECTOR_BYTES, le=2**30)
+    page_bytes: Size = Field(64 * 1024, ge=SECTOR_BYTES, le=2**30)
     mode: Literal["read-only", "write-around", "write-through", "write-back"] = "write-through"
     admission: Annotated[str, _name_of(ADMISSION)] = "learned"
     touches: int = Field(2, ge=1, le=255)  # with admission "touches": admitted at this access
     probability: Annotated[str, BeforeValidator(_chance)] = "10%"  # with "probabilistic"
-    request_max_bytes: Size = Field(64 * 1024, alias="request_max")  # with "request-size"
+    request_max_bytes: Size = 64 * 1024  # with "request-size"
     replacement: Annotated[str, _name_of(REPLACEMENT)] = "learned"  # "lru" with another admission
     write_price: float = Field(0.5, ge=0, le=1000)  # cost of a 64 KiB fill in reads; "learned"
     write_budget: str | None = None  # limit of fills: "500GB/day", "1 DWPD", "5%" of page accesses
-    sequential_cutoff_bytes: Size = Field(2**20, alias="sequential_cutoff")  # 0: never bypass
+    sequential_cutoff_bytes: Size = 2**20  # 0: never bypass
     max_fills: int = Field(8, ge=1, le=65_536)
-    fill: Literal["re-read", "piggyback"] = "re-read"  # piggyback: the missing read is extended
-    fill_when: Literal["background", "foreground"] = "background"  # foreground: requests wait
-    fill_piece_bytes: Size = Field(0, alias="fill_piece")  # size of a disk read; 0: the page
+    fill: Literal["re-read", "piggyback"] = word(Model.fill)  # piggyback: the missing read grows
+    fill_when: Literal["background", "foreground"] = word(Model.fill_when)  # foreground: they wait
+    fill_piece_bytes: Size = Model.fill_piece_bytes  # size of a disk read; 0: the page
     fill_rate: Rate | None = None  # maximum, bytes per second
-    sub_page: bool = False  # fill only the part of a page that was read
-    discards: bool = False  # send the SSD a discard for evicted pages
+    sub_page: bool = Model.sub_page  # fill only the part of a page that was read
+    discards: bool = Model.discards  # send the SSD a discard for evicted pages
     dirty_high: Share = "50%"  # of the cache; above it, writes bypass it
     dirty_low: Share = "45%"  # writes are cached again at this share
     clean_above: Share = "10%"  # above it, pages are cleaned during load
-    clean_idle_ns: Time = Field(1_000_000_000, alias="clean_idle")  # idle: clean all
+    clean_idle_ns: Time = Model.clean_idle_ns  # idle: clean all
     clean_order: Literal["oldest", "elevator"] = "elevator"
-    clean_merge_bytes: Size = Field(512 * 1024, alias="clean_merge")  # maximum of one write
-    max_cleans: int = Field(8, ge=1, le=64)
+    clean_merge_bytes: Size = 512 * 1024  # maximum of one write
+    max_cleans: int = Field(Model.max_cleans, ge=1, le=64)
     clean_rate: Rate | None = None  # maximum, bytes per second
-    preload_idle_ns: Time = Field(20_000_000, alias="preload_idle", ge=100_000)  # idle period
-    preload_chunk_bytes: Size = Field(2**20, alias="preload_chunk", le=2**28)  # maximum
-    preload_gap_bytes: Size = Field(256 * 1024, alias="preload_gap")  # largest gap that is read too
-    preload_reads: int = Field(4, ge=1, le=64)  # concurrent reads
-    preload_rate: Rate = 50_000_000  # bytes per second under load; faster when idle
+    preload_idle_ns: Time = Field(Model.preload_idle_ns, ge=100_000)  # idle period
+    preload_chunk_bytes: Size = Field(Model.preload_chunk_bytes, le=2**28)  # maximum
+    preload_gap_bytes: Size = Model.preload_gap_bytes  # largest gap that is read too
+    preload_reads: int = Field(Model.preload_reads, ge=1, le=64)  # concurrent reads
+    preload_rate: Rate = Model.preload_rate  # bytes per second under load; faster when idle
 
     @property
     def words(self) -> str:
         """Name of the cache in reports."""
         return f"{self.mode}, {self.admission}"
-
-    @property
-    def write_policy(self) -> str:
-        """Write policy, in the terms common to all kinds of cache."""
-        return self.mode
 
     @property
     def granule_bytes(self) -> int:
@@ -102,7 +100,7 @@ class Cache(FastTier):
         return -(-self.page_bytes // GRANULES_MAX // SECTOR_BYTES) * SECTOR_BYTES
 
     @property
-    def merge_pages(self) -> int:
+    def clean_merge_pages(self) -> int:
         """Maximum number of pages that one write cleans."""
         return min(max(1, self.clean_merge_bytes // self.page_bytes), MERGE_PAGES_MAX)
 
@@ -116,6 +114,24 @@ class Cache(FastTier):
             "write_price_per_thousand": round(self.write_price * 1000),
             "write_budget": self.budget,
         }
+
+    def parameters(self, pages: int, seed: int) -> Model:
+        """Return the parameters of the model of a cache of so many pages."""
+        given = self.policy_parameters | {"seed": seed}
+        values = [given[name] for name in ADMISSION_PARAMETERS.get(self.admission, ())]
+        high = max(1, int(parse_percent(self.dirty_high) * pages))
+        budget = self.budget
+        return self.parameters_of(
+            Model,
+            pages=pages,
+            admission=(self.admission, *values),
+            dirty_high=high,
+            dirty_low=min(int(parse_percent(self.dirty_low) * pages), high - 1),
+            clean_above=min(int(parse_percent(self.clean_above) * pages), high - 1),
+            clean_window=ELEVATOR if self.clean_order == "elevator" else 1,
+            budget=budget
+            and BudgetParameters(budget.interval(pages), budget.burst(pages), budget.by_access),
+        )
 
     @property
     def budget(self) -> WriteBudget | None:

@@ -29,20 +29,20 @@ class ControllerDram(Part):
     Latency and rate are assumed, within the range of hits in the DRAM of such controllers.
     """
 
-    read_memory_bytes: Size = Field(128 * 2**20, alias="read_memory")  # 0: never reads ahead
-    window_bytes: Size = Field(2**20, alias="window", ge=SECTOR_BYTES)  # size of one read-ahead
-    read_ahead_bytes: Size = Field(4 * 2**20, alias="read_ahead")  # distance ahead of the reader
+    read_memory_bytes: Size = 128 * 2**20  # 0: never reads ahead
+    window_bytes: Size = Field(2**20, ge=SECTOR_BYTES)  # size of one read-ahead
+    read_ahead_bytes: Size = 4 * 2**20  # distance ahead of the reader
     sequential_after: int = Field(3, ge=1, le=65_536)  # consecutive requests that make a stream
     streams: int = Field(32, ge=1, le=1024)
-    write_memory_bytes: Size = Field(384 * 2**20, alias="write_memory")  # 0: write-through
-    line_bytes: Size = Field(4096, alias="line", ge=SECTOR_BYTES, le=32 * SECTOR_BYTES)
+    write_memory_bytes: Size = 384 * 2**20  # 0: write-through
+    line_bytes: Size = Field(4096, ge=SECTOR_BYTES, le=32 * SECTOR_BYTES)
     protected: bool = True  # battery or flash: DRAM survives a power failure
     high_water: Share = "80%"  # of the memory: destaging begins
     low_water: Share = "70%"  # and ends
     oldest_first_above: Share = "100%"  # destage by age instead of address
-    idle_ns: Time = Field(100_000_000, alias="idle")  # after this idle time: destage all
+    idle_ns: Time = 100_000_000  # after this idle time: destage all
     max_destages: int = Field(64, ge=1, le=4096)
-    latency_ns: Time = Field(50_000, alias="latency")
+    latency_ns: Time = 50_000
     rate: Rate = 1_500_000_000  # bytes per second, to and from DRAM
 
     @property

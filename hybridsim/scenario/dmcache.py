@@ -8,44 +8,32 @@ threshold of 8 chunks, but at least 2048 sectors.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator
-
+from hybridsim.foundation.cache_parameters import DmCacheParameters as Model
 from hybridsim.foundation.units import format_size, parse_size
-from hybridsim.scenario.fast_tier import FastTier, share_or_size
+from hybridsim.scenario.fast_tier import AUTO, AutoSize, FastTier
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 32 * 1024, 2**30
 LVM_BLOCK = 64 * 1024
 LVM_BLOCKS_MAX = 1_000_000
 LVM_THRESHOLD = 2048 * 512
-OTHER_WORDS = {
-    "write-through": "writethrough",
-    "write-back": "writeback",
-    "pass-through": "passthrough",
-}
-AUTO = "auto"
-
-
-def _auto_or_size(text: Any) -> str:
-    return AUTO if text == AUTO else share_or_size(text)
-
-
-def _mode(text: Any) -> Any:
-    return OTHER_WORDS.get(text, text) if isinstance(text, str) else text
 
 
 class DmCacheTable(FastTier):
     """dm-cache with the policy smq."""
 
     kind: Literal["dm-cache"]
-    block: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO  # auto: LVM's choice
-    mode: Annotated[Literal["writethrough", "writeback", "passthrough"], BeforeValidator(_mode)] = (
-        "writethrough"
-    )
+    modes = {
+        "write-through": "writethrough",
+        "write-back": "writeback",
+        "pass-through": "passthrough",
+    }
+    block: AutoSize = AUTO  # auto: LVM's choice
+    mode: Literal["writethrough", "writeback", "passthrough"] = "writethrough"
     policy: Literal["smq"] = "smq"
     # maximum amount under migration by idle write-back; auto: LVM's choice
-    migration_threshold: Annotated[str, BeforeValidator(_auto_or_size)] = AUTO
+    migration_threshold: AutoSize = AUTO
 
     @property
     def page_bytes(self) -> int:
@@ -58,21 +46,20 @@ class DmCacheTable(FastTier):
         return block
 
     @property
-    def threshold_bytes(self) -> int:
+    def migration_threshold_bytes(self) -> int:
         """Maximum bytes under migration at which another write-back may start."""
         if self.migration_threshold != AUTO:
             return parse_size(self.migration_threshold)
         return max(LVM_THRESHOLD, 8 * self.page_bytes)
 
     @property
-    def write_policy(self) -> str:
-        """Write policy, in the terms common to all kinds of cache."""
-        return next(word for word, own in OTHER_WORDS.items() if own == self.mode)
-
-    @property
     def words(self) -> str:
         """Name of the cache in reports."""
         return f"dm-cache {self.policy}, {format_size(self.page_bytes)} blocks, {self.mode}"
+
+    def parameters(self, blocks: int, seed: int) -> Model:
+        """Return the parameters of the model of a cache of so many blocks."""
+        return self.parameters_of(Model, block_bytes=self.page_bytes, blocks=blocks)
 
     def pages(self, footprint_bytes: int) -> int:
         """Return the number of blocks, for a trace with this footprint."""

@@ -37,9 +37,9 @@ NO_DIRTY_PAGES = (
 class Event(Part):
     """Something that happens at a moment of the load."""
 
-    at_ns: Time = Field(alias="at")  # since the first request
+    at_ns: Time  # since the first request
     reboot: Literal["clean", "unclean"] | None = None  # unclean: a crash or a power failure
-    down_ns: Time = Field(0, alias="down")  # of a reboot; no part of the load
+    down_ns: Time = 0  # of a reboot; no part of the load
     detach: bool = False  # write back all dirty data while the load goes on, then remove the cache
     ssd: Literal["dies"] | None = None
     disk: Literal["fails"] | None = None  # a member of the array

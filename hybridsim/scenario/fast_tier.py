@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from enum import IntEnum
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, field_validator
 
 from hybridsim.foundation.units import format_size, parse_percent, parse_size
 from hybridsim.storage.drives import Drive, Part, Size
 
 SECTOR_BYTES = 512
+AUTO = "auto"  # value of a key: the kind's own choice
+P = TypeVar("P")
 
 
 def share_or_size(text: Any) -> str:
@@ -25,13 +29,36 @@ def share_or_size(text: Any) -> str:
     return str(text)
 
 
+def auto_or_size(text: Any) -> str:
+    """Return "auto", a share or a size; raise ValueError if the text is none of them."""
+    return AUTO if text == AUTO else share_or_size(text)
+
+
+AutoSize = Annotated[str, BeforeValidator(auto_or_size)]
+
+
+def word(code: IntEnum) -> Any:
+    """Return the word that a table has for a code: "re-read" for Fill.RE_READ."""
+    return code.name.lower().replace("_", "-")
+
+
+def _coded(kind: Any, value: Any) -> Any:
+    """Return a parameter of the model: a code for a word, and 0 for no limit."""
+    if isinstance(kind, type) and issubclass(kind, IntEnum):
+        return kind[value.upper().replace("-", "_")]
+    return 0 if value is None else value
+
+
 class FastTier(Part):
     """Identical striped drives, and the size of the cache on them."""
+
+    # the mode's word common to all kinds of cache: the kind's own; a kind may accept others too
+    modes: ClassVar[Mapping[str, str]] = {}
 
     kind: str
     size: Annotated[str, BeforeValidator(share_or_size)] = "10%"  # size or share of the footprint
     members: int = Field(1, ge=1, le=64)  # striped
-    chunk_bytes: Size = Field(64 * 1024, alias="chunk", ge=SECTOR_BYTES)
+    chunk_bytes: Size = Field(64 * 1024, ge=SECTOR_BYTES)
     drive: Annotated[Drive, Field(discriminator="kind")]
 
     @property
@@ -39,6 +66,29 @@ class FastTier(Part):
         """Rated endurance of all drives together, in bytes written; None if unknown."""
         rated: int | None = getattr(self.drive, "endurance_bytes", None)
         return None if rated is None else self.members * rated
+
+    @field_validator("mode", mode="before", check_fields=False)
+    @classmethod
+    def _own_mode(cls, text: Any) -> Any:
+        return cls.modes.get(text, text) if isinstance(text, str) else text
+
+    @property
+    def write_policy(self) -> str:
+        """Write policy, in the terms common to all kinds of cache."""
+        mode = getattr(self, "mode", "write-back")
+        return next((word for word, own in self.modes.items() if own == mode), mode)
+
+    def parameters_of(self, kind: type[P], **derived: Any) -> P:
+        """Return the parameters of a model: `derived`, and the keys that have their names.
+
+        What is neither has its default: it has no key.
+        """
+        values = {
+            each.name: _coded(each.type, getattr(self, each.name))
+            for each in fields(kind)  # type: ignore[arg-type]
+            if each.name not in derived and hasattr(self, each.name)
+        }
+        return kind(**values, **derived)
 
     def pieces(self, piece_bytes: int, footprint_bytes: int) -> int:
         """Return how many pieces of `piece_bytes` the cache has, for a trace with this footprint.

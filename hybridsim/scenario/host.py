@@ -12,4 +12,4 @@ class Host(Part):
 
     max_iops: int | None = Field(None, ge=1, le=10**9)
     max_bandwidth: Rate | None = None
-    overhead_ns: Time = Field(0, alias="overhead")  # added to each request; overlaps with others
+    overhead_ns: Time = 0  # added to each request; overlaps with others

@@ -12,31 +12,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from hybridsim.foundation.cache_parameters import OpenCasParameters as Model
 from hybridsim.foundation.units import format_size, parse_percent, parse_time
-from hybridsim.scenario.fast_tier import FastTier
+from hybridsim.scenario.fast_tier import AUTO, FastTier, word
 from hybridsim.storage.drives import Size, Time
 
 LINES = tuple(kib * 1024 for kib in (4, 8, 16, 32, 64))
-AUTO = "auto"
 ALRU, ACP = "alru", "acp"
-WAKE_NS = {ALRU: 20 * 10**9, ACP: 10 * 10**6}
-FLUSH_LINES = {ALRU: 100, ACP: 128}
+WAKE_UP_NS = {ALRU: Model.wake_up_ns, ACP: 10 * 10**6}
+FLUSH_MAX_BUFFERS = {ALRU: Model.flush_max_buffers, ACP: 128}
 FLUSH_LINES_MAX = 10_000
 LEAST_WAKE_NS = 1_000_000
-OTHER_WORDS = {
-    "write-through": "wt",
-    "write-back": "wb",
-    "write-around": "wa",
-    "write-invalidate": "wi",
-    "write-only": "wo",
-    "pass-through": "pt",
-    "writethrough": "wt",
-    "writeback": "wb",
-}
-
-
-def _mode(text: Any) -> Any:
-    return OTHER_WORDS.get(text, text) if isinstance(text, str) else text
 
 
 def _auto_or_time(text: Any) -> str:
@@ -65,21 +51,36 @@ class OpenCasTable(FastTier):
     """Open CAS."""
 
     kind: Literal["open-cas"]
-    line_bytes: Size = Field(4 * 1024, alias="line")
-    mode: Annotated[Literal["wt", "wb", "wa", "wi", "wo", "pt"], BeforeValidator(_mode)] = "wt"
-    promotion: Literal["always", "nhit"] = "always"
-    insertion_threshold: int = Field(3, ge=2, le=1000)  # nhit: insert at this miss
+    line_bytes: Size = 4 * 1024
+    modes = {
+        "write-through": "wt",
+        "write-back": "wb",
+        "write-around": "wa",
+        "write-invalidate": "wi",
+        "write-only": "wo",
+        "pass-through": "pt",
+        "writethrough": "wt",
+        "writeback": "wb",
+    }
+    mode: Literal["wt", "wb", "wa", "wi", "wo", "pt"] = "wt"
+    promotion: Literal["always", "nhit"] = word(Model.promotion)
+    # nhit: insert at this miss
+    insertion_threshold: int = Field(Model.insertion_threshold, ge=2, le=1000)
     trigger_threshold: Annotated[str, BeforeValidator(_share)] = "80%"  # nhit: when fuller
-    sequential_cutoff_policy: Literal["full", "always", "never"] = "full"
-    sequential_cutoff_bytes: Size = Field(2**20, alias="sequential_cutoff", ge=1024)
-    cleaning: Literal["alru", "acp", "nop"] = "alru"
+    sequential_cutoff_policy: Literal["full", "always", "never"] = word(
+        Model.sequential_cutoff_policy
+    )
+    sequential_cutoff_bytes: Size = Field(Model.sequential_cutoff_bytes, ge=1024)
+    cleaning: Literal["alru", "acp", "nop"] = word(Model.cleaning)
     wake_up: Annotated[str, BeforeValidator(_auto_or_time)] = AUTO  # auto: casadm's, by `cleaning`
-    flush_max_buffers: Annotated[str | int, BeforeValidator(_auto_or_count)] = AUTO
-    staleness_time_ns: Time = Field(120 * 10**9, alias="staleness_time", ge=0)  # alru
-    activity_threshold_ns: Time = Field(10 * 10**9, alias="activity_threshold", ge=0)  # alru
+    most_buffers: Annotated[str | int, BeforeValidator(_auto_or_count)] = Field(
+        AUTO, alias="flush_max_buffers"
+    )
+    staleness_time_ns: Time = Field(Model.staleness_time_ns, ge=0)  # alru
+    activity_threshold_ns: Time = Field(Model.activity_threshold_ns, ge=0)  # alru
     # How often `casadm -P` reads the counters (0: never), and when first: it stops the cleaner.
-    stats_interval_ns: Time = Field(0, alias="stats_interval", ge=0)
-    stats_start_ns: Time = Field(0, alias="stats_start", ge=0)
+    stats_interval_ns: Time = Field(Model.stats_interval_ns, ge=0)
+    stats_start_ns: Time = Field(Model.stats_start_ns, ge=0)
 
     @property
     def page_bytes(self) -> int:
@@ -87,25 +88,22 @@ class OpenCasTable(FastTier):
         return self.line_bytes
 
     @property
-    def wake_ns(self) -> int:
+    def wake_up_ns(self) -> int:
         """Interval between two runs of the cleaner, in ns."""
-        return WAKE_NS.get(self.cleaning, 1) if self.wake_up == AUTO else parse_time(self.wake_up)
+        if self.wake_up == AUTO:
+            return WAKE_UP_NS.get(self.cleaning, 1)
+        return parse_time(self.wake_up)
 
     @property
-    def flush_lines(self) -> int:
+    def flush_max_buffers(self) -> int:
         """Maximum number of lines that one run of the cleaner writes."""
-        if self.flush_max_buffers == AUTO:
-            return FLUSH_LINES.get(self.cleaning, 1)
-        return int(self.flush_max_buffers)
+        if self.most_buffers == AUTO:
+            return FLUSH_MAX_BUFFERS.get(self.cleaning, 1)
+        return int(self.most_buffers)
 
-    def trigger_lines(self, lines: int) -> int:
+    def trigger_threshold_lines(self, lines: int) -> int:
         """Return the number of used lines from which nhit refuses first misses."""
         return int(lines * parse_percent(self.trigger_threshold))
-
-    @property
-    def write_policy(self) -> str:
-        """Write policy, in the terms common to all kinds of cache."""
-        return next(word for word, own in OTHER_WORDS.items() if own == self.mode)
 
     @property
     def words(self) -> str:
@@ -115,6 +113,11 @@ class OpenCasTable(FastTier):
             promotion += f" {self.insertion_threshold} from {self.trigger_threshold}"
         size = format_size(self.line_bytes)
         return f"Open CAS {self.mode}, {size} lines, promotion {promotion}"
+
+    def parameters(self, lines: int, seed: int) -> Model:
+        """Return the parameters of the model of a cache of so many lines."""
+        threshold = self.trigger_threshold_lines(lines)
+        return self.parameters_of(Model, lines=lines, trigger_threshold_lines=threshold)
 
     def pages(self, footprint_bytes: int) -> int:
         """Return the number of lines, for a trace with this footprint."""

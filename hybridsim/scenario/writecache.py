@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from hybridsim.foundation.cache_parameters import WritecacheParameters as Model
 from hybridsim.foundation.units import format_size, parse_percent
 from hybridsim.scenario.controller import Share
 from hybridsim.scenario.fast_tier import FastTier
@@ -23,13 +24,8 @@ class WritecacheTable(FastTier):
     high_watermark: Share = "50%"  # of used blocks: write-back starts
     low_watermark: Share = "45%"  # write-back stops
     # write-back also starts after this time without a write that found the cache full
-    pause_writeback_ns: Time = Field(3_000_000_000, alias="pause_writeback")
-    autocommit_blocks: int = Field(65_536, ge=1)
-
-    @property
-    def write_policy(self) -> str:
-        """Write policy, in the terms common to all kinds of cache."""
-        return "write-back"
+    pause_writeback_ns: Time = Model.pause_writeback_ns
+    autocommit_blocks: int = Field(Model.autocommit_blocks, ge=1)
 
     @property
     def words(self) -> str:
@@ -39,6 +35,17 @@ class WritecacheTable(FastTier):
     def pages(self, footprint_bytes: int) -> int:
         """Return the number of blocks, for a trace with this footprint."""
         return self.pieces(self.page_bytes, footprint_bytes)
+
+    def parameters(self, blocks: int, seed: int) -> Model:
+        """Return the parameters of the model of a cache of so many blocks."""
+        high, low = self.watermarks(blocks)
+        return self.parameters_of(
+            Model,
+            block_bytes=self.page_bytes,
+            blocks=blocks,
+            high_watermark_blocks=high,
+            low_watermark_blocks=low,
+        )
 
     def watermarks(self, blocks: int) -> tuple[int, int]:
         """Return the watermarks in blocks: high, low."""

@@ -51,7 +51,7 @@ class ServedCache:
         self, decisions: Decisions, slow: Medium, fast: Medium, slots: int, threads: int
     ) -> None:
         """Start `threads` threads that read and write; `slots` is that of `decisions`."""
-        self.figures = Figures(decisions, slots)
+        self.figures = Figures(decisions)
         self.decisions = decisions
         self._media = {SLOW: slow, FAST: fast}
         self._lines = {SLOW: Line(), FAST: Line()}

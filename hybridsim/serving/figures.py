@@ -16,7 +16,7 @@ SAMPLED = ("read_hits", "read_misses", "writes", "fills_done", "evictions", "pag
 class Figures:
     """Totals since the start; changed with the lock of the cache held."""
 
-    def __init__(self, decisions: Decisions, slots: int) -> None:
+    def __init__(self, decisions: Decisions) -> None:
         """Begin with zeros."""
         self.decisions = decisions
         self.start_ns = time.monotonic_ns()

@@ -77,7 +77,7 @@ def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) 
             f"{fitted.used:,} requests served without a choice; the number of commands that the "
             "disks choose from is assumed."
         )
-    estimates = [*_backing(observed, result, fitted), *_drive(observed, result, fitted)]
+    estimates = [*_backing(result, fitted), *_drive(observed, result, fitted)]
     return Fit(name, _in_words(result, fitted), estimates, fitted.used, notes)
 
 
@@ -130,7 +130,7 @@ def _in_words(result: Arrangement, fitted: DiskFit) -> str:
     return f"{disk}{stripe}{path}."
 
 
-def _backing(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Estimate]:
+def _backing(result: Arrangement, fitted: DiskFit) -> list[Estimate]:
     members, chunk = result.layout
     determined, how = result.is_clear, _how_clear(result)
     kind = "single" if members == 1 else "stripe"

@@ -79,7 +79,7 @@ def settings(table: Any, pages: int, site: Site) -> Settings:
     """Return what is set for a scenario's cache; raise UsageError for what cannot be set."""
     drives = drives_of(table, site)
     chunk = table.page_bytes
-    threshold = table.threshold_bytes // SECTOR
+    threshold = table.migration_threshold_bytes // SECTOR
     if threshold > SECTORS_MAX:
         raise UsageError(
             f"migration_threshold {table.migration_threshold}: LVM sets at most "

@@ -82,7 +82,7 @@ def settings(table: Any, pages: int, site: Site) -> Settings:
         raise UsageError(f"trigger_threshold {table.trigger_threshold}: whole percent only")
     wake = staleness = activity = None
     if cleaning == ALRU:
-        wake = whole(table.wake_ns, SECOND, "alru's wake_up", "whole seconds")
+        wake = whole(table.wake_up_ns, SECOND, "alru's wake_up", "whole seconds")
         staleness = whole(table.staleness_time_ns, SECOND, "staleness_time", "whole seconds")
         activity = whole(table.activity_threshold_ns, MS, "activity_threshold", "milliseconds")
         if not (wake <= 3600 and 1 <= staleness <= 3600 and activity <= 1_000_000):
@@ -91,14 +91,14 @@ def settings(table: Any, pages: int, site: Site) -> Settings:
                 "activity_threshold of 0 to 1000 s: change what is outside, and simulate that"
             )
     elif cleaning == ACP:
-        wake = whole(table.wake_ns, MS, "acp's wake_up", "milliseconds")
+        wake = whole(table.wake_up_ns, MS, "acp's wake_up", "milliseconds")
         if wake > 10_000:
             raise UsageError("casadm sets acp's wake_up of 0 to 10 s: change it, and simulate that")
     return Settings(
         -(-size // MIB) * MIB, line, table.mode, table.sequential_cutoff_policy, cutoff,
         table.promotion, table.insertion_threshold if nhit else None,
         int(trigger) if nhit else None, cleaning, wake,
-        None if cleaning == "nop" else table.flush_lines, staleness, activity,
+        None if cleaning == "nop" else table.flush_max_buffers, staleness, activity,
         drives_of(table, site),
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ OLDEST, NEWEST, SLOWNESS, STAMP = range(4)
 class Bypass(NamedTuple):
     """The most recent streams, stream lengths by task, and the slowness of the cache device."""
 
-    cutoff_bytes: int
+    sequential_cutoff_bytes: int
     read_us: int  # congested_read_threshold_us
     write_us: int
     buckets: Buckets
@@ -45,14 +45,14 @@ class Bypass(NamedTuple):
 
     @classmethod
     def new(
-        cls, cutoff_bytes: int, read_us: int, write_us: int, buckets: Buckets, room: int
+        cls, sequential_cutoff_bytes: int, read_us: int, write_us: int, buckets: Buckets, room: int
     ) -> Bypass:
         """Return an empty table, with room for `room` tasks (a power of two)."""
         places = np.arange(RECENT, dtype=np.int32)
         newer, older = places + 1, places - 1
         newer[-1] = NOTHING
         return cls(
-            cutoff_bytes,
+            sequential_cutoff_bytes,
             read_us,
             write_us,
             buckets,
@@ -79,7 +79,7 @@ class Bypass(NamedTuple):
     def why(self, now, task, offset, length):
         """Return why a cacheable request bypasses the cache, or NONE; update its stream."""
         congested = self.congestion(now)
-        if congested == 0 and self.cutoff_bytes == 0:
+        if congested == 0 and self.sequential_cutoff_bytes == 0:
             return NONE
         number = self.tasks.find(task)
         if number == NOTHING:
@@ -98,7 +98,10 @@ class Bypass(NamedTuple):
         self.sequential[number] = self.run[stream]
         self.renew(stream)
         sectors = max(self.run[stream], self.average[number]) // SECTOR_BYTES
-        if self.cutoff_bytes > 0 and sectors >= self.cutoff_bytes // SECTOR_BYTES:
+        if (
+            self.sequential_cutoff_bytes > 0
+            and sectors >= self.sequential_cutoff_bytes // SECTOR_BYTES
+        ):
             return SEQUENTIAL
         return CONGESTED if congested > 0 and sectors >= congested else NONE
 

@@ -11,7 +11,6 @@ from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
-OPEN_BUCKETS = 128
 
 OLDEST, NEWEST, PLACE, LENGTH = range(4)
 

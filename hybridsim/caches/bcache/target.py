@@ -30,7 +30,6 @@ from hybridsim.caches.bcache.journal import DURABLE, PRIORITIES_WRITTEN
 from hybridsim.caches.bcache.keys import DIRTY_BYTES, FIRST
 from hybridsim.caches.bcache.sleepers import FIRST as FIRST_SLEEPER
 from hybridsim.caches.bcache.sleepers import IS_GOING_ON, UNKNOWN, Sleepers
-from hybridsim.caches.bcache.space import OPEN_BUCKETS
 from hybridsim.caches.bcache.statistics import (
     BYPASS_HITS,
     BYPASS_MISSES,
@@ -41,11 +40,11 @@ from hybridsim.caches.bcache.statistics import (
 )
 from hybridsim.caches.bcache.writeback import HAS_DIRTY, WRITTEN_BACK, WriteBack
 from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import (
     FUA,
     PREFLUSH,
     BcacheMode,
-    Kernel,
     Op,
     Path,
     Reason,
@@ -87,36 +86,27 @@ class Bcache(NamedTuple):
     state: Ints  # [RACES, DEMAND]
 
     @classmethod
-    def new(
-        cls,
-        bucket_bytes: int,
-        buckets: int,
-        block_bytes: int,
-        mode: int,
-        replacement: int = 0,
-        cutoff_bytes: int = 4 << 20,
-        congested_read_us: int = 2000,
-        congested_write_us: int = 20_000,
-        writeback_percent: int = 10,
-        writeback_delay_ns: int = 30 * 10**9,
-        open_buckets: int = OPEN_BUCKETS,
-        seed: int = 1,
-        kernel: int = Kernel.LINUX_6_1,
-        room: int = 4096,
-    ) -> Bcache:
+    def new(cls, parameters: BcacheParameters, room: int = 4096) -> Bcache:
         """Attach an empty cache at time 0, with initial room for `room` operations (2^k)."""
+        p = parameters
         allocator = Allocator.new(
-            bucket_bytes, buckets, block_bytes, replacement, seed, room, int(kernel)
+            p.bucket_bytes,
+            p.buckets,
+            p.block_bytes,
+            int(p.replacement),
+            p.seed,
+            room,
+            int(p.kernel),
         )
         statistics = Statistics.new()
-        thresholds = (cutoff_bytes, congested_read_us, congested_write_us)
+        thresholds = (p.sequential_cutoff_bytes, p.congested_read_us, p.congested_write_us)
         return cls(
-            bucket_bytes,
-            block_bytes,
-            mode,
+            p.bucket_bytes,
+            p.block_bytes,
+            int(p.mode),
             Bypass.new(*thresholds, allocator.buckets, room),
-            Inserts.new(allocator, statistics, block_bytes, open_buckets, room),
-            WriteBack.new(writeback_percent, writeback_delay_ns, allocator),
+            Inserts.new(allocator, statistics, p.block_bytes, p.open_buckets, room),
+            WriteBack.new(p.writeback_percent, p.writeback_delay_ns, allocator),
             statistics,
             Sleepers.new(),
             np.zeros(2, np.int64),
@@ -168,7 +158,7 @@ class Bcache(NamedTuple):
         room = len(old.pieces.owner)
         allocator = old.allocator.restarted(room)
         bypass = self.bypass
-        thresholds = (bypass.cutoff_bytes, bypass.read_us, bypass.write_us)
+        thresholds = (bypass.sequential_cutoff_bytes, bypass.read_us, bypass.write_us)
         open_buckets = len(old.space.bucket)
         inserts = Inserts.new(allocator, self.statistics, self.block_bytes, open_buckets, room)
         for which in (PARTS, HUNG):

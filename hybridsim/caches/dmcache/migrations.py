@@ -21,6 +21,7 @@ from hybridsim.caches.dmcache.work import (
     WRITES,
 )
 from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import DmMode, Op, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
@@ -59,7 +60,7 @@ class Migrations(NamedTuple):
     block_bytes: int
     blocks: int
     mode: int
-    threshold_bytes: int
+    migration_threshold_bytes: int
     worker_ns: int  # from waking a kernel worker to its first step
     part_bytes: int  # maximum length of one read or write of a copy
     smq: Smq
@@ -78,11 +79,17 @@ class Migrations(NamedTuple):
     state: Ints  # [ACCOUNTED ... SENT]
 
     @classmethod
-    def new(cls, numbers: tuple[int, ...], origin_bytes: int, room: int) -> Migrations:
-        """Return no work in progress; `numbers` are the parameters, in order."""
-        block_bytes, blocks, mode = numbers[:3]
+    def new(cls, parameters: DmCacheParameters, origin_bytes: int, room: int) -> Migrations:
+        """Return no work in progress."""
+        p = parameters
+        block_bytes, blocks, mode = p.block_bytes, p.blocks, int(p.mode)
         parts = (
-            *numbers,
+            block_bytes,
+            blocks,
+            mode,
+            p.migration_threshold_bytes,
+            p.worker_ns,
+            p.part_bytes,
             Smq.new(blocks, block_bytes, origin_bytes, mode != PASSTHROUGH),
             Bios.new(room),
             Cells.new(room),
@@ -181,7 +188,7 @@ class Migrations(NamedTuple):
         """Return whether write-backs may start: idle for a second, and few copies in progress."""
         if self.state[ACCOUNTED] > 0 or now // JIFFY_NS <= self.state[IDLE_SINCE] + IDLE_JIFFIES:
             return False
-        return (self.state[RUNNING] + 1) * self.block_bytes <= self.threshold_bytes
+        return (self.state[RUNNING] + 1) * self.block_bytes <= self.migration_threshold_bytes
 
     @method
     def can_write_back(self):
@@ -189,7 +196,7 @@ class Migrations(NamedTuple):
         return (
             self.counts[DIRTY] > 0
             and self.mode != PASSTHROUGH
-            and (self.smq.cleans or self.block_bytes <= self.threshold_bytes)
+            and (self.smq.cleans or self.block_bytes <= self.migration_threshold_bytes)
         )
 
     @method

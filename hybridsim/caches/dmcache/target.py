@@ -33,6 +33,7 @@ from hybridsim.caches.dmcache.migrations import (
 from hybridsim.caches.dmcache.smq import FREE_SLOTS
 from hybridsim.caches.dmcache.work import USED
 from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
@@ -42,8 +43,6 @@ NOTHING = -1
 # The waker is set for 250 jiffies of 4 ms; so long a timer fires on the next multiple of 8 jiffies
 # after that (kernel/time/timer.c: LVL_GRAN of level 1): 256 jiffies after the previous one.
 WAKE_NS = 1_024_000_000
-WORKER_NS = 20_000  # 10 to 50 us: an estimate
-PART_BYTES = 512 * 1024  # kcopyd_subjob_size_kb
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 HIT, BYPASS = int(Path.HIT), int(Path.BYPASS)
@@ -63,20 +62,10 @@ class DmCache(NamedTuple):
     state: Ints  # [IS_ARMED, WAKES, SINCE_NS: when its table was loaded]
 
     @classmethod
-    def new(
-        cls,
-        block_bytes: int,
-        blocks: int,
-        mode: int,
-        threshold_bytes: int,
-        origin_bytes: int,
-        worker_ns: int = WORKER_NS,
-        part_bytes: int = PART_BYTES,
-        room: int = 256,
-    ) -> DmCache:
+    def new(cls, parameters: DmCacheParameters, origin_bytes: int, room: int = 256) -> DmCache:
         """Return an empty cache, resumed at time 0, with initial room for `room` bios."""
-        numbers = (block_bytes, blocks, mode, threshold_bytes, worker_ns, part_bytes)
-        migrations = Migrations.new(numbers, origin_bytes, room)
+        block_bytes = parameters.block_bytes
+        migrations = Migrations.new(parameters, origin_bytes, room)
         whole_blocks = origin_bytes // block_bytes
         mapping = Mapping(block_bytes, whole_blocks, migrations, np.ones(1, np.int64))
         return cls(block_bytes, mapping, np.zeros(3, np.int64))

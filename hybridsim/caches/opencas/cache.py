@@ -39,12 +39,12 @@ from hybridsim.caches.opencas.ways import (
     ROUTES,
 )
 from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.foundation.codes import (
     FUA,
     PREFLUSH,
     CasMode,
     Cleaning,
-    Cutoff,
     Op,
     Path,
     Promotion,
@@ -56,8 +56,6 @@ from hybridsim.jit import method, state_machine
 NOTHING = -1
 SECTOR_BYTES = 512
 SECOND_NS = 1_000_000_000
-MARGIN_LINES = 512  # free lines below which the cutoff "full" starts
-BACKFILLS_MAX, BACKFILLS_RESUME = 65_536, 60_000
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 BYPASS = int(Path.BYPASS)
@@ -77,43 +75,22 @@ class OpenCas(NamedTuple):
     paths: Paths
 
     @classmethod
-    def new(
-        cls,
-        line_bytes: int,
-        lines: int,
-        mode: int,
-        origin_bytes: int,
-        promotion: int = Promotion.ALWAYS,
-        insertion_threshold: int = 3,
-        trigger_lines: int = 0,
-        cutoff: int = Cutoff.NEVER,
-        cutoff_bytes: int = 2**20,
-        margin_lines: int = MARGIN_LINES,
-        cleaning: int = Cleaning.NOP,
-        wake_ns: int = 20 * SECOND_NS,
-        staleness_ns: int = 120 * SECOND_NS,
-        activity_ns: int = 10 * SECOND_NS,
-        flush_lines: int = 100,
-        query_ns: int = 0,
-        query_start_ns: int = 0,
-        backfills_max: int = BACKFILLS_MAX,
-        backfills_resume: int = BACKFILLS_RESUME,
-        room: int = 256,
-    ) -> OpenCas:
+    def new(cls, parameters: OpenCasParameters, origin_bytes: int, room: int = 256) -> OpenCas:
         """Return an empty cache, with initial room for `room` jobs."""
-        times = (wake_ns, staleness_ns, activity_ns, flush_lines, query_ns, query_start_ns)
-        dirt = Dirt.new(int(cleaning), times, lines, line_bytes, origin_bytes)
-        held = Lines.new(lines, line_bytes, origin_bytes, dirt, Jobs.new(lines, room))
-        counted = 2 * lines if promotion == Promotion.NHIT else 1
+        p = parameters
+        dirt = Dirt.new(p, origin_bytes)
+        held = Lines.new(p.lines, p.line_bytes, origin_bytes, dirt, Jobs.new(p.lines, room))
+        counted = 2 * p.lines if p.promotion == Promotion.NHIT else 1
+        cutoff = (int(p.sequential_cutoff_policy), p.sequential_cutoff_bytes, p.margin_lines)
         entry = Entry(
-            int(mode),
-            int(promotion),
-            SequentialCutoff.new(int(cutoff), cutoff_bytes, margin_lines),
-            Nhit.new(insertion_threshold, trigger_lines, counted),
+            int(p.mode),
+            int(p.promotion),
+            SequentialCutoff.new(*cutoff),
+            Nhit.new(p.insertion_threshold, p.trigger_threshold_lines, counted),
             Cleaner.new(Transfers.new(held)),
-            Backfills.new(backfills_max, backfills_resume),
+            Backfills.new(p.backfills_max, p.backfills_resume),
         )
-        return cls(line_bytes, Paths(entry))
+        return cls(p.line_bytes, Paths(entry))
 
     @property
     def lines(self) -> Lines:
@@ -131,7 +108,7 @@ class OpenCas(NamedTuple):
         if self.paths.entry.mode in (CasMode.WB, CasMode.WO):
             parts += runs * (parts + ROOM_LINES)
             if self.lines.dirt.policy != Cleaning.NOP:
-                parts += runs * self.lines.dirt.flush_lines
+                parts += runs * self.lines.dirt.flush_max_buffers
         return parts + 3
 
     def grown(self, room: int) -> OpenCas:

@@ -109,7 +109,7 @@ class Cleaner(NamedTuple):
         if jobs.way[job] == MAKE_ROOM:
             self.state[MAKES_ROOM] = 0
         else:
-            pause_ns = 0 if dirt.policy == ALRU else dirt.wake_ns
+            pause_ns = 0 if dirt.policy == ALRU else dirt.wake_up_ns
             if dirt.queries(now) > dirt.queries(self.state[BEGAN_NS]):
                 pause_ns = BLOCKED_NS
             below.events.push(expiry_ns(now, pause_ns), CACHE, CLEANER)
@@ -125,8 +125,8 @@ class Cleaner(NamedTuple):
         job = jobs.take(NOTHING, CLEAN)
         if dirt.policy == ALRU:
             since_s = now // SECOND_NS - self.state[EMPTY_S]
-            is_idle = now - self.state[LAST_IO_NS] >= dirt.activity_ns
-            if is_idle and since_s > dirt.wake_ns // SECOND_NS:
+            is_idle = now - self.state[LAST_IO_NS] >= dirt.activity_threshold_ns
+            if is_idle and since_s > dirt.wake_up_ns // SECOND_NS:
                 self.choose_oldest(now, job)
                 if jobs.first_need[job] == NOTHING:
                     self.state[EMPTY_S] = now // SECOND_NS
@@ -134,7 +134,7 @@ class Cleaner(NamedTuple):
             self.choose_densest(job)
         if jobs.first_need[job] == NOTHING:
             jobs.release(job)
-            below.events.push(expiry_ns(now, dirt.wake_ns), CACHE, CLEANER)
+            below.events.push(expiry_ns(now, dirt.wake_up_ns), CACHE, CLEANER)
         else:
             self.state[BEGAN_NS] = now
             self.clean(now, job, below)
@@ -145,7 +145,7 @@ class Cleaner(NamedTuple):
         jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
         chosen = 0
         line = dirt.oldest()
-        while line != NOTHING and chosen < dirt.flush_lines and dirt.older_than(line, now):
+        while line != NOTHING and chosen < dirt.flush_max_buffers and dirt.older_than(line, now):
             if not jobs.is_in_use(line):
                 self.add_to_batch(job, line)
                 chosen += 1
@@ -159,7 +159,7 @@ class Cleaner(NamedTuple):
         first = dirt.densest_chunk() * dirt.lines_per_chunk
         end = min(first + dirt.lines_per_chunk, 8 * len(dirt.dirty.eights))
         core_line = dirt.dirty.next(first, end)
-        while core_line != NOTHING and chosen < dirt.flush_lines:
+        while core_line != NOTHING and chosen < dirt.flush_max_buffers:
             line = self.transfers.lines.table.find(core_line)
             if not jobs.is_in_use(line):
                 self.add_to_batch(job, line)

@@ -10,6 +10,7 @@ from hybridsim.caches.opencas.bits import Marks
 from hybridsim.caches.opencas.jobs import CLEANER
 from hybridsim.caches.opencas.lists import LAST, Chain
 from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.foundation.codes import Cleaning
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE, Events
@@ -28,12 +29,12 @@ class Dirt(NamedTuple):
     """Dirty lines in the order of the cleaning policy."""
 
     policy: int
-    wake_ns: int
-    staleness_ns: int
-    activity_ns: int
-    flush_lines: int  # per batch
-    query_ns: int  # interval of casadm's reads of the counters; 0: none
-    query_start_ns: int  # time of the first of them
+    wake_up_ns: int
+    staleness_time_ns: int
+    activity_threshold_ns: int
+    flush_max_buffers: int  # per batch
+    stats_interval_ns: int  # interval of casadm's reads of the counters; 0: none
+    stats_start_ns: int  # time of the first of them
     lines_per_chunk: int
     written_ns: Ints  # ALRU, by line: when a sector was last made dirty
     by_age: Chain  # ALRU
@@ -42,20 +43,19 @@ class Dirt(NamedTuple):
     state: Ints  # [DIRTY, IS_AWAKE]
 
     @classmethod
-    def new(
-        cls,
-        policy: int,
-        times: tuple[int, int, int, int, int, int],
-        lines: int,
-        line_bytes: int,
-        origin_bytes: int,
-    ) -> Dirt:
-        """Return no dirty lines; `times` are the fields from wake_ns to query_start_ns."""
-        aged = lines if policy == ALRU else 1
+    def new(cls, parameters: OpenCasParameters, origin_bytes: int) -> Dirt:
+        """Return no dirty lines."""
+        policy, line_bytes = int(parameters.cleaning), parameters.line_bytes
+        aged = parameters.lines if policy == ALRU else 1
         mapped = origin_bytes if policy == ACP else 1
         return cls(
             policy,
-            *times,
+            parameters.wake_up_ns,
+            parameters.staleness_time_ns,
+            parameters.activity_threshold_ns,
+            parameters.flush_max_buffers,
+            parameters.stats_interval_ns,
+            parameters.stats_start_ns,
             CHUNK_BYTES // line_bytes,
             np.zeros(aged, np.int64),
             Chain.new(aged),
@@ -109,7 +109,7 @@ class Dirt(NamedTuple):
             self.written_ns[line] = now
         if self.policy != NOP and self.state[IS_AWAKE] == 0:
             self.state[IS_AWAKE] = 1
-            period = expiry_ns(0, self.wake_ns if self.policy == ALRU else SECOND_NS)
+            period = expiry_ns(0, self.wake_up_ns if self.policy == ALRU else SECOND_NS)
             events.push((now // period + 1) * period, CACHE, CLEANER)
 
     @method
@@ -130,15 +130,15 @@ class Dirt(NamedTuple):
     @method
     def older_than(self, line, now):
         """Return whether a line is old enough to be cleaned (ALRU)."""
-        stale_s = (now - self.staleness_ns) // SECOND_NS
+        stale_s = (now - self.staleness_time_ns) // SECOND_NS
         return self.written_ns[line] // SECOND_NS < stale_s
 
     @method
     def queries(self, now):
         """Return how often casadm has read the counters up to now."""
-        if self.query_ns == 0 or now < self.query_start_ns:
+        if self.stats_interval_ns == 0 or now < self.stats_start_ns:
             return 0
-        return (now - self.query_start_ns) // self.query_ns + 1
+        return (now - self.stats_start_ns) // self.stats_interval_ns + 1
 
     @method
     def densest_chunk(self):

@@ -166,7 +166,10 @@ class Entry(NamedTuple):
     def is_refused(self, job):
         """Return whether promotion refuses a job because of too few misses."""
         lines = self.cleaner.transfers.lines
-        if self.promotion != NHIT or lines.capacity - lines.state[FREE] < self.nhit.trigger_lines:
+        if (
+            self.promotion != NHIT
+            or lines.capacity - lines.state[FREE] < self.nhit.trigger_threshold_lines
+        ):
             return False
         needs = lines.jobs.needs
         is_refused = False

@@ -73,20 +73,20 @@ class SequentialCutoff(NamedTuple):
     """Detects long streams, in a table of new streams and one of established streams."""
 
     policy: int
-    cutoff_bytes: int
+    sequential_cutoff_bytes: int
     margin_lines: int
     fresh: Streams
     established: Streams
 
     @classmethod
-    def new(cls, policy: int, cutoff_bytes: int, margin_lines: int) -> SequentialCutoff:
+    def new(cls, policy: int, sequential_cutoff_bytes: int, margin_lines: int) -> SequentialCutoff:
         """Return a detector without streams."""
         streams = Streams.new(NEW_STREAMS), Streams.new(ESTABLISHED_STREAMS)
-        return cls(policy, cutoff_bytes, margin_lines, *streams)
+        return cls(policy, sequential_cutoff_bytes, margin_lines, *streams)
 
     def forgotten(self) -> SequentialCutoff:
         """Return the detector without streams."""
-        return self.new(self.policy, self.cutoff_bytes, self.margin_lines)
+        return self.new(self.policy, self.sequential_cutoff_bytes, self.margin_lines)
 
     @method
     def is_long(self, op, offset, length):
@@ -99,14 +99,14 @@ class SequentialCutoff(NamedTuple):
             fresh.extend(stream, ends, length)
             total = fresh.length[stream]
             requests = fresh.requests[stream]
-            if total >= self.cutoff_bytes or requests >= ESTABLISHING_REQUESTS:
+            if total >= self.sequential_cutoff_bytes or requests >= ESTABLISHING_REQUESTS:
                 fresh.forget(stream)
                 established.replace(ends, total, requests)
-            return total >= self.cutoff_bytes
+            return total >= self.sequential_cutoff_bytes
         stream = established.table.find(begins)
         if stream != NOTHING:
             established.extend(stream, ends, length)
-            return established.length[stream] >= self.cutoff_bytes
+            return established.length[stream] >= self.sequential_cutoff_bytes
         fresh.replace(ends, length, 1)
         return False
 
@@ -116,20 +116,20 @@ class Nhit(NamedTuple):
     """Counts the misses of the core lines that were missed most recently and are not cached."""
 
     threshold: int
-    trigger_lines: int
+    trigger_threshold_lines: int
     table: Table  # core line -> entry
     misses: Int32s  # by entry
     state: Ints  # [ENTERED: number of entries made so far]
 
     @classmethod
-    def new(cls, threshold: int, trigger_lines: int, entries: int) -> Nhit:
+    def new(cls, threshold: int, trigger_threshold_lines: int, entries: int) -> Nhit:
         """Return counters of 0, for `entries` core lines."""
         table, misses = Table.new(entries), np.zeros(entries, np.int32)
-        return cls(threshold, trigger_lines, table, misses, np.zeros(1, np.int64))
+        return cls(threshold, trigger_threshold_lines, table, misses, np.zeros(1, np.int64))
 
     def forgotten(self) -> Nhit:
         """Return counters of 0."""
-        return self.new(self.threshold, self.trigger_lines, len(self.misses))
+        return self.new(self.threshold, self.trigger_threshold_lines, len(self.misses))
 
     @method
     def passes(self, core_line):

@@ -6,7 +6,6 @@ Writes go around the cache, through it, or into it and to the disks later (DESIG
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -49,17 +48,13 @@ from hybridsim.caches.page.table import Table
 from hybridsim.caches.page.writes import discard, write_around_or_through, write_back
 from hybridsim.caches.streams import Streams
 from hybridsim.foundation.arrays import Ints, grown_together
+from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE, Events
 from hybridsim.jit.limits import READS, Limit, Limits
 
 FILL_BURST_NS = 100_000_000  # fills saved up at fill_rate: those of this time
-DEFAULTS = dirt.OFF | {
-    "fill": 0, "fill_when": 0, "fill_piece_bytes": 0, "fill_rate": 0, "sub_page": 0, "discards": 0,
-    "preload_idle_ns": 10**6, "preload_gap_bytes": 0, "preload_chunk_bytes": 0, "preload_rate": 0,
-    "preload_reads": 1,
-}  # fmt: skip
 
 
 @state_machine
@@ -75,8 +70,8 @@ class PageCache(NamedTuple):
     pages: int  # capacity
     mode: int  # codes.Mode
     writes_back: int  # 1 if pages may be dirty
-    cutoff_bytes: int  # sequential runs of this length bypass the cache; 0: none do
-    fills_max: int  # in progress at a time
+    sequential_cutoff_bytes: int  # sequential runs of this length bypass the cache; 0: none do
+    max_fills: int  # in progress at a time
     fill: int  # codes.Fill
     fill_when: int  # codes.FillWhen
     sub_page: int  # 1 if single granules of a page are filled
@@ -94,43 +89,36 @@ class PageCache(NamedTuple):
     @classmethod
     def new(
         cls,
-        page_bytes: int,
-        pages: int,
-        mode: int,
-        cutoff_bytes: int,
-        fills_max: int,
+        parameters: CacheParameters,
         admission: Any,
         replacement: Any,
         ids: int,
-        granule_bytes: int = 0,
-        parameters: Mapping[str, int] = DEFAULTS,
         warm: WarmStart = COLD_START,
     ) -> PageCache:
         """Return a cache; the policies have room for `ids` (a power of two) pages.
 
-        `parameters` are those of DESIGN.md 2.3 that are not named here; `granule_bytes` 0 means one
-        granule per page.  The cache is empty except for the pages that `warm` keeps; `ids` must be
-        large enough for them.
+        The cache is empty except for the pages that `warm` keeps; `ids` must be large enough for
+        them.
         """
-        options = {**DEFAULTS, **parameters}
-        writes_back = mode == WRITE_BACK and pages > 0
-        rate = options["fill_rate"]
+        p = parameters
+        writes_back = p.mode == WRITE_BACK and p.pages > 0
+        fills = [Limit(READS, 1, p.fill_rate, FILL_BURST_NS)] if p.fill_rate else []
         cache = cls(
-            page_bytes,
-            pages,
-            mode,
+            p.page_bytes,
+            p.pages,
+            int(p.mode),
             int(writes_back),
-            cutoff_bytes,
-            fills_max,
-            options["fill"],
-            options["fill_when"],
-            options["sub_page"],
-            options["discards"],
-            options["fill_piece_bytes"] or page_bytes,
-            Limits.new(1, [Limit(READS, 1, rate, FILL_BURST_NS)] if rate else []),
-            Table.new(page_bytes, granule_bytes or page_bytes, pages, ids),
-            Dirty.new(pages if writes_back else 0, options),
-            Preload.new(pages, warm, options),
+            p.sequential_cutoff_bytes,
+            p.max_fills,
+            int(p.fill),
+            int(p.fill_when),
+            int(p.sub_page),
+            int(p.discards),
+            p.fill_piece_bytes or p.page_bytes,
+            Limits.new(1, fills),
+            Table.new(p.page_bytes, p.granule_bytes or p.page_bytes, p.pages, ids),
+            Dirty.new(p.pages if writes_back else 0, p),
+            Preload.new(p.pages, warm, p),
             np.zeros(len(COUNTERS), np.int64),
             Streams.new(),
             admission,
@@ -185,7 +173,7 @@ class PageCache(NamedTuple):
         """
         parts = self.table.granules // 2 + 1
         pages = longest_bytes // self.page_bytes + 2
-        cleaned = self.dirty.cleans_max * self.dirty.merge_pages * self.writes_back
+        cleaned = self.dirty.max_cleans * self.dirty.clean_merge_pages * self.writes_back
         return (pages + cleaned + self.preload.demand(self.page_bytes)) * parts
 
     def totals(self) -> dict[str, int]:
@@ -360,7 +348,10 @@ class PageCache(NamedTuple):
     def is_sequential(self, offset, length):
         """Record a request's place; return whether it continues a long sequential run."""
         stream = self.streams.extend(offset, length)
-        return self.cutoff_bytes > 0 and self.streams.run_bytes[stream] >= self.cutoff_bytes
+        return (
+            self.sequential_cutoff_bytes > 0
+            and self.streams.run_bytes[stream] >= self.sequential_cutoff_bytes
+        )
 
     @method
     def is_full(self):

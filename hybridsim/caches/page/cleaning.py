@@ -36,7 +36,7 @@ def go_on_cleaning(cache, now, below):
     if dirty.has_reason(now):
         set_timer(dirty, RATE_TIMER, free_ns, below.events)
     else:
-        set_timer(dirty, IDLE_TIMER, dirty.state[LAST_NS] + dirty.idle_ns, below.events)
+        set_timer(dirty, IDLE_TIMER, dirty.state[LAST_NS] + dirty.clean_idle_ns, below.events)
 
 
 @kernel
@@ -53,10 +53,10 @@ def begin_clean(cache, now, slot, below):
     table, dirty = cache.table, cache.dirty
     first = table.ids.number[dirty.page[slot]]
     pages = 1
-    while pages < dirty.merge_pages and are_joined(cache, first - 1, first - 1, below):
+    while pages < dirty.clean_merge_pages and are_joined(cache, first - 1, first - 1):
         first -= 1
         pages += 1
-    while pages < dirty.merge_pages and are_joined(cache, first + pages - 1, first + pages, below):
+    while pages < dirty.clean_merge_pages and are_joined(cache, first + pages - 1, first + pages):
         pages += 1
     clean = dirty.take_clean(first, pages)
     granules = 0
@@ -71,7 +71,7 @@ def begin_clean(cache, now, slot, below):
 
 
 @kernel
-def are_joined(cache, number, other, below):
+def are_joined(cache, number, other):
     """Return whether page `other` waits, and `number` and `number` + 1 are dirty where they meet.
 
     `other` is one of these two pages.

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.caches.page.names import NOTHING
 from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.limits import WRITES, Limit, Limits
-
-NUMBERS = ("dirty_high", "dirty_low", "clean_above", "idle_ns", "cleans_max", "merge_pages",
-           "clean_window")  # fmt: skip
-OFF = dict.fromkeys(NUMBERS, 0) | {"clean_rate": 0}
 
 COUNTERS = ("dirty_pages", "write_backs", "cleaned_bytes", "writes_limited")
 DIRTY_PAGES, WRITE_BACKS, CLEANED_BYTES, WRITES_LIMITED = range(len(COUNTERS))
@@ -29,9 +25,9 @@ class Dirty(NamedTuple):
     dirty_high: int  # pages
     dirty_low: int
     clean_above: int
-    idle_ns: int
-    cleans_max: int
-    merge_pages: int
+    clean_idle_ns: int
+    max_cleans: int
+    clean_merge_pages: int
     clean_window: int
     rate: Limits
     granules: Ints  # dirty granules
@@ -49,16 +45,21 @@ class Dirty(NamedTuple):
     counts: Ints  # COUNTERS
 
     @classmethod
-    def new(cls, slots: int, parameters: Mapping[str, int]) -> Dirty:
-        """Return no dirty pages; `parameters` are those of DESIGN.md 2.3.4, `slots` 0 if unused."""
-        numbers = [parameters[name] for name in NUMBERS]
-        rate = parameters["clean_rate"]
-        cleans = parameters["cleans_max"]
+    def new(cls, slots: int, parameters: CacheParameters) -> Dirty:
+        """Return no dirty pages; `slots` 0 if unused."""
+        p = parameters
+        rate, cleans = p.clean_rate, p.max_cleans
         state = np.zeros(9, np.int64)
         state[[OLDEST, NEWEST]] = NOTHING
         state[FREE_CLEANS] = cleans
         return cls._make([
-            *numbers,
+            p.dirty_high,
+            p.dirty_low,
+            p.clean_above,
+            p.clean_idle_ns,
+            p.max_cleans,
+            p.clean_merge_pages,
+            p.clean_window,
             Limits.new(1, [Limit(WRITES, 1, rate, 0)] if rate else []),
             *np.zeros((2, slots), np.int64),
             *np.full((4, slots), NOTHING, np.int32),
@@ -142,8 +143,8 @@ class Dirty(NamedTuple):
 
     @method
     def has_reason(self, now):
-        """Return whether cleaning is due: many pages wait, or no request arrived for `idle_ns`."""
-        is_idle = now - self.state[LAST_NS] >= self.idle_ns
+        """Return whether cleaning is due: many pages wait, or the tiers are idle."""
+        is_idle = now - self.state[LAST_NS] >= self.clean_idle_ns
         return is_idle or self.state[WAITING] > self.clean_above
 
     @method

@@ -87,7 +87,7 @@ def clean_at_once(cache, now, place, below):
 @kernel
 def may_fill(cache, now, granules):
     """Return whether a fill for a number of touched granules may start; charge the fill rate."""
-    if cache.counts[FILLS] >= cache.fills_max:
+    if cache.counts[FILLS] >= cache.max_fills:
         return False
     if cache.fill_rate.free_ns(now, 0, READS) > now:
         cache.counts[FILLS_OVER_RATE] += 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.limits import READS, Limit, Limits
 
@@ -53,18 +53,18 @@ class Preload(NamedTuple):
     counts: Ints  # COUNTERS
 
     @classmethod
-    def new(cls, slots: int, warm: WarmStart, parameters: Mapping[str, int]) -> Preload:
-        """Return the list with nothing loaded; `parameters` are those of DESIGN.md 2.3.5."""
+    def new(cls, slots: int, warm: WarmStart, parameters: CacheParameters) -> Preload:
+        """Return the list with nothing loaded."""
         is_on = len(warm.kept) + len(warm.preload) > 0
-        rate = parameters["preload_rate"]
+        rate = parameters.preload_rate
         counts = np.zeros(len(COUNTERS), np.int64)
         counts[PAGES_KEPT] = len(warm.kept)
         return cls(
             int(is_on),
-            parameters["preload_idle_ns"],
-            parameters["preload_gap_bytes"],
-            parameters["preload_chunk_bytes"],
-            parameters["preload_reads"],
+            parameters.preload_idle_ns,
+            parameters.preload_gap_bytes,
+            parameters.preload_chunk_bytes,
+            parameters.preload_reads,
             Limits.new(1, [Limit(READS, 1, rate, 0)] if rate else []),
             int(rate > 0),
             warm.preload.astype(np.int64),

@@ -125,7 +125,7 @@ def read_page(cache, now, slot, page, number, missing_from, missing_upto, reques
     at = number * table.page_bytes
     begin = max(requests.offset[slot], at)
     upto = min(requests.offset[slot] + requests.length[slot], at + table.page_bytes)
-    is_read_whole = cache.fill == PIGGYBACK and is_reserved_now(table, slot, page, requests)
+    is_read_whole = cache.fill == PIGGYBACK and is_reserved_now(slot, page, requests)
     if is_read_whole:
         filling = table.filling[table.slot[page]]
         from_here = at + table.offset(table.first_of(filling, 0))
@@ -158,6 +158,6 @@ def read_page(cache, now, slot, page, number, missing_from, missing_upto, reques
 
 
 @kernel
-def is_reserved_now(table, slot, page, requests):
+def is_reserved_now(slot, page, requests):
     """Return whether this page is the last one that a request has reserved."""
     return requests.promoted[slot] != NOTHING and requests.last_promoted[slot] == page

@@ -41,14 +41,13 @@ from hybridsim.caches.writecache.service import (
 from hybridsim.caches.writecache.slots import FLYING, FREE, IS_FREE, NOTHING, Slots
 from hybridsim.caches.writecache.write_back import AUTOCOMMIT, COPIER, SERVER, WRITER, WriteBack
 from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.cache_parameters import WritecacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import expiry_ns
 
-AUTOCOMMIT_BLOCKS = 65_536
 AUTOCOMMIT_NS = 1_000_000_000
-PAUSE_NS = 3_000_000_000
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
@@ -70,23 +69,17 @@ class DmWritecache(NamedTuple):
     state: Ints  # [FIRST ... WRITTEN_BACK]
 
     @classmethod
-    def new(
-        cls,
-        block_bytes: int,
-        blocks: int,
-        high_blocks: int,
-        low_blocks: int,
-        pause_ns: int = PAUSE_NS,
-        autocommit_blocks: int = AUTOCOMMIT_BLOCKS,
-    ) -> DmWritecache:
-        """Return an empty cache with its watermarks."""
-        commits = Commits.new(blocks, block_bytes, METADATA)
-        marks = (high_blocks, low_blocks)
-        write_back = WriteBack.new(block_bytes, marks, pause_ns, Slots.new(blocks), commits)
+    def new(cls, parameters: WritecacheParameters) -> DmWritecache:
+        """Return an empty cache."""
+        p, block_bytes = parameters, parameters.block_bytes
+        commits = Commits.new(p.blocks, block_bytes, METADATA)
+        marks = (p.high_watermark_blocks, p.low_watermark_blocks)
+        slots = Slots.new(p.blocks)
+        write_back = WriteBack.new(block_bytes, marks, p.pause_writeback_ns, slots, commits)
         counts = np.zeros(len(COUNTERS), np.int64)
         service = Service(block_bytes, False, write_back, counts)
         state = np.array([NOTHING, NOTHING, 0, 0, 0, 0])
-        return cls(block_bytes, autocommit_blocks, write_back, service, state)
+        return cls(block_bytes, p.autocommit_blocks, write_back, service, state)
 
     def size(self) -> int:
         """Return 0: the cache has no pool of requests."""
@@ -120,10 +113,13 @@ class DmWritecache(NamedTuple):
         epoch = int(old.commits.state[EPOCH])
         slots = old.slots.restarted(epoch if how == Restart.UNCLEAN else NOTHING, epoch)
         commits = old.commits.restarted()
-        marks, pause_ns = (old.high_blocks, old.low_blocks), old.pause_ns
+        marks, pause_writeback_ns = (
+            (old.high_watermark_blocks, old.low_watermark_blocks),
+            old.pause_writeback_ns,
+        )
         if how == Restart.CLEANER:
-            marks, pause_ns = (0, 0), 0
-        write_back = WriteBack.new(self.page_bytes, marks, pause_ns, slots, commits)
+            marks, pause_writeback_ns = (0, 0), 0
+        write_back = WriteBack.new(self.page_bytes, marks, pause_writeback_ns, slots, commits)
         service = self.service._replace(cleans=how == Restart.CLEANER, write_back=write_back)
         state = np.array([NOTHING, NOTHING, 0, 0, 0, self.state[WRITTEN_BACK]])
         return self._replace(write_back=write_back, service=service, state=state)

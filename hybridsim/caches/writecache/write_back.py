@@ -30,9 +30,9 @@ class WriteBack(NamedTuple):
     """Chooses what is copied; each copy is a run of slots that is identified by the first one."""
 
     block_bytes: int
-    high_blocks: int
-    low_blocks: int
-    pause_ns: int
+    high_watermark_blocks: int
+    low_watermark_blocks: int
+    pause_writeback_ns: int
     slots: Slots
     commits: Commits
     copier: Copier
@@ -44,15 +44,17 @@ class WriteBack(NamedTuple):
         cls,
         block_bytes: int,
         watermarks: tuple[int, int],
-        pause_ns: int,
+        pause_writeback_ns: int,
         slots: Slots,
         commits: Commits,
     ) -> WriteBack:
         """Return a structure with nothing to copy; watermarks in blocks: high, low."""
         copier = Copier.new(block_bytes, slots)
         following = np.zeros(len(slots.free), np.int32)
-        state = np.array([NO, 0, 0, -pause_ns, NOTHING, NOTHING])
-        return cls(block_bytes, *watermarks, pause_ns, slots, commits, copier, following, state)
+        state = np.array([NO, 0, 0, -pause_writeback_ns, NOTHING, NOTHING])
+        return cls(
+            block_bytes, *watermarks, pause_writeback_ns, slots, commits, copier, following, state
+        )
 
     @method
     def call(self, now, events):
@@ -64,7 +66,7 @@ class WriteBack(NamedTuple):
     @method
     def check(self, now, events):
         """Start write-back if more than the high watermark is used."""
-        if self.state[DRAINS] == NO and self.slots.used() > self.high_blocks:
+        if self.state[DRAINS] == NO and self.slots.used() > self.high_watermark_blocks:
             self.state[DRAINS] = YES
             self.call(now, events)
 
@@ -76,14 +78,14 @@ class WriteBack(NamedTuple):
         copier = self.copier
         if self.commits.state[STAGE] != IDLE or copier.is_busy() or copier.is_reading():
             return
-        if self.pause_ns > 0:
+        if self.pause_writeback_ns > 0:
             if state[AROUND] > 0:
                 return
-            if now < state[QUIET_SINCE] + self.pause_ns:
+            if now < state[QUIET_SINCE] + self.pause_writeback_ns:
                 state[IS_CALLED] = 1
-                events.push(state[QUIET_SINCE] + self.pause_ns, CACHE, WRITER)
+                events.push(state[QUIET_SINCE] + self.pause_writeback_ns, CACHE, WRITER)
                 return
-        if self.slots.used() <= self.low_blocks:
+        if self.slots.used() <= self.low_watermark_blocks:
             state[DRAINS] = NO
             return
         slot = self.slots.to_write_back()
@@ -105,7 +107,7 @@ class WriteBack(NamedTuple):
                 self.slots.fly(each)
             self.copier.add(slot, number)
             chosen += number
-            if chosen >= PASS_BLOCKS or self.slots.used() <= self.low_blocks:
+            if chosen >= PASS_BLOCKS or self.slots.used() <= self.low_watermark_blocks:
                 return
             slot = self.slots.to_write_back()
 

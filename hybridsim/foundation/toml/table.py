@@ -29,10 +29,15 @@ class ContradictionError(ValueError):
         self.contradictions = contradictions
 
 
+def key_of(name: str) -> str:
+    """Return the key of a field: its name without the unit, which the value in a file has."""
+    return name.removesuffix("_bytes").removesuffix("_ns")
+
+
 class Part(BaseModel):
     """A table of a scenario: closed, immutable, and checked as a whole."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=key_of)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield (key, what is wrong) for values that contradict each other."""

@@ -14,21 +14,8 @@ from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.memory import learner, recall
 from hybridsim.foundation.arrays import doubled
-from hybridsim.foundation.codes import (
-    BcacheMode,
-    CasMode,
-    Cleaning,
-    Cutoff,
-    DmMode,
-    Fill,
-    FillWhen,
-    Kernel,
-    Mode,
-    Promotion,
-    Reuse,
-)
 from hybridsim.foundation.errors import ScenarioError
-from hybridsim.foundation.units import human_size, parse_percent
+from hybridsim.foundation.units import human_size
 from hybridsim.scenario import Cache
 from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.caches import CacheTable
@@ -36,15 +23,6 @@ from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.opencas import OpenCasTable
 from hybridsim.scenario.writecache import WritecacheTable
 
-MODES = {
-    "read-only": Mode.READ_ONLY,
-    "write-around": Mode.READ_ONLY,  # synonym
-    "write-through": Mode.WRITE_THROUGH,
-    "write-back": Mode.WRITE_BACK,
-}
-FILLS = {"re-read": Fill.RE_READ, "piggyback": Fill.PIGGYBACK}
-FILLED_WHEN = {"background": FillWhen.BACKGROUND, "foreground": FillWhen.FOREGROUND}
-ELEVATOR = 128  # oldest dirty pages, cleaned in order of address
 CORE_LINES_MAX = 1 << 36  # a bitmap of 8 GiB
 IDS = 1 << 14  # initial capacity of the page tables
 
@@ -82,79 +60,23 @@ def page_cache(table: Cache, place: Place) -> PageCache:
     policy = learner(admission, replacement) if memory else None
     if policy and memory:
         recall(policy, memory)
-    return PageCache.new(
-        page_bytes=table.page_bytes,
-        pages=pages,
-        mode=int(MODES[table.mode]),
-        cutoff_bytes=table.sequential_cutoff_bytes,
-        fills_max=table.max_fills,
-        admission=admission,
-        replacement=replacement,
-        ids=ids,
-        granule_bytes=table.granule_bytes,
-        parameters=fills_and_cleans(table, pages),
-        warm=place.warm,
-    )
-
-
-def fills_and_cleans(table: Cache, pages: int) -> dict[str, int]:
-    """Return the parameters of a page cache for fills, cleaning and preloading."""
-    high = max(1, int(parse_percent(table.dirty_high) * pages))
-    return {
-        "fill": int(FILLS[table.fill]),
-        "fill_when": int(FILLED_WHEN[table.fill_when]),
-        "fill_piece_bytes": table.fill_piece_bytes,
-        "fill_rate": table.fill_rate or 0,
-        "sub_page": int(table.sub_page),
-        "discards": int(table.discards),
-        "dirty_high": high,
-        "dirty_low": min(int(parse_percent(table.dirty_low) * pages), high - 1),
-        "clean_above": min(int(parse_percent(table.clean_above) * pages), high - 1),
-        "idle_ns": table.clean_idle_ns,
-        "cleans_max": table.max_cleans,
-        "merge_pages": table.merge_pages,
-        "clean_window": ELEVATOR if table.clean_order == "elevator" else 1,
-        "clean_rate": table.clean_rate or 0,
-        "preload_idle_ns": table.preload_idle_ns,
-        "preload_gap_bytes": table.preload_gap_bytes,
-        "preload_chunk_bytes": table.preload_chunk_bytes,
-        "preload_reads": table.preload_reads,
-        "preload_rate": table.preload_rate,
-    }
+    model = table.parameters(pages, place.seed)
+    return PageCache.new(model, admission, replacement, ids, place.warm)
 
 
 def bcache(table: BcacheTable, place: Place) -> Bcache:
     """Build an empty bcache."""
-    bucket_bytes = table.bucket_bytes(place.pages)
-    return Bcache.new(
-        bucket_bytes,
-        place.pages * table.page_bytes // bucket_bytes,
-        table.block_bytes,
-        int(BcacheMode[table.mode.upper()]),
-        replacement=int(Reuse[table.replacement.upper()]),
-        cutoff_bytes=table.sequential_cutoff_bytes,
-        congested_read_us=table.congested_read_ns // 1000,
-        congested_write_us=table.congested_write_ns // 1000,
-        writeback_percent=table.writeback_percent,
-        writeback_delay_ns=table.writeback_delay_ns,
-        seed=place.seed,
-        kernel=int(Kernel[f"LINUX_{table.kernel.replace('.', '_')}"]),
-    )
+    return Bcache.new(table.parameters(place.pages, place.seed))
 
 
 def dm_cache(table: DmCacheTable, place: Place) -> DmCache:
     """Build an empty dm-cache."""
-    mode = int(DmMode[table.mode.upper()])
-    return DmCache.new(
-        table.page_bytes, place.pages, mode, table.threshold_bytes, place.origin_bytes
-    )
+    return DmCache.new(table.parameters(place.pages, place.seed), place.origin_bytes)
 
 
 def dm_writecache(table: WritecacheTable, place: Place) -> DmWritecache:
     """Build an empty dm-writecache."""
-    pause_ns, autocommit_blocks = table.pause_writeback_ns, table.autocommit_blocks
-    marks = table.watermarks(place.pages)
-    return DmWritecache.new(table.page_bytes, place.pages, *marks, pause_ns, autocommit_blocks)
+    return DmWritecache.new(table.parameters(place.pages, place.seed))
 
 
 def open_cas(table: OpenCasTable, place: Place) -> OpenCas:
@@ -166,24 +88,7 @@ def open_cas(table: OpenCasTable, place: Place) -> OpenCas:
             f"for {human_size(place.origin_bytes)}; use longer lines (--cache-line 64KiB), "
             "or check the trace for a wrong offset"
         )
-    return OpenCas.new(
-        table.line_bytes,
-        place.pages,
-        int(CasMode[table.mode.upper()]),
-        place.origin_bytes,
-        promotion=int(Promotion[table.promotion.upper()]),
-        insertion_threshold=table.insertion_threshold,
-        trigger_lines=table.trigger_lines(place.pages),
-        cutoff=int(Cutoff[table.sequential_cutoff_policy.upper()]),
-        cutoff_bytes=table.sequential_cutoff_bytes,
-        cleaning=int(Cleaning[table.cleaning.upper()]),
-        wake_ns=table.wake_ns,
-        staleness_ns=table.staleness_time_ns,
-        activity_ns=table.activity_threshold_ns,
-        flush_lines=table.flush_lines,
-        query_ns=table.stats_interval_ns,
-        query_start_ns=table.stats_start_ns,
-    )
+    return OpenCas.new(table.parameters(place.pages, place.seed), place.origin_bytes)
 
 
 class Kind(NamedTuple):

@@ -2,6 +2,8 @@
 
 A document says which in its key `schema`: "hybridsim.result/1" is result.json.  The number changes
 when a key is taken away or means something else; new keys come without.
+
+An object that is the fields of a class names the class (typed.py) instead of listing them.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import hint
+from hybridsim.show.schemas.typed import filled
 from hybridsim.storage.catalog import KINDS
 
 FOLDER = Path(__file__).parent
@@ -39,7 +42,7 @@ def load(name: str) -> dict[str, Any]:
         if each not in result:
             text = (FOLDER / f"{each}.json").read_text(encoding="utf-8")
             text = text.replace(KINDS_OF_DRIVES, json.dumps(KINDS))
-            result[each] = json.loads(text)
+            result[each] = filled(json.loads(text))
             needed += _OTHERS.findall(text)
     whole = result.pop(name)
     if result:

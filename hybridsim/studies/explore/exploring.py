@@ -74,7 +74,7 @@ DOUBT = 0.05  # of that weight: a smaller share of the replays around a place do
 CLOSE = 0.03  # relative error that counts as right
 SEED = 1
 
-SHARE, TIME, FACTOR, NUMBER, FLAG = "share", "ns", "factor", "number", "flag"
+SHARE, TIME, FACTOR, NUMBER = "share", "ns", "factor", "number"
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,6 @@ class Reader:
 
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
         self._source = only(sources, "csv")
-        self._by_dispatch = use_dispatch
         self.devices = [Device("0", 0, 0, chosen=True)]
         one_device(self._source.name, "a CSV file", device)
         no_dispatch(self._source.name, use_dispatch)

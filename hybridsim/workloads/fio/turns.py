@@ -12,9 +12,7 @@ from hybridsim.workloads.fio.pattern import Generator, Pattern, Service, Stream
 from hybridsim.workloads.fio.random import draw_below, restart, seeded
 from hybridsim.workloads.fio.spread import Spread
 
-IN_TURN, IN_A_ROW, AT_RANDOM = (
-    int(each) for each in (Service.ROUNDROBIN, Service.SEQUENTIAL, Service.RANDOM)
-)
+IN_A_ROW, AT_RANDOM = int(Service.SEQUENTIAL), int(Service.RANDOM)
 FINE_BITS = 10  # skewed orders draw with this many bits below the file's index
 # Indices of the state.
 FILE, REMAINING, IS_ON, NEXT, REMAINING_FILES, OPEN = range(6)
