@@ -332,6 +332,15 @@ def test_a_fall_of_the_write_speed_is_noted(tmp_path):
         assert any("(SLC) is full" in note for note in notes) == (fall > 1)
 
 
+def test_reads_that_become_slower_for_good_are_noted_as_throttling(tmp_path):
+    """A drive that is too warm reads slower while nothing else is under way."""
+    random = np.random.default_rng(11)
+    for slower in (1, 3):
+        took = random.uniform(85_000, 95_000, 4000) * np.where(np.arange(4000) >= 3000, slower, 1)
+        notes = fit(csv(tmp_path / "warm.csv", random_rows(4000, took)), check=False).notes
+        assert any("it throttles, being too warm" in note for note in notes) == (slower > 1)
+
+
 def test_one_request_at_a_time_is_taken_as_one_disk():
     """Several disks are never busy at once then: nothing tells them from one."""
     found = arrangement(one_disk(700, 5), lambda what, done, of: None)
