@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from captures import TRACES
+from captures import HEADER_V8, TRACES, as_version_8, cpu_files, write_files
 
 from benchmarks.generated_disks import estimates, known
 from hybridsim import Scenario, fit
@@ -285,6 +285,26 @@ def test_a_disk_whose_writes_go_elsewhere_first_is_refused(tmp_path):
     with pytest.raises(FitError, match="a write cache or shingled recording"):
         fit(csv(tmp_path / "cached.csv", cached))
     fit(csv(tmp_path / "reads.csv", rows), check=False)  # the same disk, reads alone
+
+
+def test_a_device_whose_host_manages_zones_is_refused(tmp_path):
+    """Host-managed SMR: one command that opens a zone, in a capture of version 8."""
+    queued, open_zone = 1, 1 << 18 << 16
+    files = {}
+    for name, data in cpu_files("loop_raw_split_discard_flush").items():
+        changed = bytearray(as_version_8(data))
+        at = 0
+        while at + HEADER_V8.size <= len(changed):
+            fields = list(HEADER_V8.unpack_from(changed, at))
+            action = fields[6]
+            if action & 0xFF == queued and not action >> 16 & 1 << 10:
+                fields[6] = action | open_zone
+                HEADER_V8.pack_into(changed, at, *fields)
+                break
+            at += HEADER_V8.size + fields[-1]
+        files[name] = bytes(changed)
+    with pytest.raises(FitError, match="zones of the host"):
+        fit(write_files(tmp_path, files))
 
 
 def test_stalls_are_noted(tmp_path):
