@@ -403,7 +403,8 @@ def move_tables(draw: st.DrawFn, steps: int, even: bool) -> list[int]:
 
 @st.composite
 def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
-    """Draw an SSD of a few dies."""
+    """Draw an SSD of a few dies; one whose dies are given whole programs has no SLC cache."""
+    load_ns = draw(st.sampled_from([0, 0, 40_000]))
     return SsdParameters(
         dies=draw(st.integers(1, 5)),
         unit_bytes=draw(st.sampled_from([4 * KIB, 4 * KIB, 16 * KIB, 3 * KIB])),
@@ -411,9 +412,11 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
         interval_ns=draw(st.sampled_from([0, 1000, 7000])),
         write_interval_ns=draw(st.sampled_from([0, 1000, 7000])),
         read_ns=draw(st.sampled_from([0, 50_000, 60_000])),
-        program_ns=draw(st.sampled_from([0, 50_000, 200_000, 1_000_000])),
+        program_ns=draw(st.sampled_from([0, 50_000, 200_000, 1_000_000][load_ns > 0 :])),
         scatter_ns=draw(st.sampled_from([0, 30_000])),
         suspend_ns=draw(st.sampled_from([0, 10_000])),
+        load_ns=load_ns,
+        collect_ns=draw(st.sampled_from([0, 70_000])),
         write_ns=draw(st.sampled_from([0, 5000])),
         buffer_ns=draw(st.sampled_from([0, 100_000, 1_000_000])),
         link_bytes_per_s=draw(st.sampled_from([10**9, 550_000_000, 10**12])),
@@ -427,7 +430,7 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
         is_by_stream=draw(st.integers(0, 1)),
         needs_flush=draw(st.integers(0, 1)),
         map_units=draw(st.sampled_from([1, 1, 2, 4])),
-        slc_units=draw(st.sampled_from([0, 0, 1, 10, 1000])),
+        slc_units=0 if load_ns else draw(st.sampled_from([0, 0, 1, 10, 1000])),
         slc_units_per_s=draw(st.sampled_from([1, 100, 10_000_000])),
         slc_idle_ns=draw(st.sampled_from([0, 1_000_000, 50_000_000])),
         native_program_ns=draw(st.sampled_from([0, 300_000, 2_000_000])),

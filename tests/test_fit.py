@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from captures import TRACES
+from captures import HEADER_V8, TRACES, as_version_8, cpu_files, write_files
 
 from benchmarks.generated_disks import estimates, known
 from hybridsim import Scenario, fit
@@ -287,6 +287,26 @@ def test_a_disk_whose_writes_go_elsewhere_first_is_refused(tmp_path):
     fit(csv(tmp_path / "reads.csv", rows), check=False)  # the same disk, reads alone
 
 
+def test_a_device_whose_host_manages_zones_is_refused(tmp_path):
+    """Host-managed SMR: one command that opens a zone, in a capture of version 8."""
+    queued, open_zone = 1, 1 << 18 << 16
+    files = {}
+    for name, data in cpu_files("loop_raw_split_discard_flush").items():
+        changed = bytearray(as_version_8(data))
+        at = 0
+        while at + HEADER_V8.size <= len(changed):
+            fields = list(HEADER_V8.unpack_from(changed, at))
+            action = fields[6]
+            if action & 0xFF == queued and not action >> 16 & 1 << 10:
+                fields[6] = action | open_zone
+                HEADER_V8.pack_into(changed, at, *fields)
+                break
+            at += HEADER_V8.size + fields[-1]
+        files[name] = bytes(changed)
+    with pytest.raises(FitError, match="zones of the host"):
+        fit(write_files(tmp_path, files))
+
+
 def test_stalls_are_noted(tmp_path):
     took = np.random.default_rng(9).uniform(4e6, 16e6, 800)
     took[::100] = 2e9
@@ -330,6 +350,15 @@ def test_a_fall_of_the_write_speed_is_noted(tmp_path):
             rows.append((at, "W", int(random.integers(10**5)) * 65_536, 65_536, at, at + took))
         notes = fit(csv(tmp_path / "slc.csv", rows), check=False).notes
         assert any("(SLC) is full" in note for note in notes) == (fall > 1)
+
+
+def test_reads_that_become_slower_for_good_are_noted_as_throttling(tmp_path):
+    """A drive that is too warm reads slower while nothing else is under way."""
+    random = np.random.default_rng(11)
+    for slower in (1, 3):
+        took = random.uniform(85_000, 95_000, 4000) * np.where(np.arange(4000) >= 3000, slower, 1)
+        notes = fit(csv(tmp_path / "warm.csv", random_rows(4000, took)), check=False).notes
+        assert any("it throttles, being too warm" in note for note in notes) == (slower > 1)
 
 
 def test_one_request_at_a_time_is_taken_as_one_disk():

@@ -688,6 +688,40 @@ class TestSsd:
         assert reading == 100 * US + 10 * US + 20 * US + 50 * US + PAGE
         assert second == first + 20 * US + 50 * US + 1000 * US
 
+    # Dies are given whole programs: here of 2 units, so 2 ms each, and 100 us of it are the load.
+    WHOLE = replace(
+        SSD, program_units=2, load_ns=100 * US, suspend_ns=20 * US, write_ns=0, dies=1, buffer_ns=0
+    )
+
+    def test_a_program_begins_when_its_units_are_there(self) -> None:
+        one, two, three = self.done(self.WHOLE, *[write(0, 0, PAGE)] * 3)
+        assert one == 10 * US + PAGE  # nothing to wait for yet
+        assert two == one + PAGE + 2000 * US
+        assert three == two  # waits for the program that is there; its own is not complete
+
+    def test_a_program_is_not_suspended_while_its_data_cross_the_channel(self) -> None:
+        begin = 10 * US + 2 * PAGE  # of the program, which ends 2 ms later
+        for at_us, wait_ns in (
+            (108, begin + 2000 * US - 118 * US),  # at the die within the load: until the end
+            (109, 20 * US),  # after it
+            (2000, begin + 2000 * US - 2010 * US),  # the end is nearer than a suspension
+            (2009, 0),
+        ):
+            requests = [write(0, 0, 2 * PAGE), read(at_us / 1000, 0, PAGE)]
+            _, reading = self.done(self.WHOLE, *requests)
+            assert reading == (at_us + 10 + 50) * US + PAGE + wait_ns, at_us
+
+    def test_collection_reads_and_programs_a_program_for_what_scattered_writes_owe(self) -> None:
+        collecting = replace(self.WHOLE, scatter_ns=1200 * US, collect_ns=400 * US)
+        first, second, third = self.done(
+            collecting, write(0, 0, PAGE), write(50, 9 * PAGE, 2 * PAGE), write(100, 5 * PAGE, PAGE)
+        )
+        begin = 10 * US + PAGE
+        assert first == begin  # 1.2 ms owed
+        # a program; 2.4 ms owed, what a collection costs: its read, after the program, and another
+        assert second == 50 * MS + begin + PAGE + 2000 * US + 400 * US + 2000 * US
+        assert third == 100 * MS + begin + 2000 * US  # its unit completes a program; 1.2 ms owed
+
 
 class TestCache:
     """A slow tier that takes 1 ms per request, and a fast one that takes 0.1 ms."""

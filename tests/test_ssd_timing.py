@@ -31,7 +31,7 @@ class Ssd:
         self.controller_free = self.link_free = self.pipe_free = 0
         self.read_free = [0] * timing.dies
         self.write_free = [0] * timing.dies
-        self.units = self.requests = self.in_slc = self.last = 0
+        self.units = self.requests = self.owed = self.in_slc = self.last = 0
         self.ends: list[int] = []  # of streams, the first to be replaced in front
 
     def submit(self, now: int, write: bool, offset: int, length: int) -> int:
@@ -48,21 +48,24 @@ class Ssd:
         return max(self.link_free, *(self.read(unit, begin) for unit in units))
 
     def read(self, unit: int, begin: int) -> int:
-        die = unit % self.t.dies
-        t = max(begin, self.read_free[die])
         sense = self.t.read_ns + self.t.step_ns * level(unit)
+        return self.sense(unit % self.t.dies, sense, begin) + self.wire(self.t.unit_bytes)
+
+    def sense(self, die: int, sense: int, begin: int) -> int:
+        t = max(begin, self.read_free[die])
         left = self.write_free[die] - t
         if left > 0:
             self.write_free[die] += sense
             if self.read_free[die] < begin:
                 program_ns = self.t.native_program_ns if self.is_full() else self.t.program_ns
-                left = (left - 1) % (program_ns * self.t.program_units) + 1
-                if left > self.t.suspend_ns:
+                period = program_ns * self.t.program_units
+                left = (left - 1) % period + 1
+                if left > self.t.suspend_ns and left <= period - self.t.load_ns:
                     left = self.t.suspend_ns
                     self.write_free[die] += left
                 t += left
         self.read_free[die] = t + sense
-        return self.read_free[die] + self.wire(self.t.unit_bytes)
+        return self.read_free[die]
 
     def write(self, offset: int, length: int) -> int:
         t = self.t
@@ -79,7 +82,11 @@ class Ssd:
         else:
             self.ends = [*self.ends, end][-8:]
         free = [buffered]
-        for _ in range((-(-end // entry) - first) * t.map_units):
+        units = (-(-end // entry) - first) * t.map_units
+        if t.load_ns > 0:
+            self.write_whole(units, t.is_by_stream and follows, buffered, free)
+            return max(buffered, max(free) - t.buffer_ns)
+        for _ in range(units):
             program_ns = t.native_program_ns if self.is_full() else t.program_ns
             self.in_slc += not self.is_full()
             free.append(self.work(self.units // t.program_units, buffered, program_ns))
@@ -89,6 +96,21 @@ class Ssd:
             free.append(self.work(self.requests, buffered, scatter_ns))
             self.requests += 1
         return max(buffered, max(free) - t.buffer_ns)
+
+    def write_whole(self, units: int, is_free: bool, buffered: int, free: list[int]) -> None:
+        t = self.t
+        program_ns = t.program_ns * t.program_units
+        for unit in range(self.units, self.units + units):
+            is_last = (unit + 1) % t.program_units == 0
+            free.append(self.work(unit // t.program_units, buffered, program_ns * is_last))
+        self.units += units
+        self.owed += 0 if is_free else t.scatter_ns
+        while self.owed >= program_ns + t.collect_ns:
+            self.owed -= program_ns + t.collect_ns
+            self.sense(self.requests % t.dies, t.collect_ns, buffered)
+            self.requests += 1
+            free.append(self.work(self.units // t.program_units, buffered, program_ns))
+            self.units += t.program_units
 
     def is_full(self) -> bool:
         return 0 < self.t.slc_units <= self.in_slc
@@ -209,5 +231,11 @@ def test_impossible_datasheets_are_refused():
         drive("samsung-pm883-960gb", dies=1)
     with pytest.raises(ValueError, match="it includes 4 KiB at sequential_read"):
         drive("samsung-pm883-960gb", read_latency="5us")
+    with pytest.raises(ValueError, match="a program, with its load, takes 2706002 ns"):
+        drive("micron-7300-pro-3840gb", program_load="3ms")
+    with pytest.raises(ValueError, match="drives with power_loss_protection only"):
+        drive("samsung-870-evo-1tb", program_load="100us")
+    with pytest.raises(ValueError, match="drives without an SLC cache only"):
+        drive("samsung-980-pro-1tb", program_load="1us", power_loss_protection=True)
     with pytest.raises(ValueError, match="fewer than the 3967 of 128 KiB"):
         drive("samsung-pm883-960gb", random_write_iops=3000)

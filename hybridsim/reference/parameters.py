@@ -108,6 +108,8 @@ class SsdParameters(DeviceParameters):
     write_interval_ns: int = 0
     is_by_stream: int = 0
     needs_flush: int = 1
+    load_ns: int = 0
+    collect_ns: int = 0
 
 
 @dataclass

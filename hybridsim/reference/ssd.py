@@ -29,6 +29,7 @@ class Ssd(Device):
         self.read_free = [0] * parameters.dies
         self.write_free = [0] * parameters.dies
         self.units_written = self.requests_written = 0
+        self.collections = self.owed = 0  # of whole programs; die time
         self.in_slc = 0  # units
         self.streams: list[int] = []  # addresses at which writes ended, in the order of their begin
         self.last_buffered = 0
@@ -77,24 +78,31 @@ class Ssd(Device):
     def read(self, begin: int, offset: int, length: int) -> int:
         """Read each unit from its die and send it over the link; return the completion time."""
         p = self.parameters
-        period = (p.native_program_ns if self.slc_full else p.program_ns) * p.program_units
         completion = self.link_free
         for unit, size in self.units(offset, length):
-            die = unit % p.dies
-            duration = p.read_ns + p.step_ns * level(unit)
-            sense = max(begin, self.read_free[die])
-            rest = self.write_free[die] - sense  # of all programs, then of the current one
-            if rest > 0:
-                self.write_free[die] += duration
-                if self.read_free[die] < begin:  # else reads follow each other: none is running
-                    if period > 0:
-                        rest = (rest - 1) % period + 1
+            sensed = self.sense(unit % p.dies, p.read_ns + p.step_ns * level(unit), begin)
+            completion = max(completion, sensed + self.wire(size))
+        return completion
+
+    def sense(self, die: int, duration: int, begin: int) -> int:
+        """Occupy a die by reading; a program is suspended, or its end awaited. Return the end."""
+        p = self.parameters
+        period = (p.native_program_ns if self.slc_full else p.program_ns) * p.program_units
+        sense = max(begin, self.read_free[die])
+        rest = self.write_free[die] - sense  # of all programs, then of the current one
+        if rest > 0:
+            self.write_free[die] += duration
+            if self.read_free[die] < begin:  # else reads follow each other: none is running
+                if period > 0:
+                    rest = (rest - 1) % period + 1
+                if p.load_ns > 0 and rest > period - p.load_ns:
+                    sense += rest  # its data are still on the way
+                else:
                     if rest > p.suspend_ns:
                         self.write_free[die] += p.suspend_ns
                     sense += min(rest, p.suspend_ns)
-            self.read_free[die] = sense + duration
-            completion = max(completion, sense + duration + self.wire(size))
-        return completion
+        self.read_free[die] = sense + duration
+        return sense + duration
 
     def write(self, begin: int, offset: int, length: int, forced: bool) -> int:
         """Buffer a write; return when it completes, later if a die has too much left to program."""
@@ -103,21 +111,49 @@ class Ssd(Device):
         self.pipe_free = max(self.pipe_free, begin) + length * 10**9 // p.pipe_bytes_per_s
         buffered = max(self.link_free, self.pipe_free) + p.write_ns
         self.fold(buffered)
-        free = [buffered]
         follows = self.follows(offset, length)
-        for _ in range(self.programmed_units(offset, length, follows)):
+        units = self.programmed_units(offset, length, follows)
+        collected = not (p.is_by_stream and follows)
+        each = self.whole_programs if p.load_ns > 0 else self.unit_programs
+        free = [buffered, *each(units, collected, buffered)]
+        if forced and not p.is_protected:
+            return max(free) + p.flush_ns
+        return max(buffered, max(free) - p.buffer_ns)
+
+    def unit_programs(self, units: int, collected: bool, buffered: int) -> list[int]:
+        """Program each unit, then pay for the collection of a write; return the ends."""
+        p = self.parameters
+        free = []
+        for _ in range(units):
             duration = p.native_program_ns if self.slc_full else p.program_ns
             free.append(self.program(self.units_written // p.program_units, buffered, duration))
             self.units_written += 1
             if not self.slc_full:
                 self.in_slc += 1
         scatter = p.native_scatter_ns if self.slc_full else p.scatter_ns
-        if scatter > 0 and not (p.is_by_stream and follows):
+        if scatter > 0 and collected:
             free.append(self.program(self.requests_written, buffered, scatter))
             self.requests_written += 1
-        if forced and not p.is_protected:
-            return max(free) + p.flush_ns
-        return max(buffered, max(free) - p.buffer_ns)
+        return free
+
+    def whole_programs(self, units: int, collected: bool, buffered: int) -> list[int]:
+        """Program what is complete, then collect what a write owes; return the ends."""
+        p = self.parameters
+        program = p.program_ns * p.program_units
+        free = []
+        for _ in range(units):
+            turn = self.units_written // p.program_units
+            self.units_written += 1
+            complete = self.units_written % p.program_units == 0
+            free.append(self.program(turn, buffered, program if complete else 0))
+        self.owed += p.scatter_ns if collected else 0
+        while self.owed >= program + p.collect_ns:
+            self.owed -= program + p.collect_ns
+            self.sense(self.collections % p.dies, p.collect_ns, buffered)
+            self.collections += 1
+            free.append(self.program(self.units_written // p.program_units, buffered, program))
+            self.units_written += p.program_units
+        return free
 
     @property
     def slc_full(self) -> bool:

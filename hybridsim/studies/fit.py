@@ -16,7 +16,7 @@ from hybridsim.answers.fitting.fio_results import looks_like_fio
 from hybridsim.answers.fitting.observed import Observed, observe
 from hybridsim.engine.machine import Run
 from hybridsim.foundation.arrays import Ints
-from hybridsim.foundation.errors import TraceError
+from hybridsim.foundation.errors import FitError, TraceError
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.rows import Requests, no_requests
@@ -63,11 +63,23 @@ def fit(
     trace, by_arrival = _open(path, format, device)
     progress("reading the capture", 0, 1)
     observed, seen = observe(trace.from_first(), by_arrival)
+    _check_zones(trace)
     result = capture.fit(trace.name, observed, seen, progress)
     if not check:
         return result
     progress("simulating the capture", 0, 1)
     return judged(result, fidelity(observed, result.scenario()))
+
+
+def _check_zones(trace: Trace) -> None:
+    """Refuse a device that is told to open and reset zones: host-managed SMR, or a zoned SSD."""
+    if any(each.code == "zone-management" for each in trace.warnings):
+        raise FitError(
+            f"{trace.name}: cannot be fitted: it has zone management commands, so this is a device "
+            "with zones of the host (host-managed or host-aware SMR, ZNS), which refuses or delays "
+            "writes that do not continue a zone. No model here has zones: capture what lies above "
+            "it (dm-zoned, a file system that writes in zones), or another device"
+        )
 
 
 def judged(found: Fit, likeness: Fidelity) -> Fit:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -40,7 +42,7 @@ def fit(name: str, observed: Observed, counts: Counts, progress: Progress) -> Fi
     notes = _notes(counts)
     if is_flash:
         _check_one_kind(name, observed)
-        notes += _cliff(observed)
+        notes += _cliffs(observed)
         return flash.answer(name, observed, flash.fit(observed), [words, *notes])
     _check_writes(name, observed)
     return array.answer(name, observed, progress, notes + _stalls(observed))
@@ -125,25 +127,32 @@ def _stalls(observed: Observed) -> list[str]:
     ]
 
 
-def _cliff(observed: Observed) -> list[str]:
-    """Return a note if writes become much slower in the course of the capture, and stay so."""
-    latency_ns = observed.latency_ns[observed.is_write]
-    parts = np.array_split(latency_ns, CLIFF_PARTS)
+def _cliffs(observed: Observed) -> Iterator[str]:
+    """Yield a note for writes, and for reads, that become much slower and stay so."""
+    cause = "a cache of the SSD (SLC) is full, or garbage collection began"
+    yield from _cliff(observed.of(observed.is_write), "writes", cause)
+    # reads at low load: those beside many others wait for these
+    reads = observed.of(~observed.is_write & (observed.outstanding() == 1))
+    yield from _cliff(reads, "reads of the idle device", "it throttles, being too warm, or is busy")
+
+
+def _cliff(these: Observed, what: str, cause: str) -> Iterator[str]:
+    parts = np.array_split(these.latency_ns, CLIFF_PARTS)
     if len(parts[0]) < FEWEST_RANDOM:
-        return []
+        return
     medians = np.array([np.median(part) for part in parts])
     ends = range(2, CLIFF_PARTS - 1)
     jumps = [float(medians[at:].min() / medians[:at].max()) for at in ends]
     at = ends[int(np.argmax(jumps))]
     if max(jumps) < CLIFF_TIMES:
-        return []
+        return
     times = np.median(medians[at:]) / np.median(medians[:at])
-    written = float(observed.length_bytes[observed.is_write][: at * len(parts[0])].sum())
-    return [
-        f"After {human_size(written)} of the fitted writes, writes take {times:.1f} times as "
-        "long, to the end: a cache of the SSD (SLC) is full, or garbage collection began. The "
-        "model has one speed for both: fit the two parts of the capture separately."
-    ]
+    moved = float(these.length_bytes[: at * len(parts[0])].sum())
+    yield (
+        f"After {human_size(moved)} of the fitted {what}, {what} take {times:.1f} times as long, "
+        f"to the end: {cause}. The model has one speed for both: fit the two parts of the "
+        "capture separately."
+    )
 
 
 def _notes(counts: Counts) -> list[str]:

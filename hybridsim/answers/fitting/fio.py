@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import least_squares
 
+from hybridsim.answers.fitting import map_unit
 from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
 from hybridsim.answers.fitting.array import MEAN_ROOT, MEAN_SHARE, OVERHEADS_MS, assumed
 from hybridsim.answers.fitting.capture import (
@@ -328,6 +329,7 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
         *values.values(),
         Estimate(DRIVE, "dies", int(busiest * latency / 1e9) + 2, determined=False,
                  how="the minimum for these rates"),
+        _map_unit(chosen),
     ]  # fmt: skip
     return Fit(name, words, estimates, sum(one.requests for one in chosen), notes)
 
@@ -357,6 +359,17 @@ def _of_kind(
         how = f"the highest measured, at depth {deepest.depth}: a lower bound"
         result[iops] = Estimate(DRIVE, iops, deepest.iops, "/s", how=how)
     return result
+
+
+def _map_unit(points: list[Point]) -> Estimate:
+    """Return the unit of the drive's map, from its fastest random writes of each size."""
+    fastest: dict[int, float] = {}
+    for one in points:
+        is_crowded = one.direction == "write" and one.depth >= map_unit.CROWDED
+        if is_crowded and one.block_bytes >= KIB4 and one.iops > 0:
+            fastest[one.block_bytes] = max(one.iops, fastest.get(one.block_bytes, 0.0))
+    sizes = np.array(sorted(fastest), np.int64)
+    return map_unit.estimate(sizes, np.array([1e9 / fastest[size] for size in sizes.tolist()]))
 
 
 def _streamed(

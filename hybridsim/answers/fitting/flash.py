@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from hybridsim.answers.fitting import map_unit
 from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
 from hybridsim.answers.fitting.observed import Floats, Observed
 from hybridsim.foundation.units import human_time, parse_rate, parse_time
@@ -181,6 +182,8 @@ def answer(name: str, observed: Observed, flash_fit: FlashFit, notes: list[str])
         ),
         *(_latency(flash_fit, kind, parse_time(rows[f"{kind}_latency"].scalar)) for kind in KINDS),
         *_pace(flash_fit, rows),
+        # how long writes of each size keep a drive busy is lost in the waits of its dies
+        map_unit.unknown("a capture does not show it"),
     ]
     words = f"Flash: {each} for 4 KiB when idle, {pace}."
     return Fit(name, words, estimates, observed.rows, notes)

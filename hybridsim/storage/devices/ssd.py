@@ -13,7 +13,7 @@ from hybridsim.storage.devices.ssd_levels import level
 
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1
-UNITS, REQUESTS = 0, 1
+UNITS, REQUESTS, OWED_NS = 0, 1, 2
 IS_DIRTY, LAST_DONE_NS = 0, 1
 IN_SLC, BUFFERED_NS = 0, 1
 STREAMS = 8  # writes in sequence that a drive follows at once
@@ -49,13 +49,17 @@ class SSD(NamedTuple):
     slc_idle_ns: int
     native_program_ns: int
     native_scatter_ns: int
+    load_ns: int
+    collect_ns: int
     capacity_bytes: int
     controller_free_ns: Ints
     link_free_ns: Ints
     pipe_free_ns: Ints  # [member]: of writes
     read_free_ns: Ints  # [member, die]
     write_free_ns: Ints  # [member, die]
-    written: Ints  # [member, UNITS | REQUESTS]: counts that determine the next die
+    # [member, UNITS | REQUESTS | OWED_NS]: counts that determine the next die; REQUESTS, where dies
+    # are given whole programs: collections, and then OWED_NS: their die time not begun
+    written: Ints
     slc: Ints  # [member, IN_SLC | BUFFERED_NS]: units in the SLC cache; time of the last write
     stream_end: Ints  # [member, STREAMS + 1]: ends of writes, and the number of the next to replace
     flush: Ints  # [member, IS_DIRTY | LAST_DONE_NS]: written since the last flush; last completion
@@ -66,13 +70,13 @@ class SSD(NamedTuple):
         """Return `members` idle drives; `timing` has the parameters by name."""
         dies = (members, timing["dies"])
         return cls(
-            **{name: timing[name] for name in cls._fields[:27]},
+            **{name: timing[name] for name in cls._fields[:29]},
             controller_free_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),
             pipe_free_ns=np.zeros(members, np.int64),
             read_free_ns=np.zeros(dies, np.int64),
             write_free_ns=np.zeros(dies, np.int64),
-            written=np.zeros((members, 2), np.int64),
+            written=np.zeros((members, 3), np.int64),
             slc=np.zeros((members, 2), np.int64),
             stream_end=np.tile(np.array([-1] * STREAMS + [0]), (members, 1)),
             flush=np.zeros((members, 2), np.int64),
@@ -163,10 +167,15 @@ class SSD(NamedTuple):
 
     @method
     def sense(self, member, die, unit, begin):
-        """Read a page from its die, suspending a program if needed; return when it is read."""
+        """Read a page from its die; return when it is read."""
         sense_ns = self.read_ns
         if self.step_ns > 0:
             sense_ns += self.step_ns * level(unit)
+        return self.occupy(member, die, sense_ns, begin)
+
+    @method
+    def occupy(self, member, die, sense_ns, begin):
+        """Read from a die for a time, suspending a program if needed; return when it is done."""
         start = max(begin, self.read_free_ns[member, die])
         left = self.write_free_ns[member, die] - start
         if left > 0 and self.read_free_ns[member, die] >= begin:  # a program is already suspended
@@ -177,7 +186,8 @@ class SSD(NamedTuple):
                 period = self.native_program_ns * self.program_units
             if period > 0:
                 left = (left - 1) % period + 1  # of the program in progress
-            if left > self.suspend_ns:
+            is_loading = self.load_ns > 0 and left > period - self.load_ns
+            if left > self.suspend_ns and not is_loading:
                 left = self.suspend_ns
                 self.write_free_ns[member, die] += left
             self.write_free_ns[member, die] += sense_ns
@@ -191,9 +201,22 @@ class SSD(NamedTuple):
         self.counts[member, BYTES_WRITTEN] += length
         self.flush[member, IS_DIRTY] = 1
         self.fold(member, buffered)
-        programmed = buffered
         follows = self.follows(member, offset, length)
-        for _ in range(self.units_to_program(offset, length, follows)):
+        units = self.units_to_program(offset, length, follows)
+        is_collected = self.is_by_stream == 0 or not follows
+        if self.load_ns > 0:
+            programmed = self.program_whole(member, units, is_collected, buffered)
+        else:
+            programmed = self.program(member, units, is_collected, buffered)
+        if forced:
+            return programmed + self.flush_ns
+        return max(buffered, programmed - self.buffer_ns)
+
+    @method
+    def program(self, member, units, is_collected, buffered):
+        """Give the dies units of a write, and the cost of its collection; return the latest end."""
+        programmed = buffered
+        for _ in range(units):
             program_ns = self.program_ns
             if self.slc_is_full(member):
                 program_ns = self.native_program_ns
@@ -205,13 +228,38 @@ class SSD(NamedTuple):
         scatter_ns = self.scatter_ns
         if self.slc_is_full(member):
             scatter_ns = self.native_scatter_ns
-        if scatter_ns > 0 and (self.is_by_stream == 0 or not follows):
+        if scatter_ns > 0 and is_collected:
             turn = self.written[member, REQUESTS]
             programmed = max(programmed, self.work(member, turn, buffered, scatter_ns))
             self.written[member, REQUESTS] += 1
-        if forced:
-            return programmed + self.flush_ns
-        return max(buffered, programmed - self.buffer_ns)
+        return programmed
+
+    @method
+    def program_whole(self, member, units, is_collected, buffered):
+        """Give the dies the programs that a write completes, and the collections that it owes.
+
+        Each collection reads a program of old data from a die, and programs one.
+        """
+        written = self.written
+        whole_ns = self.program_ns * self.program_units
+        programmed = buffered
+        for _ in range(units):
+            turn = written[member, UNITS] // self.program_units
+            written[member, UNITS] += 1
+            is_whole = written[member, UNITS] % self.program_units == 0
+            work_ns = whole_ns if is_whole else 0
+            programmed = max(programmed, self.work(member, turn, buffered, work_ns))
+        if is_collected:
+            written[member, OWED_NS] += self.scatter_ns
+        while written[member, OWED_NS] >= whole_ns + self.collect_ns:
+            written[member, OWED_NS] -= whole_ns + self.collect_ns
+            victim = written[member, REQUESTS] % self.dies
+            written[member, REQUESTS] += 1
+            self.occupy(member, victim, self.collect_ns, buffered)
+            turn = written[member, UNITS] // self.program_units
+            written[member, UNITS] += self.program_units
+            programmed = max(programmed, self.work(member, turn, buffered, whole_ns))
+        return programmed
 
     @method
     def follows(self, member, offset, length):

@@ -16,6 +16,9 @@ Each datasheet figure fixes one parameter, in closed form:
                  unit: a page cache on a real X25-E (3,300 random writes a second) was filled with
                  107 MB/s (Adaptec's MaxIQ guide: 32 GB in 5 minutes)
 
+    collect_ns   of a drive with program_load: the reads of a collection, which moves as much as a
+                 program holds: one of each of its pages, and the data on the channel
+
 They are exact because writes go to the dies in turn. With `write_rule = "requests"` s is of
 each request, sequential ones too: 32 p + s = dies * 128 KiB / rate; and the pipe is the link.
 """
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 UNIT_BYTES = 4096
 SEQUENTIAL_UNITS = 32  # datasheets give sequential rates of 128 KiB requests
+PAGE_BYTES = 16_384  # that a die reads at once: of 3D flash, as Cho et al. 2024 (arXiv 2404.10355)
 
 
 class Timing(NamedTuple):
@@ -61,6 +65,8 @@ class Timing(NamedTuple):
     slc_idle_ns: int  # without a write, until folding begins
     native_program_ns: int  # die time of a unit, and of a request, where the SLC cache is full
     native_scatter_ns: int
+    load_ns: int  # of a program, in which it is not suspended; 0: dies are given units
+    collect_ns: int  # of the reads of a collection
 
 
 def timing(drive: SolidState) -> Timing:
@@ -76,6 +82,7 @@ def timing(drive: SolidState) -> Timing:
         native_program_ns, native_scatter_ns = _die_time_of_writes(
             drive, drive.native_write, drive.native_write_iops
         )
+    collect_ns = _reads_of_a_collection(drive) if drive.program_load_ns else 0
     drain_ns = drive.write_buffer_bytes * 10**9 // drive.sequential_write
     return Timing(
         capacity_bytes=drive.capacity_bytes,
@@ -95,6 +102,7 @@ def timing(drive: SolidState) -> Timing:
             drain_ns,
             program_units * program_ns + scatter_ns,
             program_units * native_program_ns + native_scatter_ns,
+            2 * program_units * program_ns + collect_ns if drive.program_load_ns else 0,
         ),
         link_bytes_per_s=drive.sequential_read,
         step_ns=drive.read_step_ns,
@@ -110,7 +118,15 @@ def timing(drive: SolidState) -> Timing:
         slc_idle_ns=drive.slc_idle_ns,
         native_program_ns=native_program_ns,
         native_scatter_ns=native_scatter_ns,
+        load_ns=drive.program_load_ns,
+        collect_ns=collect_ns,
     )
+
+
+def _reads_of_a_collection(drive: SolidState) -> int:
+    """Return the time of a die that gives a program's worth of old data away, page by page."""
+    pages = -(-drive.program_bytes // PAGE_BYTES)
+    return pages * drive.mean_read_ns + drive.program_load_ns
 
 
 def _writes_accepted(drive: SolidState) -> int:

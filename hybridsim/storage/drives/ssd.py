@@ -69,6 +69,9 @@ class SolidState(Datasheet):
     map_bytes: Size = Field(UNIT_BYTES, alias="map_unit", ge=UNIT_BYTES, le=65_536)
     dies: int = Field(32, ge=1, le=65_536)  # that work in parallel
     program_bytes: Size = Field(UNIT_BYTES, alias="program_size", ge=UNIT_BYTES)  # by a die at once
+    # of a program's data on the way to the die: a read that arrives meanwhile waits for the
+    # program's end. With it dies are given whole programs, and collection is programs and reads
+    program_load_ns: Time = Field(0, alias="program_load")
     read_step_ns: Time = Field(0, alias="read_step")  # TLC: a third of the pages 1, a third 3 more
     write_buffer_bytes: Size = Field(16 * 2**20, alias="write_buffer", gt=0)
     suspend_ns: Time = Field(20_000, alias="suspend")  # wait of a read until a busy die pauses
@@ -138,6 +141,7 @@ class SolidState(Datasheet):
             yield "read_step", "with this read_step the mean read takes longer than read_latency"
         if self.program_bytes % UNIT_BYTES:
             yield "program_size", "program_size must be a multiple of 4096 bytes"
+        yield from self._contradictions_of_programs()
         yield from self._contradictions_of_flash()
         yield from self._contradictions_of_slc()
         written, native = self.sequential_write, self.native_write
@@ -159,6 +163,17 @@ class SolidState(Datasheet):
                 f"{self.dies} dies of this latency cannot reach these read rates: "
                 f"the minimum is {minimum}",
             )
+
+    def _contradictions_of_programs(self) -> Iterator[tuple[str, str]]:
+        if not self.program_load_ns:
+            return
+        whole_ns = self.dies * self.program_bytes * 10**9 // self.sequential_write
+        if self.program_load_ns >= whole_ns:
+            yield "program_load", f"a program, with its load, takes {whole_ns} ns in this drive"
+        if not self.power_loss_protection:
+            yield "program_load", "program_load is known of drives with power_loss_protection only"
+        if self.slc_cache_bytes:
+            yield "program_load", "program_load is known of drives without an SLC cache only"
 
     def _contradictions_of_slc(self) -> Iterator[tuple[str, str]]:
         if self.map_bytes % UNIT_BYTES:
