@@ -207,6 +207,16 @@ def test_a_run_that_the_simulation_does_not_cover_is_not_judged():
     assert "replay a longer capture" in " ".join(result.reasons)
 
 
+def test_promotions_beyond_the_end_of_a_cache_that_still_fills_are_not_judged():
+    """Beyond its end they do not go on: less is taken in, the more is in the cache."""
+    many = seen(reads=9000, held_before_bytes=0, changed=300)
+    assert verdicts(judged(promise(), "dm-cache", many, SIZE))[PROMOTIONS] == "beyond"
+    filling = replace(promise(), cache_pages=2 * PAGES)
+    assert verdicts(judged(filling, "dm-cache", many, 2 * SIZE))[PROMOTIONS] == "not judged"
+    as_long = seen(reads=2000, held_before_bytes=0, changed=510)
+    assert verdicts(judged(filling, "dm-cache", as_long, 2 * SIZE))[PROMOTIONS] == "within"
+
+
 def test_an_interval_widens_with_the_scatter_of_the_load():
     few = judged(promise(), "dm-cache", seen(reads=150), SIZE).figures[0]
     scattered = promise()

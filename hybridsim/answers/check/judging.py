@@ -350,6 +350,9 @@ def _figures(
         if not value:
             low = high = None
             basis = "none were promised"
+        elif promised.later > 0.05 * promised.number and promise.still_filled:
+            low = high = None
+            basis = "the simulated cache was still filling at its end, and has fewer requests"
         title = MISSES if kind == "bcache" else PROMOTIONS
         yield Figure(title, COUNT, value, seen.changed, low, high, basis)
     if seen.dirty_bytes is not None and promise.dirty is not None:

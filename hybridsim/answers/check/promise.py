@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 SECOND = 10**9
+FULL = 0.9  # share of its size that a cache holds, from which on it evicts about what it takes in
 BATCHES = 20  # of the steady part, for the scatter of its hit ratio
 BATCH_READS = 30  # at least
 QUANTILE = 1.645  # of the normal distribution: 90 % within, in both directions
@@ -103,6 +104,12 @@ class Promise:
         """Bytes in the cache at the end of the simulated run; None if not counted."""
         return self.course.held_bytes[-1] if self.course.held_bytes else None
 
+    @property
+    def still_filled(self) -> bool:
+        """Whether the simulated cache had room at its end, so that it went on to take data in."""
+        size = self.cache_pages * self.page_bytes
+        return self.held_bytes is not None and self.held_bytes < FULL * size
+
     def start_of(self, held_bytes: float | None) -> int | None:
         """Return the first bin that begins with as much in the cache.
 
@@ -148,6 +155,7 @@ class Promise:
             within, more, hits / reads if reads and hits is not None else None,
             waited / reads if reads and waited is not None else None, ssd if within else None,
             self._counted(start, within, basis), start is None,
+            max(first + number - total, 0.0) if start is not None else 0.0,
         )  # fmt: skip
 
     def _counted(self, start: int | None, number: float, basis: str) -> dict[str, float]:
@@ -217,6 +225,7 @@ class Window:
     ssd_bytes: float | None
     counters: dict[str, float]
     is_steady: bool
+    later: float  # those after the end of the simulated run, taken to go on as its steady part
 
 
 def _part(phase: Mapping[str, Any]) -> Part:
