@@ -157,6 +157,26 @@ def test_throughput_is_judged_only_where_the_load_adapts():
     assert verdicts(slow)[IOPS] == "beyond, worse"
 
 
+def test_throughput_is_that_of_as_many_requests():
+    """As all figures: over the warm-up alone, and beyond the end as in the steady part."""
+    usual = promise(mode="closed")
+    counts = [100.0 * k / 2 if k <= 10 else 500 + 100.0 * (k - 10) for k in range(1, 21)]
+    course = replace(usual.course, reads=counts, requests=[1.5 * each for each in counts])
+    slow = replace(usual, course=course)  # half as fast in its first 10 s; 150 a second after it
+    begin, _ = window(slow, seen(reads=250, held_before_bytes=0), SIZE)
+    assert begin.iops == pytest.approx(75)
+    both, _ = window(slow, seen(reads=1500, held_before_bytes=0), SIZE)
+    assert both.iops == pytest.approx(2250 / 20)
+    long, _ = window(slow, seen(reads=150_000, held_before_bytes=0), SIZE)
+    assert long.iops == pytest.approx(150, rel=0.01)
+
+
+def test_throughput_that_the_simulation_does_not_cover_is_not_judged():
+    one = promise(mode="closed", steady=False)
+    result = judged(one, "dm-cache", seen(reads=9000, held_before_bytes=0), SIZE)
+    assert verdicts(result)[IOPS] == "not judged"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

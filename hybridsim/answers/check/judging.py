@@ -331,16 +331,16 @@ def _figures(
             low, high = max(promised.hit - reach, 0.0), min(promised.hit + reach, 1.0)
             basis += f", and {scatter * 100:.1f} points of scatter in the load"
         yield Figure(HIT, SHARE, promised.hit, seen.hit, low, high, basis)
-    if promise.mode != "open" and seen.iops is not None and whole.span_ns:
-        part = promise.warm if promised.is_steady and promise.warm else whole
-        value = part.requests * SECOND / part.span_ns
+    if promise.mode != "open" and seen.iops is not None and promised.iops is not None:
         width, basis = half("iops")
         low = high = None
-        if width is not None:
+        if not covers:
+            basis = _uncovered(False)
+        elif width is not None:
             scatter = promise.rate_scatter(seen.duration_ns or 0)
-            low, high = interval("iops", value, math.hypot(width, scatter))
+            low, high = interval("iops", promised.iops, math.hypot(width, scatter))
             basis += f", and {scatter:.1%} of scatter in the load"
-        yield Figure(IOPS, RATE, value, seen.iops, low, high, basis)
+        yield Figure(IOPS, RATE, promised.iops, seen.iops, low, high, basis)
     yield from _latencies(promise, promised, seen, half, covers)
     name = "cache_misses" if kind == "bcache" else "promotions"
     if seen.changed is not None and name in promised.counters:

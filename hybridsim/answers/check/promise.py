@@ -138,9 +138,12 @@ class Promise:
         last = min(first + number, total)
         more = first + number - last
         within = last - first
-        reads, hits, waited, ssd = (
-            _between(counted, column, first, last) if within else 0.0
-            for column in (course.reads, course.hits, course.waited_ns, course.ssd_bytes)
+        ends_ns = np.linspace(0, self.whole.span_ns, len(counted) + 1)[1:].tolist()
+        columns = (
+            course.reads, course.hits, course.waited_ns, course.ssd_bytes, course.requests, ends_ns
+        )  # fmt: skip
+        reads, hits, waited, ssd, requests, span_ns = (
+            _between(counted, column, first, last) if within else 0.0 for column in columns
         )
         if warm is not None and per_warm and more:
             share = more / per_warm
@@ -149,11 +152,14 @@ class Promise:
             waited = _sum(waited, (warm.read_mean_ns or 0.0) * warm.reads * share)
             written = warm.counters.get("fast_bytes_written")
             ssd = _sum(ssd, None if written is None else written * share)
+            requests = _sum(requests, warm.requests * share)
+            span_ns = _sum(span_ns, warm.span_ns * share)
             within += more
             more = 0.0
         return Window(
             within, more, hits / reads if reads and hits is not None else None,
             waited / reads if reads and waited is not None else None, ssd if within else None,
+            requests * SECOND / span_ns if requests and span_ns else None,
             self._counted(start, within, basis), start is None,
             max(first + number - total, 0.0) if start is not None else 0.0,
         )  # fmt: skip
@@ -223,6 +229,7 @@ class Window:
     hit: float | None
     read_mean_ns: float | None
     ssd_bytes: float | None
+    iops: float | None
     counters: dict[str, float]
     is_steady: bool
     later: float  # those after the end of the simulated run, taken to go on as its steady part
