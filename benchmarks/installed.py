@@ -1,4 +1,4 @@
-"""Whether a cache that `advise` recommends, built with the commands of `setup`, gains what was promised.
+"""Whether a cache that `advise` recommends gains what was promised, built as `setup` prints it.
 
 python benchmarks/installed.py OUT [NAME...]     run those not done yet; then the table of all
 
@@ -95,8 +95,9 @@ PLAIN = """chmod 755 replay
 # What its `make install` and udev do: there is neither in the guest.
 WITH_OPEN_CAS = """insmod cas_cache.ko; cp casadm /tmp/bin; mkdir -p /etc/opencas /dev/disk/by-id
 ln -s $SLOW /dev/disk/by-id/lab-slow; ln -s $FAST /dev/disk/by-id/lab-fast
-printf '#!/bin/sh\\nln -sf $(readlink -f /dev/disk/by-id/lab-fast)1 /dev/disk/by-id/lab-fast-part1\\n' \
-  > /tmp/bin/udevadm
+cd /dev/disk/by-id
+printf "#!/bin/sh\\nln -sf $(readlink -f lab-fast)1 $PWD/lab-fast-part1\\n" > /tmp/bin/udevadm
+cd /job
 printf '#!/bin/sh\\n' > /tmp/bin/systemctl
 chmod 755 /tmp/bin/*
 """
@@ -141,7 +142,9 @@ RUNS = [
     Run("mail", "mail.blktrace.0.zst", 40_000),
     Run("sysbench", "maria.blktrace.0.zst", 40_000, "fast"),
     Run("tree", "tree.blktrace.0.zst", 40_000, "fast"),
-    Run("rocksdb-later", "rocksdb_mixgraph/rocksdb_mixgraph.blktrace.0.zst", 40_000, "fast", 100_000),
+    Run(
+        "rocksdb-later", "rocksdb_mixgraph/rocksdb_mixgraph.blktrace.0.zst", 40_000, "fast", 100_000
+    ),
     Run("postgresql-later", "pg_zipf/pg_zipf.blktrace.0.zst", 40_000, "fast", 100_000),
 ]
 
@@ -211,7 +214,11 @@ def site_of(machine, folder):
     for name, (rw, _, _) in MEASURED.items():
         job = json.loads((folder / f"{name}.json").read_text())["jobs"][0]
         one = job["write" if "write" in rw else "read"]
-        kinds = {"us": one["lat_ns"]["mean"] / 1e3, "iops": one["iops"], "mb": one["bw_bytes"] / 1e6}
+        kinds = {
+            "us": one["lat_ns"]["mean"] / 1e3,
+            "iops": one["iops"],
+            "mb": one["bw_bytes"] / 1e6,
+        }
         found[name] = round(kinds[name.partition("_")[2]])
     text = SITE.format(backing=MACHINES[machine], **found)
     path_us = found["read_us"] - SSD["read_us"]
@@ -338,7 +345,9 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--recorded", type=Path, default=Path("recorded"))
     parser.add_argument(
-        "--open-cas", type=Path, help="folder of cas_cache.ko and casadm, built for the guest's kernel"
+        "--open-cas",
+        type=Path,
+        help="folder of cas_cache.ko and casadm, built for the guest's kernel",
     )
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
