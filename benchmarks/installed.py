@@ -11,7 +11,8 @@ Each run is what an administrator would do, in the lab's guest (validate/lab):
     gain       the whole part is replayed on the plain disks, then on the cache, each request when
                the one that it waits for in the capture is complete (as the promise assumes it);
                how much sooner the same requests are done
-    check      `hybridsim check` on the counters before and after
+    check      `hybridsim check` on the counters before and after: of the promise, and of the
+               simulation of the whole part
 
 Two gains are judged: that of the judged half of what `advise` saw, whose interval is the one of
 `compare` and `sweep` (trace and model), and that of all that follows it, whose interval is the
@@ -238,6 +239,11 @@ def hybridsim(*words, codes=(0,)):
     return done.stdout
 
 
+def options(one):
+    """Return the options of `replay` of a row of `advise`."""
+    return [word for option in one["options"] for word in option.split()]
+
+
 def promised(seen, site, out, kinds):
     """Promise the cache that `advise` recommends, and plan its setup; return its row.
 
@@ -251,8 +257,7 @@ def promised(seen, site, out, kinds):
     one = next((row for row in rows[:1] if row and row["kind"] in kinds), None)
     others = [row for row in rows[1:] if row["kind"] in kinds]
     one = one or max(others, key=lambda row: row["cautious"])
-    options = [word for option in one["options"] for word in option.split()]
-    text = hybridsim("replay", seen, "--scenario", site, *options, "--json", promise)
+    text = hybridsim("replay", seen, "--scenario", site, *options(one), "--json", promise)
     (out / "promise.txt").write_text(text)
     slow, fast = DEVICES.get(one["kind"], ("/dev/vda", "/dev/vdb"))
     more = ["--from-source"] if one["kind"] == OPEN_CAS else []
@@ -294,38 +299,56 @@ def prepared(run, recorded, folder, out, open_cas):
     in_guest(script, files, out, model, 1800)
 
 
-def facts_of(run, out):
-    """Hold a run against its promise."""
-    words = ("check", out / "promise.json", out / "first.txt", out / "last.txt")
-    text = hybridsim(*words, "--json", out / "check.json", codes=(0, 4))
-    (out / "check-answer.txt").write_text(text)
-    checked, promise, one, advice = (
-        json.loads((out / f"{name}.json").read_text())
-        for name in ("check", "promise", "chosen", "advice")
+def checked(out, promise):
+    """Return what `check` says of the counters of a run."""
+    found = out / f"check-{promise}"
+    words = ("check", out / promise, out / "first.txt", out / "last.txt", "--json", found)
+    found.with_suffix(".txt").write_text(hybridsim(*words, codes=(0, 4)))
+    answer = json.loads(found.read_text())
+    return answer["answer"], {each["name"]: each["verdict"] for each in answer["figures"]}
+
+
+def facts_of(run, folder, out):
+    """Hold a run against its promise, and against the simulation of all its requests."""
+    one = json.loads((out / "chosen.json").read_text())
+    site, whole = folder / f"machine-{run.machine}" / "site.toml", out / "whole.json"
+    if not whole.exists():
+        hybridsim(
+            "replay", out / "all.csv", "--scenario", site, *options(one), "--json", whole
+        )  # fmt: skip
+    promise, simulated, advice = (
+        json.loads((out / f"{name}.json").read_text()) for name in ("promise", "whole", "advice")
     )
     plain, cached = done_ns(out / "plain"), done_ns(out / "cached")
     judgement = promise["judgement"]
     sides = [Blocks.from_dict(judgement["blocks"][each]) for each in ("none", "cached")]
     first, seen = sides[0].first, sides[0].end
     half = gains(*sides)["took"]
-    late = json.loads((out / "disks" / "slow.model.json").read_text())["late_us"]
+    late = {
+        disk: json.loads((out / "disks" / f"{disk}.model.json").read_text())["mean_late_us"]
+        for disk in ("slow", "fast")
+    }
     return {
         "name": run.name, "machine": run.machine, "requests": len(plain), "seen": seen,
-        "answer": advice["answer"], "adapts": judgement["load_adapts"],
+        "answer": advice["answer"], "recommended": advice["recommended"]["name"],
+        "adapts": judgement["load_adapts"],
         "cache": f"{one['name']}, {one['size_bytes'] // MIB} MiB {one['setting']}".strip(),
         "half": [half.value, half.low, half.high, gain(plain, cached, first, seen)],
         "rest": [
             *(judgement["forecast"][each] for each in ("gain", "low", "high")),
             gain(plain, cached, seen, len(plain)),
         ],
+        "whole": [
+            simulated["judgement"]["pairs"]["whole"]["took_gain"], float(plain[-1] / cached[-1])
+        ],
         "half_s": {
             name: [side.whole_ns / 1e9, (done[seen - 1] - done[first - 1]) / 1e9]
             for name, side, done in zip(("plain", "cached"), sides, (plain, cached))
         },
         "whole_s": [plain[-1] / 1e9, cached[-1] / 1e9],
-        "late_us": [round(late["50"]), round(late["99"])],
-        "check": checked["answer"],
-        "figures": {each["name"]: each["within"] for each in checked["figures"]},
+        "mean_late_us": late,
+        "check": checked(out, "promise.json"),
+        "check_whole": checked(out, "whole.json"),
     }  # fmt: skip
 
 
@@ -336,7 +359,9 @@ def row(facts):
         value, low, high, found = facts[part]
         inside = "yes" if low <= found <= high else "NO"
         cells.append(f"{value:.2f} ({low:.2f} to {high:.2f}), {found:.2f}: {inside}")
-    return " | ".join(["", *cells, facts["check"], ""]).strip()
+    cells.append("{:.2f}, {:.2f}".format(*facts["whole"]))
+    checks = (facts[each][0] for each in ("check", "check_whole"))
+    return " | ".join(["", *cells, *checks, ""]).strip()
 
 
 def main():
@@ -358,11 +383,14 @@ def main():
         out = args.out / run.name
         if not args.names or run.name in args.names:
             prepared(run, args.recorded, args.out, out, args.open_cas)
-            found.append(facts_of(run, out))
+            found.append(facts_of(run, args.out, out))
             (out / "summary.json").write_text(json.dumps(found[-1], indent=1) + "\n")
             print(row(found[-1]), flush=True)
-    print("| capture | machine | cache | gain of the half seen: promised, guest | of what follows: "
-          "forecast, guest | check |\n|---|---|---|---|---|---|")  # fmt: skip
+    print(
+        "| capture | machine | cache | gain of the half seen: promised, guest | of what follows: "
+        "forecast, guest | of all: simulated, guest | check of the promise | of all |\n"
+        "|---|---|---|---|---|---|---|---|"
+    )
     print("\n".join(map(row, found)))
 
 
