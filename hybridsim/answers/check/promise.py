@@ -48,7 +48,7 @@ class Part:
 class Course:
     """Sums since the start, at the end of each bin of the simulated run."""
 
-    requests: list[float]
+    requests: list[float]  # reads and writes
     reads: list[float]
     hits: list[float]
     waited_ns: list[float]  # of reads
@@ -252,10 +252,10 @@ def _course(series: Mapping[str, Any], end_ns: int, page_bytes: int) -> Course:
         np.array([0.0 if each is None else each for each in series[name]])
         for name in ("hit", "mean_ns")
     )
-    iops = np.array(series["iops"], np.float64)
+    writes = np.array(series["writes"], np.float64)
     rates, held = series["ssd_write_bytes_per_s"], series["occupancy_pages"]
     return Course(
-        np.cumsum(iops * width_s).tolist(),
+        np.cumsum(reads + writes).tolist(),
         np.cumsum(reads).tolist(),
         np.cumsum(reads * hit).tolist(),
         np.cumsum(reads * mean).tolist(),
