@@ -239,6 +239,23 @@ def test_dirty_data_without_a_mirror_are_a_warning():
     assert "on the SSD alone" not in " ".join(plan(back, None, Site(fast=FAST[:2])).warnings)
 
 
+@pytest.mark.parametrize("mode", ["write-through", "write-back"])
+def test_what_open_cas_loses_in_a_crash_is_a_warning(mode, tmp_path):
+    """The warning agrees with the model: dirty data are recovered, and nothing else."""
+    file = tmp_path / "result.json"
+    load = "gen:zipf,theta=1.2,read=80%,span=64MiB,requests=400,rate=100"
+    options = ["--cache", "open-cas", "--cache-mode", mode, "--cache-size", "32MiB"]
+    event = ["--mode", "open", "--event", "at=2s,reboot=unclean"]
+    done = CliRunner().invoke(cli, ["replay", load, *options, *event, "--json", str(file)])
+    assert done.exit_code == 0, done.output
+    [crash] = json.loads(file.read_text())["events"]
+    assert crash["cached_bytes"] > crash["dirty_bytes"]
+    assert crash["cached_after_bytes"] == crash["dirty_after_bytes"] == crash["dirty_bytes"]
+    text = " ".join(printed(*options, "--from-source").split())
+    assert "recovers only dirty data" in text
+    assert ("comes up empty" in text) == (crash["cached_after_bytes"] == 0)
+
+
 # What a distribution lacks, and what a device name may be.
 
 

@@ -216,6 +216,22 @@ def test_data_and_model_go_on_for_the_next_client_after_a_crash():
     second.close()
 
 
+def test_disks_have_priority_over_the_guest_that_waits_for_them():
+    """The guest runs with the priority that the disks inherit, as with `chrt -r 5`."""
+    script = (
+        "import os, sys\n"
+        "from validate.lab.disk import wake_up_in_time\n"
+        "try: os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(5))\n"
+        "except PermissionError: sys.exit(77)\n"
+        "wake_up_in_time()\n"
+        "print(os.sched_getscheduler(0) == os.SCHED_RR, os.sched_getparam(0).sched_priority)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip("no real-time priority without root")
+    assert done.stdout.split() == ["True", "6"], done.stderr
+
+
 def test_ranges_of_memory_are_zeroed_also_within_a_page():
     memory = MemoryDisk(MIB)
     memory.view[:] = b"x" * MIB

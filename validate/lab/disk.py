@@ -160,11 +160,13 @@ def wake_up_in_time() -> None:
     """Set the timer slack to 1 ns and, if permitted, the scheduler to SCHED_RR.
 
     By default timers are up to 50 us late, to save power, and on a busy machine a process waits
-    for others for milliseconds after a wake-up.
+    for others for milliseconds after a wake-up.  The priority is above that of the guest, which has
+    the one that this process inherited (`chrt`): it must not wait for the guest's processors.
     """
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
+    above = os.sched_param(os.sched_getparam(0).sched_priority + 1)
     with contextlib.suppress(OSError):  # it needs CAP_SYS_NICE
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_RR, above)
 
 
 def listening(path: Path) -> socket.socket:

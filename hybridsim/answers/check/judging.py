@@ -331,16 +331,16 @@ def _figures(
             low, high = max(promised.hit - reach, 0.0), min(promised.hit + reach, 1.0)
             basis += f", and {scatter * 100:.1f} points of scatter in the load"
         yield Figure(HIT, SHARE, promised.hit, seen.hit, low, high, basis)
-    if promise.mode != "open" and seen.iops is not None and whole.span_ns:
-        part = promise.warm if promised.is_steady and promise.warm else whole
-        value = part.requests * SECOND / part.span_ns
+    if promise.mode != "open" and seen.iops is not None and promised.iops is not None:
         width, basis = half("iops")
         low = high = None
-        if width is not None:
+        if not covers:
+            basis = _uncovered(False)
+        elif width is not None:
             scatter = promise.rate_scatter(seen.duration_ns or 0)
-            low, high = interval("iops", value, math.hypot(width, scatter))
+            low, high = interval("iops", promised.iops, math.hypot(width, scatter))
             basis += f", and {scatter:.1%} of scatter in the load"
-        yield Figure(IOPS, RATE, value, seen.iops, low, high, basis)
+        yield Figure(IOPS, RATE, promised.iops, seen.iops, low, high, basis)
     yield from _latencies(promise, promised, seen, half, covers)
     name = "cache_misses" if kind == "bcache" else "promotions"
     if seen.changed is not None and name in promised.counters:
@@ -350,6 +350,9 @@ def _figures(
         if not value:
             low = high = None
             basis = "none were promised"
+        elif promised.later > 0.05 * promised.number and promise.still_filled:
+            low = high = None
+            basis = "the simulated cache was still filling at its end, and has fewer requests"
         title = MISSES if kind == "bcache" else PROMOTIONS
         yield Figure(title, COUNT, value, seen.changed, low, high, basis)
     if seen.dirty_bytes is not None and promise.dirty is not None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 SECOND = 10**9
+FULL = 0.9  # share of its size that a cache holds, from which on it evicts about what it takes in
 BATCHES = 20  # of the steady part, for the scatter of its hit ratio
 BATCH_READS = 30  # at least
 QUANTILE = 1.645  # of the normal distribution: 90 % within, in both directions
@@ -47,7 +48,7 @@ class Part:
 class Course:
     """Sums since the start, at the end of each bin of the simulated run."""
 
-    requests: list[float]
+    requests: list[float]  # reads and writes
     reads: list[float]
     hits: list[float]
     waited_ns: list[float]  # of reads
@@ -103,6 +104,12 @@ class Promise:
         """Bytes in the cache at the end of the simulated run; None if not counted."""
         return self.course.held_bytes[-1] if self.course.held_bytes else None
 
+    @property
+    def still_filled(self) -> bool:
+        """Whether the simulated cache had room at its end, so that it went on to take data in."""
+        size = self.cache_pages * self.page_bytes
+        return self.held_bytes is not None and self.held_bytes < FULL * size
+
     def start_of(self, held_bytes: float | None) -> int | None:
         """Return the first bin that begins with as much in the cache.
 
@@ -131,9 +138,12 @@ class Promise:
         last = min(first + number, total)
         more = first + number - last
         within = last - first
-        reads, hits, waited, ssd = (
-            _between(counted, column, first, last) if within else 0.0
-            for column in (course.reads, course.hits, course.waited_ns, course.ssd_bytes)
+        ends_ns = np.linspace(0, self.whole.span_ns, len(counted) + 1)[1:].tolist()
+        columns = (
+            course.reads, course.hits, course.waited_ns, course.ssd_bytes, course.requests, ends_ns
+        )  # fmt: skip
+        reads, hits, waited, ssd, requests, span_ns = (
+            _between(counted, column, first, last) if within else 0.0 for column in columns
         )
         if warm is not None and per_warm and more:
             share = more / per_warm
@@ -142,12 +152,16 @@ class Promise:
             waited = _sum(waited, (warm.read_mean_ns or 0.0) * warm.reads * share)
             written = warm.counters.get("fast_bytes_written")
             ssd = _sum(ssd, None if written is None else written * share)
+            requests = _sum(requests, warm.requests * share)
+            span_ns = _sum(span_ns, warm.span_ns * share)
             within += more
             more = 0.0
         return Window(
             within, more, hits / reads if reads and hits is not None else None,
             waited / reads if reads and waited is not None else None, ssd if within else None,
+            requests * SECOND / span_ns if requests and span_ns else None,
             self._counted(start, within, basis), start is None,
+            max(first + number - total, 0.0) if start is not None else 0.0,
         )  # fmt: skip
 
     def _counted(self, start: int | None, number: float, basis: str) -> dict[str, float]:
@@ -215,8 +229,10 @@ class Window:
     hit: float | None
     read_mean_ns: float | None
     ssd_bytes: float | None
+    iops: float | None
     counters: dict[str, float]
     is_steady: bool
+    later: float  # those after the end of the simulated run, taken to go on as its steady part
 
 
 def _part(phase: Mapping[str, Any]) -> Part:
@@ -236,10 +252,10 @@ def _course(series: Mapping[str, Any], end_ns: int, page_bytes: int) -> Course:
         np.array([0.0 if each is None else each for each in series[name]])
         for name in ("hit", "mean_ns")
     )
-    iops = np.array(series["iops"], np.float64)
+    writes = np.array(series["writes"], np.float64)
     rates, held = series["ssd_write_bytes_per_s"], series["occupancy_pages"]
     return Course(
-        np.cumsum(iops * width_s).tolist(),
+        np.cumsum(reads + writes).tolist(),
         np.cumsum(reads).tolist(),
         np.cumsum(reads * hit).tolist(),
         np.cumsum(reads * mean).tolist(),

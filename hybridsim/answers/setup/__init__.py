@@ -135,6 +135,15 @@ def warnings(kind: str, mode: str, settings: object, site: Site) -> list[str]:
             "writes all of them back, in write-through too: until then it cannot be removed."
         )
     if kind == "open-cas":
+        kept = (
+            "all else is gone, and must be read from the disks again"
+            if mode in ("write-back", "write-only") else
+            "it comes up empty, and must warm up again"
+        )  # fmt: skip
+        result.append(
+            f"After a crash or a power failure Open CAS recovers only dirty data: {kept}. "
+            "A stop in order keeps everything."
+        )
         result.append("Open CAS must be built again for each kernel, before the reboot into it.")
     notes = getattr(KINDS[kind], "notes", None)
     return [*result, *(notes(settings, site) if notes else [])]
