@@ -277,7 +277,7 @@ class TestFtrace:
 
     def test_times_in_ticks_are_refused_with_the_clocks_to_use(self, tmp_path):
         text = " fio-4573  [001] ..... 93112457: block_bio_queue: 7,0 RA 8336 + 16 [fio x]\n"
-        with pytest.raises(TraceError, match="not in seconds .* trace_clock local"):
+        with pytest.raises(TraceError, match=r"not in seconds .* trace_clock local"):
             Trace.read(written(tmp_path / "x", text))
 
     def test_a_capture_by_ftrace_equals_the_reference(self):
@@ -336,6 +336,41 @@ class TestParquet:
             writer("parquet")(Trace.read(capture("loop_errors")).chunks(), file.write)
         back, rows = as_rows(read(tmp_path / "x")), as_rows(read(capture("loop_errors")))
         assert [(at, -1, *rest) for at, _, *rest in rows] == back
+
+    def table(self, path, **columns):
+        arrow = pytest.importorskip(
+            "pyarrow", reason="the extra hybridsim[parquet] is not installed"
+        )
+        from pyarrow import parquet
+
+        parquet.write_table(arrow.table(columns), path)
+        return path
+
+    def test_absent_columns_and_empty_requests_are_reported(self, tmp_path):
+        path = self.table(tmp_path / "x", lba=[0, 8, 16], n=[8, 0, 0])
+        assert codes(path, format="columns:offset=lba:sectors,length=n:sectors") == {
+            "no-times": 1,
+            "all-reads": 1,
+            "empty": 2,
+        }
+
+    def test_whole_seconds_are_spread(self, tmp_path):
+        seconds = [1_628_000_000 + row // 4 for row in range(20)]
+        path = self.table(tmp_path / "x", ts=seconds, lba=[0] * 20, n=[8] * 20)
+        format = "columns:time=ts:s,offset=lba:sectors,length=n:sectors"
+        assert read(path, format=format).arrival_ns.tolist() == [S // 4 * row for row in range(20)]
+        assert "whole-seconds" in codes(path, format=format)
+
+    def test_a_table_of_mostly_malformed_rows_is_refused_with_an_example(self, tmp_path):
+        path = self.table(tmp_path / "x", lba=[0, 8], n=[8, 8], rw=["x", "y"])
+        with pytest.raises(TraceError, match=r"2 of 2 rows are malformed: .*lba 0, n 8, rw x"):
+            read(path, format="columns:offset=lba,length=n,op=rw")
+
+    def test_a_missing_value_leaves_the_others_exact(self, tmp_path):
+        times = [1_628_000_000_000_000_001, None, 1_628_000_000_000_000_101]
+        path = self.table(tmp_path / "x", ts=times, lba=[0, 8, 16], n=[8, 8, 8], rw=[0, None, 1])
+        rows = as_rows(read(path, format="columns:time=ts:ns,offset=lba,length=n,op=rw:0/1"))
+        assert [(row[0], row[3]) for row in rows] == [(0, "R"), (100, "W")]
 
     def test_foreign_columns_must_be_specified(self, tmp_path):
         arrow = pytest.importorskip(
