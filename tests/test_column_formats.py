@@ -399,6 +399,31 @@ class TestMapper:
             (S, -1, -1, "R", 0, 1024),
         ]
 
+    def test_names_in_quotes_may_contain_the_separator(self, tmp_path):
+        path = written(tmp_path / "x", '"Time, s",lba,n,size\n0.5,1,8,9\n')
+        assert as_rows(read(path, format="columns:time=1:s,offset=lba,length=n")) == [
+            (0, -1, -1, "R", 1, 8)
+        ]
+
+    def test_a_header_after_comments_and_blank_lines_is_no_malformed_line(self, tmp_path):
+        path = written(tmp_path / "x", "# by x\n\nwhen,lba,n,op\n0,8,8,R\n")
+        assert codes(path, format="columns:time=when:s,offset=lba,length=n,op=op") == {}
+
+    def test_whole_seconds_are_spread_with_their_completions(self, tmp_path):
+        rows = "".join(f"{7000 + row // 4 * 1000},8,8,R,5\n" for row in range(20))
+        path = written(tmp_path / "x", rows)
+        format = "columns:time=1:ms,offset=2,length=3,op=4,latency=5:ms"
+        requests = read(path, format=format)
+        assert requests.arrival_ns.tolist() == [S // 4 * row for row in range(20)]
+        assert set(requests.complete_ns - requests.arrival_ns) == {5_000_000}
+        assert codes(path, format=format) == {"whole-seconds": 1}
+
+    def test_times_that_start_again_are_reported(self, tmp_path):
+        path = written(tmp_path / "x", "".join(f"{t},8,8,R\n" for t in (0, 90, 89, 0, 90)))
+        format = "columns:time=1:s,offset=2,length=3,op=4"
+        assert read(path, format=format).arrival_ns.tolist() == [0, 0, 89 * S, 90 * S, 90 * S]
+        assert codes(path, format=format) == {"times-back": 1}
+
     def test_without_time_and_op_columns_all_requests_are_reads_without_times(self, tmp_path):
         path = written(tmp_path / "x", "8 4096\n9 4096\n")
         assert codes(path, format="columns:offset=1:4KiB,length=2") == {
@@ -421,6 +446,9 @@ class TestMapper:
             ("offset=9,length=kb", "no column '9'; its first line is when, lba, kb"),
             ("offset=lba,length=kb,op=what:get", "'get' is not of the form READ/WRITE"),
             ("offset=lba,length=kb,separator=words", "separator must be one of comma"),
+            ("time=lba:us,offset=lba,length=kb", "column 'lba' has two roles"),
+            ("offset=lba,offset=when,length=kb", "offset is specified twice"),
+            ("offset=lba,length=kb,size=kb", "the role length is specified twice"),
             ("offset", "'offset' is not of the form ROLE=COLUMN"),
             ("missing.toml", "No such file"),
         ],

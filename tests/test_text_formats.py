@@ -17,6 +17,7 @@ from hybridsim.traces.formats.blkparse import parse_rwbs
 from hybridsim.traces.formats.requests_csv import HEADER, write
 from hybridsim.traces.trace import Trace
 
+S = 10**9
 WITH_TEXT = [case for case in CASES if (capture(case) / "blkparse.txt.zst").exists()]
 
 
@@ -70,6 +71,31 @@ class TestBlkparse:
         ]
         path = written(tmp_path / "t", "\r\n".join(lines))
         assert as_rows(read(path)) == [(0, 1000, 9000, "R", 4096, 4096)]
+
+    def test_durations_of_issues_and_completions_are_skipped(self, tmp_path):
+        lines = [
+            "  7,0    1        1     0.000000000 19608  Q  WS 0 + 8 [dd]",
+            "  7,0    1        2     0.000011475 19608  D  WS 0 + 8 (18446744073709537391) [dd]",
+            "  7,0    1        3     0.001118146 19210  C  WS 0 + 8 ( 1106671) [0]",
+            "  7,0    1        4     0.002000000 19608  Q FWS [dd]",
+            "  7,0    1        5     0.003000000 19210  C FWS 0 (   35263) [0]",
+        ]
+        path = written(tmp_path / "t", "\n".join(lines))
+        assert as_rows(read(path)) == [
+            (0, 11475, 1_118_146, "W", 0, 4096),
+            (2_000_000, -1, 3_000_000, "F", 0, 0),
+        ]
+        assert codes(path) == {}
+
+    def test_statistics_are_skipped_and_events_after_them_are_read(self, tmp_path):
+        event = "  8,0    0        1     {}.000000000   77  Q   R 8 + 8 [dd]\n"
+        processes = "dd (77)\n Reads Queued:          48,     1044KiB\n"
+        of_all = "CPU0 (sda):\n Reads Queued:          48,     1044KiB\n\nTotal (sda):\n"
+        added = "Input file sda.blktrace.0 added\n"
+        text = event.format(0) + processes + of_all + added + event.format(1)
+        path = written(tmp_path / "t", text)
+        assert [row[0] for row in as_rows(read(path))] == [0, S]
+        assert codes(path) == {"incomplete": 2}
 
     def test_malformed_lines_are_counted_and_the_first_three_shown(self, tmp_path):
         good = "  8,0    0        1     0.000000000   77  Q   R 8 + 8 [dd]\n"
@@ -233,6 +259,27 @@ class TestFtrace:
         assert read(path).stream.tolist() == [4573]
         assert read(path).flags[0] & Flag.ERROR
 
+    @pytest.mark.parametrize(
+        ("line", "lost"),
+        [
+            ("CPU:1 [LOST 137 EVENTS]", 137),
+            ("CPU:1 [LOST EVENTS]", 1),
+            ("CPU:7 [204600 EVENTS DROPPED]", 204600),
+            ("CPU:7 [EVENTS DROPPED]", 1),
+            ("# entries-in-buffer/entries-written: 1000/1500   #P:4", 500),
+            ("# entries-in-buffer/entries-written: 1000/1000   #P:4", 0),
+        ],
+    )
+    def test_lost_events_are_reported(self, line, lost, tmp_path):
+        path = written(tmp_path / "x", FTRACE.replace("#\n", f"#\n{line}\n", 1))
+        assert codes(path).get("dropped", 0) == lost
+        assert len(as_rows(read(path))) == 3
+
+    def test_times_in_ticks_are_refused_with_the_clocks_to_use(self, tmp_path):
+        text = " fio-4573  [001] ..... 93112457: block_bio_queue: 7,0 RA 8336 + 16 [fio x]\n"
+        with pytest.raises(TraceError, match=r"not in seconds .* trace_clock local"):
+            Trace.read(written(tmp_path / "x", text))
+
     def test_a_capture_by_ftrace_equals_the_reference(self):
         folder = os.environ.get("HYBRIDSIM_DATA")
         if not folder:
@@ -289,6 +336,41 @@ class TestParquet:
             writer("parquet")(Trace.read(capture("loop_errors")).chunks(), file.write)
         back, rows = as_rows(read(tmp_path / "x")), as_rows(read(capture("loop_errors")))
         assert [(at, -1, *rest) for at, _, *rest in rows] == back
+
+    def table(self, path, **columns):
+        arrow = pytest.importorskip(
+            "pyarrow", reason="the extra hybridsim[parquet] is not installed"
+        )
+        from pyarrow import parquet
+
+        parquet.write_table(arrow.table(columns), path)
+        return path
+
+    def test_absent_columns_and_empty_requests_are_reported(self, tmp_path):
+        path = self.table(tmp_path / "x", lba=[0, 8, 16], n=[8, 0, 0])
+        assert codes(path, format="columns:offset=lba:sectors,length=n:sectors") == {
+            "no-times": 1,
+            "all-reads": 1,
+            "empty": 2,
+        }
+
+    def test_whole_seconds_are_spread(self, tmp_path):
+        seconds = [1_628_000_000 + row // 4 for row in range(20)]
+        path = self.table(tmp_path / "x", ts=seconds, lba=[0] * 20, n=[8] * 20)
+        format = "columns:time=ts:s,offset=lba:sectors,length=n:sectors"
+        assert read(path, format=format).arrival_ns.tolist() == [S // 4 * row for row in range(20)]
+        assert "whole-seconds" in codes(path, format=format)
+
+    def test_a_table_of_mostly_malformed_rows_is_refused_with_an_example(self, tmp_path):
+        path = self.table(tmp_path / "x", lba=[0, 8], n=[8, 8], rw=["x", "y"])
+        with pytest.raises(TraceError, match=r"2 of 2 rows are malformed: .*lba 0, n 8, rw x"):
+            read(path, format="columns:offset=lba,length=n,op=rw")
+
+    def test_a_missing_value_leaves_the_others_exact(self, tmp_path):
+        times = [1_628_000_000_000_000_001, None, 1_628_000_000_000_000_101]
+        path = self.table(tmp_path / "x", ts=times, lba=[0, 8, 16], n=[8, 8, 8], rw=[0, None, 1])
+        rows = as_rows(read(path, format="columns:time=ts:ns,offset=lba,length=n,op=rw:0/1"))
+        assert [(row[0], row[3]) for row in rows] == [(0, "R"), (100, "W")]
 
     def test_foreign_columns_must_be_specified(self, tmp_path):
         arrow = pytest.importorskip(

@@ -1,4 +1,4 @@
-"""The default text output of blkparse(1)."""
+"""The default text output of blkparse(1), also with the durations that its option -t adds."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ LINE = re.compile(
 TAIL = re.compile(
     rb"\s+(?P<rwbs>[A-Z]{1,6})"
     rb"(?:\s+(?P<sector>\d{1,20})(?:\s+(?P<mark>[+/])\s+(?P<count>\d{1,20}))?)?"
-    rb"(?:\s+\[(?P<last>[^\]]*+)\].*+)?+\s*+"
+    rb"(?:\s+\(\s*\d{1,20}\))?(?:\s+\[(?P<last>[^\]]*+)\].*+)?+\s*+"
 )
-SUMMARY = re.compile(rb"(CPU\d+|Total) \(.*\):")
+SUMMARY = re.compile(rb"(CPU\d+|Total) \(.*\):|Input file .* added|.+ \(\d{1,10}\)$")
+"""The first line of statistics of a CPU, of all, of a process (option -s); or a file's name."""
 ACTIONS = {
     b"Q": int(Action.QUEUE),
     b"R": int(Action.REQUEUE),
@@ -61,14 +62,15 @@ class Lines(EventLines):
 
     def events(self) -> Iterator[tuple[int, ...]]:
         """Yield the fields of EVENT for each relevant line."""
+        in_summary = False
         for number, line in self._lines:
             match = LINE.match(line)
             if match is None:
-                if SUMMARY.match(line):
-                    return
-                if line.strip():
+                in_summary = in_summary or SUMMARY.match(line) is not None
+                if not in_summary and line.strip():
                     self.malformed.add(number, line)
                 continue
+            in_summary = False
             action = ACTIONS.get(match["action"])
             if action is None:
                 if match["action"] not in OTHER_ACTIONS:

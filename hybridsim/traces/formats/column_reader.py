@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import DTYPES, UNKNOWN, Findings, Requests, joined
-from hybridsim.traces.formats.columns import BLANKS, BOM, Table, To
+from hybridsim.traces.formats.columns import BLANKS, BOM, COMMENT, Table, To
 from hybridsim.traces.formats.eight_bytes import BEYOND
 from hybridsim.traces.formats.files import ByteStream, Source
 from hybridsim.traces.formats.line_parser import (
@@ -28,7 +28,7 @@ from hybridsim.traces.formats.ordering import (
     in_order,
     merged,
     origin_of,
-    spread_seconds,
+    spread_if_whole,
 )
 from hybridsim.traces.formats.request_cache import CACHE_BYTES_MAX, OPTIONAL, Kept
 from hybridsim.traces.formats.text import Malformed, no_dispatch
@@ -39,6 +39,7 @@ LINE_BYTES = 24  # an estimate; shorter lines take another pass of the loop
 TAIL_BYTES = 4096
 WINDOW_MIN = 1 << 14
 SURVEY_BYTES = 4 * BLOCK_BYTES
+HEADER_LINES = 1000  # among which the names of the columns are looked for
 HEADER = re.compile(rb'[\s"]*[A-Za-z_]')
 
 
@@ -91,8 +92,7 @@ class ColumnReader:
         window = max(WINDOW // len(files), WINDOW_MIN)
         streams = [in_order(each, findings, window) for each in unsorted]
         parts = merged(streams)
-        if self.table.whole_seconds:
-            parts = spread_seconds(parts)
+        is_spread, parts = spread_if_whole(parts, self.table.whole_seconds)
         origin_ns: int | None = None
         for part in parts:
             if origin_ns is None:
@@ -102,6 +102,8 @@ class ColumnReader:
         self.volumes.count(files[0].names, files[0].seen.devices)
         self.devices = self.volumes.devices
         self._report(files, findings)
+        has_ops = self.table.has(To.OP) or self.table.has(To.LOW_BIT)
+        report_limits(findings, self.table.has(To.TIME), has_ops, is_spread)
 
     def _opened(self, findings: Findings, seen: Seen) -> list[Lines]:
         """Open all files again; they share one list of devices."""
@@ -139,29 +141,27 @@ class ColumnReader:
                 fix="none needed for a few",
             )
         self.volumes.report(findings)
-        for code, text, fix in limitations(self.table):
-            findings.add(code, text, fix=fix)
 
 
-def limitations(table: Table) -> Iterator[tuple[str, str, str]]:
-    """Yield (code, text, fix) for data that a format does not contain."""
-    if not table.has(To.TIME):
-        yield (
+def report_limits(findings: Findings, has_times: bool, has_ops: bool, is_spread: bool) -> None:
+    """Add the findings of data that a table does not contain."""
+    if not has_times:
+        findings.add(
             "no-times",
             "there is no column of times: all requests arrive at time 0",
-            "replay with --mode closed; hits and mrc need no times",
+            fix="replay with --mode closed; hits and mrc need no times",
         )
-    if not table.has(To.OP) and not table.has(To.LOW_BIT):
-        yield (
+    if not has_ops:
+        findings.add(
             "all-reads",
             "there is no column of directions: all requests are reads",
-            "none needed",
+            fix="none needed",
         )
-    if table.whole_seconds:
-        yield (
+    if is_spread:
+        findings.add(
             "whole-seconds",
             "times have a resolution of 1 s: the requests of each second are spread evenly over it",
-            "replay with --mode closed; hits and mrc need no times",
+            fix="replay with --mode closed; hits and mrc need no times",
         )
 
 
@@ -265,15 +265,24 @@ class Lines:
         return at, out
 
     def _show(self, known: int, bad: int) -> None:
-        """Note malformed lines; the first line of a file may be a header."""
+        """Note malformed lines; the first line that is no comment may be a header."""
         shown = self.seen.bad[known : known + bad].tolist()
         for number, begin, end in shown:
             line = self._block[begin:end].tobytes().rstrip(b"\r")
-            if number == 1 and HEADER.match(line):
+            if HEADER.match(line) and self._begins_table(number, begin):
                 self.seen.tally[Tally.MALFORMED] -= 1
             else:
                 self.malformed.add(number, line)
         self.malformed.add_unseen(bad - len(shown))
+
+    def _begins_table(self, number: int, begin: int) -> bool:
+        """Return whether there are only comments and blank lines before a line."""
+        if number > HEADER_LINES:
+            return False
+        before = self._block[:begin].tobytes().removeprefix(BOM).split(b"\n")
+        return len(before) == number and all(
+            not line.strip() or line.lstrip().startswith(COMMENT) for line in before
+        )
 
     def _name(self, part: NDArray[np.uint8]) -> str:
         text = part.tobytes().decode("utf-8", "backslashreplace").replace('"', "")

@@ -64,7 +64,8 @@ class Table:
     elastic: int = -1
     exact: bool = True
     since_1970: bool | None = False  # None: decided by the magnitude of the times
-    whole_seconds: bool = False  # the requests of a second are spread evenly over it
+    # Whether the requests of a second are spread evenly over it; None: decided by the times.
+    whole_seconds: bool | None = False
     joined_by: str = "_"  # between the fields of a device name
 
     def has(self, what: To) -> bool:

@@ -93,7 +93,9 @@ class EventLines(ABC):
     """One pass over the lines: events of the wanted device, and counts of all devices."""
 
     def __init__(self, source: Source, wanted: str | None, findings: Findings) -> None:
+        self.name = source.name
         self.malformed = Malformed(source)
+        self.lost = 0  # events that the text says are missing
         self.first_ns = 1 << 62
         self.passthrough = 0
         self.first_seen: dict[str, None] = {}
@@ -118,8 +120,17 @@ class EventLines(ABC):
         return len(batch)
 
     def report(self, findings: Findings) -> None:
-        """Add the skipped lines to the findings."""
+        """Add the skipped lines and the lost events to the findings."""
         self.malformed.report(findings)
+        if self.lost:
+            findings.add(
+                "dropped",
+                "events were overwritten or dropped by the kernel; requests without their queue "
+                "event are absent, others have no completion",
+                count=self.lost,
+                place=self.name,
+                fix="capture again with a larger buffer (buffer_size_kb), or read trace_pipe",
+            )
         if self.passthrough:
             findings.add(
                 "passthrough",

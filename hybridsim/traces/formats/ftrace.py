@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from hybridsim.foundation.codes import Flag, Op
+from hybridsim.foundation.errors import TraceError
 from hybridsim.traces.formats.event_text import (
     MARKS,
     SECTOR_BYTES,
@@ -29,6 +30,12 @@ EVENT_LINE = re.compile(
     rb"(?<=\s)(?P<s>\d{1,9})\.(?P<us>\d{6,9}):\s++(?:block:)?block_(?P<event>\w++):\s++(?P<rest>.*)"
 )
 BEFORE_FLAGS = re.compile(rb"(?<!\s)\s++[^\s:]{4,8}\Z")
+LOST = re.compile(
+    rb"CPU:\d{1,5} \[(?:LOST )?(?:(?P<lost>\d{1,18}) )?EVENTS(?: DROPPED)?\]|"
+    rb"# entries-in-buffer/entries-written: (?P<kept>\d{1,18})/(?P<written>\d{1,18})"
+)
+TICKS = re.compile(rb"(?<=\s)\d{1,20}:\s++(?:block:)?block_\w++:")
+"""A time without decimals: the clock counts ticks of unknown length."""
 CPU = re.compile(rb"\[(?P<cpu>\d{1,5})\]\Z")
 TAIL = re.compile(
     rb"(?P<device>\d{1,4},\d{1,7})\s+(?P<rwbs>[A-Z]{1,9})\s+(?:\d{1,20}\s+)?(?:\((?P<command>[^)]*+)\)\s+)?"
@@ -57,12 +64,25 @@ OPS = {
 
 def detect(head: bytes) -> bool:
     """Return whether one of the first lines is a block event; no other format has them."""
-    return any(event_of(line) for line in head.split(b"\n")[:DETECT_LINES])
+    first = head.split(b"\n")[:DETECT_LINES]
+    return any(event_of(line) or has_ticks(line) for line in first)
 
 
 def event_of(line: bytes) -> re.Match[bytes] | None:
     """Return the match of a line with a block event, or None."""
     return EVENT_LINE.search(line) if EVENT in line and len(line) < LINE_BYTES_MAX else None
+
+
+def has_ticks(line: bytes) -> bool:
+    """Return whether a line is a block event whose time is not in seconds."""
+    return EVENT in line and len(line) < LINE_BYTES_MAX and TICKS.search(line) is not None
+
+
+def lost_of(match: re.Match[bytes]) -> int:
+    """Return the number of lost events that a line of LOST states; 1 if it is unknown."""
+    if match["written"]:
+        return max(int(match["written"]) - int(match["kept"]), 0)
+    return int(match["lost"] or 1)
 
 
 def task_of(before: bytes) -> tuple[bytes, int]:
@@ -100,7 +120,10 @@ class Lines(EventLines):
         for number, line in self._lines:
             match = event_of(line)
             if match is None:
-                if EVENT in line and not line.lstrip().startswith(b"#"):
+                if lost := LOST.match(line):
+                    self.lost += lost_of(lost)
+                elif EVENT in line and not line.lstrip().startswith(b"#"):
+                    self._check_clock(line)
                     self.malformed.add(number, line)
                 continue
             action = ACTIONS.get(match["event"])
@@ -111,6 +134,13 @@ class Lines(EventLines):
                 self.malformed.add(number, line)
             elif event:
                 yield event
+
+    def _check_clock(self, line: bytes) -> None:
+        if has_ticks(line):
+            raise TraceError(
+                f"{self.name}: its times are not in seconds (trace_clock is counter, uptime or "
+                "x86-tsc): capture with trace_clock local, global, mono or boot"
+            )
 
     def _event(self, match: re.Match[bytes], action: int) -> tuple[int, ...] | None:
         """Return the fields of EVENT, () for an irrelevant event, None for a malformed one."""

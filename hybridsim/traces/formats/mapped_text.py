@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 
 from hybridsim.foundation.errors import ColumnsError
 from hybridsim.traces.formats.column_reader import ColumnReader
-from hybridsim.traces.formats.columns import BLANKS, COMMENT, SKIPPED, Table
+from hybridsim.traces.formats.columns import BLANKS, COMMENT, SKIPPED, Field, Table
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.mapping import EXAMPLE, Mapping, read
 
@@ -38,13 +39,15 @@ def table_of(mapping: Mapping, source: Source) -> Table:
     text = first.decode("utf-8", "backslashreplace").lstrip("\ufeff")
     separator = mapping.separator or _likely(text)
     split_at = None if separator == BLANKS else separator
-    names = [name.strip(' "') for name in text.split(split_at)]
+    names = [name.strip(' "') for name in _fields_of(text, separator)]
     at = split_at.encode() if split_at else None
     widest = max((len(line.split(at)) for line in lines), default=0)
-    places = {
-        _place(column, names, widest, source.name): field
-        for column, field in mapping.columns.values()
-    }
+    places: dict[int, Field] = {}
+    for column, field in mapping.columns.values():
+        place = _place(column, names, widest, source.name)
+        if place in places:
+            raise ColumnsError(f"--columns: column {column!r} has two roles: specify another")
+        places[place] = field
     fields = [places.get(index, SKIPPED) for index in range(max(places) + 1)]
     return Table(
         name="columns",
@@ -53,7 +56,15 @@ def table_of(mapping: Mapping, source: Source) -> Table:
         ops=mapping.ops,
         exact=False,
         since_1970=None,
+        whole_seconds=None,
     )
+
+
+def _fields_of(line: str, separator: str) -> list[str]:
+    """Split a line at the separators that are not within quotes."""
+    if separator == BLANKS:
+        return line.split()
+    return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
 
 
 def _likely(line: str) -> str:

@@ -58,6 +58,8 @@ def read(spec: str) -> Mapping:
         if not column:
             raise ColumnsError(f"--columns: {key}: the column is missing, as in {EXAMPLE}")
         to = ROLES[name]
+        if to in columns:
+            raise ColumnsError(f"--columns: the role {name} is specified twice: remove one")
         columns[to] = column, _field(key, to, unit)
         if to == To.OP and unit:
             ops = _ops(unit)
@@ -75,6 +77,8 @@ def _of_line(line: str) -> dict[str, str]:
             raise ColumnsError(
                 f"--columns: {each!r} is not of the form ROLE=COLUMN, as in {EXAMPLE}"
             )
+        if key.strip() in pairs:
+            raise ColumnsError(f"--columns: {key.strip()} is specified twice: remove one")
         pairs[key.strip()] = value.strip()
     return pairs
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybridsim.requests.rows import Findings, Requests, joined
 
 WINDOW = 1 << 18  # requests by which one may be out of order
 SECOND_NS = 10**9
+BACK_NS = 60 * SECOND_NS  # no request is reported so late after its arrival
+SPREAD_MIN = 16  # requests that show whether times are whole seconds
 EPOCH_NS = 10**18  # September 2001: larger numbers of nanoseconds are times since 1970
 
 
@@ -20,15 +24,19 @@ def in_order(
     """Yield requests in order of arrival, those of equal times in the order of the trace.
 
     A request that is more than `window` requests late is moved to the time of the preceding one,
-    and counted.
+    and counted.  So are times that go back by more than BACK_NS: a file may be several captures.
     """
     held: deque[Requests] = deque()
     rows, is_sorted, last_ns = 0, True, -(1 << 62)
+    previous_ns = 0  # of the last line
     for part in parts:
         if not part.rows:
             continue
         before = held[-1].arrival_ns[-1] if held else part.arrival_ns[0]
-        is_sorted &= before <= part.arrival_ns[0] and _is_sorted(part)
+        if not (before <= part.arrival_ns[0] and _is_sorted(part)):
+            is_sorted = False
+            _report_back(part.arrival_ns, previous_ns, findings)
+        previous_ns = int(part.arrival_ns[-1])
         held.append(part)
         rows += part.rows
         if rows < 2 * window:
@@ -69,6 +77,21 @@ def _is_sorted(part: Requests) -> bool:
     return bool((part.arrival_ns[1:] >= part.arrival_ns[:-1]).all())
 
 
+def _report_back(arrival_ns: NDArray[np.int64], previous_ns: int, findings: Findings) -> None:
+    """Count the requests that are much earlier than the line before."""
+    steps_ns = np.diff(arrival_ns, prepend=previous_ns)
+    back = int((steps_ns < -BACK_NS).sum())
+    if back:
+        findings.add(
+            "times-back",
+            "times go back by more than a minute; requests were sorted by time, as if all were of "
+            "one capture",
+            count=back,
+            fix="if the file is several captures, one after the other, split it there; none needed "
+            "if it is sorted by volume",
+        )
+
+
 def _sorted(part: Requests) -> Requests:
     order = np.argsort(part.arrival_ns, kind="stable")
     return Requests._make(column[order] for column in part)
@@ -93,6 +116,32 @@ def _not_before(last_ns: int, part: Requests, findings: Findings) -> Requests:
     known = part.complete_ns >= 0
     complete_ns = np.where(known, np.maximum(part.complete_ns, arrival_ns), part.complete_ns)
     return part._replace(arrival_ns=arrival_ns, complete_ns=complete_ns)
+
+
+def are_whole_seconds(part: Requests) -> bool:
+    """Return whether times have a resolution of 1 s: all are whole, and several are equal."""
+    seconds = part.arrival_ns // SECOND_NS
+    return (
+        part.rows >= SPREAD_MIN
+        and bool((part.arrival_ns % SECOND_NS == 0).all())
+        and 1 < len(np.unique(seconds)) < part.rows
+    )
+
+
+def spread_if_whole(
+    parts: Iterable[Requests], whole_seconds: bool | None
+) -> tuple[bool, Iterator[Requests]]:
+    """Return whether times are in whole seconds, and the requests, then spread over each second.
+
+    With `whole_seconds` None, that is decided by the times of the first part.
+    """
+    rest = iter(parts)
+    first = next(rest, None)
+    if first is None:
+        return bool(whole_seconds), iter(())
+    whole = are_whole_seconds(first) if whole_seconds is None else whole_seconds
+    every = chain([first], rest)
+    return whole, spread_seconds(every) if whole else every
 
 
 def spread_seconds(parts: Iterable[Requests]) -> Iterator[Requests]:
@@ -121,7 +170,10 @@ def _spread(part: Requests) -> Requests:
     begins = np.flatnonzero(np.concatenate(([True], second[1:] != second[:-1])))
     counts = np.diff(np.append(begins, len(second)))
     rank = np.arange(len(second)) - np.repeat(begins, counts)
-    return part._replace(arrival_ns=second + rank * SECOND_NS // np.repeat(counts, counts))
+    arrival_ns = second + rank * SECOND_NS // np.repeat(counts, counts)
+    known = part.complete_ns >= 0
+    complete_ns = np.where(known, part.complete_ns + arrival_ns - second, part.complete_ns)
+    return part._replace(arrival_ns=arrival_ns, complete_ns=complete_ns)
 
 
 def origin_of(since_1970: bool | None, first_ns: int) -> int | None:

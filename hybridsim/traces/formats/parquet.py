@@ -16,11 +16,12 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import ColumnsError, TraceError
 from hybridsim.foundation.printable import printable
 from hybridsim.requests.rows import UNKNOWN, Findings, Requests, no_requests
+from hybridsim.traces.formats.column_reader import report_limits
 from hybridsim.traces.formats.columns import Field, To
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.line_parser import LENGTH_MAX, NUMBER_MAX, RESPONSE_MAX_NS, Of
 from hybridsim.traces.formats.mapping import EXAMPLE, Mapping, read
-from hybridsim.traces.formats.ordering import from_origin, in_order, origin_of
+from hybridsim.traces.formats.ordering import from_origin, in_order, origin_of, spread_if_whole
 from hybridsim.traces.formats.requests_csv import HEADER, LETTERS
 from hybridsim.traces.formats.text import no_dispatch, only
 from hybridsim.traces.formats.volumes import Volumes
@@ -116,11 +117,18 @@ class Reader:
         """Read the file and yield its requests in order of arrival."""
         rows = Rows(self._source.name, self._mapping)
         origin_ns: int | None = None
-        for part in in_order(self._rows(rows, self.volumes.wanted), findings):
+        ordered = in_order(self._rows(rows, self.volumes.wanted), findings)
+        is_spread, parts = spread_if_whole(ordered, None if self._mapping is not DEFAULT else False)
+        for part in parts:
             if origin_ns is None:
                 origin_ns = int(part.arrival_ns[0])
                 self.origin_unix_ns = origin_of(None, origin_ns)
             yield from_origin(self.volumes.laid_out(part), origin_ns)
+        if rows.bad > rows.read // 2:
+            raise TraceError(
+                f"{self._source.name}: {rows.bad:,} of {rows.read:,} rows are malformed: "
+                f"{rows.why()}; check the columns (--columns)"
+            )
         if not rows.names:
             raise TraceError(
                 f"{self._source.name}: contains no request in the format parquet; "
@@ -129,10 +137,16 @@ class Reader:
         self.volumes.count(rows.names, rows.devices)
         self.devices = self.volumes.devices
         self.volumes.report(findings)
+        have = self._mapping.columns
+        report_limits(findings, To.TIME in have, To.OP in have, is_spread)
+        if rows.empty:
+            findings.add(
+                "empty", "requests of length 0 were skipped", count=rows.empty, fix="none needed"
+            )
         if rows.bad:
             findings.add(
                 "malformed",
-                "malformed rows (empty, or numbers out of range) were skipped",
+                "malformed rows (without a value, or with numbers out of range) were skipped",
                 count=rows.bad,
                 place=self._source.name,
                 fix="none needed for a few; otherwise correct --columns",
@@ -146,7 +160,8 @@ class Rows:
         self._name = name
         self.names: list[str] = []
         self.devices = np.zeros((1, len(Of)), np.int64)
-        self.bad = 0
+        self.read = self.bad = self.empty = 0
+        self._first_bad = ""
         self._mapping = mapping
         self._ops = {_plain(word): op for word, op in mapping.ops.items()}
 
@@ -154,11 +169,23 @@ class Rows:
         """Yield the requests of the wanted device (an index; -1: all), with unchanged times."""
         for batch in batches:
             part, sound = self._converted(batch)
+            self.read += len(sound)
             self.bad += int((~sound).sum())
+            empty = sound & (part.length_bytes == 0) & (part.op != Op.FLUSH)
+            self.empty += int(empty.sum())
+            if not self._first_bad and not sound.all():
+                (row,) = batch.slice(int(np.argmin(sound)), 1).to_pylist()
+                self._first_bad = ", ".join(f"{name} {value}" for name, value in row.items())
+            sound &= ~empty
+            self._count(part, sound)
             if wanted >= 0:
                 sound &= part.device == wanted
             if sound.any():
                 yield Requests._make(column[sound] for column in part)
+
+    def why(self) -> str:
+        """Return the first malformed row, for a message."""
+        return f"for example {printable(self._first_bad[:200])}"
 
     def _converted(self, batch: Any) -> tuple[Requests, NDArray[np.bool_]]:
         part = no_requests(batch.num_rows)
@@ -183,7 +210,6 @@ class Rows:
                 part.device[:], _ = _looked_up(values, self._index)
         if not self._mapping.columns.get(To.DEVICE) and not self.names:
             self.names.append("0")
-        sound &= (part.length_bytes > 0) | (part.op == Op.FLUSH)
         sound &= part.length_bytes <= LENGTH_MAX
         if To.RESPONSE in self._mapping.columns:
             known = (part.complete_ns >= 0) & (part.complete_ns <= RESPONSE_MAX_NS)
@@ -191,7 +217,6 @@ class Rows:
         elif COMPLETE in batch.schema.names:
             values, fine = _numbers(batch.column(COMPLETE), Field(To.TIME))
             part.complete_ns[:] = np.where(fine & (values >= part.arrival_ns), values, UNKNOWN)
-        self._count(part, sound)
         return part, sound
 
     def _op(self, word: object) -> int | None:
@@ -220,20 +245,25 @@ class Rows:
 
 
 def _plain(word: object) -> str:
+    if isinstance(word, float) and word.is_integer():  # integers of a column with missing values
+        word = int(word)
     return str(word).strip().lower()
 
 
 def _numbers(values: Any, field: Field) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return a column of numbers, scaled, and which of them are in range."""
+    known = values.is_valid().to_numpy(zero_copy_only=False)
+    if values.null_count and pyarrow("").types.is_integer(values.type):
+        values = values.fill_null(0)  # else pyarrow returns floats, which are not exact
     numbers = values.to_numpy(zero_copy_only=False)
     if numbers.dtype.kind == "M":
         numbers = numbers.astype("datetime64[ns]").astype(np.int64)
-        return numbers, numbers >= 0
+        return numbers, known & (numbers >= 0)
     if numbers.dtype.kind not in "iuf":
         raise ColumnsError(f"--columns: a column of type {values.type} does not contain numbers")
     top = NUMBER_MAX // field.scale
     with np.errstate(invalid="ignore"):
-        fine = (numbers >= field.zero) & (numbers <= top + field.zero)
+        fine = known & (numbers >= field.zero) & (numbers <= top + field.zero)
     kept = np.where(fine, numbers, field.zero)
     if numbers.dtype.kind == "f":
         return np.rint((kept - field.zero) * field.scale).astype(np.int64), fine
