@@ -97,9 +97,9 @@ def test_pages_are_kept_over_an_orderly_end(place):
         assert ready.figures.read_hits == 1
 
 
-def fill_pages(pages):
+def fill_pages(pages, first=0):
     with serve.served(setting("cache.sequential_cutoff=0")) as ready:
-        for page in range(pages):
+        for page in range(first, first + pages):
             assert client().ask(nbd.READ, page * PAGE, PAGE)[0] == 0
         wait_for(lambda: ready.figures.counters()["pages_present"] == pages)
 
@@ -127,6 +127,16 @@ def written_by_others():
         file.write(b"new")
 
 
+def ssd_written_by_others():
+    with open("fast.img", "r+b") as file:
+        file.seek(DATA_FROM)
+        file.write(b"new")
+
+
+def state_of_another_kind():
+    next(Path("state").glob("*.json")).write_text("[1]")
+
+
 def other_page():
     return setting("cache.page=32KiB")
 
@@ -151,6 +161,8 @@ def damaged_superblock():
         (older_ssd, "it is of generation 1, and the last one was 2"),
         (older_ssd_and_state, "the slow device may have been written to"),
         (written_by_others, "the slow device may have been written to"),
+        (ssd_written_by_others, "the fast device may have been written to"),
+        (state_of_another_kind, "there is no state of it"),
         (other_page, "its pages, policy or devices were others"),
         (no_state, "there is no state of it"),
         (damaged_list, "the list of its pages is damaged"),
@@ -164,6 +176,23 @@ def test_the_cache_starts_empty_unless_all_agrees(place, change, why):
         assert ready.pages_warm == 0
         assert ready.why_empty.startswith(why)
         assert client().ask(nbd.READ, 0, PAGE)[1] == page_of_file(0)
+
+
+def test_two_copies_of_an_ssd_that_took_turns_are_distinguished(place, monkeypatch):
+    """The host does not see that they are exchanged, as with snapshots below it."""
+    monkeypatch.setattr(claims.Claim, "stamp", lambda self: [self.path])
+    Path("slow.img").write_bytes(b"".join(bytes([n]) * PAGE for n in range(VOLUME // PAGE)))
+    fill_pages(8)
+    shutil.copy("fast.img", "copy.img")
+    fill_pages(8)  # generation 2 of the one
+    os.rename("fast.img", "original.img")
+    os.rename("copy.img", "fast.img")
+    fill_pages(8, first=8)  # generation 2 of the other
+    os.rename("original.img", "fast.img")
+    with serve.served(setting()) as ready:
+        for page in range(8, 16):
+            assert client().ask(nbd.READ, page * PAGE, PAGE)[1] == page_of_file(page)
+        assert ready.why_empty == "it is another copy of generation 2 than the last one"
 
 
 def test_errors_of_the_ssd_cost_copies_and_then_it_is_left_alone(place, monkeypatch):
@@ -187,13 +216,13 @@ def test_errors_of_the_ssd_cost_copies_and_then_it_is_left_alone(place, monkeypa
         assert ready.why_empty == "it was not closed in order"
 
 
-def break_medium(monkeypatch, start):
+def break_medium(monkeypatch, start, error=errno.EIO):
     before = lines.Medium.read, lines.Medium.write
 
     def fail(original):
         def failing(self, *arguments):
             if self.start == start:
-                raise OSError(errno.EIO, "broken")
+                raise OSError(error, "broken")
             original(self, *arguments)
 
         return failing
@@ -214,6 +243,27 @@ def test_errors_of_the_disk_are_the_clients_and_its_copies_are_dropped(place, mo
         os.chdir(place)
         assert one.ask(nbd.READ, 2 * PAGE, PAGE) == (0, page_of_file(2))
         assert ready.figures.slow_errors == 2
+
+
+def test_errors_that_the_protocol_does_not_have_are_replaced(place, monkeypatch):
+    with serve.served(setting()):
+        for error, answered in (
+            (errno.ENODATA, errno.EIO), (errno.EDQUOT, errno.ENOSPC), (errno.ENOSPC, errno.ENOSPC),
+        ):  # fmt: skip
+            with monkeypatch.context() as broken:
+                break_medium(broken, 0, error)
+                assert client().ask(nbd.READ, 0, 4096)[0] == answered
+
+
+def test_a_trim_with_fua_is_on_the_medium_before_its_answer(place, monkeypatch):
+    done = []
+    monkeypatch.setattr(lines.Medium, "discard", lambda *_: done.append("discard"))
+    monkeypatch.setattr(lines.Medium, "flush", lambda *_: done.append("flush"))
+    with serve.served(setting()):
+        assert client().ask(nbd.TRIM, 0, PAGE)[0] == 0
+        assert done == ["discard"]
+        assert client().ask(nbd.TRIM, 0, PAGE, flags=nbd.FUA)[0] == 0
+        assert done == ["discard", "discard", "flush"]
 
 
 # Refusals: nothing is written.

@@ -13,6 +13,7 @@ import shutil
 import stat
 import struct
 import subprocess
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ BLKSSZGET = 0x1268  # the size of a logical block
 END = 1 << 20  # bytes at each end that must be zeros
 SAMPLES, SAMPLE_BYTES = 128, 4096  # between the ends
 SECTOR = 512
-WRITTEN = 6  # sectors written, in a device's `stat` in sysfs
+READ, WRITTEN, DISCARDED = 2, 6, 13  # sectors, in a device's `stat` in sysfs
+TRIES = 100  # at counts of several devices at one moment
 USERS_SHOWN = 3
 
 
@@ -49,7 +51,8 @@ class Claim:
     def stamp(self) -> list[Any]:
         """Return values that change with any write to it by others, and with a reboot if a device.
 
-        A file: its times; they are exact to a few milliseconds.  A device: its sectors written.
+        A file: its times; they are exact to a few milliseconds.  A device: its sectors written and
+        discarded; values that never come again if they are not counted.
         """
         status = os.fstat(self.fd)
         if not self.is_block:
@@ -57,10 +60,8 @@ class Claim:
                     status.st_ctime_ns]  # fmt: skip
         folder = _sysfs(status.st_rdev)
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        written = (folder / "stat").read_text().split()[WRITTEN]
-        disk = folder.parent if (folder / "partition").exists() else folder
-        sequence = _text(disk / "diskseq")
-        return ["device", boot, status.st_rdev, sequence, self.size_bytes, written]
+        sequence = _text(disk_of(folder) / "diskseq")
+        return ["device", boot, status.st_rdev, sequence, self.size_bytes, *changes(folder)]
 
 
 def claim(path: str, direct: bool = False) -> Claim:
@@ -101,7 +102,7 @@ def _checked(path: str, fd: int, before: os.stat_result, is_block: bool, direct:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise DeviceError(f"{path}: is in use by another process that locks it") from None
-    users = users_of(_identity(status))
+    users = [*users_of(_identity(status)), *uses_by_the_kernel(_identity(status))]
     if users:
         more = f" and {len(users) - USERS_SHOWN} more" if len(users) > USERS_SHOWN else ""
         raise DeviceError(f"{path}: is open in {', '.join(users[:USERS_SHOWN])}{more}: end that")
@@ -114,6 +115,41 @@ def _checked(path: str, fd: int, before: os.stat_result, is_block: bool, direct:
     if size < block:
         raise DeviceError(f"{path}: has only {os.lseek(fd, 0, os.SEEK_END)} bytes")
     return Claim(path, fd, is_block, size, block)
+
+
+def disk_of(folder: Path) -> Path:
+    """Return the folder in sysfs of the disk that a device is, or is a partition of."""
+    return folder.parent if (folder / "partition").exists() else folder
+
+
+def changes(folder: Path) -> list[Any]:
+    """Return counts that rise with each write or discard of the data of a device in sysfs.
+
+    The data of a partition also change by writes to the whole disk.  The disk counts these and
+    those of all its partitions.
+    """
+    disk = disk_of(folder)
+    is_counted = _text(disk / "queue/iostats") != "0" and _sectors(folder, READ) > 0
+    if not is_counted:
+        return [uuid.uuid4().hex]
+    if disk == folder:
+        return [_changed(folder)]
+    parts = sorted(each.parent for each in disk.glob("*/partition"))
+    for _ in range(TRIES):
+        before = [_changed(each) for each in parts]
+        whole = _changed(disk)
+        if before == [_changed(each) for each in parts]:
+            return [before[parts.index(folder)], whole - sum(before)]
+    return [uuid.uuid4().hex]
+
+
+def _changed(folder: Path) -> int:
+    return _sectors(folder, WRITTEN) + _sectors(folder, DISCARDED)
+
+
+def _sectors(folder: Path, column: int) -> int:
+    counts = (folder / "stat").read_text().split()
+    return int(counts[column]) if column < len(counts) else 0  # Linux before 4.18: no discards
 
 
 def all_different(one: Claim, other: Claim) -> None:
@@ -183,6 +219,22 @@ def users_of(identity: tuple[int, ...]) -> list[str]:
             continue
         if identity in opened:
             found.append(f"{_text(process / 'comm')} ({process.name})")
+    return sorted(found)
+
+
+def uses_by_the_kernel(
+    identity: tuple[int, ...], blocks: str = "/sys/block", swaps: str = "/proc/swaps"
+) -> list[str]:
+    """Return what in the kernel has a file or device open without a claim: loop devices, swap."""
+    found = [
+        each.parent.parent.name
+        for each in Path(blocks).glob("loop*/loop/backing_file")
+        if _identity_of_open(Path(_text(each))) == identity
+    ]
+    for line in _text(Path(swaps)).splitlines()[1:]:
+        name = line.split()[0].replace(r"\040", " ")
+        if _identity_of_open(Path(name)) == identity:
+            found.append("the swap space")
     return sorted(found)
 
 

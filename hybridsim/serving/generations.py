@@ -1,11 +1,14 @@
 """What a restart may trust: the superblock on the fast device, and the state folder.
 
-Each start is a generation.  Before anything else is written, the number of the new one is stored in
-the state folder and on the fast device, both marked as open.  At an orderly end the pages of the
-cache are stored in the folder, and both are marked as closed.  The next start keeps the pages if
-both are closed, of the same generation, and nobody has written to the slow device since.  In all
-other cases the cache starts empty: after a crash, with an older copy of the fast device or of the
-folder, without the folder, with another slow device or another page size.
+Each start is a generation, with a number and a random key.  Before anything else is written, those
+of the new one are stored in the state folder and on the fast device, both marked as open.  At an
+orderly end the pages of the cache are stored in the folder, and both are marked as closed.  The
+next start keeps the pages if both are closed, of the same generation, and nobody has written to
+either device since.  In all other cases the cache starts empty: after a crash, with an older copy
+of the fast device or of the folder, without the folder, with another slow device or page size.
+
+The key tells two copies of a fast device apart that took turns: the older one, started again, has
+the number that the newer one already has.
 """
 
 from __future__ import annotations
@@ -57,6 +60,7 @@ class Generations:
         self._block = _parsed(head)
         self.number = int(self._block.get("generation", 0))
         self._id = str(self._block.get("id", uuid.uuid4().hex))
+        self._key = ""  # of this generation, once it is open
 
     def check_replaceable(self, erase: str | None) -> None:
         """Raise DeviceError if the device holds anything but a cache of ours."""
@@ -83,23 +87,35 @@ class Generations:
             return "it is new"
         if not self._block:
             return "its superblock is damaged"
-        try:
-            state = json.loads(self._file("json").read_bytes())
-        except (OSError, ValueError):
+        state = self._state()
+        if not state:
             return f"there is no state of it in {self._folder}"
-        if not (self._block["closed"] and state["closed"]):
+        if not (self._block.get("closed") and state.get("closed")):
             return "it was not closed in order"
-        if self._block["generation"] != state["generation"]:
+        if self.number != state.get("generation"):
             return (
-                f"it is of generation {self._block['generation']}, and the last one was "
-                f"{state['generation']}"
+                f"it is of generation {self.number}, and the last one was {state.get('generation')}"
             )
-        if self._block["setting"] != self._setting or state["setting"] != self._setting:
+        if "key" not in self._block or self._block["key"] != state.get("key"):
+            return f"it is another copy of generation {self.number} than the last one"
+        if self._block.get("setting") != self._setting or state.get("setting") != self._setting:
             return "its pages, policy or devices were others"
-        if state["slow"] != slow.stamp():
-            return "the slow device may have been written to since, or the machine was restarted"
+        for name, device in (("slow", slow), ("fast", self._fast)):
+            if state.get(name) != device.stamp():
+                return (
+                    f"the {name} device may have been written to since, or the machine was "
+                    "restarted"
+                )
         digests = [_digest(self._file(each)) for each in ("pages", "slots")]
-        return "" if digests == state["digests"] else "the list of its pages is damaged"
+        return "" if digests == state.get("digests") else "the list of its pages is damaged"
+
+    def _state(self) -> dict[str, Any]:
+        """Return the state of the last generation; empty if there is none."""
+        try:
+            values = json.loads(self._file("json").read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return values if isinstance(values, dict) else {}
 
     def open(self) -> None:
         """Begin a generation; from now on its pages are lost unless it is closed.
@@ -107,6 +123,7 @@ class Generations:
         Raises DeviceError.
         """
         self.number += 1
+        self._key = uuid.uuid4().hex
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._write_state({"closed": False})
@@ -130,18 +147,19 @@ class Generations:
         self._write_block(closed=True)
         time.sleep(SETTLES_S)
         digests = [_digest(self._file(each)) for each in ("pages", "slots")]
-        self._write_state({"closed": True, "slow": slow.stamp(), "digests": digests})
+        stamps = {"slow": slow.stamp(), "fast": self._fast.stamp()}
+        self._write_state({"closed": True, "digests": digests, **stamps})
 
     def _file(self, kind: str) -> Path:
         return self._folder / f"{self._id}.{kind}"
 
     def _write_state(self, values: dict[str, Any]) -> None:
-        values |= {"generation": self.number, "setting": self._setting}
+        values |= {"generation": self.number, "key": self._key, "setting": self._setting}
         with _durable(self._file("json")) as stream:
             stream.write(json.dumps(values).encode())
 
     def _write_block(self, *, closed: bool) -> None:
-        values = {"id": self._id, "generation": self.number, "closed": closed,
+        values = {"id": self._id, "generation": self.number, "key": self._key, "closed": closed,
                   "setting": self._setting}  # fmt: skip
         text = json.dumps(values).encode()
         whole = MAGIC + hashlib.sha256(text).digest() + len(text).to_bytes(4, "little") + text

@@ -47,7 +47,10 @@ class Medium:
         """Write memory, to the medium itself if `durable`; raise OSError."""
         done, flags = 0, os.RWF_DSYNC if durable else 0
         while done < len(data):
-            done += os.pwritev(self.claim.fd, [data[done:]], self.start + offset + done, flags)
+            count = os.pwritev(self.claim.fd, [data[done:]], self.start + offset + done, flags)
+            if count == 0:
+                raise OSError(errno.EIO, "the device ends too early")
+            done += count
 
     def flush(self) -> None:
         """Wait until all completed writes are on the medium; raise OSError."""
@@ -111,6 +114,8 @@ class Job:
                 medium.flush()
             else:
                 medium.discard(at, self.order.length)
+                if self.order.op & FUA:
+                    medium.flush()
         except OSError as error:
             self.error = error.errno or errno.EIO
 

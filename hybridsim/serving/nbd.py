@@ -37,6 +37,11 @@ SIMPLE_MAGIC = 0x67446698
 LONGEST_BYTES = 32 << 20  # of one request
 APART_S = 150e-6  # enough for a client to read the head of a reply
 OPTION_BYTES = 4096  # limit for the data of an option
+# Errors that the protocol has; they have the numbers of Linux.  Devices have others as well, such
+# as ENODATA for a sector that cannot be read.
+ERRORS = (errno.EPERM, errno.EIO, errno.ENOMEM, errno.EINVAL, errno.ENOSPC, errno.EOVERFLOW,
+          errno.EOPNOTSUPP, errno.ESHUTDOWN)  # fmt: skip
+INSTEAD = {errno.EROFS: errno.EPERM, errno.EDQUOT: errno.ENOSPC, errno.EFBIG: errno.ENOSPC}
 
 
 class ProtocolError(Exception):
@@ -159,6 +164,8 @@ def reply(
     connection: socket.socket, cookie: int, error: int, data: memoryview, *, apart: bool = False
 ) -> None:
     """Answer a request; with `apart` the data of a READ follow APART_S after the head."""
+    if error and error not in ERRORS:
+        error = INSTEAD.get(error, errno.EIO)
     head = REPLY.pack(SIMPLE_MAGIC, error, cookie)
     if apart and len(data):
         connection.sendall(head)

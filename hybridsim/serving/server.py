@@ -96,7 +96,7 @@ class Server:
             return True
         op = OPS[request.kind]
         offset, length = (0, 0) if op == Op.FLUSH else (request.offset, request.length)
-        flags = FUA if op == Op.WRITE and request.flags & nbd.FUA else 0
+        flags = FUA if op in (Op.WRITE, Op.DISCARD) and request.flags & nbd.FUA else 0
         if self._seen is not None:
             self._seen(op, offset, length)
         connection.begin()
@@ -151,7 +151,6 @@ class Connection:
 
     def reply(self, request: nbd.Request, error: int, data: memoryview) -> None:
         """Answer a request, if the client is still there."""
-        # The protocol's errors have the numbers of Linux.
         with self._sends:
             try:
                 nbd.reply(self.socket, request.cookie, error, memoryview(b"") if error else data)
