@@ -169,6 +169,16 @@ def test_a_kind_without_the_chosen_mode_takes_the_nearest(found, page):
     )
 
 
+def test_the_kind_stays_when_the_mode_is_chosen_after_it(found, page):
+    kinds = page.run("return [...document.querySelectorAll('#kinds input')].map((e) => e.value)")
+    number = kinds.index("dm-cache") + 1
+    change(page, lambda: click(page, f"#kinds label:nth-of-type({number})"))
+    for mode, position in (("write-back", 2), ("write-through", 1)):
+        change(page, lambda position=position: click(page, f"#modes label:nth-of-type({position})"))
+        place = page.run("return explorer.state.place")
+        assert found.axes[0].choices[place[0]].words == ("dm-cache", mode, "")
+
+
 def test_dragging_a_slider_changes_the_size(page):
     before = page.run("return explorer.state.place[1]")
     change(page, lambda: drag(page, "#slide-size input", 0.45, 0.95))
@@ -230,6 +240,23 @@ def test_a_requirement_finds_the_smallest_size(found, page):
     assert found.estimate("hit.whole", tuple(place)).value < 0.6
     heads = page.run("return document.querySelector('#caches thead').textContent")
     assert "size needed" in heads
+
+
+def test_a_requirement_that_only_small_sizes_meet_says_up_to_which(found, page):
+    page.run("explorer.state.quantity = 'hit.whole'; explorer.state.bound = 0.3; explorer.update()")
+    least = page.run(
+        "explorer.doc.quantities.find((q) => q.name === 'hit.whole').wants_less = true;"
+        "return explorer.smallest(explorer.state.place)"
+    )
+    page.run("explorer.update()")
+    place = list(found.own)
+    place[1] = least["last"]
+    assert least["likely"] == 0
+    assert found.estimate("hit.whole", tuple(place)).value <= 0.3
+    place[1] += 1
+    assert found.estimate("hit.whole", tuple(place)).value > 0.3
+    name = found.axes[1].choices[least["last"]].name
+    assert f"Met up to {name}" in until(page, "document.getElementById('smallest').textContent")
 
 
 def test_a_machine_is_compared_with_another(page):

@@ -12,6 +12,14 @@ from hybridsim.show.html.page import HERE, island, rendered, report_style
 TITLE = "What if?"
 
 
+MODES = {
+    "open": "Requests arrive when they did, at any load faster or slower by its factor.",
+    "think": "Each request waits for those that it waited for when it was captured (mode think), "
+    "so a faster load only has shorter pauses between them.",
+    "closed": "A fixed number of requests is outstanding (mode closed).",
+}
+
+
 def explorer(document: Mapping[str, Any], subtitle: str) -> str:
     """Return the page of a `hybridsim explore --json` document."""
     return rendered(
@@ -48,7 +56,7 @@ def _sure(document: Mapping[str, Any]) -> list[str]:
         "was replayed, the page shows the figures of that replay; elsewhere it interpolates. The "
         "band is as wide as the errors that were found when each replay was left out: it should "
         "hold 99 of 100 figures.",
-        f"All replays have the mode {document['inputs']['mode']}. Times and hit ratios are of the "
+        f"{MODES[document['inputs']['mode']]} Times and hit ratios are of the "
         "whole trace, from an empty cache on; the verdict is the judge's forecast, as in "
         "`hybridsim replay`. Prices only change the cost.",
     ]

@@ -281,13 +281,13 @@
     ssdPrice: doc.price.ssd_per_gb,
     diskPrice: doc.price.hdd_per_gb,
     pinned: null,
-    quantity: "mean.reads.whole",
+    quantity: "",
     bound: null,
   };
   const known = (name) => replays.some((each) => each.values[numberOf[name]] != null);
   const SHOWN = ["mean.reads.whole", "p99.reads.whole", "hit.whole", "p99.writes.whole", "mean.writes.whole", "gain",
     "dwpd.whole"].filter((name) => name in numberOf && known(name));
-  if (!SHOWN.includes(state.quantity)) state.quantity = SHOWN[0];
+  state.quantity = SHOWN[0];
 
   function costs(place) {
     const ssd = axes[SSD].choices[place[SSD]], disks = axes[MEMBERS].choices[place[MEMBERS]];
@@ -315,22 +315,27 @@
   const meets = (name, value) =>
     value != null && state.bound != null && (wantsLess(name) ? value <= state.bound : value >= state.bound);
 
-  // The smallest size from which on all larger sizes meet the requirement: as estimated, and surely.
+  // The sizes that meet the requirement, as estimated and surely: a run up to the largest size, else the longest run.
   function smallest(place) {
     if (state.bound == null) return null;
-    let likely = null, sure = null;
-    for (let size = sizes.length - 1; size >= 0; size--) {
-      const found = estimate(state.quantity, sized(place, size));
-      if (!meets(state.quantity, found.value)) break;
-      likely = size;
-    }
-    for (let size = sizes.length - 1; size >= 0; size--) {
-      const found = estimate(state.quantity, sized(place, size));
-      const worst = wantsLess(state.quantity) ? found.high : found.low;
-      if (!meets(state.quantity, worst)) break;
-      sure = size;
-    }
-    return { likely, sure };
+    const found = sizes.map((_, size) => estimate(state.quantity, sized(place, size)));
+    const runs = [];
+    found.forEach((each, size) => {
+      if (!meets(state.quantity, each.value)) return;
+      if (size && runs.length && runs[runs.length - 1].last === size - 1) runs[runs.length - 1].last = size;
+      else runs.push({ likely: size, last: size });
+    });
+    if (!runs.length) return { likely: null, last: null, sure: null, more: false };
+    const long = (run) => (run.last === sizes.length - 1 ? sizes.length : run.last - run.likely);
+    const run = runs.reduce((best, each) => (long(each) > long(best) ? each : best));
+    const worst = (each) => (wantsLess(state.quantity) ? each.high : each.low);
+    const sure = found.findIndex((each, size) => size >= run.likely && size <= run.last && meets(state.quantity, worst(each)));
+    return { ...run, sure: sure < 0 ? null : sure, more: runs.length > 1 };
+  }
+  function metBy({ likely, last }) {
+    const [from, to] = [sizes[likely].name, sizes[last].name];
+    if (last === sizes.length - 1) return `Met from ${from} on`;
+    return likely === 0 ? `Met up to ${to}` : likely === last ? `Met at ${from}` : `Met from ${from} to ${to}`;
   }
 
   // ---- Charts, as SVG.
@@ -523,7 +528,7 @@
       text = `Forecast gain ${factor(later.value)} times (90%: ${factor(low.value)} to ${factor(high.value)}).`;
       if (exact) text = exact.headline;
     }
-    const sure = exact ? "This machine was replayed: the figures are exact."
+    const sure = exact ? "This machine was replayed, not interpolated."
       : mayDiffer ? "Interpolated, and near a border: the answer may be another one. Replay it exactly."
         : "Interpolated between replays.";
     const box = byId("verdict");
@@ -554,7 +559,7 @@
     figure("SSD wear", "dwpd.whole", (found) => `drive writes per day; ${lasting(years(place, found.value))}`);
     const cost = costs(place), before = pinned && costs(pinned);
     cells.push(["SSD cost", money(cost.ssds), [
-      `${cost.drives} x ${axes[SSD].choices[place[SSD]].name}${cost.copies > 1 ? ", mirrored" : ""}`,
+      `${cost.drives} x ${axes[SSD].choices[place[SSD]].name}${cost.copies > 1 ? ", mirrored: only it has what was written last" : ""}`,
       before ? `compared: ${money(before.ssds)}` : ""], "cost"]);
     const total = (of) => (of.ssds == null || of.disks == null ? null : of.ssds + of.disks);
     cells.push(["Disks and SSD", money(total(cost)), [`disks: ${money(cost.disks)}`, before ? `compared: ${money(total(before))}` : ""], "total"]);
@@ -569,10 +574,13 @@
       return;
     }
     const found = smallest(state.place);
-    if (found.likely == null) box.textContent = "No size of this cache meets it.";
-    else if (found.sure === found.likely) box.textContent = `Met from ${sizes[found.likely].name} on.`;
-    else if (found.sure == null) box.textContent = `Met from ${sizes[found.likely].name} on, as interpolated; no size meets it for sure: replay it exactly.`;
-    else box.textContent = `Met from ${sizes[found.likely].name} on, as interpolated; from ${sizes[found.sure].name} on for sure.`;
+    if (found.likely == null) {
+      box.textContent = "No size of this cache meets it.";
+      return;
+    }
+    const sure = found.sure === found.likely ? "" : found.sure == null ? ", as interpolated; no size meets it for sure: replay it exactly"
+      : `, as interpolated; from ${sizes[found.sure].name} on for sure`;
+    box.textContent = `${metBy(found)}${sure}.${found.more ? " Other sizes meet it too: see the chart." : ""}`;
   }
 
   // On narrow screens it stays in sight while the sliders move.
@@ -585,7 +593,7 @@
   }
 
   const COLUMNS = [["from SSD", "hit.whole"], ["mean read", "mean.reads.whole"], ["p99 read", "p99.reads.whole"],
-    ["mean write", "mean.writes.whole"], ["gain", "gain"], ["writes/day", "dwpd.whole"]].filter(([, name]) => known(name));
+    ["mean write", "mean.writes.whole"], ["forecast", "forecast"], ["writes/day", "dwpd.whole"]].filter(([, name]) => known(name));
   function showCaches() {
     const table = byId("caches");
     const extra = state.bound == null ? [] : ["size needed"];
@@ -637,14 +645,15 @@
     place.hidden = names.length < 2;
   }
   function showChoices() {
-    const own = caches[state.place[CACHE]].words;
+    const words = () => caches[state.place[CACHE]].words; // a control outlives the cache that it was made for
+    const own = words();
     [0, 1, 2].forEach((position) => {
       // What goes with the words before this one; of others the nearest cache is chosen.
       const goes = caches.filter((each) => each.words.slice(0, position).every((word, n) => word === own[n]));
       const names = unique((position === 1 ? caches : goes).map((each) => each.words[position])).filter(Boolean);
       pills(byId(TITLES[position]), names, own[position], (name) => goes.some((each) => each.words[position] === name),
         (name) => name, (name) => {
-          const wanted = own.map((word, n) => (n === position ? name : word));
+          const wanted = words().map((word, n) => (n === position ? name : word));
           const score = (each) => each.words.reduce((sum, word, n) => sum + (word === wanted[n] ? [100, 10, 1][n] * (n === position ? 100 : 1) : 0), 0);
           state.place[CACHE] = caches.reduce((best, each, n) => (score(each) > score(caches[best]) ? n : best), 0);
           update();
@@ -678,7 +687,8 @@
   slider("slide-members", "Disks", ...along(MEMBERS), () => axes[MEMBERS].choices[state.place[MEMBERS]].name);
   slider("slide-load", "Load", ...along(LOAD), () => {
     const { name } = axes[LOAD].choices[state.place[LOAD]];
-    return name === "1" ? "as recorded" : `${name} times as fast`;
+    if (name === "1") return "as recorded";
+    return doc.inputs.mode === "think" ? `pauses at ${name} times the speed` : `${name} times as fast`;
   });
   const perGB = (value) => `${doc.price.currency === "USD" ? "$" : doc.price.currency + " "}${value.toFixed(3)} per GB`;
   slider("slide-ssd-price", "Price of SSDs", 0.01, Math.max(1, 2 * doc.price.ssd_per_gb), 0.001, () => state.ssdPrice, (v) => { state.ssdPrice = v; }, () => perGB(Number(state.ssdPrice.toFixed(3))));
@@ -697,7 +707,8 @@
   });
   byId("pin").addEventListener("click", () => { state.pinned = state.pinned ? null : [...state.place]; update(); });
   byId("reset").addEventListener("click", () => {
-    Object.assign(state, { place: [...doc.base], ssdPrice: doc.price.ssd_per_gb, diskPrice: doc.price.hdd_per_gb, pinned: null, bound: null });
+    Object.assign(state, { place: [...doc.base], ssdPrice: doc.price.ssd_per_gb, diskPrice: doc.price.hdd_per_gb, pinned: null,
+      quantity: SHOWN[0], bound: null });
     byId("bound").value = "";
     update();
   });
@@ -724,7 +735,7 @@
   live.addEventListener("pointerdown", (event) => {
     if (event.button || !event.target.closest("svg")) return;
     live.setPointerCapture(event.pointerId);
-    slide(event);
+    if (event.pointerType !== "touch") slide(event); // a finger may be about to scroll the page
   });
   live.addEventListener("pointermove", (event) => { if (live.hasPointerCapture(event.pointerId)) slide(event); });
 
