@@ -886,6 +886,8 @@ def table(chosen: list[Mutant], kept: dict[str, Any]) -> Iterator[str]:
 def preload() -> None:
     """Import the modules that all tests need and no mutant changes."""
     os.environ["NUMBA_DISABLE_JIT"] = "1"  # before numba is loaded
+    here = str(Path(__file__).parent)
+    sys.path[:] = [at for at in sys.path if at != here]  # numba wants coverage, not ours
     for name in PRELOADED.split():
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

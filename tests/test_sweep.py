@@ -711,6 +711,16 @@ def test_wrong_options_are_refused(trace, tmp_path, quick, arguments):
     assert error.exit_code == 2
 
 
+# Names of dask that are not public
+
+
+def test_the_name_that_spares_workers_the_import_of_pandas_still_exists():
+    """studies/sweep/cluster.py sets it; without it in a release, setting it does nothing."""
+    import distributed.utils
+
+    assert distributed.utils._forkserver_preload_set in (True, False)
+
+
 # Real replays
 
 
