@@ -183,7 +183,8 @@ class Drives(RandomValues):
         parts = self.changes("ssd") | self.some(optional)
         if "flash" not in parts:
             parts |= self.some({"map_unit": self.size(16 * KIB)})
-        return needed | parts | (self.slc(write_rate) if self.yes() else {})
+        last = self.slc(write_rate) if self.yes() else self.some({"program_load": self.time(US)})
+        return needed | parts | last
 
     def slc(self, write_rate: int) -> Table:
         """Return the keys of an SLC cache, of which three go together."""

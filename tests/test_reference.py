@@ -31,6 +31,7 @@ from hybridsim.reference.hdd_state import Segment as ReadSegment
 from hybridsim.reference.member import Range
 from hybridsim.reference.platters import Platters
 from hybridsim.reference.source import parents
+from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Segment, row_segments
 
 US, MS = 1000, 1_000_000
@@ -710,6 +711,16 @@ class TestSsd:
             requests = [write(0, 0, 2 * PAGE), read(at_us / 1000, 0, PAGE)]
             _, reading = self.done(self.WHOLE, *requests)
             assert reading == (at_us + 10 + 50) * US + PAGE + wait_ns, at_us
+
+    def test_without_protection_a_flush_and_fua_complete_the_program(self) -> None:
+        volatile = replace(self.WHOLE, is_protected=0, buffer_ns=10 * MS)
+        first, flushed = self.done(volatile, write(0, 0, PAGE), Request(MS, Op.FLUSH, 0, 0))
+        assert (first, flushed) == (10 * US + PAGE, MS + 10 * US + 2000 * US)
+        ssd = Ssd(Clock(), volatile)
+        ends: list[int] = []
+        ssd.submit(Op.WRITE | FUA, 0, PAGE, lambda: ends.append(ssd.clock.now))
+        ssd.clock.run()
+        assert ends == [10 * US + PAGE + 2000 * US]
 
     def test_collection_reads_and_programs_a_program_for_what_scattered_writes_owe(self) -> None:
         collecting = replace(self.WHOLE, scatter_ns=1200 * US, collect_ns=400 * US)

@@ -68,6 +68,7 @@ class Ssd(Device):
         self.written = False
         if p.is_protected:
             return begin + p.flush_ns
+        self.close(begin)
         drained = max(begin, *self.write_free)
         if not p.is_blocking:
             return drained + p.flush_ns
@@ -117,8 +118,17 @@ class Ssd(Device):
         each = self.whole_programs if p.load_ns > 0 else self.unit_programs
         free = [buffered, *each(units, collected, buffered)]
         if forced and not p.is_protected:
-            return max(free) + p.flush_ns
+            return max(*free, self.close(buffered)) + p.flush_ns
         return max(buffered, max(free) - p.buffer_ns)
+
+    def close(self, begin: int) -> int:
+        """Program the units of a program that is not complete; return when that ends."""
+        p = self.parameters
+        turn, rest = divmod(self.units_written, p.program_units)
+        if p.load_ns == 0 or rest == 0:
+            return begin
+        self.units_written = (turn + 1) * p.program_units
+        return self.program(turn, begin, p.program_ns * p.program_units)
 
     def unit_programs(self, units: int, collected: bool, buffered: int) -> list[int]:
         """Program each unit, then pay for the collection of a write; return the ends."""

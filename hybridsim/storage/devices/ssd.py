@@ -140,7 +140,7 @@ class SSD(NamedTuple):
         self.flush[member, IS_DIRTY] = 0
         if self.is_protected == 1:
             return begin + self.flush_ns
-        drained = begin
+        drained = self.close(member, begin)
         for die in range(self.dies):
             drained = max(drained, self.write_free_ns[member, die])
         if self.is_blocking == 0:
@@ -209,7 +209,7 @@ class SSD(NamedTuple):
         else:
             programmed = self.program(member, units, is_collected, buffered)
         if forced:
-            return programmed + self.flush_ns
+            return max(programmed, self.close(member, buffered)) + self.flush_ns
         return max(buffered, programmed - self.buffer_ns)
 
     @method
@@ -260,6 +260,17 @@ class SSD(NamedTuple):
             written[member, UNITS] += self.program_units
             programmed = max(programmed, self.work(member, turn, buffered, whole_ns))
         return programmed
+
+    @method
+    def close(self, member, begin):
+        """Program the units that complete no program yet; return when that ends, or `begin`."""
+        written = self.written
+        rest = written[member, UNITS] % self.program_units
+        if self.load_ns == 0 or rest == 0:
+            return begin
+        turn = written[member, UNITS] // self.program_units
+        written[member, UNITS] += self.program_units - rest
+        return self.work(member, turn, begin, self.program_ns * self.program_units)
 
     @method
     def follows(self, member, offset, length):

@@ -170,8 +170,6 @@ class SolidState(Datasheet):
         whole_ns = self.dies * self.program_bytes * 10**9 // self.sequential_write
         if self.program_load_ns >= whole_ns:
             yield "program_load", f"a program, with its load, takes {whole_ns} ns in this drive"
-        if not self.power_loss_protection:
-            yield "program_load", "program_load is known of drives with power_loss_protection only"
         if self.slc_cache_bytes:
             yield "program_load", "program_load is known of drives without an SLC cache only"
 
