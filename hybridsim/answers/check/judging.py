@@ -350,6 +350,9 @@ def _figures(
         if not value:
             low = high = None
             basis = "none were promised"
+        elif not covers:
+            low = high = None
+            basis = _uncovered(False)
         elif promised.later > 0.05 * promised.number and promise.still_filled:
             low = high = None
             basis = "the simulated cache was still filling at its end, and has fewer requests"
