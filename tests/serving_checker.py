@@ -1,12 +1,14 @@
 """A checker of `serve`: each block says which write it is of, and no read may return another one.
 
-    python tests/serving_checker.py [--operations N] [--kills N] [--seed N]
+    python tests/serving_checker.py [--operations N] [--kills N] [--seed N] [--devices]
 
-Several clients read, write, flush and trim blocks at random, pages shared between them.  The server
-is killed at any moment, or ended in order, and started again; meanwhile the SSD may be replaced by
-an older copy, with an older state folder or not, or the disk be written to by others.  Both devices
-fail at times.  A read must return the last completed write of each block; of a write that was in
-progress at the kill, or was answered by an error, the old or the new data.
+Several clients read, write, flush and trim the same blocks at random; the last page is not whole.
+The server is killed at any moment, or ended in order, and started again; meanwhile the SSD may be
+replaced by an older copy, with an older state folder or not, or exchanged by one that takes turns
+with it, and the disk be written to by others.  The host sees nothing of what happens to the SSD.
+Both devices fail at times.  A read must return the last completed write of each block; of writes at
+the same time any one, but the same one each time; of a write that was in progress at the kill, or
+was answered by an error, the old or the new data.  With --devices both are loop devices.
 """
 
 import argparse
@@ -26,16 +28,15 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
-
 from hybridsim.serving import nbd
+from hybridsim.serving.generations import DATA_FROM
 
-BLOCK = 4096
-BLOCKS = 4096
-CLIENTS = 4
-RUN = 6  # blocks in a row of one writer: pages of 16 KiB are shared
+BLOCK = 1024
+BLOCKS = 4093
+CLIENTS = 6
 MARK = struct.Struct("<qq")
-LONGEST = 24  # blocks of a read
+LONGEST, WRITTEN = 80, 24  # blocks of a read, and of a write
+FAST_BYTES = 1 << 20  # besides the superblock's
 SETTINGS = [
     {"policy": policy, "mode": mode, "page": page}
     for policy, mode, page in (
@@ -77,15 +78,96 @@ def content(block, version):
 
 
 class Blocks:
-    """What each block may hold: the versions from `low` to `high`, and zeros if `trimmed`.
+    """What each block may hold: the versions that no completed write or read has ruled out.
 
-    Version 0 is zeros.  A block has one writer.
+    A version is the number of a write, and may be of several blocks; 0 is zeros.  Writes of several
+    clients overlap: of those that do, any may be the last one, but all reads must agree on it.
     """
 
     def __init__(self):
-        self.low, self.high, self.last = (np.zeros(BLOCKS, np.int64) for _ in range(3))
-        self.trimmed = np.zeros(BLOCKS, bool)
+        self.lock = threading.Lock()
+        self.clock, self.last = 0, 0  # of events; the last version
+        self.live = [{0: 0} for _ in range(BLOCKS)]  # version: when its write ended, or None
+        self.gone = [{} for _ in range(BLOCKS)]  # version: since when it is ruled out
+        self.unsure = [{0} for _ in range(BLOCKS)]  # those of failed writes and of trims
+        self.trims = [0] * BLOCKS  # in progress
         self.problems = []
+
+    def tick(self):
+        self.clock += 1
+        return self.clock
+
+    def begin_write(self, blocks):
+        """Return the version and the time."""
+        with self.lock:
+            self.last += 1
+            for block in blocks:
+                self.live[block][self.last] = None
+            return self.last, self.tick()
+
+    def end_write(self, blocks, version, begin, error):
+        with self.lock:
+            now = self.tick()
+            for block in blocks:
+                self.live[block][version] = now
+                if error:
+                    self.unsure[block].add(version)
+                else:
+                    self.rule_out(block, version, begin, now)
+
+    def begin_trim(self, blocks):
+        with self.lock:
+            for block in blocks:
+                self.trims[block] += 1
+                self.live[block][0] = None
+
+    def end_trim(self, blocks):
+        with self.lock:
+            now = self.tick()
+            for block in blocks:
+                self.trims[block] -= 1
+                if not self.trims[block]:
+                    self.live[block][0] = now
+
+    def begin_read(self):
+        with self.lock:
+            return self.tick()
+
+    def rule_out(self, block, version, before, now):
+        """Rule out the others that ended before a time."""
+        live = self.live[block]
+        for other in [
+            each for each, end in live.items()
+            if each != version and end is not None and end < before
+        ]:  # fmt: skip
+            del live[other]
+            self.gone[block][other] = now
+
+    def end_read(self, first, data, begin, what):
+        """Check what was read.
+
+        A write that ended before the read began, and is not what was read, is before that one.
+        """
+        with self.lock:
+            now = self.tick()
+            for at in range(len(data) // BLOCK):
+                block = first + at
+                version = self.version(block, data[at * BLOCK : (at + 1) * BLOCK])
+                live = self.live[block]
+                if version not in live and self.gone[block].get(version, -1) <= begin:
+                    self.problems.append(
+                        f"{what}: block {block} has version {version}, not one of {sorted(live)}"
+                    )
+                elif live.get(version) is not None and version not in self.unsure[block]:
+                    self.rule_out(block, version, begin, now)
+
+    def settle(self, first, data):
+        """Take what was read while nothing else was in progress: it must stay so."""
+        for at in range(len(data) // BLOCK):
+            block = first + at
+            version = self.version(block, data[at * BLOCK : (at + 1) * BLOCK])
+            self.live[block], self.gone[block] = {version: self.tick()}, {}
+            self.unsure[block], self.trims[block] = set(), 0
 
     def version(self, block, data):
         """Return the version of a block's data; -1 if it is not of this block, or torn."""
@@ -93,19 +175,6 @@ class Blocks:
             return 0
         number, version = MARK.unpack_from(data)
         return version if number == block and data == content(number, version) else -1
-
-    def judge(self, first, data, low, what):
-        """Check what was read; `low` are the earliest versions allowed."""
-        for at in range(len(data) // BLOCK):
-            block = first + at
-            version = self.version(block, data[at * BLOCK : (at + 1) * BLOCK])
-            high = int(self.high[block])
-            if low[at] <= version <= high:
-                continue
-            if self.trimmed[block] and 0 <= version <= high:
-                continue
-            self.problems.append(f"{what}: block {block} has version {version}, not "
-                                 f"{int(low[at])} to {high}")  # fmt: skip
 
 
 class Load(threading.Thread):
@@ -130,39 +199,29 @@ class Load(threading.Thread):
 
     def operation(self, client, blocks):
         draw = self.random.random()
+        length = self.random.randint(1, LONGEST if draw < 0.5 else WRITTEN)
+        first = min(self.place(), BLOCKS - length)
+        here, at, bytes_ = range(first, first + length), first * BLOCK, length * BLOCK
         if draw < 0.5:
-            length = self.random.randint(1, LONGEST)
-            first = min(self.place(), BLOCKS - length)
-            low = blocks.low[first : first + length].copy()
-            was_trimmed = blocks.trimmed[first : first + length].copy()
-            error, data = client.ask(nbd.READ, first * BLOCK, length * BLOCK)
-            low[was_trimmed] = 0
+            begin = blocks.begin_read()
+            error, data = client.ask(nbd.READ, at, bytes_)
             if not error:
-                blocks.judge(first, data, low, "a read")
+                blocks.end_read(first, data, begin, "a read")
             self.count("reads", error)
-            return
-        if draw < 0.52:
+        elif draw < 0.52:
             self.count("flushes", client.ask(nbd.FLUSH, 0, 0)[0])
-            return
-        group = self.place() // RUN // CLIENTS * CLIENTS + self.number
-        first = min(group * RUN, BLOCKS - 1) + self.random.randrange(RUN)
-        end = min(self.random.randint(first, group * RUN + RUN - 1) + 1, BLOCKS)
-        if first >= end:
-            return
-        here = slice(first, end)
-        if draw < 0.55:
-            blocks.trimmed[here] = True
-            self.count("trims", client.ask(nbd.TRIM, first * BLOCK, (end - first) * BLOCK)[0])
-            return
-        blocks.last[here] += 1
-        blocks.high[here] = blocks.last[here]
-        data = b"".join(content(each, int(blocks.last[each])) for each in range(first, end))
-        flags = nbd.FUA if self.random.random() < 0.02 else 0
-        error, _ = client.ask(nbd.WRITE, first * BLOCK, len(data), data, flags)
-        if not error:
-            blocks.low[here] = blocks.last[here]
-            blocks.trimmed[here] = False
-        self.count("writes", error)
+        elif draw < 0.55:
+            blocks.begin_trim(here)
+            error, _ = client.ask(nbd.TRIM, at, bytes_)
+            blocks.end_trim(here)
+            self.count("trims", error)
+        else:
+            version, begin = blocks.begin_write(here)
+            data = b"".join(content(each, version) for each in here)
+            flags = nbd.FUA if self.random.random() < 0.02 else 0
+            error, _ = client.ask(nbd.WRITE, at, bytes_, data, flags)
+            blocks.end_write(here, version, begin, error)
+            self.count("writes", error)
 
     def place(self):
         """Draw a block: most from a part that a cache can hold."""
@@ -178,16 +237,24 @@ class Load(threading.Thread):
 class Checker:
     """The files, the server and its restarts."""
 
-    def __init__(self, folder, seed):
+    def __init__(self, folder, seed, devices=False):
         self.folder, self.random = Path(folder), random.Random(seed)
         self.blocks = Blocks()
         self.slow, self.fast = self.folder / "slow.img", self.folder / "fast.img"
         self.state = self.folder / "state"
         self.socket = str(self.folder / "nbd.sock")
         self.old = self.folder / "old"
-        for path, size in ((self.slow, BLOCKS * BLOCK), (self.fast, (1 << 20) + (3 << 20))):
+        self.other = self.folder / "other.img"  # takes turns with the SSD
+        for path, size in ((self.slow, BLOCKS * BLOCK), (self.fast, DATA_FROM + FAST_BYTES)):
             with open(path, "wb") as file:
                 file.truncate(size)
+        self.served = [str(self.slow), str(self.fast)]
+        self.has_devices = devices
+        if devices:
+            self.served = [
+                subprocess.check_output(["losetup", "--find", "--show", each], text=True).strip()
+                for each in self.served
+            ]
         servers = Path(__file__).with_name("serving_servers.py")
         self.servers = subprocess.Popen(
             [sys.executable, str(servers)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -204,9 +271,9 @@ class Checker:
         ready = self.folder / "ready"
         ready.unlink(missing_ok=True)
         values = self.setting | {
-            "slow": str(self.slow), "fast": str(self.fast), "state": str(self.state),
+            "slow": self.served[0], "fast": self.served[1], "state": str(self.state),
             "socket": self.socket, "ready": str(ready), "json": str(self.folder / "served.json"),
-            "is_late": failures is not None,
+            "is_late": failures is not None, "is_blind": not self.has_devices,
             "fast_errors": failures[0] if failures else 0,
             "slow_errors": failures[1] if failures else 0,
         }  # fmt: skip
@@ -248,14 +315,12 @@ class Checker:
         places = list(range(0, BLOCKS, 16))
         self.random.shuffle(places)
         for first in places:
-            error, data = client.ask(nbd.READ, first * BLOCK, 16 * BLOCK)
+            length = min(16, BLOCKS - first)
+            begin = blocks.begin_read()
+            error, data = client.ask(nbd.READ, first * BLOCK, length * BLOCK)
             assert not error
-            here = slice(first, first + 16)
-            blocks.judge(first, data, blocks.low[here].copy(), "after a restart")
-            for at in range(16):
-                version = blocks.version(first + at, data[at * BLOCK : (at + 1) * BLOCK])
-                blocks.low[first + at] = blocks.high[first + at] = version
-        blocks.trimmed[:] = False
+            blocks.end_read(first, data, begin, "after a restart")
+            blocks.settle(first, data)
         self.totals["settled"] += 1
         assert not blocks.problems, blocks.problems[:5]
 
@@ -268,34 +333,43 @@ class Checker:
 
     def bring_back(self, with_state):
         """Replace the SSD by the older copy."""
-        shutil.copy(self.old / "fast.img", self.fast)
+        self.fast.write_bytes((self.old / "fast.img").read_bytes())
         if with_state:
             shutil.rmtree(self.state)
             shutil.copytree(self.old / "state", self.state)
 
+    def exchange(self):
+        """Exchange the SSD and the copy that takes turns with it."""
+        here = self.fast.read_bytes()
+        if self.other.exists():
+            self.fast.write_bytes(self.other.read_bytes())
+        self.other.write_bytes(here)
+
     def write_elsewhere(self):
         """Write to the disk while it is not served."""
-        block = self.random.randrange(BLOCKS // 12)
-        self.blocks.last[block] += 1
-        self.blocks.low[block] = self.blocks.high[block] = self.blocks.last[block]
-        self.blocks.trimmed[block] = False
-        with open(self.slow, "r+b") as file:
-            file.seek(block * BLOCK)
-            file.write(content(block, int(self.blocks.last[block])))
+        here = [self.random.randrange(BLOCKS // 12)]
+        version, begin = self.blocks.begin_write(here)
+        with open(self.served[0], "r+b") as file:
+            file.seek(here[0] * BLOCK)
+            file.write(content(here[0], version))
+        self.blocks.end_write(here, version, begin, 0)
 
     def close(self):
         self.servers.stdin.close()
         self.servers.wait()
+        if self.has_devices:
+            subprocess.run(["losetup", "--detach", *self.served], check=True)
 
 
-def check(folder, operations, kills, seed, settings=SETTINGS, show=lambda text: None):
+def check(folder, operations, kills, seed, settings=SETTINGS, show=lambda text: None,
+          devices=False):  # fmt: skip
     """Run until so many operations and kills are done; return the counts."""
-    checker = Checker(folder, seed)
+    checker = Checker(folder, seed, devices)
     draw = checker.random
     each = max(operations // max(kills, 1), 200)
     count = ("reads", "writes", "trims", "flushes")
-    checker.start()
     try:
+        checker.start()
         while (
             sum(checker.totals[what] for what in count) < operations
             or checker.totals["kills"] < kills
@@ -315,10 +389,13 @@ def check(folder, operations, kills, seed, settings=SETTINGS, show=lambda text: 
                 if what < 0.25 and checker.old.exists():
                     checker.bring_back(with_state=draw.random() < 0.5)
                     checker.totals["older_copies"] += 1
-                elif what < 0.4:
+                elif what < 0.35:
                     checker.write_elsewhere()
                     checker.totals["written_elsewhere"] += 1
-                elif what < 0.7:
+                elif what < 0.55:
+                    checker.exchange()
+                    checker.totals["exchanged"] += 1
+                elif what < 0.75:
                     checker.keep_copy()
             if draw.random() < 0.15:
                 checker.setting = draw.choice(settings)
@@ -344,7 +421,8 @@ if __name__ == "__main__":
     options.add_argument("--operations", type=int, default=1_000_000)
     options.add_argument("--kills", type=int, default=200)
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--devices", action="store_true")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        print(check(place, chosen.operations, chosen.kills, chosen.seed,
+        print(check(place, chosen.operations, chosen.kills, chosen.seed, devices=chosen.devices,
                     show=lambda text: print(text, flush=True)))  # fmt: skip

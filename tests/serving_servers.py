@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from hybridsim.cli.machine_options import machine
+from hybridsim.serving.claims import Claim
 from hybridsim.serving.generations import DATA_FROM
 from hybridsim.serving.lines import Medium
 from hybridsim.studies import serve
@@ -49,16 +50,24 @@ def fail_at_random(fast_share, slow_share):
 
     def failing_write(self, data, offset, durable=False):
         if fails(self):
-            blocks = len(data) // 4096
-            write(self, data[: random.randint(0, blocks) * 4096], offset)
+            blocks = len(data) // 1024
+            write(self, data[: random.randint(0, blocks) * 1024], offset)
             raise OSError(errno.EIO, "as wanted")
         write(self, data, offset, durable)
 
     Medium.read, Medium.write = failing_read, failing_write
 
 
+def look_away(path):
+    """Make writes to a file by others invisible, as if they happened below the host."""
+    stamp = Claim.stamp
+    Claim.stamp = lambda self: [path] if self.path == path else stamp(self)
+
+
 def child(values):
     random.seed()
+    if values["is_blind"]:
+        look_away(values["fast"])
     wanted = setting_of(values)
 
     def show(ready):

@@ -1,6 +1,7 @@
 """Caches that are simulated beside a running disk or a real cache."""
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -41,6 +42,7 @@ from hybridsim.studies.watch import (
     watch,
 )
 from hybridsim.studies.watch import kept as kept_states
+from hybridsim.studies.watch.journal import Journal
 from hybridsim.traces.trace import Trace
 
 SECOND = 10**9
@@ -451,6 +453,45 @@ class TestState:
         assert not list(Kept(str(path)).pieces())
         journal.unlink()
         assert not list(Kept(str(path)).pieces())
+
+    def test_a_state_that_another_watch_uses_is_refused(self, tmp_path):
+        path = str(tmp_path / "state.npz")
+
+        def while_another(each):
+            with pytest.raises(UsageError, match="another watch uses it"):
+                watch(pieces(200), "x", small(), 1, lambda state: None, kept=Kept(path))
+            seen.append(each)
+
+        seen = []
+        watch(pieces(500), "x", small(), 1, while_another, kept=Kept(path))
+        assert seen
+        assert watch(pieces(200), "x", small(), 1, print, kept=Kept(path)) is not None
+
+    def test_a_journal_takes_what_a_disk_takes_in_parts(self, tmp_path):
+        class Short(io.FileIO):
+            def write(self, data):
+                return super().write(bytes(data[:100]))
+
+        path = str(tmp_path / "journal")
+        journal = Journal(path)
+        journal.claim()
+        journal._file = Short(path, "ab")
+        journal.begin("token")
+        piece = next(iter(pieces(100)))
+        journal.add(piece)
+        journal.add(piece)
+        assert [each.rows.rows for each in journal.pieces("token")] == [piece.rows.rows] * 2
+
+    def test_a_state_is_on_the_medium_before_it_replaces_the_old_one(self, tmp_path, monkeypatch):
+        done = []
+        for name in ("fsync", "replace"):
+            original = getattr(os, name)
+            monkeypatch.setattr(
+                os, name, lambda *a, name=name, to=original: (done.append(name), to(*a))
+            )
+        path = str(tmp_path / "state.npz")
+        watch(pieces(100), "x", small(), 3600, lambda state: None, kept=Kept(path))
+        assert done[:3] == ["fsync", "replace", "fsync"]
 
     def test_time_goes_on_after_a_reboot(self, tmp_path):
         path = str(tmp_path / "state.npz")

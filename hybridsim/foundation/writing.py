@@ -16,15 +16,18 @@ DEFAULT_MODE = 0o666
 
 
 @contextlib.contextmanager
-def whole_file(name: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def whole_file(name: str | os.PathLike[str], *, durable: bool = False) -> Iterator[IO[bytes]]:
     """Yield a binary stream to a file that replaces `name` once it is complete.
 
     Until then it is a hidden file in the same folder, which is removed if anything fails.  A
-    device or a pipe is written to directly.  Raises UsageError if the file cannot be written.
+    device or a pipe is written to directly.  With `durable` the file is on the medium at the end,
+    and was before it replaced the old one: after a power cut one of the two is there.  Raises
+    UsageError if the file cannot be written.
     """
+    target = Path(os.path.realpath(name))
     is_special = os.path.exists(name) and not os.path.isfile(name)
     try:
-        with open(name, "wb") if is_special else _beside(Path(os.path.realpath(name))) as stream:
+        with open(name, "wb") if is_special else _beside(target, durable) as stream:
             yield stream
     except OSError as error:
         raise UsageError(f"cannot write {printable(name)}: {error.strerror or error}") from error
@@ -40,18 +43,31 @@ def write_text(name: str | os.PathLike[str], text: str) -> None:
 
 
 @contextlib.contextmanager
-def _beside(target: Path) -> Iterator[IO[bytes]]:
+def _beside(target: Path, durable: bool) -> Iterator[IO[bytes]]:
     temporary = target.with_name(f".hybridsim-{secrets.token_hex(8)}")
     try:  # a signal may arrive as soon as the file exists
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as stream:
             yield stream
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
         os.chmod(temporary, _mode(target))
         os.replace(temporary, target)
+        if durable:
+            _sync(target.parent)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _mode(target: Path) -> int:

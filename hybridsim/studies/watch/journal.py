@@ -7,6 +7,7 @@ incomplete or damaged ends the journal.
 
 from __future__ import annotations
 
+import fcntl
 import struct
 import zlib
 from collections.abc import Iterator
@@ -33,21 +34,38 @@ class Journal:
         """Use a file, which need not exist."""
         self.path = path
         self._file: BinaryIO | None = None
+        self._has_begun = False
+
+    def claim(self) -> None:
+        """Open the file for this process alone; raise UsageError if another one has it."""
+        try:
+            self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise UsageError(
+                f"--state: {printable(self.path)}: another watch uses it: name another file"
+            ) from None
+        except OSError as error:
+            self.close()
+            raise self._failed(error) from None
+
+    def close(self) -> None:
+        """Leave the file to others."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def begin(self, token: str) -> None:
         """Start an empty journal, of what follows the state with that token."""
-        if self._file is None:
-            try:
-                self._file = open(self.path, "wb", buffering=0)  # noqa: SIM115
-            except OSError as error:
-                raise self._failed(error) from None
-        self._file.seek(0)
-        self._file.truncate()
+        assert self._file is not None, "not claimed"
+        self._file.truncate(0)
         self._write(token.encode())
+        self._has_begun = True
 
     def add(self, piece: Piece) -> None:
         """Append a piece; before the first `begin` nothing is kept."""
-        if self._file is None or not (piece.rows.rows or piece.state or piece.lost):
+        if not self._has_begun or not (piece.rows.rows or piece.state or piece.lost):
             return
         text = piece.state.encode()
         header = HEADER.pack(piece.rows.rows, len(text), piece.now_ns, piece.lost)
@@ -82,8 +100,10 @@ class Journal:
 
     def _write(self, data: bytes) -> None:
         assert self._file is not None
+        rest = memoryview(data)
         try:
-            self._file.write(data)
+            while rest:  # a disk that is nearly full takes a part of it
+                rest = rest[self._file.write(rest) :]
         except OSError as error:
             raise self._failed(error) from None
 

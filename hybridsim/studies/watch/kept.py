@@ -1,8 +1,8 @@
 """The saved state of a watch, from which it goes on after it was killed.
 
 A file in NumPy's format npz: `about`, a JSON of the settings, and arrays by number, which are the
-leaves of nested tuples in order.  Nothing in it is executed, and it is replaced as a whole.  What
-came since then is in a journal beside it.
+leaves of nested tuples in order.  Nothing in it is executed, and it is replaced as a whole, also
+in a power cut.  What came since then is in a journal beside it.
 """
 
 from __future__ import annotations
@@ -85,10 +85,14 @@ class Kept:
             {"version": VERSION, "setting": setting, "about": about, "journal": token}
         )
         arrays = {f"{at:05d}": np.asarray(leaf) for at, leaf in enumerate(leaves(state))}
-        with whole_file(self.path) as file:
+        with whole_file(self.path, durable=True) as file:
             np.savez(file, about=np.array(head), **arrays)  # type: ignore[arg-type]
         self._journal.begin(token)
         self._saved_s = time.monotonic()
+
+    def close(self) -> None:
+        """Leave the files to others."""
+        self._journal.close()
 
     def add(self, piece: Piece) -> None:
         """Note a piece that came since the last save."""
@@ -102,8 +106,10 @@ class Kept:
     def load(self, setting: list[Any]) -> tuple[dict[str, Any], list[Any]] | None:
         """Return `about` and the leaves of the saved state; None: there is no file.
 
-        Raises UsageError for a file that cannot be read, or that is of other caches.
+        From now on the state is that of this watch alone.  Raises UsageError for a file that cannot
+        be read, that is of other caches, or that another watch uses.
         """
+        self._journal.claim()
         head, arrays = self._read()
         if not head:
             return None

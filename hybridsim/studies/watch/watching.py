@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -159,34 +160,35 @@ def watch(
     signal.  The state is saved in `kept` now and then, and at the end; in between, what came is
     noted there.  None: there was no request.
     """
-    state = Watch(device, caches, kept)
-    last: Snapshot | None = None
-    begin_ns: int | None = None
-    if kept is not None:
-        state.take_again(every_s)
-    piece: Piece | None = None
-    with on_signals() as stop:
-        for piece in pieces:
-            if begin_ns is None:
-                state.join(piece)
-                begin_ns = _begin_ns(piece)
-            if kept is not None:
-                kept.add(piece)
-            state.take(piece)
-            if state.is_due(piece, every_s):
-                last = state.snapshot(piece.now_ns)
-                show(last)
-            if kept is not None and kept.is_due():
-                state.save()
-            if stop.is_set() or (seconds and piece.now_ns - begin_ns >= seconds * SECOND_NS):
-                break
-    if piece is not None and state.recent.requests:
-        assert state.last_ns is not None
-        last = state.snapshot(max(piece.now_ns, state.last_ns + 1))
-        show(last)
-    if kept is not None and last is not None:
-        state.save()
-    return last
+    with contextlib.nullcontext() if kept is None else contextlib.closing(kept):
+        state = Watch(device, caches, kept)
+        last: Snapshot | None = None
+        begin_ns: int | None = None
+        if kept is not None:
+            state.take_again(every_s)
+        piece: Piece | None = None
+        with on_signals() as stop:
+            for piece in pieces:
+                if begin_ns is None:
+                    state.join(piece)
+                    begin_ns = _begin_ns(piece)
+                if kept is not None:
+                    kept.add(piece)
+                state.take(piece)
+                if state.is_due(piece, every_s):
+                    last = state.snapshot(piece.now_ns)
+                    show(last)
+                if kept is not None and kept.is_due():
+                    state.save()
+                if stop.is_set() or (seconds and piece.now_ns - begin_ns >= seconds * SECOND_NS):
+                    break
+        if piece is not None and state.recent.requests:
+            assert state.last_ns is not None
+            last = state.snapshot(max(piece.now_ns, state.last_ns + 1))
+            show(last)
+        if kept is not None and last is not None:
+            state.save()
+        return last
 
 
 def unseen(state: str) -> Piece:
