@@ -60,7 +60,7 @@ def _write_back(result: Result) -> Iterator[tuple[str, str]]:
     if result.dirty is not None:
         parts += _dirty(result.dirty)
     where = "one SSD" if members == 1 else f"{members} striped SSDs"
-    parts.append(f"dirty data exist on {where} only, without a copy")
+    parts.append(f"simulated without a mirror: dirty data exist on {where} only")
     yield LABELS["write_back"], joined(parts)
 
 
