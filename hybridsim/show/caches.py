@@ -73,8 +73,9 @@ def _dirty(found: Dirt) -> Iterator[str]:
         oldest += f", on average for {span(found.mean_stay_ns)}"
     yield oldest
     if found.flush_bytes_per_s and found.flush_ns is not None and found.flush_p99_ns is not None:
+        at_end = span(found.flush_ns) if found.end_bytes else "no time"
         yield (
-            f"a flush takes {span(found.flush_ns)} at the end, {span(found.flush_p99_ns)} at the "
+            f"a flush takes {at_end} at the end, {span(found.flush_p99_ns)} at the "
             f"p99: {human_rate(found.flush_bytes_per_s)} without other load"
         )
 
