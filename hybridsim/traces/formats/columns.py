@@ -66,6 +66,7 @@ class Table:
     since_1970: bool | None = False  # None: decided by the magnitude of the times
     whole_seconds: bool = False  # the requests of a second are spread evenly over it
     joined_by: str = "_"  # between the fields of a device name
+    mend: str = "try another --format"  # where lines are malformed
 
     def has(self, what: To) -> bool:
         """Return whether a field has this meaning."""

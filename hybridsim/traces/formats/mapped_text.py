@@ -12,6 +12,7 @@ from hybridsim.traces.formats.mapping import EXAMPLE, Mapping, read
 
 SNIFFED = ",;\t|"
 COLUMNS_MAX = 1000
+MEND = "check --columns: op=COLUMN:R/W/D/F has the words for read, write, discard and flush"
 
 
 def detect(head: bytes) -> bool:
@@ -53,6 +54,7 @@ def table_of(mapping: Mapping, source: Source) -> Table:
         ops=mapping.ops,
         exact=False,
         since_1970=None,
+        mend=MEND,
     )
 
 
