@@ -391,6 +391,15 @@ class TestMapper:
         )
         assert as_rows(read(path, format=f"columns:{mapping}")) == [(0, -1, -1, "R", 32768, 4096)]
 
+    def test_a_word_that_is_no_operation_leads_to_the_words_of_columns(self, tmp_path):
+        path = written(tmp_path / "x", self.text("5;8;4;R;", "6;8;4;TRIM;", "7;8;4;W;"))
+        trace = Trace.read(path, format="columns:time=when:us,offset=lba,length=kb,op=what")
+        trace.summary()
+        (warning,) = [each for each in trace.warnings if each.code == "malformed"]
+        assert "line 3: '6;8;4;TRIM;'" in warning.place
+        assert "op=COLUMN:R/W/D/F" in warning.fix
+        assert "--format" not in warning.fix
+
     def test_a_column_number_is_an_index_even_if_the_header_contains_it(self, tmp_path):
         path = written(tmp_path / "x", "5,4096,1\n6,0,2\n")
         mapping = "columns:time=1:s,offset=2,length=3:sectors"

@@ -39,6 +39,14 @@ def test_the_stay_is_what_is_held_by_what_leaves():
     assert dirt("bcache", 4096, 4096, growing).mean_stay_ns is None
 
 
+def test_no_mean_stay_is_longer_than_the_oldest_byte():
+    """A load ends while as much is dirty as was ever written back: 400 byte seconds, 100 bytes."""
+    levels, back = [0, 100, 100, 0, 100, 100, 100], [0, 0, 0, 100, 100, 100, 100]
+    one = dirt("bcache", 4096, 4096, counters(levels, back))
+    assert one.oldest_ns == 3 * SECOND
+    assert one.mean_stay_ns is None
+
+
 def test_no_byte_is_older_than_the_longest_time_without_a_clean_moment():
     one = dirt("bcache", 4096, 4096, counters([0, 4, 0, 4, 4, 4, 0, 4], [0] * 8))
     assert one.oldest_ns == 3 * SECOND

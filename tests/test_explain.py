@@ -8,6 +8,15 @@ import pytest
 from click.testing import CliRunner
 from fakes import Load, result
 
+from hybridsim.answers.forecast import (
+    LOSS,
+    LOSS_BY_FORMULA,
+    MUCH,
+    NOTHING,
+    SURE,
+    SURE_TRIED,
+    WORTH_IT,
+)
 from hybridsim.answers.outcome import DISK_TIME
 from hybridsim.answers.verdict import judge
 from hybridsim.answers.warmup import State
@@ -107,3 +116,14 @@ def test_explain_does_not_import_numpy():
         "assert 'numpy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_rule_of_the_verdict_is_the_one_that_is_applied():
+    """Its limits, and the shares of the range that a forecast may err by, are those of the code."""
+    rule = explain("verdict")[1]
+    for limit in (WORTH_IT, NOTHING, MUCH):
+        assert re.search(rf"(?<![\d.]){limit}(?!\d)", rule)
+    for share in (SURE_TRIED, LOSS, LOSS_BY_FORMULA):
+        assert re.search(rf"\b{share}\b", rule)
+    assert SURE == 0.5
+    assert "half of its range" in rule

@@ -213,5 +213,28 @@ def miss_ratio_curve_of_capture():
     return miss_ratio_curve(Trace.read(CAPTURE))
 
 
+def test_a_thinned_curve_has_the_miss_ratio_at_the_knee():
+    """The curve falls at one size, which no spread of sizes meets by chance."""
+    curve = miss_ratio_curve(np.concatenate([np.tile(np.arange(1_003), 30), np.arange(10**5)]))
+    for points in (64, 7):
+        thin = curve.to_dict(points)
+        assert len(thin["curve"]) <= points
+        (at_knee,) = [each["miss_ratio"] for each in thin["curve"] if each["pages"] == 1_003]
+        assert at_knee == curve.at(1_003) == curve.miss_ratio[curve.knee]
+
+
 def test_a_flat_curve_has_no_knee():
     assert knee(miss_ratio_curve(np.arange(100))) == "no knee: 100% misses at every size"
+
+
+def test_a_curve_that_hardly_falls_has_no_knee():
+    """One page of 2,000 is used twice: no size is worth a word."""
+    curve = miss_ratio_curve(np.concatenate([np.arange(2_000), [7]]))
+    words = "the misses fall only from 100% to >99.9% at the largest size"
+    assert knee(curve) == f"no knee: {words}"
+    from hybridsim.show.html.sections.size import section
+
+    shown = section({"miss_ratio_curve": curve.to_dict(64), "answer": {"size_bytes": 4096}})
+    assert shown is not None
+    assert words in str(shown)
+    assert "knee" not in [mark.label for mark in shown.blocks[0].marks]

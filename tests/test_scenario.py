@@ -379,6 +379,7 @@ def test_all_errors_are_reported_in_one_pass():
             "a chunk must be a multiple of the controller's line",
         ),
         ('[cache]\nsize = "4TB"', "site.toml:2:8: 4TB is more than the drive holds (1920GB)"),
+        ('[cache]\nsize = "4TB"', "take a larger drive, or 3 (members = 3)"),
         ('[cache]\nsize = "4k"', 'less than one page (64KiB): for no cache use kind = "none"'),
         ('[cache]\nsize = "64"', "less than one page (64KiB): did you mean 64GiB?"),
         ('[cache]\nsize = "0%"', "'0%': a share must be above 0%"),

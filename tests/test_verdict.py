@@ -243,6 +243,16 @@ def test_phases_that_contradict_each_other_are_one_sentence():
     assert "The gain is 1.00 times while the cache fills, 2.6" in advice
 
 
+def test_a_cache_that_is_not_steady_is_not_called_warm():
+    """The hit ratio still rises at the end: the later phase is the last fifth, not a warm cache."""
+    load = QUICK._replace(hit_ratio=lambda share: 0.9 * share, cached_disk_ns=9_000_000)
+    results = result(load)
+    assert not results.warm_up.steady
+    advice = text(results.verdict)
+    assert "times before the last fifth of the run, " in advice
+    assert "full or warm" not in advice
+
+
 def test_a_quiet_end_never_decides_alone():
     """1,000 requests a second for 80 s that gain 2.5 times, then 2 a second that gain nothing."""
     results = result_of_busy_then_quiet()

@@ -96,7 +96,7 @@ class Dirt:
     max_bytes: int
     end_bytes: int  # when the load ended
     written_back_bytes: int
-    # until a byte is written back, on average; None: less than the cache was dirty at most
+    # until a byte is written back, on average; None: too little was written back to say
     mean_stay_ns: int | None
     oldest_ns: int  # no dirty byte was ever older
     piece_bytes: int  # of one write of the flush
@@ -147,12 +147,15 @@ def dirt(
         int(held[order][np.searchsorted(passed, share * passed[-1])]) for share in (0.5, 0.99)
     )
     back = written_back(kind, page_bytes, counters)
-    total = float((held.astype(float) * stay).sum())
     is_clean = np.maximum.accumulate(np.where(levels == 0, times, times[0]))
+    oldest_ns = int((times - is_clean).max())
+    # Little's law, which holds once most of what was dirty has left.
+    mean_ns = round(float((held.astype(float) * stay).sum()) / back) if back else None
+    if mean_ns is not None and (back < levels.max() or mean_ns > oldest_ns):
+        mean_ns = None
     piece = page_bytes
     if kind in ("bcache", "open-cas", "dm-writecache"):
         piece = max(-(-written_bytes // PIECE) * PIECE, PIECE)
     return Dirt(
-        p50, p99, int(levels.max()), int(levels[-1]), back,
-        round(total / back) if back >= levels.max() else None, int((times - is_clean).max()), piece,
+        p50, p99, int(levels.max()), int(levels[-1]), back, mean_ns, oldest_ns, piece
     )  # fmt: skip

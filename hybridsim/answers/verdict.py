@@ -379,10 +379,12 @@ def _about_phases(case: Case) -> Iterator[str]:
     }
     filling, warm = gains.get("filling"), gains.get("warm")
     if filling and warm and max(filling / warm, warm / filling) >= APART:
-        whole = factor(gains["whole"])
+        first, last = ("while the cache fills", "once it is full or warm")
+        if not case.warm_up.steady:
+            first, last = ("before the last fifth of the run", "in it")
         yield (
-            f"The gain is {factor(filling)} times while the cache fills, {factor(warm)} times "
-            f"once it is full or warm, and {whole} times over the whole run."
+            f"The gain is {factor(filling)} times {first}, {factor(warm)} times {last}, "
+            f"and {factor(gains['whole'])} times over the whole run."
         )
 
 

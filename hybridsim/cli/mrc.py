@@ -92,12 +92,14 @@ def rows(curve: Curve) -> list[tuple[int, float, float]]:
 
 
 def knee(curve: Curve) -> str:
-    """Return the knee in words; there is none if all sizes have the same miss ratio."""
+    """Return the knee in words; there is none if all sizes have about the same miss ratio."""
     from hybridsim.foundation.units import human_size
     from hybridsim.foundation.wording import percent
+    from hybridsim.show.curve import no_knee
 
-    if curve.miss_ratio[0] == curve.miss_ratio[-1]:
-        return f"no knee: {percent(curve.miss_ratio[0])} misses at every size"
+    why = no_knee(float(curve.miss_ratio[0]), float(curve.miss_ratio[-1]))
+    if why is not None:
+        return f"no knee: {why}"
     size = human_size(int(curve.pages[curve.knee]) * curve.page_bytes)
     misses = percent(curve.miss_ratio[curve.knee])
     return f"knee: {size} ({misses} misses); a larger cache gains little"

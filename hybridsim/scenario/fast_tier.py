@@ -110,7 +110,9 @@ class FastTier(Part):
         if parse_size(self.size) > self.members * self.drive.capacity_bytes:
             holds = format_size(self.members * self.drive.capacity_bytes)
             drives = "drive holds" if self.members == 1 else "drives hold"
-            yield "size", f"{self.size} is more than the {drives} ({holds})"
+            needed = -(-parse_size(self.size) // self.drive.capacity_bytes)
+            mend = f"take a larger drive, or {needed} (members = {needed})"
+            yield "size", f"{self.size} is more than the {drives} ({holds}): {mend}"
 
     def wrong_chunk(self) -> Iterator[tuple[str, str]]:
         """Yield (key, message) for a chunk that is not a multiple of a sector."""

@@ -60,7 +60,7 @@ def _write_back(result: Result) -> Iterator[tuple[str, str]]:
     if result.dirty is not None:
         parts += _dirty(result.dirty)
     where = "one SSD" if members == 1 else f"{members} striped SSDs"
-    parts.append(f"dirty data exist on {where} only, without a copy")
+    parts.append(f"simulated without a mirror: dirty data exist on {where} only")
     yield LABELS["write_back"], joined(parts)
 
 
@@ -73,8 +73,9 @@ def _dirty(found: Dirt) -> Iterator[str]:
         oldest += f", on average for {span(found.mean_stay_ns)}"
     yield oldest
     if found.flush_bytes_per_s and found.flush_ns is not None and found.flush_p99_ns is not None:
+        at_end = span(found.flush_ns) if found.end_bytes else "no time"
         yield (
-            f"a flush takes {span(found.flush_ns)} at the end, {span(found.flush_p99_ns)} at the "
+            f"a flush takes {at_end} at the end, {span(found.flush_p99_ns)} at the "
             f"p99: {human_rate(found.flush_bytes_per_s)} without other load"
         )
 

@@ -7,11 +7,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.foundation.wording import percent
+
 Floats = npt.NDArray[np.float64]
+
+LEAST_FALL = 0.01  # of the accesses, that a cache of all pages serves: with less there is no knee
 
 BRAILLE = 0x2800
 # The bit of each dot of a braille character, by row and column.
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+
+
+def no_knee(first: float, last: float) -> str | None:
+    """Return why a curve has no knee, by its first and last miss ratio; None if it has one."""
+    if first == last:
+        return f"{percent(first)} misses at every size"
+    if first - last < LEAST_FALL:
+        return f"the misses fall only from {percent(first)} to {percent(last)} at the largest size"
+    return None
 
 
 def draw(

@@ -106,11 +106,15 @@ class Curve:
         return float(self.miss_ratio[index]) if index >= 0 else 1.0
 
     def thinned(self, points: int) -> Curve:
-        """Return the curve at at most `points` sizes, evenly spaced on a logarithmic scale."""
+        """Return the curve at at most `points` sizes, evenly spaced on a logarithmic scale.
+
+        The knee is one of them.
+        """
         if len(self.pages) <= points:
             return self
-        wanted = spread_sizes(int(self.pages[-1]), points)
-        at = np.unique(np.searchsorted(self.pages, wanted).clip(0, len(self.pages) - 1))
+        wanted = spread_sizes(int(self.pages[-1]), points - 1)
+        at = np.searchsorted(self.pages, wanted).clip(0, len(self.pages) - 1)
+        at = np.unique(np.append(at, self.knee))
         columns = (self.pages[at], self.miss_ratio[at], self.error[at])
         return replace(self, **dict(zip(("pages", "miss_ratio", "error"), columns)))
 

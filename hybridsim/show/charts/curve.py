@@ -8,6 +8,7 @@ from typing import Any
 
 from hybridsim.show.charts import axes
 from hybridsim.show.charts.chart import Chart, Line, Mark
+from hybridsim.show.curve import no_knee
 
 
 def overlaid(curves: Mapping[str, Mapping[str, Any]], chosen_bytes: int | None = None) -> Chart:
@@ -45,7 +46,7 @@ def miss_ratio(curve: Mapping[str, Any], chosen_bytes: int | None = None) -> Cha
         )
         note = "Shaded: the interval of 95 % of a sampled curve."
     marks = []
-    if ratios[0] > ratios[-1]:
+    if no_knee(ratios[0], ratios[-1]) is None:
         knee = curve["knee_pages"] * page
         near = min(range(len(sizes)), key=lambda at: abs(sizes[at] - knee))
         marks.append(Mark("knee", sizes[near], ratios[near]))

@@ -22,7 +22,6 @@ BLOCK_BYTES = 1 << 16
 AT_ONCE = 1 << 14  # events of a stream
 SECOND_NS = 10**9
 MARK = re.compile(rb"(?<=\s)(\d{1,9})\.(\d{6,9}): tracing_mark_write: (.*)")
-LOST = re.compile(rb"CPU:\d{1,5} \[LOST (\d{1,18}) EVENTS\]")  # by trace_pipe
 
 
 class Piece(NamedTuple):
@@ -107,7 +106,6 @@ class _Lines(ftrace.Lines):
 
     def __init__(self, stream: _Stream, device: str | None) -> None:
         self._marks: list[tuple[int, str]] = []
-        self._lost = 0
         super().__init__(stream, device, Findings())  # type: ignore[arg-type]
         self._lines = self._marked(self._lines)
 
@@ -116,8 +114,6 @@ class _Lines(ftrace.Lines):
             if b"tracing_mark_write: " in line and (match := MARK.search(line)):
                 time_ns = self.see(match[1], match[2])
                 self._marks.append((time_ns, match[3].decode(errors="replace")))
-            elif b"LOST" in line and (match := LOST.match(line)):
-                self._lost += int(match[1])
             yield number, line
 
     def taken(self) -> list[tuple[int, str]]:
@@ -125,9 +121,9 @@ class _Lines(ftrace.Lines):
         marks, self._marks = self._marks, []
         return marks
 
-    def lost(self) -> int:
+    def lost_since(self) -> int:
         """Return the number of events lost since the last call."""
-        lost, self._lost = self._lost, 0
+        lost, self.lost = self.lost, 0
         return lost
 
 
@@ -148,7 +144,7 @@ def of_stream(handle: int, device: str | None = None) -> Iterator[Piece]:
         held.clear()
         rows, oldest_ns = paired.take(events, last_ns), paired.oldest_ns
         return aligned.pieces(
-            rows, last_ns, last_ns if oldest_ns is None else oldest_ns, text.lost()
+            rows, last_ns, last_ns if oldest_ns is None else oldest_ns, text.lost_since()
         )
 
     seen = False
@@ -171,4 +167,4 @@ def of_stream(handle: int, device: str | None = None) -> Iterator[Piece]:
         aligned.add(*mark)
         last_ns = max(last_ns, mark[0])
     yield from settled()
-    yield from aligned.pieces(paired.rest(), last_ns, last_ns, text.lost())
+    yield from aligned.pieces(paired.rest(), last_ns, last_ns, text.lost_since())

@@ -182,7 +182,7 @@ class Lines:
         seen: Seen | None = None,
         names: list[str] | None = None,
     ) -> None:
-        self.malformed = Malformed(source)
+        self.malformed = Malformed(source, table.mend)
         self.names = (
             [] if names is None else names
         )  # of the devices, in the order of the parser's indices

@@ -67,6 +67,7 @@ class Table:
     # Whether the requests of a second are spread evenly over it; None: decided by the times.
     whole_seconds: bool | None = False
     joined_by: str = "_"  # between the fields of a device name
+    mend: str = "try another --format"  # where lines are malformed
 
     def has(self, what: To) -> bool:
         """Return whether a field has this meaning."""

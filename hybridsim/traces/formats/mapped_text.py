@@ -13,6 +13,7 @@ from hybridsim.traces.formats.mapping import EXAMPLE, Mapping, read
 
 SNIFFED = ",;\t|"
 COLUMNS_MAX = 1000
+MEND = "check --columns: op=COLUMN:R/W/D/F has the words for read, write, discard and flush"
 
 
 def detect(head: bytes) -> bool:
@@ -57,6 +58,7 @@ def table_of(mapping: Mapping, source: Source) -> Table:
         exact=False,
         since_1970=None,
         whole_seconds=None,
+        mend=MEND,
     )
 
 

@@ -36,8 +36,9 @@ def lines(source: Source, findings: Findings) -> Iterator[tuple[int, bytes]]:
 class Malformed:
     """Counts malformed lines, and keeps the first three."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, mend: str = "try another --format") -> None:
         self._source = source
+        self._mend = mend
         self._count = 0
         self._shown: list[str] = []
 
@@ -60,22 +61,21 @@ class Malformed:
                 "malformed lines were skipped",
                 count=self._count,
                 place=f"{self._source.name} " + "; ".join(self._shown),
-                fix="none needed for a few; otherwise try another --format",
+                fix=f"none needed for a few; otherwise {self._mend}",
             )
 
     def refuse(self, format: str) -> TraceError:
         """Return the error for a file without a valid line."""
         seen = f", for example {self._shown[0]}" if self._shown else ""
         return TraceError(
-            f"{self._source.name}: contains no request in the format {format}{seen}; "
-            "try another --format"
+            f"{self._source.name}: contains no request in the format {format}{seen}; {self._mend}"
         )
 
     def too_many(self, lines: int, format: str) -> TraceError:
         """Return the error for a file in which most lines are malformed."""
         return TraceError(
             f"{self._source.name}: {self._count:,} of {lines:,} lines are malformed as {format}, "
-            f"for example {self._shown[0]}; try another --format"
+            f"for example {self._shown[0]}; {self._mend}"
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import percent
 from hybridsim.show.charts.curve import miss_ratio
+from hybridsim.show.curve import no_knee
 from hybridsim.show.html.blocks import Section
 
 
@@ -26,8 +27,9 @@ def _in_words(curve: Mapping[str, Any]) -> str:
     points = curve["curve"]
     page = human_size(curve["page_bytes"])
     basis = f"Simulated with {curve['policy'].upper()} and pages of {page}, without devices."
-    if points[0]["miss_ratio"] == points[-1]["miss_ratio"]:
-        return f"{percent(points[0]['miss_ratio'])} of the accesses miss at every size. {basis}"
+    why = no_knee(points[0]["miss_ratio"], points[-1]["miss_ratio"])
+    if why is not None:
+        return f"The curve has no knee: {why}. {basis}"
     knee = curve["knee_pages"]
     near = min(points, key=lambda each: abs(each["pages"] - knee))
     size, misses = human_size(knee * curve["page_bytes"]), percent(near["miss_ratio"])

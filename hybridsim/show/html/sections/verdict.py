@@ -35,6 +35,7 @@ def section(document: Mapping[str, Any]) -> Section:
 
 PAIRS = {"filling": "while it fills", "warm": "once warm", "judged": "second half (compared)",
          "whole": "whole run"}  # fmt: skip
+NOT_STEADY = {"filling": "before the last fifth", "warm": "last fifth"}
 
 
 def _pairs(document: Mapping[str, Any]) -> Table:
@@ -42,7 +43,8 @@ def _pairs(document: Mapping[str, Any]) -> Table:
     heads = ["requests", "direction", "number", "mean, no cache", "mean", "p99, no cache", "p99",
              "time, no cache", "time"]  # fmt: skip
     rows = []
-    for name, words in PAIRS.items():
+    steady = document["warm_up"]["level"] is not None
+    for name, words in (PAIRS if steady else PAIRS | NOT_STEADY).items():
         pair = document["judgement"]["pairs"].get(name)
         if pair is None:
             continue
