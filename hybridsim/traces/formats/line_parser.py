@@ -19,6 +19,7 @@ from hybridsim.traces.formats.line_fields import (
     after_blanks,
     after_last,
     after_separator,
+    after_unknown,
     end_of_line,
     low_bit,
     named,
@@ -193,6 +194,7 @@ def parse(block: Any, at: int, stop: int, plan: Plan, seen: Seen, wanted: int, o
             at = after_blanks(block, at, separator)
             to = plan.to[field]
             if to <= LAST_NUMBER and to != NOTHING:
+                begin = at
                 value, at = number(
                     block, at, plan.scale[field], plan.zero[field], plan.limit[field]
                 )
@@ -203,7 +205,8 @@ def parse(block: Any, at: int, stop: int, plan: Plan, seen: Seen, wanted: int, o
                 elif to == LENGTH:
                     length = value
                 elif to == RESPONSE:
-                    response = value
+                    response = value if at != BAD else np.int64(UNKNOWN)
+                    at = at if at != BAD else after_unknown(block, begin, separator)
                 else:
                     process = value
             elif to == OP:
