@@ -374,6 +374,11 @@ class TestWriters:
             assert got[0] == row[0] // step * step
             assert got[2] == -1 or abs(got[2] - row[2]) < 2 * step
 
+    def test_an_offset_within_a_block_is_not_rounded(self, tmp_path):
+        path = written(tmp_path / "x", f"{HEADER}\n0,R,512,512,,\n0,R,1300,100,,\n")
+        with pytest.raises(TraceError, match=r"the offset 1,300 is not a multiple of 512 bytes"):
+            writer("spc")(Trace.read(path).chunks(), len)
+
     def test_pages_are_written_as_objects(self, tmp_path):
         parts = []
         write = writer("oracle-general")
