@@ -406,6 +406,19 @@ class TestMapper:
             (0, -1, -1, "R", 1, 8)
         ]
 
+    @pytest.mark.parametrize("row", ['1,"1,024",8,a', '1,8,8,"a,1",4'])
+    def test_a_separator_within_quotes_shifts_no_column(self, row, tmp_path):
+        path = written(tmp_path / "x", f"t,lba,n,vol,x\n{row}\n" + '1,"8","8","a",5\n' * 2)
+        format = "columns:time=t:s,offset=lba,length=n,device=vol"
+        assert {row[4:] for row in as_rows(read(path, format=format))} == {(8, 8)}
+        assert codes(path, format=format) == {"malformed": 1, "all-reads": 1}
+
+    @pytest.mark.parametrize("time", ["2024-05-01 12:00:00", "0x10", "1.024.000"])
+    def test_what_is_no_decimal_number_is_refused_with_the_remedy(self, time, tmp_path):
+        path = written(tmp_path / "x", f"t,lba,n\n{time},8,8\n")
+        with pytest.raises(TraceError, match=r"line 2: .*; correct --columns; dates, hex"):
+            read(path, format="columns:time=t:s,offset=lba,length=n")
+
     def test_a_header_after_comments_and_blank_lines_is_no_malformed_line(self, tmp_path):
         path = written(tmp_path / "x", "# by x\n\nwhen,lba,n,op\n0,8,8,R\n")
         assert codes(path, format="columns:time=when:s,offset=lba,length=n,op=op") == {}

@@ -11,6 +11,7 @@ import numpy as np
 
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import kernel
+from hybridsim.traces.formats.columns import To
 from hybridsim.traces.formats.eight_bytes import (
     EIGHT,
     NONE,
@@ -41,6 +42,7 @@ NO_OP = -1
 NO_WORD = -2
 BAD = -1
 READ, WRITE = int(Op.READ), int(Op.WRITE)
+NOTHING = int(To.NOTHING)
 
 
 @kernel
@@ -177,6 +179,14 @@ def after_unknown(block, at, separator):
     letter = block[at] | 32
     is_none = letter == MINUS or letter == LETTER_N
     return end if is_none else BAD
+
+
+@kernel
+def is_cut_quote(block, line, begin, end, separator, to):
+    """Return whether a field that is used ended at a separator within quotes, as in "1,024"."""
+    if begin == line or block[begin - 1] != QUOTE or separator == BLANK or to == NOTHING:
+        return False
+    return end > begin and block[end] == separator
 
 
 @kernel

@@ -38,7 +38,7 @@ def columns_of_text(head: bytes) -> str:
     text = head.removeprefix(BOM).decode("utf-8", "replace")
     lines = [line for line in text.splitlines()[: ROWS + 2] if line.strip()]
     lines = [line for line in lines if not line.startswith(COMMENT.decode())]
-    if len(lines) < 2:
+    if len(lines) < 2 or lines[0].lstrip()[:1] in "{[<":  # JSON, HTML
         return ""
     separator = likely_separator(lines[0])
     names, *rows = (fields_of(line, separator) for line in lines[: ROWS + 1])

@@ -74,15 +74,24 @@ class Malformed:
         seen = f", for example {self._shown[0]}" if self._shown else ""
         return TraceError(
             f"{self._source.name}: contains no request in the format {format}{seen}; "
-            "try another --format"
+            f"{_remedy(format)}"
         )
 
     def too_many(self, lines: int, format: str) -> TraceError:
         """Return the error for a file in which most lines are malformed."""
         return TraceError(
             f"{self._source.name}: {self._count:,} of {lines:,} lines are malformed as {format}, "
-            f"for example {self._shown[0]}; try another --format"
+            f"for example {self._shown[0]}; {_remedy(format)}"
         )
+
+
+def _remedy(format: str) -> str:
+    if format != "columns":
+        return "try another --format"
+    return (
+        "correct --columns; dates, hexadecimal numbers, and commas in numbers must be converted "
+        "first"
+    )
 
 
 def only(sources: list[Source], format: str) -> Source:
