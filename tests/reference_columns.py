@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from hybridsim.foundation.codes import Op
 from hybridsim.traces.formats.columns import BLANKS, NUMBERS, Table, To
 from hybridsim.traces.formats.line_fields import PLACES
 from hybridsim.traces.formats.line_parser import LENGTH_MAX, RESPONSE_MAX_NS, limit_of
 
-NUMBER = re.compile(r"(\d{1,19})(?:\.(\d*))?")
+NUMBER = re.compile(r"(\d{1,19})(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?")
+EXPONENT_MAX = 99
 HEXADECIMAL = re.compile(r"[0-9a-fA-F]+")
 
 
@@ -33,6 +35,11 @@ def parse_line(table: Table, text: str) -> tuple[object, ...] | str:
         -1 if response > RESPONSE_MAX_NS else response,
         values[To.PROCESS],
     )
+
+
+def is_unknown(table: Table, text: str) -> bool:
+    """Return whether a response time says that it is unknown."""
+    return text[:1] in ("-", "n", "N") or (not text and table.separator != BLANKS)
 
 
 def fields_of(table: Table, text: str) -> list[str] | None:
@@ -62,8 +69,18 @@ def values_of(table: Table, fields: list[str] | None) -> dict[To, object] | None
     for text, field in zip(fields, table.fields):
         if field.to in NUMBERS:
             match = NUMBER.fullmatch(text)
+            if field.to == To.RESPONSE and is_unknown(table, text):
+                continue
             if match is None:
                 return None
+            if match[3] is not None:
+                if abs(int(match[3])) > EXPONENT_MAX:
+                    return None
+                exact = Fraction(text) - field.zero
+                if not 0 <= exact <= limit_of(field.to) // field.scale:
+                    return None
+                values[field.to] = round(exact * field.scale)
+                continue
             value = int(match[1]) - field.zero
             if not 0 <= value <= limit_of(field.to) // field.scale:
                 return None

@@ -282,7 +282,8 @@ COMMA, SPACED = (
     for separator, exact in ((",", True), (BLANKS, False))
 )
 NUMBERS = ["0", "8", "300", "4096", "0.5", "128166372003061629"] * 7 + [
-    "1456095145.133076000", "7.", "1.12345678912", ".5", "1e3", "-1", "", "9" * 18, "9" * 19,
+    "1456095145.133076000", "7.", "1.12345678912", ".5", "1e3", "-1", "",
+    "nan", "-", "5e-05", "1.25E+2", "7.e1", "1e", "1e+x", "1e100", "3e99", "9" * 18, "9" * 19,
     "9" * 20, "0" * 20, "12345678", "123456789", "1234567812345678", "12345678.12345678",
     "3.123456789", "3.1234567891", "3.12345678912345678", "1" * 24, str(2**61),
     str(2**40), str(2**40 + 1), "116444735999999999",
@@ -414,6 +415,19 @@ class TestMapper:
             (0, -1, -1, "R", 1, 8)
         ]
 
+    @pytest.mark.parametrize("row", ['1,"1,024",8,a', '1,8,8,"a,1",4'])
+    def test_a_separator_within_quotes_shifts_no_column(self, row, tmp_path):
+        path = written(tmp_path / "x", f"t,lba,n,vol,x\n{row}\n" + '1,"8","8","a",5\n' * 2)
+        format = "columns:time=t:s,offset=lba,length=n,device=vol"
+        assert {row[4:] for row in as_rows(read(path, format=format))} == {(8, 8)}
+        assert codes(path, format=format) == {"malformed": 1, "all-reads": 1}
+
+    @pytest.mark.parametrize("time", ["2024-05-01 12:00:00", "0x10", "1.024.000"])
+    def test_what_is_no_decimal_number_is_refused_with_the_remedy(self, time, tmp_path):
+        path = written(tmp_path / "x", f"t,lba,n\n{time},8,8\n")
+        with pytest.raises(TraceError, match=r"line 2: .*; correct --columns: .* dates, hex"):
+            read(path, format="columns:time=t:s,offset=lba,length=n")
+
     def test_a_header_after_comments_and_blank_lines_is_no_malformed_line(self, tmp_path):
         path = written(tmp_path / "x", "# by x\n\nwhen,lba,n,op\n0,8,8,R\n")
         assert codes(path, format="columns:time=when:s,offset=lba,length=n,op=op") == {}
@@ -432,6 +446,18 @@ class TestMapper:
         format = "columns:time=1:s,offset=2,length=3,op=4"
         assert read(path, format=format).arrival_ns.tolist() == [0, 0, 89 * S, 90 * S, 90 * S]
         assert codes(path, format=format) == {"times-back": 1}
+
+    def test_small_numbers_may_have_an_exponent(self, tmp_path):
+        times = ["0", "5e-05", "9.999999999999999e-05", "1.2E-04", "1.628e+01"]
+        path = written(tmp_path / "x", "".join(f"{each},1e+16,8,R\n" for each in times))
+        rows = as_rows(read(path, format="columns:time=1:s,offset=2,length=3,op=4"))
+        assert [row[0] for row in rows] == [0, 50_000, 100_000, 120_000, 16_280_000_000]
+        assert {row[4] for row in rows} == {10**16}
+
+    def test_a_request_without_a_latency_is_read(self, tmp_path):
+        path = written(tmp_path / "x", "t,a,n,ms\n0,8,8,\n1,8,8,-1\n2,8,8,NaN\n3,8,8,5\n")
+        format = "columns:time=t:s,offset=a,length=n,latency=ms:ms"
+        assert [row[2] for row in as_rows(read(path, format=format))] == [-1, -1, -1, 3_005_000_000]
 
     def test_without_time_and_op_columns_all_requests_are_reads_without_times(self, tmp_path):
         path = written(tmp_path / "x", "8 4096\n9 4096\n")

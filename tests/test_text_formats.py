@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -132,6 +133,13 @@ class TestFioLogs:
         ]
         assert requests.rows == 114
 
+    @pytest.mark.parametrize("action", ["sync", "datasync 0 0", "sync_file_range 0 4096", "syncfs"])
+    def test_all_forms_of_a_flush_are_read(self, action, tmp_path):
+        text = f"fio version 2 iolog\nf add\nf open\nf write 0 4096\nf {action}\nf close\n"
+        path = written(tmp_path / "x", text)
+        assert [row[3:] for row in as_rows(read(path))] == [("W", 0, 4096), ("F", 0, 0)]
+        assert codes(path) == {"no-times": 1}
+
     def test_waits_of_version_2_advance_the_time(self):
         requests = read(TRACES / "fio" / "v2.log")
         assert as_rows(requests) == [
@@ -169,14 +177,29 @@ class TestCsv:
         path = written(tmp_path / "t", f"{HEADER}\n5,Z,4096,512,,\n6,F,0,0,7,8\n")
         assert as_rows(read(path)) == [(5, -1, -1, "Z", 4096, 512), (6, 7, 8, "F", 0, 0)]
 
+    def test_blanks_and_small_letters_are_accepted_and_no_request_ends_before_it_arrives(
+        self, tmp_path
+    ):
+        path = written(tmp_path / "t", f"{HEADER}\n5, r, 0, 512, 3, 4\n")
+        assert as_rows(read(path)) == [(5, 5, 5, "R", 0, 512)]
+
     def test_unsorted_lines_are_sorted_and_counted(self, tmp_path):
         path = written(tmp_path / "t", f"{HEADER}\n5,R,0,512,,\n3,R,0,512,,\n")
         assert [row[0] for row in as_rows(read(path))] == [5, 5]
         assert codes(path) == {"disorder": 1}
 
 
+IOLOG = "fio version 2 iolog\nf add\nf open\nf read 0 4096\nf close\n"
+
+
 class TestRecognition:
     """The format is detected from the content, never from the name."""
+
+    @pytest.mark.parametrize("text", [f"{HEADER}\n5,R,0,512,,\n", IOLOG, "7 2 0 1\n7 2 0 2\n"])
+    def test_a_byte_order_mark_is_skipped(self, text, tmp_path):
+        plain, marked = written(tmp_path / "x", text), written(tmp_path / "y", "\ufeff" + text)
+        assert as_rows(read(marked)) == as_rows(read(plain))
+        assert codes(marked) == codes(plain)
 
     @pytest.mark.parametrize("content", [b"hello\n", b"\x00" * 99, bytes(range(256)) * 9, b"1,2\n"])
     def test_an_unknown_content_is_refused_with_its_first_bytes(self, content, tmp_path):
@@ -203,7 +226,52 @@ class TestRecognition:
             read(written(tmp_path / "x", "hello world\n"), format=format)
 
 
+TABLES = {
+    "time,op,offset,length\n0,R,0,4096\n1,W,0,4096\n": (
+        "--columns time=time:UNIT,op=op,offset=offset,length=length; replace UNIT by ns, us, ms or"
+    ),
+    "Timestamp_us;Type;LBA;Size (KB);Latency [ms]\n5;0;0;4;1\n1;1;0;8;1\n9;1;0;8;1\n": (
+        "--columns time=Timestamp_us:us,op=Type:0/1,offset=LBA:sectors,length=4:KiB,latency=5:ms"
+    ),
+    "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n0.04 x 1950 xvda1 W 13092560 4096 0.74\n": (
+        "--columns 'time=TIME(s):s,op=T,offset=SECTOR:sectors,length=BYTES,device=DISK,"
+        "latency=LAT(ms):ms,pid=PID'"
+    ),
+    "timestamp,rwbs,sector,nsectors\n1628000000.1,WS,8,8\n1628000001.1,RA,8,8\n1,D,0,8\n": (
+        "--columns time=timestamp:s,op=rwbs:READ/WRITE,offset=sector:sectors,"
+        "length=nsectors:sectors; replace READ and WRITE by the words"
+    ),
+}
+
+
+class TestSuggestion:
+    """A table that is not recognised is refused with the option that reads it."""
+
+    @pytest.mark.parametrize("text", TABLES)
+    def test_the_columns_are_suggested_from_their_names(self, text, tmp_path):
+        with pytest.raises(TraceError, match=re.escape(TABLES[text])):
+            Trace.read(written(tmp_path / "x", text))
+
+    def test_the_suggestion_reads_the_table(self, tmp_path):
+        text = "ts_ms,Type,Offset,Size\n0,read,0,4096\n5,trim,0,4096\n6,write,0,4096\n0,a,b,c"
+        path = written(tmp_path / "x", text)
+        with pytest.raises(TraceError) as error:
+            Trace.read(path)
+        (_, option) = str(error.value).split("--columns ")
+        rows = as_rows(read(path, format=f"columns:{option}"))
+        assert [(row[0], row[3]) for row in rows] == [(0, "R"), (5_000_000, "D"), (6_000_000, "W")]
+
+    def test_a_table_of_other_things_gets_no_suggestion(self, tmp_path):
+        with pytest.raises(TraceError, match="format not recognised"):
+            Trace.read(written(tmp_path / "x", "name,size\nx,1\ny,2\n"))
+
+
 class TestLis:
+    @pytest.mark.parametrize("text", ["0 4096 512 1\n1 8192 512 0\n", "0 8 512 0\n9 8 512 0\n"])
+    def test_another_table_of_four_numbers_is_not_recognised(self, text, tmp_path):
+        with pytest.raises(TraceError, match="format not recognised"):
+            Trace.read(written(tmp_path / "x", text))
+
     def test_a_line_is_a_read_of_blocks_without_a_time(self, tmp_path):
         path = written(tmp_path / "x.lis", "7 2 0 1\r\n100 1 0 2\n")
         trace = Trace.read(path)
@@ -305,6 +373,11 @@ class TestWriters:
         for got, row in zip(back, rows):
             assert got[0] == row[0] // step * step
             assert got[2] == -1 or abs(got[2] - row[2]) < 2 * step
+
+    def test_an_offset_within_a_block_is_not_rounded(self, tmp_path):
+        path = written(tmp_path / "x", f"{HEADER}\n0,R,512,512,,\n0,R,1300,100,,\n")
+        with pytest.raises(TraceError, match=r"the offset 1,300 is not a multiple of 512 bytes"):
+            writer("spc")(Trace.read(path).chunks(), len)
 
     def test_pages_are_written_as_objects(self, tmp_path):
         parts = []

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.traces.formats.columns import BOM
 
 if TYPE_CHECKING:
     from hybridsim.requests.rows import Device, Findings, Requests
@@ -83,7 +84,7 @@ def writer(format: str) -> Write:
 
 def recognise(sources: list[Source]) -> str:
     """Return the name of the format detected from the first bytes; raise TraceError if unknown."""
-    heads = [(each.name, head) for each in sources if (head := each.head())]
+    heads = [(each.name, head.removeprefix(BOM)) for each in sources if (head := each.head())]
     if not heads:
         raise TraceError(f"{sources[0].name}: the file is empty: capture or copy it again")
     for _, head in heads:
@@ -97,6 +98,12 @@ def recognise(sources: list[Source]) -> str:
     if any(_module("blktrace").holds_records(head) for _, head in heads):
         return "blktrace"
     name, head = heads[0]
+    columns = _suggested(head)
+    if columns:
+        raise TraceError(
+            f"{name}: a table in no known format; it begins with {_glimpse(head)}. "
+            f"By the names of its columns, specify (and check the units): {columns}"
+        )
     raise TraceError(
         f"{name}: format not recognised; it begins with {_glimpse(head)}. "
         f"Supported: {', '.join(FORMATS)}. Specify one with --format, "
@@ -106,6 +113,13 @@ def recognise(sources: list[Source]) -> str:
 
 def _module(name: str) -> Any:
     return importlib.import_module(FORMATS[name])
+
+
+def _suggested(head: bytes) -> str:
+    """Return the option that reads an unknown table, or ""; imported only for the message."""
+    from hybridsim.traces.formats.suggestion import columns_of_text
+
+    return columns_of_text(head)
 
 
 def _glimpse(head: bytes) -> str:

@@ -82,6 +82,6 @@ class Table:
         whole = first[:-1] if len(first) > 1 else first
         lines = [line.strip() for line in whole]
         lines = [line for line in lines if line and not line.startswith(COMMENT)]
-        has_header = bool(lines and self.header) and lines[0] == self.header
+        has_header = bool(lines and self.header) and lines[0].lower() == self.header.lower()
         like = re.compile(self.line)
         return bool(lines) and all(like.fullmatch(line) for line in lines[has_header:])

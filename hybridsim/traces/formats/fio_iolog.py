@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests
+from hybridsim.traces.formats.columns import BOM
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.requests_csv import in_columns
 from hybridsim.traces.formats.text import Malformed, lines, no_dispatch, only
@@ -19,6 +20,8 @@ OPS = {
     b"trim": Op.DISCARD,
     b"sync": Op.FLUSH,
     b"datasync": Op.FLUSH,
+    b"sync_file_range": Op.FLUSH,
+    b"syncfs": Op.FLUSH,
 }
 WORDS = {
     int(Op.READ): "read",
@@ -67,7 +70,7 @@ class Reader:
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
         self._source = only(sources, "fio iolog")
         no_dispatch(self._source.name, use_dispatch)
-        match = FIRST_LINE.match(self._source.head())
+        match = FIRST_LINE.match(self._source.head().removeprefix(BOM))
         self._version = int(match[1]) if match else 0
         if self._version not in (2, 3):
             raise TraceError(
@@ -155,8 +158,8 @@ class Lines:
             name, action, *numbers = fields
             if action in FILE_ACTIONS and not numbers:
                 continue
-            if len(numbers) == 1 and action == b"wait":  # as some tools write it
-                numbers.append(b"0")
+            if action == b"wait" or OPS.get(action) == Op.FLUSH:  # some tools write fewer numbers
+                numbers += [b"0"] * (2 - len(numbers))
             values = [int(n) for n in numbers if n.isdigit() and len(n) < 19]
             if len(values) != 2 or (action not in OPS and action != b"wait"):
                 self.malformed.add(number, line)

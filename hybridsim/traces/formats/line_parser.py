@@ -19,7 +19,9 @@ from hybridsim.traces.formats.line_fields import (
     after_blanks,
     after_last,
     after_separator,
+    after_unknown,
     end_of_line,
+    is_cut_quote,
     low_bit,
     named,
     number,
@@ -192,6 +194,7 @@ def parse(block: Any, at: int, stop: int, plan: Plan, seen: Seen, wanted: int, o
         for field in range(fields):
             at = after_blanks(block, at, separator)
             to = plan.to[field]
+            begin = at
             if to <= LAST_NUMBER and to != NOTHING:
                 value, at = number(
                     block, at, plan.scale[field], plan.zero[field], plan.limit[field]
@@ -203,7 +206,8 @@ def parse(block: Any, at: int, stop: int, plan: Plan, seen: Seen, wanted: int, o
                 elif to == LENGTH:
                     length = value
                 elif to == RESPONSE:
-                    response = value
+                    response = value if at != BAD else np.int64(UNKNOWN)
+                    at = at if at != BAD else after_unknown(block, begin, separator)
                 else:
                     process = value
             elif to == OP:
@@ -218,6 +222,8 @@ def parse(block: Any, at: int, stop: int, plan: Plan, seen: Seen, wanted: int, o
                 at = stretched(block, at, fields - field - 1)
             else:
                 at = skipped(block, at, separator)
+            if at != BAD and is_cut_quote(block, line, begin, at, separator, to):
+                at = BAD
             if at != BAD and field + 1 < fields:
                 at = after_separator(block, at, separator)
             if at == BAD:

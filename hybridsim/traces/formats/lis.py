@@ -7,6 +7,7 @@ to P14 and others.  They contain no times and no directions: all are reads, at t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,17 @@ LINES_SEEN = 20
 
 
 def detect(head: bytes) -> bool:
-    """Return whether each of the first lines is four numbers, separated by blanks."""
+    """Return whether the first lines are four numbers, the last counting the lines, or two zeros.
+
+    Other tables have four numbers too, such as a time, an offset, a length and a direction.
+    """
     first = head.split(b"\n")[: LINES_SEEN + 1]
     whole = [line for line in first[:-1] if line.strip()]
-    return bool(whole) and all(parse(line) is not None for line in whole)
+    if not whole or any(parse(line) is None for line in whole):
+        return False
+    ignored, numbers = zip(*(map(int, line.split()[2:]) for line in whole))
+    counted = all(after == before + 1 for before, after in pairwise(numbers))
+    return counted or not any(ignored + numbers)
 
 
 def parse(line: bytes) -> tuple[int, int] | None:

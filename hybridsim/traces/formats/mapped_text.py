@@ -13,7 +13,10 @@ from hybridsim.traces.formats.mapping import EXAMPLE, Mapping, read
 
 SNIFFED = ",;\t|"
 COLUMNS_MAX = 1000
-MEND = "check --columns: op=COLUMN:R/W/D/F has the words for read, write, discard and flush"
+MEND = (
+    "correct --columns: op=COLUMN:R/W/D/F has the words for read, write, discard and flush; dates, "
+    "hexadecimal numbers, and commas in numbers must be converted first"
+)
 
 
 def detect(head: bytes) -> bool:
@@ -38,9 +41,9 @@ def table_of(mapping: Mapping, source: Source) -> Table:
     lines = [line for line in source.head().splitlines() if line.strip()]
     first = next((line for line in lines if not line.startswith(COMMENT)), b"")
     text = first.decode("utf-8", "backslashreplace").lstrip("\ufeff")
-    separator = mapping.separator or _likely(text)
+    separator = mapping.separator or likely_separator(text)
     split_at = None if separator == BLANKS else separator
-    names = [name.strip(' "') for name in _fields_of(text, separator)]
+    names = [name.strip(' "') for name in fields_of(text, separator)]
     at = split_at.encode() if split_at else None
     widest = max((len(line.split(at)) for line in lines), default=0)
     places: dict[int, Field] = {}
@@ -62,14 +65,14 @@ def table_of(mapping: Mapping, source: Source) -> Table:
     )
 
 
-def _fields_of(line: str, separator: str) -> list[str]:
+def fields_of(line: str, separator: str) -> list[str]:
     """Split a line at the separators that are not within quotes."""
     if separator == BLANKS:
         return line.split()
     return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
 
 
-def _likely(line: str) -> str:
+def likely_separator(line: str) -> str:
     """Return the most frequent separator in a line; blanks if there is none."""
     most = max(SNIFFED, key=line.count)
     return most if most in line else BLANKS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from dataclasses import dataclass, field
 
 from hybridsim.foundation.codes import Op
@@ -26,6 +27,7 @@ ALIASES = {"size": "length", "volume": "device", "response": "latency", "pid": "
 TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 SECTOR_BYTES = 512
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "blanks": " "}
+SYMBOLS = frozenset(string.punctuation) - {'"'}
 WORDS_OF = (Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH)
 EXAMPLE = "time=ts:us,offset=lba:sectors,length=bytes,op=rw"
 
@@ -126,7 +128,7 @@ def _ops(unit: str) -> dict[str, Op | None]:
 
 def _separator(value: str) -> str:
     separator = SEPARATORS.get(value, value)
-    if len(separator) != 1 or separator.isalnum() or ord(separator) > 127:
+    if separator not in (*SEPARATORS.values(), *SYMBOLS):
         raise ColumnsError(
             f"--columns: separator must be one of {', '.join(SEPARATORS)}, or one character"
         )

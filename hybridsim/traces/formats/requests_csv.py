@@ -81,7 +81,8 @@ class Reader:
                 continue
             disorder += row[0] < last_ns
             last_ns = max(last_ns, row[0])
-            batch.append((last_ns, *row[1:]))
+            times = (each if each == UNKNOWN else max(each, last_ns) for each in row[-2:])
+            batch.append((last_ns, *row[1:-2], *times))
             rows += 1
             size += row[2]
             if len(batch) == BATCH:
@@ -104,8 +105,8 @@ class Reader:
 
 def parse(line: bytes) -> tuple[int, ...] | None:
     """Return the columns of Requests for a line, or None if it is malformed."""
-    fields = line.strip().split(b",")
-    if len(fields) != 6 or fields[1] not in OPS:
+    fields = [field.strip() for field in line.split(b",")]
+    if len(fields) != 6 or fields[1].upper() not in OPS:
         return None
     numbers = [fields[0], fields[2], fields[3], fields[4] or b"-1", fields[5] or b"-1"]
     if not all(n.isdigit() or n == b"-1" for n in numbers) or any(len(n) > 19 for n in numbers):
@@ -113,7 +114,7 @@ def parse(line: bytes) -> tuple[int, ...] | None:
     arrival, offset, length, dispatch, complete = map(int, numbers)
     if min(arrival, offset, length) < 0 or max(map(int, numbers)) > NUMBER_MAX:
         return None
-    return (arrival, offset, length, OPS[fields[1]], 0, 0, UNKNOWN, dispatch, complete)
+    return (arrival, offset, length, OPS[fields[1].upper()], 0, 0, UNKNOWN, dispatch, complete)
 
 
 def in_columns(batch: Sequence[tuple[int, ...]]) -> Requests:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Requests
 from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import Field, Table, To
@@ -43,10 +44,20 @@ class Reader(ColumnReader):
 
 
 def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
-    """Write reads and writes as ASU 0, with nanoseconds; return their number."""
+    """Write reads and writes as ASU 0, with nanoseconds; return their number.
+
+    Raises TraceError for an offset that is not a multiple of a block.
+    """
     rows = 0
     for chunk in chunks:
         moves = np.isin(chunk.op, list(LETTERS))
+        within = chunk.offset_bytes[moves] % BLOCK_BYTES != 0
+        if within.any():
+            offset = int(chunk.offset_bytes[moves][within][0])
+            raise TraceError(
+                f"the offset {offset:,} is not a multiple of {BLOCK_BYTES} bytes, the unit of spc: "
+                "write csv or msr (--as)"
+            )
         columns = (chunk.arrival_ns, chunk.op, chunk.offset_bytes, chunk.length_bytes)
         put(
             "".join(

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Findings
+from hybridsim.traces.formats.columns import BOM
 from hybridsim.traces.formats.files import Source
 
 BLOCK_BYTES = 1 << 20
@@ -17,7 +18,10 @@ Parsed = TypeVar("Parsed")
 
 
 def lines(source: Source, findings: Findings) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, line without its end); lines beyond LINE_BYTES_MAX come in pieces."""
+    """Yield (number, line without its end); lines beyond LINE_BYTES_MAX come in pieces.
+
+    The byte order mark at the start of a file is removed.
+    """
     number = 0
     with source.open(findings) as stream:
         rest = b""
@@ -25,11 +29,13 @@ def lines(source: Source, findings: Findings) -> Iterator[tuple[int, bytes]]:
             *whole, rest = (rest + block).split(b"\n")
             for line in whole:
                 number += 1
+                line = line.removeprefix(BOM) if number == 1 else line
                 yield number, line.rstrip(b"\r")
             if len(rest) > LINE_BYTES_MAX:
                 yield number + 1, rest
                 rest = b""
         if rest:
+            rest = rest if number else rest.removeprefix(BOM)
             yield number + 1, rest.rstrip(b"\r")
 
 

@@ -36,7 +36,7 @@ class Reader:
         with source.open(Findings()) as stream:
             text = stream.read(SIZE_MAX)
         try:
-            self._workload = parse.read(text.decode().replace("\r\n", "\n"), source.name)
+            self._workload = parse.read(text.decode("utf-8-sig").replace("\r\n", "\n"), source.name)
         except UnicodeDecodeError as error:
             raise TraceError(
                 f"{source.name} is not UTF-8 text (byte {error.start}): save it as UTF-8"
