@@ -10,6 +10,7 @@ import pytest
 from fakes import SCENARIO, TRACE, Load, collected, machines, result
 
 from hybridsim.answers.metrics import Collector
+from hybridsim.answers.requirements import parse_all
 from hybridsim.answers.result import Warning, conclude
 from hybridsim.foundation.codes import Reason
 from hybridsim.foundation.histogram import LAST_NS
@@ -135,6 +136,13 @@ def test_the_first_screen_states_gain_with_its_interval_price_risks_and_assumpti
     }
     words = " ".join(render(replace(one, cost=cost)).split())
     assert "$152 for 1 x 1.92 TB of SSD (prices of the catalog, 2024/25)" in words
+
+
+def test_a_yes_that_misses_a_requirement_begins_with_that():
+    one = result(CASES["warm"]).with_requirements(parse_all(["mean<1us"]))
+    words = " ".join(render(one).split())
+    assert "VERDICT Not as required. Apart from that: yes. Use this cache" in words
+    assert "✗ required: mean<1us" in words
 
 
 def test_long_names_texts_and_commands_do_not_push_answers_off_the_first_screen():

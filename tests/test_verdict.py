@@ -108,6 +108,17 @@ def test_an_unsure_answer_says_how_long_to_record():
     assert command in text(results.verdict)
 
 
+def test_more_of_a_generated_load_is_generated_not_captured():
+    load = QUICK._replace(
+        iops=20, hit_ratio=lambda share: np.where((share * 40).astype(int) % 5 == 2, 0.95, 0),
+        misses={Reason.NOT_HOT: 1},
+        cached_disk_ns=9_000_000,
+    )  # fmt: skip
+    verdict = result(load, trace={**TRACE, "format": "workload"}).verdict
+    assert verdict.headline.startswith("Not yet: generate ")
+    assert "blktrace" not in text(verdict)
+
+
 def test_a_gain_while_the_hit_ratio_still_rises_is_a_lower_bound():
     verdict = result(QUICK._replace(hit_ratio=rising)).verdict
     assert verdict.answer == "yes"

@@ -9,9 +9,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hybridsim.answers.forecast import YES
-from hybridsim.answers.verdict import Step, Verdict, replay_command
+from hybridsim.answers.verdict import Step, Verdict, command_line
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import factor
+
+OF_CACHE = ("--cache", "--admission", "--replacement", "--set cache.")  # options
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,15 @@ def beside(
     if good:
         best = max(good, key=lambda each: each.low or 0.0)
         text = "Look at the best of these, or let hybridsim advise search all kinds."
-        advice.insert(0, Step(text, replay_command(scenario, trace, best.options)))
+        command = command_line("replay", scenario, trace, best.options)
     else:
         sentence += " None of them is worth it for sure."
-        tried = [_words(replay_command(scenario, trace, each.options)) for each in others]
+        tried = [_words(command_line("replay", scenario, trace, each.options)) for each in others]
         advice = [each for each in advice if _words(each.command or "") not in tried]
+        text = "Let hybridsim advise search all kinds of cache."
+        kept = [one for one in scenario.get("options", []) if not one.startswith(OF_CACHE)]
+        command = command_line("advise", scenario, trace, kept)
+    advice.insert(0, Step(text, command))
     return dataclasses.replace(
         verdict,
         action=f"{verdict.action} {sentence}",

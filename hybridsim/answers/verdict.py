@@ -163,7 +163,11 @@ def _record_more(case: Case) -> str:
     """Return the advice to record more, with the duration."""
     seconds, paused = _capture_s(case, case.judgement.more_ns or 0)
     more_s = max(seconds - _active_ns(case) // (60 * SECOND) * 60, 60)
-    return f"record {span(more_s * SECOND)} more{paused}"
+    return f"{'generate' if _is_generated(case) else 'record'} {span(more_s * SECOND)} more{paused}"
+
+
+def _is_generated(case: Case) -> bool:
+    return case.trace.get("format") == "workload"
 
 
 def _effect(case: Case, headline: str) -> Iterator[str]:
@@ -493,10 +497,12 @@ def _advice(case: Case) -> Iterator[Step]:
     result = case.judgement
     if result.answer == UNSURE and result.more_ns and not _endless(case):
         seconds, paused = _capture_s(case, result.more_ns)
-        text = f"Capture {span(seconds * SECOND)} in total{paused}; that may be enough to decide."
+        do = "Generate" if _is_generated(case) else "Capture"
+        text = f"{do} {span(seconds * SECOND)} in total{paused}; that may be enough to decide."
         if seconds == LONGEST_S:
-            text = f"Capture {span(seconds * SECOND)}{paused}; even that may not be enough."
-        yield Step(text, f"sudo blktrace -d /dev/DISK -w {seconds} -o longer")
+            text = f"{do} {span(seconds * SECOND)}{paused}; even that may not be enough."
+        command = f"sudo blktrace -d /dev/DISK -w {seconds} -o longer"
+        yield Step(text, None if _is_generated(case) else command)
     if case.missed(Reason.EVICTED) >= NOTICEABLE:
         yield _larger(case)
     is_dropped = case.cache_mode in ("read-only", "write-around")
@@ -573,11 +579,11 @@ def _named(trace: Mapping[str, Any]) -> str:
     return shell_line("TRACE" if word == "-" else word for word in words)
 
 
-def replay_command(
-    scenario: Mapping[str, Any], trace: Mapping[str, Any], options: Iterable[str]
+def command_line(
+    name: str, scenario: Mapping[str, Any], trace: Mapping[str, Any], options: Iterable[str]
 ) -> str:
-    """Return the command of a replay of this trace and scenario file with these options."""
-    words = ["hybridsim replay", _named(trace)]
+    """Return a command on this trace and scenario file with these options."""
+    words = ["hybridsim", name, _named(trace)]
     if scenario.get("file"):
         words += ["--scenario", shell_word(str(scenario["file"]))]
     return " ".join([*words, *options])
@@ -587,7 +593,7 @@ def _replay(case: Case, option: str) -> str:
     """Return the command of the same replay with one option changed."""
     changed = option.split()[0]
     kept = [one for one in case.scenario.get("options", []) if one.split()[0] != changed]
-    return replay_command(case.scenario, case.trace, [*kept, option])
+    return command_line("replay", case.scenario, case.trace, [*kept, option])
 
 
 def _confidence(case: Case) -> dict[str, Any]:

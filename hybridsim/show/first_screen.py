@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterator
 
 from hybridsim.answers.advice.alternatives import KEEPS_WRITES
+from hybridsim.answers.forecast import YES
 from hybridsim.answers.result import Result
 from hybridsim.answers.verdict import SHORTEST_NS, Step
 from hybridsim.foundation.printable import printable
@@ -84,8 +85,11 @@ def _paragraph(label: str, sentences: list[str], width: int) -> list[str]:
 
 def _what_to_do(result: Result) -> list[str]:
     verdict = result.verdict
-    sentences = [f"{ANSWERS[verdict.answer]} {verdict.action}"]
     missed = [each for each in result.required if not each.met]
+    answer = ANSWERS[verdict.answer]
+    if missed and verdict.answer == YES:
+        answer = "Not as required. Apart from that: yes."
+    sentences = [f"{answer} {verdict.action}"]
     for each in missed:
         sentences.append(f"{MISSED} required: {each.requirement.text}: {each.words}.")
     if result.required and not missed:
