@@ -1,5 +1,8 @@
 """Fixtures and settings that all tests share."""
 
+import functools
+from pathlib import Path
+
 import pytest
 from desk import furnish
 from hypothesis import settings
@@ -8,13 +11,24 @@ settings.register_profile("default", deadline=None, max_examples=60)
 settings.load_profile("default")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items):
-    """Tests that share a fixture of their module run in one process, so that it is made once."""
-    for item in items:
-        fixtures = item._fixtureinfo.name2fixturedefs.values()
-        if any(each.scope == "module" for found in fixtures for each in found):
-            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Return a scheduler that runs a module with a fixture of its own in one process.
+
+    So the fixture is made once, not once in each process.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    @functools.cache
+    def shares(path):
+        return 'scope="module"' in (Path(config.rootpath) / path).read_text(encoding="utf-8")
+
+    class Scheduler(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            path = nodeid.partition("::")[0]
+            return path if shares(path) else nodeid
+
+    return Scheduler(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Single rules of the models, worked out by hand, that random machines reach too rarely."""
 
-import inspect
 from random import Random
 from typing import get_args
 
@@ -14,7 +13,6 @@ from hybridsim.answers.fitting.service import Service, _of_pieces, log_likelihoo
 from hybridsim.answers.measurements import dmcache_status
 from hybridsim.answers.measurements.gathering import _name_logs, job_of
 from hybridsim.answers.measurements.measurement import Curve, Measurement, Name
-from hybridsim.caches import OpenCas
 from hybridsim.caches.bcache.buckets import Buckets
 from hybridsim.caches.bcache.bypass import CONGESTED_MAX, SLOWNESS, Bypass
 from hybridsim.caches.bcache.keys import LIVE_BYTES
@@ -24,7 +22,8 @@ from hybridsim.caches.policies import Learned
 from hybridsim.caches.policies.belady import Belady
 from hybridsim.caches.policies.lhd import LHD
 from hybridsim.caches.policies.memory import Memory, form, is_compatible
-from hybridsim.foundation.codes import Cleaning, Level, Op
+from hybridsim.foundation.cache_parameters import OpenCasParameters
+from hybridsim.foundation.codes import CasMode, Cleaning, Level, Op
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.depths import (
@@ -67,7 +66,8 @@ class Events:
 
 def test_the_acp_cleaner_of_open_cas_wakes_at_the_next_end_of_its_wait_of_a_second():
     """A wait of 1 s that is set again ends each 1.024 s, as the steps of a kernel's timers are."""
-    dirt, events = Dirt.new(int(Cleaning.ACP), (0, 0, 0, 1, 0, 0), 8, 4096, 1 << 30), Events()
+    parameters = OpenCasParameters(4096, 8, CasMode.WB, cleaning=Cleaning.ACP)
+    dirt, events = Dirt.new(parameters, 1 << 30), Events()
     dirt.written(42 * 1_024_000_000 - 1, 0, events)
     assert events.times_ns == [42 * 1_024_000_000]
 
@@ -304,12 +304,10 @@ def test_a_status_of_dm_cache_has_these_counters_in_this_order():
 
 def test_the_defaults_of_open_cas_are_those_of_ocf():
     """OCF 22.6: ocf_seq_cutoff.c, ocf_cleaning_policy.h (alru)."""
-    defaults = {
-        name: each.default for name, each in inspect.signature(OpenCas.new).parameters.items()
-    }
-    seconds = {name: defaults[f"{name}_ns"] / 10**9 for name in ("wake", "staleness", "activity")}
-    assert seconds == {"wake": 20, "staleness": 120, "activity": 10}
-    assert defaults["margin_lines"] == 512
+    defaults = OpenCasParameters(4096, 8, CasMode.WT)
+    names = ("wake_up_ns", "staleness_time_ns", "activity_threshold_ns")
+    assert [getattr(defaults, name) / 10**9 for name in names] == [20, 120, 10]
+    assert defaults.margin_lines == 512
 
 
 @pytest.mark.parametrize("kind", DRIVES)

@@ -19,6 +19,7 @@ NAMES = {  # of columns in common tables, without their units, punctuation and c
     "pid": "pid process processid",
 }
 ROLES = {name: role for role, names in NAMES.items() for name in names.split()}
+PLAIN = re.compile(r"[^\s,:='\"A-Za-z_]*[A-Za-z_][^\s,:='\"]*")  # a name that needs no quotes
 UNIT = re.compile(r"[\s_(\[]+(ns|us|ms|s|sec|seconds|bytes|b|kb|kib|sectors)[)\]]?$")
 TIMES = {"ns": "ns", "us": "us", "ms": "ms", "s": "s", "sec": "s", "seconds": "s"}
 SIZES = {"bytes": "", "b": "", "kb": ":KiB", "kib": ":KiB", "sectors": ":sectors"}
@@ -54,7 +55,7 @@ def columns_of(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         role = "op" if role == "time" and "time" in roles else role  # biosnoop has TIME and T
         if role and role not in roles:
             values = [row[index].strip(' "') for row in rows if index < len(row)]
-            column = name if re.fullmatch(r"[^\s,:='\"]*[A-Za-z_][^\s,:='\"]*", name) else index + 1
+            column = name if PLAIN.fullmatch(name) else index + 1
             roles[role] = f"{role}={column}{_unit(role, bare, unit, values)}"
     if not {"offset", "length"} <= roles.keys():
         return ""
