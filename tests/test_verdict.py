@@ -18,6 +18,11 @@ def never(share):
 
 QUICK = Load(seconds=600, iops=300, hit_ratio=lambda share: 0.9 * (1 - np.exp(-share * 20)))
 COLD_ONLY = {Reason.COLD: 1}
+# In every fifth part of the time nearly all reads hit, else none: 1.15 times on average.
+UNDECIDED = QUICK._replace(
+    iops=20, hit_ratio=lambda share: np.where((share * 40).astype(int) % 5 == 2, 0.95, 0),
+    misses={Reason.NOT_HOT: 1}, cached_disk_ns=9_000_000,
+)  # fmt: skip
 
 
 def text(verdict):
@@ -93,13 +98,7 @@ def test_sequential_reads_are_left_to_the_disks():
 
 
 def test_an_unsure_answer_says_how_long_to_record():
-    """In every fifth part of the time nearly all reads hit, else none: 1.15 times on average."""
-    load = QUICK._replace(
-        iops=20, hit_ratio=lambda share: np.where((share * 40).astype(int) % 5 == 2, 0.95, 0),
-        misses={Reason.NOT_HOT: 1},
-        cached_disk_ns=9_000_000,
-    )  # fmt: skip
-    results = result(load)
+    results = result(UNDECIDED)
     assert results.judgement.low < 1.15 <= results.judgement.high
     assert results.verdict.answer == "unsure"
     assert results.verdict.headline.startswith("Not yet: record ")
@@ -109,12 +108,7 @@ def test_an_unsure_answer_says_how_long_to_record():
 
 
 def test_more_of_a_generated_load_is_generated_not_captured():
-    load = QUICK._replace(
-        iops=20, hit_ratio=lambda share: np.where((share * 40).astype(int) % 5 == 2, 0.95, 0),
-        misses={Reason.NOT_HOT: 1},
-        cached_disk_ns=9_000_000,
-    )  # fmt: skip
-    verdict = result(load, trace={**TRACE, "format": "workload"}).verdict
+    verdict = result(UNDECIDED, trace={**TRACE, "format": "workload"}).verdict
     assert verdict.headline.startswith("Not yet: generate ")
     assert "blktrace" not in text(verdict)
 

@@ -72,7 +72,7 @@ def fit(
 
 
 def _check_zones(trace: Trace) -> None:
-    """Refuse a device that is told to open and reset zones: host-managed SMR, or a zoned SSD."""
+    """Refuse a device whose host opens and resets zones: host-managed SMR, or a zoned SSD."""
     if any(each.code == "zone-management" for each in trace.warnings):
         raise FitError(
             f"{trace.name}: cannot be fitted: it has zone management commands, so this is a device "
