@@ -7,7 +7,7 @@ next start keeps the pages if both are closed, of the same generation, and nobod
 either device since.  In all other cases the cache starts empty: after a crash, with an older copy
 of the fast device or of the folder, without the folder, with another slow device or page size.
 
-The key tells two copies of a fast device apart that took turns: the older one, started again, has
+The key distinguishes two copies of a fast device that took turns: the older one, started again, has
 the number that the newer one already has.
 """
 
