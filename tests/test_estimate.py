@@ -17,6 +17,7 @@ from hybridsim.requests.pages import accesses
 from hybridsim.show import estimate as shown
 from hybridsim.show import schemas
 from hybridsim.studies.estimate import estimate as module
+from hybridsim.studies.estimate import minutes as minutes_module
 from hybridsim.studies.estimate.answer import (
     asked,
     replay_sample,
@@ -28,6 +29,7 @@ from hybridsim.studies.estimate.estimate import Figure, suited
 from hybridsim.studies.estimate.minutes import Minutes, calibrated
 from hybridsim.studies.hits import Cache
 from hybridsim.studies.thin import thin
+from hybridsim.traces.thinned.layout import Role
 from hybridsim.traces.thinned.thinner import MINUTE_NS, Settings
 
 LOAD = "gen:zipf,duration=20h,rate=0.2,span=256MiB,burst_every=6h,burst_lasts=1h,burst_rate=1"
@@ -175,16 +177,38 @@ class TestAnswer:
         assert done.exit_code
         assert "--save-cache is not answered" in str(done.exception) + done.output
 
-    def test_think_times_if_no_machine_keeps_up(self, capture, monkeypatch):
-        tried = []
-        late = replace(
-            module.Estimate(SITE, 1, {}, {}, Figure(1, 0), Figure(0, 0), [], (1, 1), "", (0, 0))
+    @pytest.mark.parametrize(("late", "mode"), [(0.9, "think"), (0.1, "open")])
+    def test_think_times_if_the_disks_alone_do_not_keep_up(self, capture, monkeypatch, late, mode):
+        modes = []
+
+        def run(job, at, rows, mode, ran, scenario, pages, warm):
+            ran.count[at] = 1
+            ran.is_late[at] = at < late * len(ran.is_late)
+            modes.append((mode, ran))
+
+        monkeypatch.setattr(module, "UNKNOWN", -2)  # all times of completion are known
+        monkeypatch.setattr(module.Job, "_run", run)
+        found = module.estimate(capture, [SITE.with_options(mode="auto")])
+        assert [each.mode for each in found] == [mode]
+        used = [one for one, _ in modes]
+        number = len(Minutes.of(capture).stretches)
+        assert used[: number + 1] == ["open"] * number + [mode]
+        assert set(used[number:]) == {mode}  # no cache is replayed in the other mode
+
+    def test_the_number_of_replayed_requests_is_limited(self, capture, monkeypatch):
+        every = Minutes.of(capture)
+        some = int(every.requests[every.at].sum()) // 4
+        monkeypatch.setattr(minutes_module, "TYPICAL_MIN", 3)
+        monkeypatch.setattr(minutes_module, "TYPICAL_REQUESTS", some)
+        monkeypatch.setattr(minutes_module, "WORST_REQUESTS", some)
+        less = Minutes.of(capture)
+        requests = less.requests[less.at]
+        largest = int(every.requests[every.at].max())
+        for mine in (less.is_worst, ~less.is_worst):
+            assert some - largest < requests[mine].sum() <= some
+        assert {one.begin_ns for one in less.stretches} < {one.begin_ns for one in every.stretches}
+        worst, ranks = less.is_worst, [one.rank for one in less.stretches]
+        others = [one for one in every.stretches if one not in less.stretches]
+        assert max(np.array(ranks)[~worst]) < min(
+            one.rank for one in others if one.roles & Role.TYPICAL
         )
-
-        def estimates(job, mode):
-            job.has_waits = True
-            return tried.append(mode) or [late]
-
-        monkeypatch.setattr(module.Job, "estimates", estimates)
-        module.estimate(capture, [SITE.with_options(mode="auto")])
-        assert tried == ["open", "think"]

@@ -173,6 +173,10 @@ class Weighing:
             IMBALANCE * minutes.imbalance(totals, weights),
         )  # fmt: skip
 
+    def share(self, which: NDArray[np.bool_]) -> float:
+        """Return the share of the time for which some of the minutes stand."""
+        return float(self.weights[0] @ which / self.weights.sum())
+
     def figure(
         self, of: Of, ran: Ran, other: Ran | None = None, lower: Ran | None = None
     ) -> Figure:
@@ -312,13 +316,7 @@ def estimate(
     wanted = {one.begin_ns // MINUTE_NS for one in minutes.stretches}
     contents = Contents(trace, page_bytes, wanted, caches)
     job = Job(trace, scenarios, pages, errors, minutes, contents, end_bytes, report, more or {})
-    mode = str(scenarios[0].replay.mode)
-    if mode != "auto":
-        return job.estimates(mode)
-    found = job.estimates("open")
-    if job.has_waits and min(each.late[0] for each in found) > OVERLOADED:
-        found = job.estimates("think")
-    return found
+    return job.estimates(str(scenarios[0].replay.mode))
 
 
 def _touched(trace: Trace, page_bytes: int) -> tuple[int, int]:
@@ -372,23 +370,63 @@ class Job:
     end_bytes: int
     report: Report | None
     more: Mapping[str, Of]
-    has_waits: bool = False
+    _done: int = 0  # requests that were replayed, on all machines
 
     def estimates(self, mode: str) -> list[Estimate]:
-        """Replay all minutes in a mode, and weight them."""
-        number = len(self.minutes.stretches)
-        alone = Ran(number)
-        cached = [Ran(number) for _ in self.scenarios]
-        lower = [Ran(number) if error else None for error in self.errors]
+        """Replay the minutes in a mode, and weight them.
+
+        "auto" is "think" if the disks alone do not keep up in most minutes and waits are known.
+        """
+        weighings = [
+            Weighing.of(self.minutes, self.contents.hits(which, self.minutes.numbers))
+            for which in range(len(self.scenarios))
+        ]
+        alone, has_waits = self._alone("open" if mode == "auto" else mode)
+        if mode == "auto":
+            late = min(each.share(alone.is_late) for each in weighings)
+            mode = "think" if has_waits and late > OVERLOADED else "open"
+            if mode == "think":
+                self._done = 0
+                alone, _ = self._alone(mode)
+        cached, lower = self._cached(mode)
+        return [
+            self._estimate(which, mode, weighing, alone, cached[which], lower[which])
+            for which, weighing in enumerate(weighings)
+        ]
+
+    def _replayed(self, runs: int) -> Iterator[tuple[int, Any, Requests]]:
+        """Yield the place of each minute, its stretch and its requests; report after each."""
         at_of = {one.begin_ns: at for at, one in enumerate(self.minutes.stretches)}
-        done, of = 0, int(self.minutes.requests[self.minutes.at].sum())
+        for stretch, rows in self.trace.in_full():
+            at = at_of.get(stretch.begin_ns)
+            if at is not None:
+                yield at, stretch, rows
+                self._done += runs * rows.rows
+                if self.report:
+                    of = self._machines * self.minutes.replayed
+                    self.report(Progress(self._done, max(of, self._done), stretch.begin_ns))
+
+    @property
+    def _machines(self) -> int:
+        """Return how many replays of a minute there are."""
+        return 1 + len(self.errors) + sum(error > 0 for error in self.errors)
+
+    def _alone(self, mode: str) -> tuple[Ran, bool]:
+        """Replay the minutes on the disks alone; return also whether completions are known."""
+        alone, has_waits = Ran(len(self.minutes.stretches)), False
+        for at, _, rows in self._replayed(1):
+            has_waits |= bool((rows.complete_ns != UNKNOWN).any())
+            self._run(at, rows, mode, alone, self.scenarios[0], 0, COLD_START)
+        return alone, has_waits
+
+    def _cached(self, mode: str) -> tuple[list[Ran], list[Ran | None]]:
+        """Replay the minutes with each cache, as the sample says and with fewer hits."""
+        number = len(self.minutes.stretches)
+        cached = [Ran(number) for _ in self.scenarios]
+        lower = [Ran(number) if error > 0 else None for error in self.errors]
         with ThreadPoolExecutor() as threads:
-            for stretch, rows in self.trace.in_full():
-                at = at_of.get(stretch.begin_ns)
-                if at is None:
-                    continue
-                self.has_waits |= bool((rows.complete_ns != UNKNOWN).any())
-                runs = [(alone, self.scenarios[0], 0, COLD_START)]
+            for at, stretch, rows in self._replayed(self._machines - 1):
+                runs = []
                 for which, (scenario, pages) in enumerate(zip(self.scenarios, self.pages)):
                     runs.append((cached[which], scenario, pages, self._warm(which, rows, stretch)))
                     if (less := lower[which]) is not None:
@@ -396,13 +434,7 @@ class Job:
                         runs.append((less, scenario, pages, warm))
                 for future in [threads.submit(self._run, at, rows, mode, *run) for run in runs]:
                     future.result()
-                done += int(self.minutes.requests[self.minutes.at[at]])
-                if self.report:
-                    self.report(Progress(done, of, stretch.begin_ns))
-        return [
-            self._estimate(which, mode, alone, cached[which], lower[which])
-            for which in range(len(self.scenarios))
-        ]
+        return cached, lower
 
     def _fewer(self, which: int) -> float:
         """Return by how much the shares of cached pages may be too high: all errors are theirs."""
@@ -428,11 +460,9 @@ class Job:
         ran.put(at, pump, mode == "open", int(self.minutes.requests[self.minutes.at[at]]))
 
     def _estimate(
-        self, which: int, mode: str, alone: Ran, cached: Ran, lower: Ran | None
-    ) -> Estimate:
-        hits = self.contents.hits(which, self.minutes.numbers)
-        weighing = Weighing.of(self.minutes, hits)
-        weights = weighing.weights[0] / weighing.weights.sum()
+        self, which: int, mode: str, weighing: Weighing, alone: Ran, cached: Ran,
+        lower: Ran | None,
+    ) -> Estimate:  # fmt: skip
         written = weighing.figure(
             lambda ran, rows: np.asarray(rows @ ran.ssd_bytes), cached, None, lower
         )
@@ -444,8 +474,8 @@ class Job:
             {name: weighing.figure(of, cached, None, lower) for name, of in figures.items()},
             weighing.figure(FIGURES["mean_ns"], cached, alone, lower),
             Figure(written.value * DAY_NS / span_ns, written.error * DAY_NS / span_ns),
-            self._hours(alone, cached, hits),
-            (float(weights @ alone.is_late), float(weights @ cached.is_late)),
+            self._hours(alone, cached, self.contents.hits(which, self.minutes.numbers)),
+            (weighing.share(alone.is_late), weighing.share(cached.is_late)),
             mode,
             (int((~self.minutes.is_worst).sum()), int(self.minutes.is_worst.sum())),
         )

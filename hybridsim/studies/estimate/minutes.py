@@ -19,7 +19,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.wording import counted
-from hybridsim.traces.thinned.layout import Role
+from hybridsim.traces.thinned.layout import ROWS_MAX, Role
 from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
 from hybridsim.traces.trace import Trace
 
@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 
 TYPICAL_MIN = 18  # drawn minutes: fewer do not show how much minutes differ
 TYPICAL_MAX, WORST_MAX = 168, 84  # minutes that are replayed
+TYPICAL_REQUESTS, WORST_REQUESTS = 3_000_000, 1_500_000  # of all these minutes, on one machine
 PER_TOTAL = 6  # drawn minutes for each total that they are calibrated to
 WEIGHT_LEAST, WEIGHT_MOST = 0.1, 10.0  # of the uncalibrated weight
 MINUTES_AN_HOUR = 60
@@ -70,21 +71,36 @@ class Minutes:
         worst = sorted((one for one in kept if one.roles & Role.WORST), key=lambda one: -one.score)
         typical = sorted((one for one in kept if one.roles & Role.TYPICAL),
                          key=lambda one: one.rank)  # fmt: skip
-        certain = {one.begin_ns for one in worst[:WORST_MAX]}
-        drawn = [one for one in typical if one.begin_ns not in certain][:TYPICAL_MAX]
+
+        def first(ranked: list[Stretch], most: int, least: int, requests: int) -> list[Stretch]:
+            """Return the first minutes of a ranking that can be replayed within limits."""
+            until = np.cumsum([min(int(columns[1][known[one.begin_ns // MINUTE_NS]]), ROWS_MAX)
+                               for one in ranked])  # fmt: skip
+            within = int(np.searchsorted(until, requests, "right"))
+            return ranked[: min(max(within, least), most)]
+
+        worst = first(worst, WORST_MAX, 1, WORST_REQUESTS)
+        certain = {one.begin_ns for one in worst}
+        others = [one for one in typical if one.begin_ns not in certain]
+        drawn = first(others, TYPICAL_MAX, TYPICAL_MIN, TYPICAL_REQUESTS)
         if len(drawn) < TYPICAL_MIN:
             raise TraceError(
                 f"{trace.name} has {counted(len(drawn), 'typical minute')} in full, one an hour; "
                 f"an error of latencies needs {TYPICAL_MIN}: record for longer, or with a larger "
                 f"--max, or replay single minutes: {capture.choices}"
             )
-        both = {one.begin_ns: one for one in [*worst[:WORST_MAX], *drawn]}
+        both = {one.begin_ns: one for one in [*worst, *drawn]}
         stretches = [both[begin] for begin in sorted(both)]
         return cls(
             columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], stretches,
             np.array([known[one.begin_ns // MINUTE_NS] for one in stretches]),
             np.array([one.begin_ns in certain for one in stretches]),
         )  # fmt: skip
+
+    @property
+    def replayed(self) -> int:
+        """Return the requests of these minutes that are kept."""
+        return int(np.minimum(self.requests[self.at], ROWS_MAX).sum())
 
     def totals(self, hits: Floats) -> Floats:
         """Return the columns whose sums are known of all minutes, the most important first.
