@@ -18,6 +18,7 @@ from test_reference import MS, OPEN, PAGE, SECTOR, TestCache, read, write
 
 from hybridsim import Scenario as Site
 from hybridsim import Trace, replay
+from hybridsim.caches.page import cache as page_cache
 from hybridsim.caches.page.preload import WarmStart
 from hybridsim.caches.policies import LRU, REPLACEMENT, Learned, pair
 from hybridsim.caches.policies.larc import LARC
@@ -75,6 +76,23 @@ class TestKept:
     def test_kept_pages_unknown_to_the_admission_policy_can_be_evicted(self):
         outcome = run(read(0, 9 * PAGE), kept=[(1, 1)], pages=1, admission=("learned", 0))
         assert counted(outcome, "evictions", "warm_pages_used") == [1, 0]
+
+    @pytest.mark.parametrize("admission", [("always",), ("learned", 0)])
+    @pytest.mark.parametrize("replacement", ["lru", "learned", "slru"])
+    def test_compiled_code_keeps_them_as_python_does(self, monkeypatch, admission, replacement):
+        kept = [(int(page), 1) for page in np.random.default_rng(2).permutation(300)[:200]]
+        cache = replace(LOAD, kept=kept, pages=256, admission=admission, replacement=replacement)
+        scenario = Scenario(cache=cache, slow=SLOW, fast=FAST, source=OPEN, requests=[])
+        interpreted = leaves(cache_of(scenario))
+        monkeypatch.setattr(page_cache, "KEPT_COMPILED", 0)
+        for one, other in zip(interpreted, leaves(cache_of(scenario)), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def leaves(machine):
+    if not isinstance(machine, tuple):
+        return [machine]
+    return [leaf for part in machine for leaf in leaves(part)]
 
 
 class TestPreload:

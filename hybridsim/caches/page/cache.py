@@ -50,11 +50,12 @@ from hybridsim.caches.streams import Streams
 from hybridsim.foundation.arrays import Ints, grown_together
 from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import fitting, loop, method, state_machine
 from hybridsim.jit.events import CACHE, Events
 from hybridsim.jit.limits import READS, Limit, Limits
 
 FILL_BURST_NS = 100_000_000  # fills saved up at fill_rate: those of this time
+KEPT_COMPILED = 1 << 15  # pages of a warm start: fewer are there before a loop is compiled
 
 
 @state_machine
@@ -129,19 +130,12 @@ class PageCache(NamedTuple):
 
     def keep(self, warm: WarmStart) -> None:
         """Pre-populate an empty cache; the last page is the most recently used."""
-        table = self.table
         for number in warm.memory.numbers.tolist() if warm.memory else []:
-            table.ids.add(number)
-        for slot, (number, valid) in enumerate(zip(warm.kept.tolist(), warm.valid.tolist())):
-            page = table.ids.find(number)
-            if page == NOTHING:
-                page = table.ids.add(number)
-            table.state[page] = PRESENT
-            table.slot[page] = slot
-            table.valid[slot] = valid
-            self.preload.fresh[slot] = 1
-            self.replacement.missed(page)
-            self.replacement.admit(page)
+            self.table.ids.add(number)
+        fitting(_keep, self, interpreted=len(warm.kept) < KEPT_COMPILED)(
+            self, np.ascontiguousarray(warm.kept, np.int64),
+            np.ascontiguousarray(warm.valid, np.int64),
+        )  # fmt: skip
         self.counts[[SLOTS_USED, PAGES_PRESENT]] = len(warm.kept)
 
     def emptied(self, at_first: PageCache) -> PageCache:
@@ -357,3 +351,18 @@ class PageCache(NamedTuple):
     def is_full(self):
         """Return whether every slot has been used, that is, the first filling is over."""
         return self.counts[SLOTS_USED] == self.pages
+
+
+@loop
+def _keep(cache, numbers, valid):
+    """Put pages into the slots from 0 on, and use them in this order."""
+    for slot in range(len(numbers)):
+        page = cache.table.ids.find(numbers[slot])
+        if page == NOTHING:
+            page = cache.table.ids.add(numbers[slot])
+        cache.table.state[page] = PRESENT
+        cache.table.slot[page] = slot
+        cache.table.valid[slot] = valid[slot]
+        cache.preload.fresh[slot] = 1
+        cache.replacement.missed(page)
+        cache.replacement.admit(page)

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 TYPICAL_MIN = 18  # drawn minutes: fewer do not show how much minutes differ
 TYPICAL_MAX, WORST_MAX = 168, 84  # minutes that are replayed
-TYPICAL_REQUESTS, WORST_REQUESTS = 3_000_000, 1_500_000  # of all these minutes, on one machine
+TYPICAL_REQUESTS, WORST_REQUESTS = 2_000_000, 1_000_000  # of all these minutes, on one machine
 PER_TOTAL = 6  # drawn minutes for each total that they are calibrated to
 WEIGHT_LEAST, WEIGHT_MOST = 0.1, 10.0  # of the uncalibrated weight
 MINUTES_AN_HOUR = 60
