@@ -23,6 +23,7 @@ from hybridsim.answers.warmup import State
 from hybridsim.cli import cli
 from hybridsim.foundation.codes import Reason
 from hybridsim.foundation.explain import ALIASES, REASONS, TERMS, explain, known_words
+from hybridsim.scenario.key_help import named, names
 from hybridsim.show.terminal import LABELS, MODES, render
 
 
@@ -107,6 +108,33 @@ def test_the_error_for_a_mistyped_term_suggests_the_right_one():
     assert error.exit_code == 2
     assert "lists all terms" in str(run("xyzzy").exception)
     assert len(known_words()) == len(TERMS) + len(ALIASES)
+
+
+class TestKeys:
+    def test_each_key_of_a_scenario_is_explained_with_what_it_takes(self):
+        for name in names():
+            (tables, key), *_ = named(name)
+            assert ".".join([*tables[0].path, key.name]) == name
+            assert key.value
+
+    def test_a_key_is_found_without_its_table_and_in_each_kind_that_has_it(self):
+        lines = run("sequential-cutoff").output + run("cache.sequential_cutoff").output
+        assert "sequential cutoff\n" in lines  # the term
+        for kind in ('"none" or "page"', '"bcache"', '"open-cas"'):
+            assert f"cache.sequential_cutoff ({kind})\n" in lines
+
+    def test_limits_defaults_and_comments_are_those_of_the_class(self):
+        assert run("writeback_percent").output.splitlines() == [
+            'cache.writeback_percent ("bcache")',
+            "  A key: whole number, ≥ 0, ≤ 40; default 10.",
+        ]
+        text = run("backing.drive.write_hit_overhead").output
+        assert text.splitlines()[0].startswith("backing.drive.write_hit_overhead")
+        assert "Of writes that the write cache takes; default: as write_overhead." in text
+        assert "needed" in run("rpm").output
+
+    def test_a_mistyped_key_suggests_the_right_one(self):
+        assert "did you mean 'replay.speed'?" in str(run("replay.spede").exception)
 
 
 def test_explain_does_not_import_numpy():

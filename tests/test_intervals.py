@@ -23,7 +23,7 @@ from hybridsim.answers.intervals import (
     of_trace,
 )
 from hybridsim.answers.model_error import half_width, real_runs
-from hybridsim.foundation.histogram import BINS, bin_of
+from hybridsim.foundation.histogram import BINS, LAST_NS, bin_of
 from hybridsim.foundation.wording import ranged
 
 MS, SECOND = 10**6, 10**9
@@ -164,6 +164,7 @@ def test_means_of_both_directions():
         (9_120_000, (9_101_000, 9_139_000), "9.12 ms (9.10 to 9.14)"),
         (9_120_000, (9_119_000, 9_121_000), "9.12 ms"),
         (191e9, (171e9, 212e9), "3m 11s (2m 51s to 3m 32s)"),
+        (LAST_NS, (16e9, 18e9), "> 17 s"),
     ],
 )
 def test_an_interval_is_printed_in_the_unit_of_its_figure(value, ends, expected):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 
 import click
 
@@ -15,11 +16,12 @@ Examples:
   hybridsim explain
   hybridsim explain warm-up
   hybridsim explain not hot enough
+  hybridsim explain cache.write_budget
 """
 )
 @click.argument("term", nargs=-1)
 def explain(term: tuple[str, ...]) -> None:
-    """Explain TERM: any word or figure that a report prints.
+    """Explain TERM: any word or figure that a report prints, or a key of a scenario.
 
     Without TERM, list all terms.
     """
@@ -33,16 +35,46 @@ def explain(term: tuple[str, ...]) -> None:
         return
     word = " ".join(term)
     entry = entry_of(word)
-    if entry is None:
+    keys = list(_keys(word)) if entry is None or "_" in word else []
+    if entry is None and not keys:
         raise UsageError(_unknown(word))
-    click.secho(entry[0], bold=True)
-    click.echo(click.wrap_text(entry[1], 80, initial_indent="  ", subsequent_indent="  "))
+    if entry is not None:
+        click.secho(entry[0], bold=True)
+        click.echo(_indented(entry[1]))
+    for title, text in keys:
+        click.secho(title, bold=True)
+        click.echo(_indented(text))
+
+
+def _indented(text: str) -> str:
+    return click.wrap_text(text, 80, initial_indent="  ", subsequent_indent="  ")
+
+
+def _keys(word: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a scenario with this name: where they stand, and what they take."""
+    from hybridsim.scenario.key_help import named
+
+    for tables, key in named(word):
+        places = ", ".join(".".join([*map(str, table.path), key.name]) for table in tables)
+        kinds = " or ".join(f'"{kind}"' for kind in tables[0].kinds)
+        value = f"A key: {key.value}"
+        if key.default is None:
+            value += "; needed"
+        elif key.default:
+            value += f"; default {key.default}"
+        title = f"{places} ({kinds})" if kinds else places
+        yield title, f"{value}. {_sentence(key.text)}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _unknown(word: str) -> str:
     from hybridsim.foundation.explain import known_words
     from hybridsim.foundation.suggest import nearest
+    from hybridsim.scenario.key_help import names
 
-    near = nearest(word, known_words())
+    near = nearest(word, [*known_words(), *names()])
     hint = f"did you mean '{near}'?" if near else "`hybridsim explain` lists all terms"
     return f"no entry for '{word}': {hint}"

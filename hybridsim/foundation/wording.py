@@ -53,8 +53,10 @@ def latency(time_ns: float | None) -> str:
 def ranged(value_ns: float, low_ns: float, high_ns: float) -> str:
     """Return a latency or a span with its interval: '2.60 ms (2.4 to 2.9)'.
 
-    Without an interval whose ends look like the figure.
+    Without an interval whose ends look like the figure, and beyond the last bin of the histogram.
     """
+    if value_ns == LAST_NS:
+        return latency(value_ns)
     text = span(value_ns) if value_ns >= SPANS_NS else latency(value_ns)
     _, _, unit = text.partition(" ")
     if unit not in UNITS_NS:

@@ -1,14 +1,23 @@
-"""The keys of each table of a scenario, for error messages."""
+"""The tables of a scenario, and the keys of each."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple, get_args
 
 from hybridsim.foundation.toml.places import Path
+from hybridsim.foundation.toml.table import Part
 
 
-def known_keys(path: Path) -> list[str]:
-    """Return the valid keys of the table that contains the path."""
+class Table(NamedTuple):
+    """A table of a scenario."""
+
+    path: Path
+    kinds: tuple[str, ...]  # of a cache or a drive; empty where there is no other table
+    model: type[Part]
+
+
+def tables() -> list[Table]:
+    """Return all tables, in the order of a scenario; of several kinds the usual one first."""
     from hybridsim.scenario.backing import Backing
     from hybridsim.scenario.caches import CACHE_TABLES
     from hybridsim.scenario.controller import ControllerDram
@@ -18,25 +27,39 @@ def known_keys(path: Path) -> list[str]:
     from hybridsim.scenario.machine import DEFAULT_KINDS, Machine, Price, Replay
     from hybridsim.storage.drives import DRIVES
 
-    models: dict[Path, list[Any]] = {
-        (): [Machine],
-        ("backing",): [Backing],
-        ("cache",): [*CACHE_TABLES],
-        ("host",): [Host],
-        ("event",): [Event],
-        ("replay",): [Replay],
-        ("price",): [Price],
-        ("backing", "rebuild"): [Rebuild],
-        ("backing", "controller"): [ControllerDram],
-    }
-    if path[:1] == ("event",):
-        path = ("event", path[-1])  # without the number of the event
-    for section, usual in DEFAULT_KINDS.items():  # keys of the usual kind are suggested first
-        models[section, "drive"] = [DRIVES[usual], *DRIVES.values()]
+    caches = [
+        Table(("cache",), get_args(model.model_fields["kind"].annotation), model)
+        for model in CACHE_TABLES
+    ]
+    drives = [
+        Table((section, "drive"), (kind,), DRIVES[kind])
+        for section, usual in DEFAULT_KINDS.items()
+        for kind in sorted(DRIVES, key=lambda kind: kind != usual)
+    ]
+    return [
+        Table((), (), Machine),
+        Table(("backing",), (), Backing),
+        Table(("backing", "rebuild"), (), Rebuild),
+        Table(("backing", "controller"), (), ControllerDram),
+        *caches,
+        *drives,
+        Table(("host",), (), Host),
+        Table(("replay",), (), Replay),
+        Table(("price",), (), Price),
+        Table(("event",), (), Event),
+    ]
+
+
+def known_keys(path: Path) -> list[str]:
+    """Return the valid keys of the table that contains the path."""
+    table = path[:-1]
+    if table[:1] == ("event",):
+        table = ("event",)  # without the number of the event
     known = {
         fact.alias or name: None
-        for model in models.get(path[:-1], [])
-        for name, fact in model.model_fields.items()
+        for each in tables()
+        if each.path == table
+        for name, fact in each.model.model_fields.items()
     }
     return list(known)
 
