@@ -24,7 +24,7 @@ from hybridsim.foundation.units import (
 )
 from hybridsim.scenario.keys import Table, tables
 
-UNITS = {
+UNITS: dict[Any, tuple[str, Any]] = {
     parse_size: ("size", format_size),
     parse_time: ("time", format_time),
     parse_rate: ("rate", format_rate),
