@@ -213,6 +213,12 @@ def test_a_long_capture_is_sampled_in_stretches():
 # Refused captures.
 
 
+def test_a_capture_that_lacks_many_completions_is_refused(tmp_path):
+    rows = [(i, "R", i * 4096, 4096, i, i + 1 if i % 5 else "") for i in range(1000)]
+    with pytest.raises(FitError, match=r"20% of its requests have no completion.*all CPUs"):
+        fit(csv(tmp_path / "cpu.csv", rows))
+
+
 def test_a_capture_without_completions_is_refused(tmp_path):
     path = csv(tmp_path / "open.csv", [(i, "R", i * 4096, 4096, i, "") for i in range(300)])
     with pytest.raises(FitError, match="no completions"):

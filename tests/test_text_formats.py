@@ -108,6 +108,12 @@ class TestBlkparse:
         assert warning.place.count("nonsense") == 3
         assert "line 2" in warning.place
 
+    def test_a_text_of_completions_alone_is_refused(self, tmp_path):
+        path = tmp_path / "completions"
+        path.write_text("  8,0    1        1     0.000000000     1  C  WS 8 + 8 [0]\n" * 3)
+        with pytest.raises(TraceError, match="has 3 completions, but neither queue nor issue"):
+            Trace.read(path)
+
     def test_passthrough_commands_are_counted(self, tmp_path):
         text = (
             "  8,0    0        1     0.000000000   77  Q   R 8 + 8 [dd]\n"

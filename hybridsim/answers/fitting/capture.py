@@ -25,6 +25,7 @@ FEWEST = 200  # minimum requests for any fit
 FLASH_NS = 2_000_000  # lower medians of random reads are flash: no disk is as fast
 SLOW_NS, SLOW_TIMES, SLOW_SHARE = 3_000_000, 10, 0.05  # reads of an arm beside reads of flash
 MERGED_SHARE = 0.02  # of the requests
+INCOMPLETE_SHARE = 0.1  # of the requests: with more, what the device did besides is unknown
 FAST_WRITES = 0.4  # median of random writes over that of reads, below which no arm serves them
 STALL_NS, STALLED_SHARE = 500_000_000, 0.002
 CLIFF_PARTS = 12  # of the writes of a capture
@@ -57,6 +58,14 @@ def _check(name: str, observed: Observed, counts: Counts) -> None:
         raise FitError(
             f"{name}: only {observed.rows} reads and writes have both times; at least {FEWEST} "
             f"are needed; {HOW_TO_CAPTURE}"
+        )
+
+    share = counts.incomplete / counts.requests
+    if share > INCOMPLETE_SHARE:
+        raise FitError(
+            f"{name}: {share:.0%} of its requests have no completion, so it is unknown how many "
+            "the device had at a time, and which are sequential: add the files of all CPUs "
+            f"(see hybridsim trace doctor); {HOW_TO_CAPTURE}"
         )
 
     share = float(_merged(observed).mean())

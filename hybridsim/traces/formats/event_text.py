@@ -10,6 +10,7 @@ import numpy as np
 
 from hybridsim.foundation.codes import Flag
 from hybridsim.foundation.errors import TraceError
+from hybridsim.foundation.wording import counted
 from hybridsim.requests.rows import Device, Findings, Requests
 from hybridsim.traces.formats import findings_of_blktrace
 from hybridsim.traces.formats.events import EVENT, WINDOW, Action, Events, InOrder
@@ -50,6 +51,11 @@ class TextReader:
             ):
                 break
         if not survey.queued and not survey.issued:
+            if survey.completed:
+                raise TraceError(
+                    f"{self._source.name}: has {counted(survey.completed, 'completion')}, but "
+                    "neither queue nor issue events, so no request: capture these too"
+                )
             raise survey.malformed.refuse(self.format)
         self.by_issue = use_dispatch or not survey.queued
         self._issued_only = not survey.queued and not use_dispatch
@@ -98,6 +104,7 @@ class EventLines(ABC):
         self.lost = 0  # events that the text says are missing
         self.first_ns = 1 << 62
         self.passthrough = 0
+        self.completed = 0  # completions
         self.first_seen: dict[str, None] = {}
         self.queued: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
         self.issued: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
@@ -151,4 +158,5 @@ class EventLines(ABC):
             self.first_seen.setdefault(device)
             seen = self.queued if action == Action.QUEUE else self.issued
             seen[device] = (seen[device][0] + 1, seen[device][1] + length)
+        self.completed += action == Action.COMPLETE
         return self._wanted is None or device == self._wanted

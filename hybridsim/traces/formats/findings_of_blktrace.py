@@ -194,5 +194,6 @@ def report_issued_only(findings: Findings) -> None:
         "issued-only",
         "the trace has no queue events: requests arrive at their issue to the device, after "
         "merging and scheduling",
-        fix="capture `-a queue` too if the cache is above the scheduler",
+        fix="capture queue events too if the cache is above the scheduler (blktrace `-a queue`, "
+        "ftrace block_bio_queue)",
     )
