@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim import Scenario
+from hybridsim import Scenario, Trace
 from hybridsim.answers.advice.activity import Activity, Covered
 from hybridsim.answers.advice.alternatives import NAMES, alternatives, chosen, pricing
 from hybridsim.answers.advice.hot_spot import HALVES, QUARTERS, even_share, judged
@@ -23,7 +23,7 @@ from hybridsim.answers.setup import NAMES as NAMES_OF_KINDS
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import UNKNOWN, no_requests
-from hybridsim.studies.advise import picked, sizes_to_try, why_not
+from hybridsim.studies.advise import advise, picked, sizes_to_try, why_not
 from hybridsim.studies.candidates import Candidate, candidates, purchase, variants
 
 ROOT = Path(__file__).parent.parent
@@ -211,6 +211,22 @@ def test_settings_that_the_user_specifies_are_not_searched(kind, mode, specified
         assert each.label == f"{Candidate(site).name}, {each.setting}"
         assert each.scenario.cache != site.cache
         assert any(option.startswith("--set cache.") for option in each.scenario.options)
+
+
+def test_a_cache_that_keeps_writes_is_tried_with_room_for_them(tmp_path):
+    """A burst of writes to ever new places: none hits, and all of it fits on an SSD."""
+    places = np.random.default_rng(4).permutation(2000) * (1 << 20)
+    lines = [f"{at * 5 * MS // 2},W,{place},16384,," for at, place in enumerate(places.tolist())]
+    path = tmp_path / "burst.csv"
+    path.write_text("\n".join(["arrival_ns,op,offset,length,dispatch_ns,complete_ns", *lines, ""]))
+    trace = Trace.read(path)
+    found = advise(trace, Scenario.default().with_options(cache="bcache"), compare=[])
+    sizes = {mode: [each.size_bytes for each in found.rows if each.candidate.mode == mode]
+             for mode in ("write-through", "write-back")}  # fmt: skip
+    assert min(sizes["write-through"]) < trace.summary().bytes_written
+    assert max(sizes["write-back"]) >= 2 * trace.summary().bytes_written
+    assert found.pick.candidate.mode == "write-back"
+    assert found.answer != NO
 
 
 def test_with_the_users_prices_the_gain_per_cost_decides():

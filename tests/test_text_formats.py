@@ -59,6 +59,7 @@ class TestBlkparse:
             (b"WFS", Op.WRITE, Flag.FUA | Flag.SYNC),
             (b"DS", Op.DISCARD, Flag.SYNC),
             (b"FN", Op.READ, Flag.PREFLUSH),
+            (b"WBS", Op.WRITE, Flag.PREFLUSH | Flag.SYNC),
         ],
     )
     def test_rwbs_letters_give_op_and_flags(self, letters, op, flags):

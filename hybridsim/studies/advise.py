@@ -1,9 +1,10 @@
 """Recommend an SSD cache for an application: a search over caches, by what they will gain.
 
-All kinds and modes of cache are replayed at one size, then the best two at other sizes, then the
-best machine with other settings.  The forecast selects the recommended cache: what it gains as the
-load goes on after the capture, less a part of how wrong that may be.  The answer also has the
-guide's five questions and the alternatives that could be bought instead.
+All kinds and modes of cache are replayed at one size, those that keep writes at one with room for
+all written data; then the best two at other sizes, then the best machine with other settings.  The
+forecast selects the recommended cache: what it gains as the load goes on after the capture, less a
+part of how wrong that may be.  The answer also has the guide's five questions and the alternatives
+that could be bought instead.
 """
 
 from __future__ import annotations
@@ -284,12 +285,16 @@ def searched(
     several: Several, every: Sequence[Candidate], curve: Curve, prices: Pricing, status: Status
 ) -> tuple[list[Row], list[str]]:
     """Replay all candidates at one size and the best at others; return notes on those left out."""
-    wanted = sizes_to_try(curve)
+    wanted, summary = sizes_to_try(curve), several.summary
     fixed = every[0].scenario.origin.option(SIZE) is not None
     coarse, notes = [], []
     for each in every:
         try:
-            size = _fixed_size(each, several.summary) if fixed else fitting(each, wanted[0], curve)
+            held = wanted[0]
+            if each.keeps_writes:
+                written = summary.writes, summary.bytes_written, summary.footprint_bytes
+                held = max(held, each.room_for_writes(*written))
+            size = _fixed_size(each, summary) if fixed else fitting(each, held, curve)
             coarse.append((each, size))
         except ScenarioError as error:
             notes.append(f"{each.name} was left out: {error}")
@@ -302,7 +307,7 @@ def searched(
         best = sorted((r for r in rows if may_be_chosen(r, rows)), key=lambda each: -each.sure)
         more: list[tuple[Candidate, int]] = []
         for one in best[:REFINED]:
-            sizes = {fitting(one.candidate, other, curve) for other in wanted[1:]}
+            sizes = {fitting(one.candidate, other, curve) for other in wanted}
             more += [(one.candidate, size) for size in sorted(sizes - {one.size_bytes})]
         if more:
             words = ", ".join(f"{each.name} of {human_size(size)}" for each, size in more)

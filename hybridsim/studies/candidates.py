@@ -91,6 +91,15 @@ class Candidate:
         """Cache size per byte of data held: buckets and blocks are never all full."""
         return 1 if self.kind == "page" else 2
 
+    def room_for_writes(self, writes: int, bytes_written: int, footprint_bytes: int) -> int:
+        """Return the bytes of data held when all that a trace writes is cached, at most.
+
+        Data that are written once have no hit, and still need room until they are clean.  A write
+        takes a whole page at least.
+        """
+        page_bytes = self.scenario.cache.page_bytes
+        return min(max(bytes_written, writes * page_bytes), footprint_bytes)
+
     def sized(self, size_bytes: int) -> Scenario:
         """Return the scenario with a cache of this size."""
         return self.scenario.with_options(cache_size=format_size(size_bytes))

@@ -1,7 +1,8 @@
 """What other caches would gain, where the verdict on a machine is no.
 
 A "no" is about one machine.  Before it is printed, the machine is tried with the size at the knee
-of the curve of LRU, where `mrc` and `advise` begin, and in write-back; each on the same requests.
+of the curve of LRU, where `mrc` and `advise` begin, and in write-back, there with room for all
+written data at least; each on the same requests.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.units import format_size
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.options import Options
+from hybridsim.studies.candidates import Candidate
 from hybridsim.studies.disks_alone import Alone
 from hybridsim.studies.mrc import miss_ratio_curve
 from hybridsim.studies.replay import replay
@@ -65,13 +67,22 @@ def _changes(result: Result, trace: Trace, scenario: Scenario) -> Iterator[Optio
     size = int(result.scenario["cache_bytes"])
     curve = miss_ratio_curve(trace, "lru", None, scenario.cache.page_bytes)
     knee = -(-int(curve.pages[curve.knee]) * curve.page_bytes // MIB) * MIB
-    modes = list(dict.fromkeys((str(result.scenario["cache_mode"]), WRITE_BACK)))
-    sizes = [size] if abs(knee - size) < SAME * size else [size, knee]
-    for one in sizes:
-        for mode in modes:
-            if (one, mode) != (size, modes[0]):
-                yield {
-                    "mode": result.scenario["mode"],  # the same requests
-                    "cache_size": None if one == size else format_size(one),
-                    "cache_mode": None if mode == modes[0] else mode,
-                }
+    machine = Candidate(scenario)
+    written = machine.times * machine.room_for_writes(
+        *(int(result.trace[each]) for each in ("writes", "bytes_written", "footprint_bytes"))
+    )
+    own = str(result.scenario["cache_mode"])
+    modes = list(dict.fromkeys((own, WRITE_BACK)))
+    with_room = {WRITE_BACK: max(knee, -(-written // MIB) * MIB)}
+    tried = [(size, mode) for mode in modes if mode != own]
+    tried += [
+        (other, mode)
+        for mode in modes
+        if abs((other := with_room.get(mode, knee)) - size) >= SAME * size
+    ]
+    for one, mode in tried:
+        yield {
+            "mode": result.scenario["mode"],  # the same requests
+            "cache_size": None if one == size else format_size(one),
+            "cache_mode": None if mode == own else mode,
+        }

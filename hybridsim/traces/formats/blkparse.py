@@ -39,7 +39,7 @@ ACTIONS = {
 OTHER_ACTIONS = frozenset(
     [b"A", b"B", b"F", b"G", b"I", b"M", b"P", b"S", b"U", b"UT", b"m", b"ZP", b"ZU"]
 )
-RWBS = re.compile(rb"(?P<flush>F?)(?P<op>[DWRN]E?)(?P<marks>[FASM]*)")
+RWBS = re.compile(rb"(?P<flush>F?)(?P<op>[DWRN]E?)(?P<marks>[FASMB]*)")
 OPS = {b"D": Op.DISCARD, b"DE": Op.DISCARD, b"W": Op.WRITE, b"R": Op.READ, b"N": Op.READ}
 
 
@@ -53,8 +53,10 @@ def parse_rwbs(text: bytes) -> tuple[int, int] | None:
     match = RWBS.fullmatch(text)
     if match is None or match["op"] not in OPS:
         return None
-    flags = sum({int(MARKS[mark]) for mark in match["marks"]})
-    return int(OPS[match["op"]]), flags | (int(Flag.PREFLUSH) if match["flush"] else 0)
+    flags = int(Flag.PREFLUSH) if match["flush"] else 0
+    for mark in match["marks"]:
+        flags |= int(MARKS[mark])
+    return int(OPS[match["op"]]), flags
 
 
 class Lines(EventLines):

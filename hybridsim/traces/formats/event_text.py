@@ -23,7 +23,13 @@ SURVEY_LINES = 1 << 14
 SECTOR_BYTES = 512
 SECTOR_MAX = 1 << 51
 WITH_ERROR = (int(Action.COMPLETE), int(Action.REQUEUE))
-MARKS = {ord("F"): Flag.FUA, ord("A"): Flag.AHEAD, ord("S"): Flag.SYNC, ord("M"): Flag.META}
+MARKS = {
+    ord("F"): Flag.FUA,
+    ord("A"): Flag.AHEAD,
+    ord("S"): Flag.SYNC,
+    ord("M"): Flag.META,
+    ord("B"): Flag.PREFLUSH,  # a barrier, before Linux 2.6.37: the bit that is the flush's now
+}
 
 
 def error_of(action: int, last: bytes | None) -> int:
