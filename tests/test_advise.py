@@ -370,6 +370,9 @@ def test_the_first_screen_answers_in_order(advised):
     assert f"{rows[0]['gain']:.2f} times" in " ".join(advised["screen"].split())
     assert all(each["loses"] for each in rows[1:])
     assert "5 how much?" in advised["details"]
+    if rows[0]["setting"]:
+        assert f"rejected, with defaults{'':1}" in advised["screen"]
+        assert f"\n{rows[0]['name']} " in advised["screen"]
     assert advised["ascii"].isascii()
 
 
