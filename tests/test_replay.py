@@ -101,8 +101,9 @@ def test_counters_of_a_load_that_adapts_are_those_at_its_last_completion(tmp_pat
     run.advance(whole.last_done_ns + 1)
     totals = run.cache_totals()
     assert totals.items() <= whole.whole.counters.items()
-    assert whole.whole.counters["fast_bytes_written"] == (
-        run.machine.below.fast.device.totals(run.now_ns)["bytes_written"]
+    assert (
+        whole.whole.counters["fast_bytes_written"]
+        == (run.machine.below.fast.device.totals(run.now_ns)["bytes_written"])
     )
 
 

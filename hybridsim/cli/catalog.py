@@ -53,6 +53,7 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
             )
         return
     from hybridsim.scenario import presets
+    from hybridsim.show.page import wrapped
 
     entries = _entries(kind)
     if as_json:
@@ -62,9 +63,9 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
         click.echo(line)
     if kind is None:
         click.echo()
-        click.echo(
-            "Whole systems (hybridsim scenario show --preset NAME): " + ", ".join(presets.names())
-        )
+        names = ", ".join(presets.names())
+        for line in wrapped(f"Whole systems (hybridsim scenario show --preset NAME): {names}"):
+            click.echo(line)
     click.echo()
     click.echo('In a scenario: drive = "NAME".  Sources of its values: hybridsim catalog show NAME')
 

@@ -125,6 +125,7 @@ def drawn(curve: Curve) -> str:
     text += [f"{'':7}0{human_size(end * curve.page_bytes):>{plot - 1}}", ""]
     text += [
         f"{curve.policy}, {counted(curve.accesses, 'page access', 'page accesses')}, "
+        f"{'about ' * (curve.sampled < curve.accesses)}"
         f"{counted(curve.distinct, 'distinct page')} of {human_size(curve.page_bytes)} (--page)"
         + (f"; {curve.sampled:,} accesses sampled" if curve.sampled < curve.accesses else ""),
         knee(curve),

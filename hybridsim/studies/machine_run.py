@@ -10,9 +10,9 @@ import numpy as np
 from hybridsim.answers.life import Backup
 from hybridsim.answers.metrics import Collector
 from hybridsim.engine import loops
-from hybridsim.engine.life import FOREVER, LivedRun, Step
+from hybridsim.engine.life import LivedRun, Step
 from hybridsim.engine.loops import HOLD_NS
-from hybridsim.engine.machine import Machine, Run
+from hybridsim.engine.machine import FOREVER, Machine, Run
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Change, Op
 from hybridsim.foundation.histogram import Distribution
