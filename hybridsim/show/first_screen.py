@@ -132,7 +132,8 @@ def _costs(result: Result) -> Iterator[str]:
     if size:
         held = _most_held_bytes(result)
         hint = ""
-        if held is not None and held * ROOMY <= size:
+        is_used = result.verdict.answer == YES and not result.verdict.condition
+        if is_used and held is not None and held * ROOMY <= size:
             hint = f"; it held {human_size(held)} at most, so a smaller one may do as well"
         yield f"The cache uses {human_size(size)} of {of}{hint}."
     if result.warm_up.steady and result.warm_up.warm_ns:
