@@ -23,6 +23,8 @@ from hybridsim.answers.setup import NAMES as NAMES_OF_KINDS
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import UNKNOWN, no_requests
+from hybridsim.show import advice as words
+from hybridsim.show.advise import text as shown
 from hybridsim.studies.advise import advise, picked, sizes_to_try, why_not
 from hybridsim.studies.candidates import Candidate, candidates, purchase, variants
 
@@ -150,6 +152,7 @@ def machine(
     return SimpleNamespace(
         candidate=candidate,
         sure=low,
+        judgement=SimpleNamespace(forecast=None),
         bought=bought,
         size_bytes=size_bytes,
         keeps_up=keeps_up,
@@ -386,6 +389,9 @@ def test_the_first_screen_answers_in_order(advised):
     assert f"{rows[0]['gain']:.2f} times" in " ".join(advised["screen"].split())
     assert all(each["loses"] for each in rows[1:])
     assert "5 how much?" in advised["details"]
+    if rows[0]["setting"]:
+        assert f"rejected, with defaults{'':1}" in advised["screen"]
+        assert f"\n{rows[0]['name']} " in advised["screen"]
     assert advised["ascii"].isascii()
 
 
@@ -396,3 +402,21 @@ def test_the_last_line_prints_how_the_machine_is_built(advised):
     assert done.exit_code == 0
     pick = advised["advice"]["recommended"]
     assert f"{NAMES_OF_KINDS[pick['kind']]}, {pick['mode']}" in " ".join(done.output.split())
+
+
+def test_of_one_request_no_cache_is_recommended_and_none_is_rejected(advised):
+    document = json.loads(json.dumps(advised["advice"]))
+    document["answer"] = UNSURE
+    document["recommended"].update(gain=None, too_short="0 reads and writes in its second half")
+    document["rows"][0] = document["recommended"]
+    report = shown(SimpleNamespace(to_dict=lambda: document))
+    assert "record longer, there are only 0 reads and writes" in " ".join(report.split())
+    for word in ("The best so far", "rejected", "hybridsim setup", "hybridsim replay", "– times"):
+        assert word not in report
+
+
+def test_what_decides_is_named(advised):
+    document = json.loads(json.dumps(advised["advice"]))
+    assert "chosen by the forecast" in words.assumed(document)
+    document["recommended"]["is_forecast"] = False
+    assert "chosen by the lower end of the gain" in words.assumed(document)

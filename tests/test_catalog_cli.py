@@ -39,3 +39,11 @@ def test_an_entry_is_shown_with_reliability_marks_and_sources(name):
     for key, row in catalog.load(name).rows.items():
         assert f"{row.mark:<8}  {row.source}".rstrip() in shown
         assert document["values"][key] == row._asdict()
+
+
+def test_long_amounts_are_rounded_in_the_list_and_exact_where_one_is_shown():
+    listed = run().output
+    assert "9.18GB" in listed
+    assert "read 77.9us" in listed
+    assert max(map(len, listed.splitlines())) <= 120
+    assert "9184760832B" in run("show", "quantum-atlas-10k").output

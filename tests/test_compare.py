@@ -424,7 +424,7 @@ def test_tolerances_have_defaults_and_can_be_specified():
     assert every.of("slat mean") is None
 
 
-@pytest.mark.parametrize("wrong", ["iops=lots", "-3%", "iosp=5%", "p99=", ""])
+@pytest.mark.parametrize("wrong", ["iops=lots", "-3%", "iosp=5%", "p99=", "", "iops=5"])
 def test_a_wrong_tolerance_is_refused(wrong):
     with pytest.raises(UsageError, match="--tolerance"):
         parse([wrong])

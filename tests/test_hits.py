@@ -453,3 +453,19 @@ def test_the_command_prints_what_more_ram_serves():
     assert json.loads(document)["ram"] == [
         {"size_bytes": 16 << 20, "reads": 2000, "served_at_least": large.read_request_hits}
     ]
+
+
+def test_without_reads_more_ram_serves_none():
+    load = "gen:zipf,read=0%,span=16MiB,requests=500"
+    shown = CliRunner().invoke(command, [load, "--ram", "1MiB"], catch_exceptions=False)
+    assert "there are no reads" in shown.output
+
+
+@pytest.mark.parametrize("width", [40, 60, 79, 80, 200])
+def test_the_table_fits_and_lists_may_have_blanks(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    arguments = ["gen:zipf,span=16MiB,requests=500", "--cache-size", " 5%, 10% ",
+                 "--replacement", "lru , arc"]  # fmt: skip
+    lines = CliRunner().invoke(command, arguments, catch_exceptions=False).output.splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum("arc" in line for line in lines) == 2

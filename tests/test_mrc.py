@@ -238,3 +238,12 @@ def test_a_curve_that_hardly_falls_has_no_knee():
     assert shown is not None
     assert words in str(shown)
     assert "knee" not in [mark.label for mark in shown.blocks[0].marks]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_line_is_wider_than_the_screen(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    options = ["gen:zipf,span=64MiB,requests=2k", "--sample", "20%"]
+    lines = CliRunner().invoke(mrc, options, catch_exceptions=False).output.splitlines()
+    assert max(map(len, lines)) <= width
+    assert any("about " in line for line in lines)

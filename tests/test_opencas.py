@@ -401,6 +401,7 @@ def test_scenario_keys_set_the_same_parameters_as_casadm():
         ('trigger_threshold = "101%"', "0% to 100%"),
         ('promotoin = "nhit"', "did you mean 'promotion'?"),
         ('mode = "wx"', "mode cannot be 'wx'"),
+        ('mode = "read-only"', "choose from write-around, write-through, write-back"),
         ('block = "64KiB"', "'block' is a key of another kind of cache"),
     ],
 )

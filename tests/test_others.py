@@ -78,15 +78,17 @@ def test_the_first_step_is_towards_the_best_of_them(refused):
         dataclasses.replace(one, answer=answer, low=low)
         for one, answer, low in zip(with_them.others, ("yes", "yes", "unsure"), (1.2, 1.4, 1.9))
     )
-    verdict = beside(result.verdict, [low, high, unsure], result.scenario, result.trace)
+    verdict = beside(result.verdict, [low, high, unsure], result.scenario, result.trace, "time")
     assert verdict.advice[0].command.endswith(" ".join(high.options))
     assert verdict.advice[1:] == result.verdict.advice
+    verdict = beside(result.verdict, [high], result.scenario, result.trace, "p99")
+    assert verdict.advice[0].command.endswith(" --goal p99")
 
 
 def test_where_none_is_worth_it_the_verdict_says_so(refused):
     _, result, with_them = refused
     none = [dataclasses.replace(each, answer="no") for each in with_them.others]
-    verdict = beside(result.verdict, none, result.scenario, result.trace)
+    verdict = beside(result.verdict, none, result.scenario, result.trace, "time")
     assert "None of them is worth it for sure." in verdict.action
 
 

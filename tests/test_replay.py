@@ -7,8 +7,10 @@ import pytest
 from captures import TRACES
 
 from hybridsim import Scenario, Trace, advise, replay, size
+from hybridsim.engine.machine import Run
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import ScenarioError, TraceError, UsageError
+from hybridsim.scenario import building
 from hybridsim.show.terminal import render
 from hybridsim.studies.batches import batches
 from hybridsim.studies.side_by_side import Several
@@ -81,6 +83,28 @@ def test_a_capture_is_replayed_whole_in_every_mode(mode, cache_mode):
     site = Scenario.default().with_options(mode=mode, cache_mode=cache_mode, members=3)
     result = replay(Trace.read(SMALL), site)
     assert result.cached.whole.figures.requests == Trace.read(SMALL).summary().requests
+
+
+@pytest.mark.parametrize("mode", ["closed", "think"])
+def test_counters_of_a_load_that_adapts_are_those_at_its_last_completion(tmp_path, mode):
+    rng = np.random.default_rng(1)
+    offsets = (rng.zipf(1.3, 600) % 2000 * 65536).tolist()
+    rows = [f"{i * 10**7},R,{at},4096,,{i * 10**7 + 5 * 10**6}" for i, at in enumerate(offsets)]
+    head = "arrival_ns,op,offset,length,dispatch_ns,complete_ns"
+    (tmp_path / "load.csv").write_text("\n".join([head, *rows]) + "\n")
+    trace = Trace.read(tmp_path / "load.csv")
+    site = Scenario.default().with_options(cache_size="4MiB", mode=mode, members=4)
+    whole = replay(trace, site).cached
+    pages = site.cache.pages(trace.summary().footprint_bytes)
+    run = Run(building.machine(site, mode, trace.summary().max_end_bytes, pages))
+    run.feed(next(batches(trace, with_waits=mode == "think")))
+    run.advance(whole.last_done_ns + 1)
+    totals = run.cache_totals()
+    assert totals.items() <= whole.whole.counters.items()
+    assert (
+        whole.whole.counters["fast_bytes_written"]
+        == (run.machine.below.fast.device.totals(run.now_ns)["bytes_written"])
+    )
 
 
 def test_twice_the_speed_halves_arrival_times(demo):

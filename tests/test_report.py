@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fakes import SCENARIO, TRACE, Load, collected, machines, result
 
+from hybridsim.answers.counters import Counters
 from hybridsim.answers.metrics import Collector
 from hybridsim.answers.requirements import parse_all
 from hybridsim.answers.result import Warning, conclude
@@ -143,6 +144,23 @@ def test_a_yes_that_misses_a_requirement_begins_with_that():
     words = " ".join(render(one).split())
     assert "VERDICT Not as required. Apart from that: yes. Use this cache" in words
     assert "✗ required: mean<1us" in words
+
+
+def test_a_machine_that_lost_its_cache_has_its_verdict_with_that():
+    one = result(CASES["warm"])
+    words = " ".join(render(replace(one, verdict=one.verdict.under("with the SSD dead"))).split())
+    assert "VERDICT Yes, with the SSD dead. That is no verdict on the cache itself" in words
+
+
+@pytest.mark.parametrize(("held", "is_hinted"), [(100, True), (900, False)])
+def test_a_cache_far_larger_than_what_it_held_is_said_to_be(held, is_hinted):
+    one = result(CASES["warm"], scenario={**SCENARIO, "cache": "64 GiB", "mode": "open"})
+    size, pages = 64 << 30, 1000
+    rows = {"time_ns": [0, 1], "pages_present": [0, held]}
+    one.cached.counters = Counters(rows)
+    one = replace(one, scenario={**one.scenario, "cache_bytes": size, "cache_pages": pages})
+    words = " ".join(render(one).split())
+    assert ("it held 6.40 GiB at most, so a smaller one may do as well" in words) is is_hinted
 
 
 def test_long_names_texts_and_commands_do_not_push_answers_off_the_first_screen():

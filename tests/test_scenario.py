@@ -262,7 +262,7 @@ def test_errors_of_options_name_the_option():
         "--cache-drive: unknown drive 'pm883': did you mean 'samsung-pm883-960gb'?\n"
         "--members: members must be at least 1, not 0\n"
         "--cache-size: unknown size unit 'uz': choose from "
-        "B, k, m, g, t, KiB, MiB, GiB, TiB, kB, MB, GB, TB"
+        "B, k, m, g, t, KiB, MiB, GiB, TiB, PiB, kB, MB, GB, TB, PB"
     )
     with pytest.raises(TypeError, match="did you mean 'cache_size'"):
         Scenario.default().with_options(cachesize="1GB")
@@ -319,7 +319,7 @@ site.toml:8:2: unknown key 'rmp': did you mean 'rpm'?
   8 | \trmp = 7200
     | \t^
 site.toml:10:8: unknown size unit 'uz': choose from B, k, m, g, t, KiB, MiB, GiB, \
-TiB, kB, MB, GB, TB
+TiB, PiB, kB, MB, GB, TB, PB
   10 | page = "64uz"
      |        ^
 site.toml:11:8: mode cannot be 'writethrough': did you mean 'write-through'?

@@ -279,7 +279,9 @@ def test_what_a_distribution_lacks_is_an_error_with_the_alternatives(name, kind)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "no product has this cache"),
+        ([], "specify a RESULT.json, or the cache"),
+        (["--cache", "dm-writecache", "--cache-mode", "write-through"], "leave it out"),
+        (["--cache", "open-cas", "--cache-mode", "read-only"], "choose from write-around, write-"),
         (["--cache", "page"], "bcache, dm-cache, dm-writecache, open-cas"),
         (["--cache", "bcache"], "specify --cache-size in bytes"),
         (["--cache", "bcache", "--cache-size", "10%"], "specify --cache-size in bytes"),
@@ -313,7 +315,7 @@ def test_wrong_use_is_one_error(options, words, tmp_path, monkeypatch):
     dirty = {"end_bytes": 1, "p99_bytes": 1, "flush_bytes_per_s": "fast", "flush_ns": 1}
     Path("rate.json").write_text(json.dumps(replayed("bcache", "write-back", dirty=dirty)))
     done = CliRunner().invoke(cli, ["setup", *options])
-    assert isinstance(done.exception, UsageError)
+    assert isinstance(done.exception, HybridsimError)
     assert words in str(done.exception)
 
 

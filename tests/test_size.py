@@ -243,3 +243,13 @@ def test_a_write_back_machine_is_found_where_write_through_does_not_meet_it():
     assert results["bought"]["mirrored"]
     assert answers["replayed"] == results["answer"]["own"]
     assert len({each["alone_ns"] for each in results["tried"]}) == 1
+
+
+def test_without_reads_the_table_has_what_is_required():
+    found = sizing(["mean.writes<1h"])
+    found.trace.update(reads=0)
+    report = text(found, details=True)
+    head, first = report[report.index("replayed") :].splitlines()[:2]
+    assert head.split() == ["replayed", "SSD", "mean.writes<1h"]
+    assert found.tried[0].decisive[0].ranged in first
+    assert "hit, read" not in report

@@ -594,6 +594,9 @@ def test_the_command_prints_and_writes_its_results(trace, tmp_path, quick):
     assert len(csv.read_text().splitlines()) == 3
     page = (tmp_path / "found.html").read_text()
     assert all(f">{title}<" in page for title in ("Best settings", "All settings"))
+    alone = run(trace, "--objective", "mean,cost", "--vary", "cache.size=5%", *keep)
+    assert "1 setting, by mean" in alone.output
+    assert "in USD, of disks and SSDs (prices of " in alone.output
     again = run(trace, "--vary", "cache.size=5%,20%", "--json", "-", *keep)
     assert json.loads(again.stdout)["replays"]["known"] == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import pytest
 from captures import TRACES, as_rows, capture, cpu_files, read, reference_rows, write_files
 from click.testing import CliRunner
 
+from hybridsim.cli import trace_convert
 from hybridsim.cli.trace import trace
 from hybridsim.cli.trace_text import diagnose, duration
 from hybridsim.foundation.errors import TraceError, UsageError
@@ -241,3 +243,30 @@ def test_requests_cut_at_the_ends_of_a_capture_cause_no_reservation(number, verd
 
 def test_a_trace_of_flushes_alone_is_unusable():
     assert diagnose(SimpleNamespace(requests=20, reads=0, writes=0, warnings=[])) == "unusable"
+
+
+def test_a_trace_without_times_has_no_span(tmp_path):
+    """Lines of the ARC paper's lists: first block, number of blocks, two numbers of no use."""
+    (tmp_path / "db.lis").write_text("1 1 0 0\n7 1 0 1\n1 1 0 2\n")
+    assert "3 in an unknown time" in run("info", tmp_path / "db.lis", "--format", "lis").stdout
+
+
+def test_a_trace_that_is_read_in_three_passes_shows_progress_over_all(monkeypatch):
+    shown = []
+    monkeypatch.setattr(trace_convert, "show", shown.append)
+    monkeypatch.setattr(trace_convert, "clear", lambda: None)
+    monkeypatch.setattr(trace_convert, "QUIET_S", -1)
+    monkeypatch.setattr(trace_convert, "REDRAW_S", -1)
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: True))
+
+    @contextlib.contextmanager
+    def reading(on_read):
+        for _ in range(3):
+            for read_bytes in (1 << 19, 1 << 20):
+                on_read(read_bytes, 1 << 20)
+        yield
+
+    with trace_convert.with_progress(SimpleNamespace(reading=reading), 3):
+        pass
+    assert [re.search(r"pass (\d) of 3", line)[1] for line in shown] == list("112233")
+    assert "50% of 1.00 MiB" in shown[2]

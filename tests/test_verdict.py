@@ -5,7 +5,7 @@ import pytest
 from fakes import SCENARIO, TRACE, Load, result
 
 from hybridsim.foundation.codes import Reason
-from hybridsim.foundation.wording import latency, ranged
+from hybridsim.foundation.wording import latency, ranged, span
 
 
 def rising(share):
@@ -105,12 +105,25 @@ def test_an_unsure_answer_says_how_long_to_record():
     minutes = -(-results.judgement.more_ns // 60_000_000_000)
     command = f"sudo blktrace -d /dev/DISK -w {3600 + 60 * minutes} "  # the trace tells an hour
     assert command in text(results.verdict)
+    duration = span((3600 + 60 * minutes) * 10**9)
+    assert results.verdict.action.startswith(f"Record {duration} in total before you decide")
 
 
 def test_more_of_a_generated_load_is_generated_not_captured():
     verdict = result(UNDECIDED, trace={**TRACE, "format": "workload"}).verdict
     assert verdict.headline.startswith("Not yet: generate ")
     assert "blktrace" not in text(verdict)
+    assert verdict.action.startswith("Generate ")
+    assert "in total" in verdict.action
+    assert not [each for each in verdict.advice if "total" in each.text]  # once
+
+
+def test_the_verdict_on_a_machine_that_lost_its_cache_is_none_on_the_cache():
+    condition = "with the SSD dead from 13 s on"
+    verdict = result(QUICK).verdict.under(condition)
+    assert verdict.headline.startswith("With the SSD dead from 13 s on: A request ")
+    assert "replay without --event" in verdict.action
+    assert not verdict.advice
 
 
 def test_a_gain_while_the_hit_ratio_still_rises_is_a_lower_bound():

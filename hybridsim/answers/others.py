@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hybridsim.answers.forecast import YES
-from hybridsim.answers.verdict import Step, Verdict, command_line
+from hybridsim.answers.verdict import Step, Verdict, command_line, goal_option
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import factor
 
@@ -53,6 +53,7 @@ def beside(
     others: Sequence[Other],
     scenario: Mapping[str, Any],
     trace: Mapping[str, Any],
+    goal: str,
 ) -> Verdict:
     """Return a verdict with what others would gain, and the step towards the best of them."""
     if not others:
@@ -64,14 +65,17 @@ def beside(
     if good:
         best = max(good, key=lambda each: each.low or 0.0)
         text = "Look at the best of these, or let hybridsim advise search all kinds."
-        command = command_line("replay", scenario, trace, best.options)
+        command = command_line("replay", scenario, trace, [*best.options, *goal_option(goal)])
     else:
         sentence += " None of them is worth it for sure."
-        tried = [_words(command_line("replay", scenario, trace, each.options)) for each in others]
+        tried = [
+            _words(command_line("replay", scenario, trace, [*each.options, *goal_option(goal)]))
+            for each in others
+        ]
         advice = [each for each in advice if _words(each.command or "") not in tried]
         text = "Let hybridsim advise search all kinds of cache."
         kept = [one for one in scenario.get("options", []) if not one.startswith(OF_CACHE)]
-        command = command_line("advise", scenario, trace, kept)
+        command = command_line("advise", scenario, trace, [*kept, *goal_option(goal)])
     advice.insert(0, Step(text, command))
     return dataclasses.replace(
         verdict,

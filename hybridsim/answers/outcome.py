@@ -109,9 +109,13 @@ class Outcome:
         self.collector = collector
         self.counters = counters
         self.members = {tier: counters.constant(f"{tier}_members", 1) for tier in ("slow", "fast")}
-        # The end of the load: requests outstanding then are backlog.
+        # The end of the load.  If it adapts to the machine, that is when all of it is done;
+        # otherwise requests outstanding then are backlog.
         width = collector.width_ns
-        self.end_ns = min(collector.last_issue_ns // width + 1, collector.used) * width
+        issued = collector.last_issue_ns // width + 1
+        self.end_ns = min(issued, collector.used) * width if open_loop else collector.end_ns
+        # Until when counters count: a load that adapts is over before its last bin is.
+        self._counted_ns = self.end_ns if open_loop else collector.last_done_ns
         self._overloaded = self._overload() if open_loop else np.zeros(collector.used, np.bool_)
         self.whole = self.phase(0, self.end_ns)
 
@@ -182,6 +186,7 @@ class Outcome:
             name for name in self.counters if not name.startswith(("slow_", "fast_", "time_"))
         ]
         names = (*of_tiers, *others)
+        end = min(end, self._counted_ns)
         grown = {name: self.counters.between(name, start, end) for name in names}
         return {name: number for name, number in grown.items() if number is not None}
 

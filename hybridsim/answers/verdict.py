@@ -7,7 +7,7 @@ is saturated, no gain is defined; then the answer depends on which machine keeps
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hybridsim.answers.fidelity import Fidelity
@@ -74,6 +74,17 @@ class Verdict:
     effect: list[str] = field(default_factory=list)
     risks: list[str] = field(default_factory=list)
     basis: list[str] = field(default_factory=list)
+    condition: str = ""  # under which the machine was judged: "with the SSD dead from 13 s on"
+
+    def under(self, condition: str) -> Verdict:
+        """Return the verdict of a machine that lost its cache; none on the cache itself."""
+        return replace(
+            self,
+            headline=f"{condition[:1].upper()}{condition[1:]}: {self.headline}",
+            advice=[],
+            action="That is no verdict on the cache itself: replay without --event for one.",
+            condition=condition,
+        )
 
 
 @dataclass(frozen=True)
@@ -155,15 +166,19 @@ def _action(case: Case, answer: str) -> str:
         return f"Do not buy this cache{named}."
     if _endless(case):
         return "This replay cannot decide: neither machine keeps up with the load."
-    more = _record_more(case)
-    return f"{more[:1].upper()}{more[1:]} before you decide."
+    longer = _record_longer(case)
+    enough = ""
+    if case.judgement.more_ns:
+        at_most = _capture_s(case, case.judgement.more_ns)[0] == LONGEST_S
+        enough = "; even that may not be enough" if at_most else "; that may be enough"
+    return f"{longer[:1].upper()}{longer[1:]} before you decide{enough}."
 
 
-def _record_more(case: Case) -> str:
-    """Return the advice to record more, with the duration."""
+def _record_longer(case: Case) -> str:
+    """Return the advice to record longer, with the duration of the whole capture."""
     seconds, paused = _capture_s(case, case.judgement.more_ns or 0)
-    more_s = max(seconds - _active_ns(case) // (60 * SECOND) * 60, 60)
-    return f"{'generate' if _is_generated(case) else 'record'} {span(more_s * SECOND)} more{paused}"
+    do = "generate" if _is_generated(case) else "record"
+    return f"{do} {span(seconds * SECOND)} in total{paused}"
 
 
 def _is_generated(case: Case) -> bool:
@@ -225,7 +240,7 @@ def _answer(case: Case) -> tuple[str, str]:
         return YES, f"{gained}."
     if result.answer == NO:
         return NO, f"Not worth its cost: {case.machine}. {gained}."
-    return UNSURE, f"Not yet: {_record_more(case)}. {gained}."
+    return UNSURE, f"Not yet: {_record_longer(case)}. {gained}."
 
 
 def _saved(judgement: Judgement) -> str:
@@ -495,14 +510,10 @@ def _advice(case: Case) -> Iterator[Step]:
         yield Step(text, _replay(case, "--cache page"))
         return
     result = case.judgement
-    if result.answer == UNSURE and result.more_ns and not _endless(case):
-        seconds, paused = _capture_s(case, result.more_ns)
-        do = "Generate" if _is_generated(case) else "Capture"
-        text = f"{do} {span(seconds * SECOND)} in total{paused}; that may be enough to decide."
-        if seconds == LONGEST_S:
-            text = f"{do} {span(seconds * SECOND)}{paused}; even that may not be enough."
-        command = f"sudo blktrace -d /dev/DISK -w {seconds} -o longer"
-        yield Step(text, None if _is_generated(case) else command)
+    if result.answer == UNSURE and result.more_ns and not (_endless(case) or _is_generated(case)):
+        seconds, _ = _capture_s(case, result.more_ns)
+        text = f"This captures {span(seconds * SECOND)}:"
+        yield Step(text, f"sudo blktrace -d /dev/DISK -w {seconds} -o longer")
     if case.missed(Reason.EVICTED) >= NOTICEABLE:
         yield _larger(case)
     is_dropped = case.cache_mode in ("read-only", "write-around")
@@ -593,7 +604,13 @@ def _replay(case: Case, option: str) -> str:
     """Return the command of the same replay with one option changed."""
     changed = option.split()[0]
     kept = [one for one in case.scenario.get("options", []) if one.split()[0] != changed]
+    kept += goal_option(case.judgement.goal)
     return command_line("replay", case.scenario, case.trace, [*kept, option])
+
+
+def goal_option(goal: str) -> list[str]:
+    """Return the option of a goal; none for the default."""
+    return [] if goal == "time" else [f"--goal {goal}"]
 
 
 def _confidence(case: Case) -> dict[str, Any]:

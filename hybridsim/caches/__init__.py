@@ -31,9 +31,20 @@ CACHES = Registry(
     }
 )
 
+# How a cache treats writes, in words common to all kinds; each kind has some of them.
+CACHE_MODES = ("read-only", "write-around", "write-through", "write-back")
 CACHE_METHODS = ("submit", "complete", "finished", "wake", "room")
 
-__all__ = ["CACHES", "CACHE_METHODS", "Bcache", "DmCache", "DmWritecache", "OpenCas", "PageCache"]
+__all__ = [
+    "CACHES",
+    "CACHE_METHODS",
+    "CACHE_MODES",
+    "Bcache",
+    "DmCache",
+    "DmWritecache",
+    "OpenCas",
+    "PageCache",
+]
 
 
 def __getattr__(name: str) -> Any:

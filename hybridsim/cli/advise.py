@@ -8,6 +8,7 @@ import click
 
 from hybridsim.answers.goals import GOALS
 from hybridsim.caches import CACHES
+from hybridsim.cli.listed import listed
 from hybridsim.cli.machine_options import (
     cache_mode_option,
     cache_option,
@@ -158,7 +159,7 @@ def advise(
         return
     note_compiling()
     with progress() as report:
-        advice = ask(trace, site, compare.split(","), data_bytes, report, stages(), goal)
+        advice = ask(trace, site, listed(compare), data_bytes, report, stages(), goal)
     write_answer(advice, partial(text, details=details), json_file, html_file)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,6 +54,7 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
             )
         return
     from hybridsim.scenario import presets
+    from hybridsim.show.page import wrapped
 
     entries = _entries(kind)
     if as_json:
@@ -62,9 +64,9 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
         click.echo(line)
     if kind is None:
         click.echo()
-        click.echo(
-            "Whole systems (hybridsim scenario show --preset NAME): " + ", ".join(presets.names())
-        )
+        names = ", ".join(presets.names())
+        for line in wrapped(f"Whole systems (hybridsim scenario show --preset NAME): {names}"):
+            click.echo(line)
     click.echo()
     click.echo('In a scenario: drive = "NAME".  Sources of its values: hybridsim catalog show NAME')
 
@@ -143,15 +145,26 @@ def _list_text(entries: list[Entry]) -> list[str]:
     rows = [("NAME", "KIND", "CAPACITY", "FIGURES")]
     for entry in entries:
         values = _headline(entry)
-        figures = [text.format(_number(values[key])) for key, text in HEADLINES if key in values]
+        figures = [text.format(_rounded(values[key])) for key, text in HEADLINES if key in values]
         capacity = entry.rows.get("capacity")
-        size = str(capacity.value) if capacity else ""
+        size = _rounded(capacity.value) if capacity else ""
         rows.append((entry.key, entry.kind, size, ", ".join(figures) or entry.name))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths)) + f"  {row[3]}"
         for row in rows
     ]
+
+
+def _rounded(value: str | int | list[Any]) -> str:
+    """Return a value for the list: 9.18GB for 9184760832B, 77.9us for 77900ns."""
+    from hybridsim.answers.advice.alternatives import human_drive
+    from hybridsim.foundation.wording import latency
+
+    match = re.fullmatch(r"(\d{5,})(B|ns)", str(value))
+    if match is None:
+        return _number(value)
+    return (human_drive if match[2] == "B" else latency)(int(match[1])).replace(" ", "")
 
 
 def _number(value: str | int | list[Any]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.caches import CACHES
+from hybridsim.cli.listed import listed
 from hybridsim.cli.machine_options import (
     json_option,
     machine,
@@ -169,7 +170,7 @@ def _numbers(option: str, text: str | None, of: Any) -> list[Any]:
     if text is None:
         return []
     try:
-        return [of(each.strip()) for each in text.split(",")]
+        return [of(each) for each in listed(text)]
     except ValueError:
         raise UsageError(f"--{option} {text}: must be numbers, such as 4,6,8") from None
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hybridsim.cli.listed import listed
 from hybridsim.cli.machine_options import PRESET_HELP
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import RequirementError, UsageError
@@ -85,7 +86,7 @@ def fio(
     from hybridsim.workloads.fio.options import time_ns
 
     parsed = read(arguments)
-    forms = parsed.program.get("output-format", "normal").split(",")
+    forms = listed(parsed.program.get("output-format", "normal"))
     if "minimal" in parsed.program:
         forms = ["terse"]
     if not set(forms) <= set(FORMS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +12,7 @@ import click
 
 from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
 from hybridsim.cli.json_output import echo_document
+from hybridsim.cli.listed import listed
 from hybridsim.cli.trace_arguments import examples, trace_options
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ SECTOR_BYTES = 512
 SHARE_MIN = 0.005  # of the accesses, to be reported
 SAMPLED = "A sample of {} of the regions: counts are estimates; ± is the 95% interval."
 SKIPPED = "Requests before these, which filled the caches and are not counted:"
+HEADS = ("cache", "pages", "page hits", "request hits", "admitted")
+CELLS = ("{:14}", "{:12}", "{:>9}", "{:>8}", "{:>11}", "{:>14}", "{:>10}", "{:>11}")
 REPLACEMENTS = ", ".join([*REPLACEMENT, *OFFLINE])
 
 
@@ -198,16 +202,16 @@ def hits(
     trace = Trace.read(paths, format, device, use_dispatch)
     results = count(
         trace,
-        cache_size.split(","),
-        replacement.split(","),
-        admission.split(","),
+        listed(cache_size),
+        listed(replacement),
+        listed(admission),
         page,
         sequential_cutoff,
         write_budget,
         skip,
         **parameters(**policy),
     )
-    larger = more_ram(trace, ram.split(",")) if ram else []
+    larger = more_ram(trace, listed(ram)) if ram else []
     if as_csv:
         click.echo(comma_separated(results), nl=False)
     elif as_json:
@@ -235,13 +239,15 @@ def comma_separated(results: list[Hits]) -> str:
 
 def table(results: list[Hits]) -> str:
     """Return results as a table of text."""
-    from hybridsim.foundation.units import human_count, human_size
+    from hybridsim.foundation.units import human_size
     from hybridsim.foundation.wording import counted, percent
+    from hybridsim.show.page import WIDEST, columns
+    from hybridsim.show.page import table as aligned
 
     first = results[0]
     budget = first.write_budget or ""
     budget += " of the page accesses" if budget.strip().endswith("%") else ""
-    lines = [
+    about = [
         f"{counted(first.requests, 'read or write', 'reads and writes')}: "
         f"{counted(first.page_accesses, 'access', 'accesses')} to pages of "
         f"{human_size(first.page_bytes)}.",
@@ -249,19 +255,28 @@ def table(results: list[Hits]) -> str:
         *([SAMPLED.format(percent(first.rate))] if first.rate < 1 else []),
         *([f"{SKIPPED} {first.skipped_requests:,}."] if first.skipped_requests else []),
         *([f"Fills: the whole cache once, then at most {budget}."] if first.write_budget else []),
-        "",
-        f"{'admission':14}{'replacement':12}{'cache':>9}{'pages':>8}{'page hits':>11}"
-        f"{'request hits':>14}{'admitted':>10}" + ("  page hits" if first.rate < 1 else ""),
     ]
-    for each in results:
-        lines.append(
-            f"{each.admission:14}{each.replacement:12}"
-            f"{human_size(each.pages * each.page_bytes):>9}{human_count(each.pages):>8}"
-            f"{each.page_hit_ratio:>11.2%}{each.request_hit_ratio:>14.2%}"
-            f"{human_count(each.admitted):>10}"
-            + (f"{'±' + f'{each.page_hit_error:.2%}':>9}" if first.rate < 1 else "")
-        )
-    return "\n".join(lines)
+    heads = ["admission", "replacement", *HEADS, *(["page hits"] if first.rate < 1 else [])]
+    rows = [[each.admission, each.replacement, *_figures(each)] for each in results]
+    if columns() == WIDEST:
+        lines = ["".join(map(str.format, CELLS, row)).rstrip() for row in (heads, *rows)]
+    else:
+        names = [", ".join(row[:2]) for row in (heads, *rows)]
+        heads, *rows = ([name, *row[2:]] for name, row in zip(names, (heads, *rows)))
+        about = [part for line in about for part in textwrap.wrap(line, columns())]
+        lines = aligned(heads, rows)
+    return "\n".join([*about, "", *lines])
+
+
+def _figures(each: Hits) -> list[str]:
+    from hybridsim.foundation.units import human_count, human_size
+
+    error = [f"±{each.page_hit_error:.2%}"] if each.rate < 1 else []
+    return [
+        human_size(each.pages * each.page_bytes), human_count(each.pages),
+        f"{each.page_hit_ratio:.2%}", f"{each.request_hit_ratio:.2%}", human_count(each.admitted),
+        *error,
+    ]  # fmt: skip
 
 
 def _ram(each: Hits) -> dict[str, Any]:
@@ -277,9 +292,11 @@ def in_ram(larger: list[Hits]) -> str:
     """Return the lower bounds of larger page caches as text."""
     from hybridsim.foundation.units import human_size
 
+    if not larger[0].read_requests:
+        return "\nMore RAM: there are no reads that it could serve."
     lines = ["", "More RAM instead of an SSD, a lower bound:"]
     for each in larger:
-        share = each.read_request_hits / each.read_requests if each.read_requests else 0.0
+        share = each.read_request_hits / each.read_requests
         lines.append(
             f"a page cache larger by {human_size(each.pages * each.page_bytes)} serves at least "
             f"{share:.1%} of these reads"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hybridsim.caches import CACHE_MODES
+
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
 
@@ -25,9 +27,6 @@ def cache_option(kinds: Iterable[str]) -> Callable[[Command], Command]:
     """Return a decorator that adds the option for the kind of cache."""
     text = "Kind of cache; for lvmcache: dm-cache or dm-writecache."
     return click.option("--cache", type=click.Choice(list(kinds)), help=text)
-
-
-CACHE_MODES = ("read-only", "write-around", "write-through", "write-back")
 
 
 class CacheMode(click.Choice[str]):

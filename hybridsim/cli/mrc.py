@@ -110,7 +110,7 @@ def drawn(curve: Curve) -> str:
     from hybridsim.foundation.units import human_size
     from hybridsim.foundation.wording import counted
     from hybridsim.show.curve import draw
-    from hybridsim.show.page import columns
+    from hybridsim.show.page import columns, wrapped
 
     plot = min(columns() - 8, WIDEST)
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
@@ -123,11 +123,15 @@ def drawn(curve: Curve) -> str:
     text = [f"{marks.get(row, ''):>5} |{line}" for row, line in enumerate(lines)]
     text += [f"{'':6}+{'-' * plot}"]
     text += [f"{'':7}0{human_size(end * curve.page_bytes):>{plot - 1}}", ""]
-    text += [
+    sentence = (
         f"{curve.policy}, {counted(curve.accesses, 'page access', 'page accesses')}, "
+        f"{'about ' * (curve.sampled < curve.accesses)}"
         f"{counted(curve.distinct, 'distinct page')} of {human_size(curve.page_bytes)} (--page)"
-        + (f"; {curve.sampled:,} accesses sampled" if curve.sampled < curve.accesses else ""),
-        knee(curve),
+        + (f"; {curve.sampled:,} accesses sampled" if curve.sampled < curve.accesses else "")
+    )
+    text += [
+        *wrapped(sentence),
+        *wrapped(knee(curve)),
         "",
         f"{'cache':>12}{'pages':>14}{'misses':>10}",
     ]

@@ -234,11 +234,18 @@ def progress() -> Iterator[Report | None]:
             clear()
 
 
-def reading_line(requests: int, read_bytes: int, of_bytes: int, passed_s: float) -> str:
-    """Return the line that shows how far a trace has been read, and how long the rest may take."""
-    parts = ["reading the trace" + (f": {requests:,} requests" if requests else "")]
+def reading_line(
+    requests: int, read_bytes: int, of_bytes: int, passed_s: float, before: int = 0, passes: int = 1
+) -> str:
+    """Return the line that shows how far a trace has been read, and how long the rest may take.
+
+    `before` of the `passes` over the trace are complete.
+    """
+    which = f", pass {before + 1} of {passes}" if passes > 1 else ""
+    parts = [f"reading the trace{which}" + (f": {requests:,} requests" if requests else "")]
     if 0 < read_bytes < of_bytes:
-        left_s = passed_s * (of_bytes - read_bytes) / read_bytes
+        done = before * of_bytes + read_bytes
+        left_s = passed_s * (passes * of_bytes - done) / done
         parts += [f"{read_bytes / of_bytes:.0%} of {human_size(of_bytes)}", f"{left_s:.0f} s to go"]
     return " · ".join(parts)
 

@@ -126,6 +126,8 @@ def setup(
             f"{over[0]} with a RESULT.json: the settings are those that were simulated; specify "
             "one or the other"
         )
+    if not (result or cache or scenario_file or preset or settings):
+        raise UsageError("specify a RESULT.json, or the cache: --cache bcache --cache-size 64GiB")
     check_folder(json_file)
     site = machine(
         scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.caches import CACHES
+from hybridsim.cli.listed import listed
 from hybridsim.cli.machine_options import (
     PRESET_HELP,
     cache_mode_option,
@@ -172,7 +173,7 @@ def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
         cache_mode=options["cache_mode"],
         mode=options["mode"],
     )
-    wanted = (options["objectives"] or ",".join(OBJECTIVES)).split(",")
+    wanted = listed(options["objectives"] or ",".join(OBJECTIVES))
     how = (options["format"], options["device"], options["use_dispatch"])
     return Plan(
         tuple(NamedTrace.here((path,), *how) for path in traces),

@@ -58,20 +58,26 @@ def info(as_json: bool, **options: Any) -> None:
 
     Of a thinned capture: totals of all requests, and load, p99 and hit ratio by hour and weekday.
     """
+    from hybridsim.cli.trace_convert import with_progress
     from hybridsim.cli.trace_text import info_text
     from hybridsim.show import week
     from hybridsim.show.page import is_ascii
+    from hybridsim.studies.week import PASSES
     from hybridsim.traces.trace import Trace
 
     opened = Trace.read(**with_path(options))  # once: standard input can be read once
     if not as_json and opened.sample is not None:
-        click.echo(week.text(opened, is_ascii(sys.stdout)))
+        with with_progress(opened, PASSES):
+            text = week.text(opened, is_ascii(sys.stdout))
+        click.echo(text)
         return
     summary = counted_summary(opened)
     if as_json:
         from hybridsim.studies.week import document
 
-        echo_document(SCHEMA, as_object(opened, summary) | {"thinned": document(opened)})
+        with with_progress(opened, PASSES):
+            thinned = document(opened)
+        echo_document(SCHEMA, as_object(opened, summary) | {"thinned": thinned})
     else:
         click.echo(info_text(opened, summary))
 

@@ -74,21 +74,28 @@ def _packed(raw: IO[bytes], suffix: str) -> Any:
 
 
 @contextlib.contextmanager
-def with_progress(opened: Trace) -> Iterator[Callable[[Iterator[Requests]], Iterator[Requests]]]:
-    """Yield a function that passes chunks on; on a terminal, show how far the trace is read."""
+def with_progress(
+    opened: Trace, passes: int = 1
+) -> Iterator[Callable[[Iterator[Requests]], Iterator[Requests]]]:
+    """Yield a function that passes chunks on; on a terminal, show how far the trace is read.
+
+    `passes` is how often it will be read.
+    """
     if not sys.stderr.isatty():
         yield lambda chunks: chunks
         return
     begun = drawn_s = time.monotonic()
-    requests = 0
+    requests = before = last_bytes = 0
     shown = False
 
     def on_read(read_bytes: int, of_bytes: int) -> None:
-        nonlocal drawn_s, shown
+        nonlocal drawn_s, shown, before, last_bytes
+        before = min(before + (read_bytes < last_bytes), passes - 1)
+        last_bytes = read_bytes
         now_s = time.monotonic()
         if now_s - begun > QUIET_S and now_s - drawn_s > REDRAW_S:
             shown, drawn_s = True, now_s
-            show(reading_line(requests, read_bytes, of_bytes, now_s - begun))
+            show(reading_line(requests, read_bytes, of_bytes, now_s - begun, before, passes))
 
     def counted(chunks: Iterator[Requests]) -> Iterator[Requests]:
         nonlocal requests

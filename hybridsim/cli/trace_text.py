@@ -67,9 +67,10 @@ def share(part: int, whole: int) -> str:
 
 def info_text(opened: Trace, summary: Summary) -> str:
     """Return the report of `trace info`."""
+    took = "an unknown time" if summary.is_untimed else duration(summary.span_ns)
     lines = [
         ("trace", f"{opened.name} ({opened.format})"),
-        ("requests", f"{summary.requests:,} in {duration(summary.span_ns)}{_since(opened)}"),
+        ("requests", f"{summary.requests:,} in {took}{_since(opened)}"),
         (
             "reads",
             f"{summary.reads:,} ({share(summary.reads, summary.requests)}), "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.listed import listed
 from hybridsim.cli.machine_options import PRESET_HELP, SCENARIO_HELP, set_option
 from hybridsim.cli.prometheus import serving
 from hybridsim.cli.trace_arguments import examples
@@ -128,17 +129,17 @@ def watch(
     from hybridsim.traces.recording.disk import Host, find
 
     page_bytes = bytes_of(page, "--page")
-    chosen = kinds.split(",")
+    chosen = listed(kinds)
     if unknown := [each for each in chosen if each not in KINDS]:
         raise UsageError(f"--cache {unknown[0]}: write one or more of {', '.join(KINDS)}")
-    sizes = [bytes_of(each, "--cache-size") for each in (cache_size or SIZES).split(",")]
+    sizes = [bytes_of(each, "--cache-size") for each in listed(cache_size or SIZES)]
     if page_bytes < 512 or min(sizes) < page_bytes:
         raise UsageError("--page must be at least 512 bytes, and a cache at least a page")
     site = machine(scenario_file, settings, preset=preset)
     every_s = seconds_of(every, "--every")
     limit_s = seconds_of(duration, "--for") if duration else None
     if "page" in chosen:
-        study.PageCaches(sizes, policy.split(","), page_bytes)  # refuses what cannot be sampled
+        study.PageCaches(sizes, listed(policy), page_bytes)  # refuses what cannot be sampled
     served: list[Snapshot | None] = [None]
     server = serving(listen, lambda: study.prometheus(served[0])) if listen else None
     volume_bytes = bytes_of(volume, "--volume") if volume else 0
@@ -172,7 +173,7 @@ def watch(
         if real is not None:
             caches.append(_as_it_runs(site, real, begun))
         if "page" in chosen and (real is None or cache_size):
-            caches.append(study.PageCaches(sizes, policy.split(","), page_bytes))
+            caches.append(study.PageCaches(sizes, listed(policy), page_bytes))
         size = real[1] if real is not None else volume_bytes
         return caches + _on_devices(site, chosen, sizes, size, begun)
 

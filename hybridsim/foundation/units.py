@@ -1,6 +1,6 @@
 """Sizes, times, rates and shares as people write them, and as integers of bytes and nanoseconds.
 
-A bare k, m, g or t counts in 1024, as in fio; so does KiB; kB, MB, GB, TB count in 1000.
+A bare k, m, g or t counts in 1024, as in fio; so does KiB; kB, MB, GB, TB, PB count in 1000.
 Arithmetic is exact: a text that is not a whole number of bytes or nanoseconds is refused.
 `format_*` returns text that reads back as the same number; `human_*` rounds for display.
 """
@@ -18,8 +18,8 @@ LENGTH_MAX = 400  # maximum length of a text in characters
 SIZES: dict[str, int] = {
     "B": 1,
     **{letter: 1024**power for power, letter in enumerate("kmgt", 1)},
-    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)},
-    **{f"{letter}B": 1000**power for power, letter in enumerate("kMGT", 1)},
+    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGTP", 1)},
+    **{f"{letter}B": 1000**power for power, letter in enumerate("kMGTP", 1)},
 }
 TIMES: dict[str, int] = {
     "ns": 1,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from hybridsim.caches import CACHE_MODES
 from hybridsim.foundation.units import format_size, parse_percent, parse_size
 from hybridsim.storage.drives import Drive, Part, Size
 
@@ -70,7 +71,14 @@ class FastTier(Part):
     @field_validator("mode", mode="before", check_fields=False)
     @classmethod
     def _own_mode(cls, text: Any) -> Any:
-        return cls.modes.get(text, text) if isinstance(text, str) else text
+        if not isinstance(text, str):
+            return text
+        if text in CACHE_MODES and cls.modes and text not in cls.modes:
+            words = [word for word in CACHE_MODES if word in cls.modes]
+            raise ValueError(
+                f"this kind of cache has no mode {text!r}: choose from {', '.join(words)}"
+            )
+        return cls.modes.get(text, text)
 
     @property
     def write_policy(self) -> str:

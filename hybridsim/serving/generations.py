@@ -13,15 +13,13 @@ the number that the newer one already has.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +30,7 @@ from hybridsim.caches.policies.memory import is_compatible
 from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import DeviceError, HybridsimError
+from hybridsim.foundation.writing import whole_file
 from hybridsim.serving.claims import Claim, check_replaceable
 from hybridsim.serving.lines import Medium, buffer
 
@@ -120,7 +119,7 @@ class Generations:
     def open(self) -> None:
         """Begin a generation; from now on its pages are lost unless it is closed.
 
-        Raises DeviceError.
+        Raises DeviceError, or UsageError if the folder cannot be written.
         """
         self.number += 1
         self._key = uuid.uuid4().hex
@@ -140,7 +139,7 @@ class Generations:
         """
         saved = SavedCache.of(cache, slow.size_bytes)
         saved.write(str(self._file("pages")))
-        with _durable(self._file("slots")) as stream:
+        with whole_file(self._file("slots"), durable=True) as stream:
             np.save(stream, _slots(cache, saved.pages))
         self._medium.flush()
         os.fsync(slow.fd)
@@ -155,7 +154,7 @@ class Generations:
 
     def _write_state(self, values: dict[str, Any]) -> None:
         values |= {"generation": self.number, "key": self._key, "setting": self._setting}
-        with _durable(self._file("json")) as stream:
+        with whole_file(self._file("json"), durable=True) as stream:
             stream.write(json.dumps(values).encode())
 
     def _write_block(self, *, closed: bool) -> None:
@@ -216,19 +215,3 @@ def _digest(path: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
         return ""
-
-
-@contextlib.contextmanager
-def _durable(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a stream to a file that replaces `path` once it is on the medium."""
-    beside = path.with_name(f".{path.name}")
-    with open(beside, "wb") as stream:
-        yield stream
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(beside, path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

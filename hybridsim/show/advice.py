@@ -70,10 +70,8 @@ def to_do(document: Document) -> str:
         each = "kind and mode" if tried == 1 else "kinds and modes"
         return f"No SSD cache: the best of {tried} {each}, {what}, is not worth its cost."
     if pick["too_short"]:
-        return (
-            f"Not yet: record longer, there are only {pick['too_short']}. The best so far is "
-            f"{what}."
-        )
+        best = "" if pick["gain"] is None else f" The best so far is {what}."
+        return f"Not yet: record longer, there are only {pick['too_short']}.{best}"
     if pick["more_ns"]:
         return f"Not yet: record {span(pick['more_ns'])} more. The best so far is {what}."
     return f"Can't say: {document['verdict']['headline']}"
@@ -97,7 +95,7 @@ def command(document: Document) -> str:
 def build(document: Document) -> str:
     """Return the command that prints how the recommended cache is built; empty if there is none."""
     scenario, pick = document["inputs"]["scenario"], document["recommended"]
-    if document["answer"] == NO or not pick["installable"]:
+    if document["answer"] == NO or not pick["installable"] or pick["gain"] is None:
         return ""
     words = ["hybridsim setup"]
     if scenario.get("file"):
@@ -113,6 +111,8 @@ def brings(document: Document) -> str:
     pick = document["recommended"]
     if not pick["keeps_up"] or not document["disks_keep_up"]:
         return " ".join([document["verdict"]["headline"], *document["verdict"]["reasons"][:2]])
+    if pick["gain"] is None:
+        return "Nothing is known yet: no caches could be compared."
     before, after = pick["judged"]["none"], pick["judged"]["cached"]
     if document["goal"] == "throughput" or (document["goal"] == "time" and pick["load_adapts"]):
         now, then = (mean(pick, side, "took", span(each["took_ns"]))
@@ -197,7 +197,7 @@ def risks(document: Document) -> list[str]:
     if not pick["dirty_is_steady"]:
         share = percent(pick["dirty_grown"])
         result.append(f"dirty data still grow ({share} of what was written)")
-    if not pick["steady"]:
+    if not pick["steady"] and document["inputs"]["trace"]["reads"]:
         result.append(f"not steady yet: {pick['why_not_steady']}")
     warm, whole = pick["warm_gain"], pick["whole_gain"]
     if warm and whole and max(warm / whole, whole / warm) > VARIES:
@@ -223,8 +223,9 @@ def assumed(document: Document) -> str:
         "think": "requests wait for earlier ones (mode think)",
         "closed": "a fixed queue depth",
     }[document["mode"]]
+    by = "forecast" if document["recommended"]["is_forecast"] else "lower end of the gain"
     return (
-        f"{site}; {way}; chosen by the forecast; "
+        f"{site}; {way}; chosen by the {by}; "
         f"{price['ssd_per_gb']:g} {price['currency']} per GB of SSD ({price['date']})."
     )
 

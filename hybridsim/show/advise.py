@@ -37,10 +37,12 @@ def text(advice: Advice, ascii_only: bool = False, details: bool = False) -> str
 def _head(document: Document, risks: int) -> Iterator[str]:
     yield from trace_line(document["inputs"]["trace"])
     yield from paragraph("ADVICE", words.to_do(document))
-    if document["answer"] != NO:
+    is_known = document["recommended"]["gain"] is not None
+    if document["answer"] != NO and is_known:
         yield from paragraph("", f"Check: {words.command(document)}")
     yield from paragraph("brings", words.brings(document))
-    yield from paragraph("costs", words.costs(document))
+    if is_known:
+        yield from paragraph("costs", words.costs(document))
     yield from paragraph("risks", words.risks_in_words(document, risks))
     yield from paragraph("assumed", words.assumed(document))
 
@@ -52,17 +54,24 @@ def _next(document: Document) -> list[str]:
 
 
 def _others(document: Document, room: int) -> list[str]:
-    """Return one line for each other machine, with the reason why it is not recommended."""
+    """Return one line for each other machine, with the reason why it is not recommended.
+
+    Only the recommended kind is tried with other settings: it is there with its defaults too.
+    """
+    pick = document["recommended"]
+    if pick["gain"] is None:
+        return []
     best: dict[str, Document] = {}
     for each in document["rows"][1:]:
-        if each["name"] != document["recommended"]["name"]:
+        if each["name"] != pick["name"] or (pick["setting"] and not each["setting"]):
             best.setdefault(each["name"], each)
     rows = list(best.values())
     others = len(document["rows"]) - 1
     shown = rows[: max(room - 2, 0)] if len(rows) > room - 1 or others > len(rows) else rows
     left = others - len(shown)
+    head = "rejected, with defaults" if pick["setting"] else "rejected"
     lines = [*table(
-        ["rejected", "SSD", "gain", words.range_head(document), "why"],
+        [head, "SSD", "gain", words.range_head(document), "why"],
         [[each["name"], human_size(each["size_bytes"]), factor(each["gain"]),
           words.interval(each), each["loses"]] for each in shown],
     )] if shown else []  # fmt: skip

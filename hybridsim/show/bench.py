@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hybridsim.foundation.units import human_count, human_rate, human_size
 from hybridsim.foundation.wording import NONE, latency
-from hybridsim.show.page import page, paragraph, table
+from hybridsim.show.page import page, paragraph, table, wrapped
 
 if TYPE_CHECKING:
     from hybridsim.studies.bench import Bench, Point
@@ -44,7 +44,7 @@ def _lines(bench: Bench) -> Iterator[str]:
     heads = ["maximum", *(STATES[state] for state in states)]
     rows = [[SHORT[name], *(_most(bench, state, name) for state in states)] for name in SHORT]
     yield from table(heads, rows)
-    yield "@: the queue depth of the maximum, then p99 at that depth"
+    yield from wrapped("random: IOPS; @: the queue depth of the maximum, then p99 at that depth")
     yield ""
     depths = [str(depth) for depth in setting.depths]
     rows = []
@@ -56,9 +56,11 @@ def _lines(bench: Bench) -> Iterator[str]:
         if any(gains):
             rows.append([f"{BY_DEPTH[name]}, gain", *(f"{each:.2f}" if each else NONE
                                                       for each in gains)])  # fmt: skip
-    yield from table(["depth", *depths], rows)
+    yield from table(["IOPS at depth", *depths], rows)
     if "warm" in states:
-        yield "gain: warm over none, of the same requests; the maxima above may be at other depths"
+        yield from wrapped(
+            "gain: warm over none, of the same requests; the maxima above may be at other depths"
+        )
     yield ""
     yield from _steadiness(bench)
     for number, note in enumerate(bench.notes):

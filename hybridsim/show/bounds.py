@@ -74,7 +74,9 @@ def _writes(bounds: Bounds, drive: str) -> str:
     text = f"{day} ({rate}), if every request went to the SSD once"
     if bounds.life_years is None:
         return f"{text}; the {drive} has no rated endurance."
-    return f"{text}; the {drive} would last {lasting(bounds.life_years)} or longer."
+    life = lasting(bounds.life_years)
+    longer = "" if life.startswith("more") else " or longer"
+    return f"{text}; the {drive} would last {life}{longer}."
 
 
 def _record(bounds: Bounds) -> str:

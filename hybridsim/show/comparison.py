@@ -25,7 +25,7 @@ from hybridsim.answers.warmup import WarmUp
 from hybridsim.foundation.units import human_count, human_rate
 from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
-from hybridsim.show.page import columns, in_ascii
+from hybridsim.show.page import WIDEST, columns, in_ascii, table
 
 SCHEMA = "hybridsim.comparison/1"
 HEIGHT, MARGIN, LABEL = 4, 7, 13
@@ -172,17 +172,20 @@ def _curves(curve: Aligned, ascii_only: bool) -> Iterator[str]:
             yield f"{beside:>{MARGIN - 1}} {line:{plot}}{name}"
 
 
-def _table(comparison: Comparison) -> Iterator[str]:
-    width = max(len(str(row.name)) for row in comparison.judged) + 2
-    yield f"{'':{width}}{'real':>12}{'simulated':>12}{'error':>10}{'allowed':>10}"
+def _table(comparison: Comparison) -> list[str]:
+    rows = []
     for row in comparison.judged:
         if row.real == row.simulated == 0:
             continue  # listed by _left
         mark = "✓" if row.is_met else "✗"
         cells = [value_in_words(row.name.measure, each) for each in (row.real, row.simulated)]
-        known = f"{cells[0]:>12}{cells[1]:>12}"
-        error, allowed = error_in_words(row), allowed_in_words(row)
-        yield f"{row.name!s:{width}}{known}{error:>10}{allowed:>10} {mark}"
+        rows.append([str(row.name), *cells, error_in_words(row), allowed_in_words(row), mark])
+    heads = ["", "real", "simulated", "error", "allowed", ""]
+    width = max(len(str(row.name)) for row in comparison.judged) + 2
+    if columns() == WIDEST:
+        form = f"{{:{width}}}{{:>12}}{{:>12}}{{:>10}}{{:>10}} {{}}"
+        return [form.format(*row).rstrip() for row in (heads, *rows)]
+    return table(heads[:-1], [[*row[:-2], f"{row[-2]} {row[-1]}"] for row in rows])
 
 
 GAINS = {"read": "reads wait", "write": "writes wait", "all": "all wait", "took": "all take"}

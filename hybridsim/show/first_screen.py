@@ -26,6 +26,7 @@ LINES_NARROW = 40  # limit below WIDE columns, where each label takes a line
 WIDE = 60
 LONGEST_SENTENCE = 4  # lines
 LONGEST_NAME = 40  # characters
+ROOMY = 2  # times what it ever held: a cache for which a smaller one is suggested
 SHORT_LIFE_YEARS = 5.0  # the usual warranty of an SSD
 ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say yet."}
 MET, MISSED = "✓", "✗"
@@ -89,6 +90,8 @@ def _what_to_do(result: Result) -> list[str]:
     answer = ANSWERS[verdict.answer]
     if missed and verdict.answer == YES:
         answer = "Not as required. Apart from that: yes."
+    if verdict.condition:
+        answer = f"{answer[:-1]}, {verdict.condition}."
     sentences = [f"{answer} {verdict.action}"]
     for each in missed:
         sentences.append(f"{MISSED} required: {each.requirement.text}: {each.words}.")
@@ -115,7 +118,9 @@ def _costs(result: Result) -> Iterator[str]:
     if not rows(result):
         return
     cost = result.cost
+    of = "that"
     if cost is None or cost["ssds_cost"] is None:
+        of = "the SSD"
         yield "The price is unknown: specify [price] in a scenario."
     else:
         source = "the scenario" if cost["is_own"] else "the catalog"
@@ -125,12 +130,27 @@ def _costs(result: Result) -> Iterator[str]:
         )
     size = result.scenario.get("cache_bytes")
     if size:
-        yield f"The cache uses {human_size(size)} of that."
+        held = _most_held_bytes(result)
+        hint = ""
+        is_used = result.verdict.answer == YES and not result.verdict.condition
+        if is_used and held is not None and held * ROOMY <= size:
+            hint = f"; it held {human_size(held)} at most, so a smaller one may do as well"
+        yield f"The cache uses {human_size(size)} of {of}{hint}."
     if result.warm_up.steady and result.warm_up.warm_ns:
         yield f"It takes {_until_warm(result)} to warm up."
     wear = result.wear
     if wear is not None and wear.years is not None and _is_long(result):
         yield (f"It writes {per_day(result)} a day to the SSD: rated life {lasting(wear.years)}.")
+
+
+def _most_held_bytes(result: Result) -> int | None:
+    """Return how much the cache ever held; None if unknown."""
+    present = result.cached.counters
+    pages = result.scenario.get("cache_pages")
+    if not pages or "pages_present" not in set(present):
+        return None
+    most = int(present.column("pages_present").max())
+    return most * int(result.scenario["cache_bytes"]) // int(pages)
 
 
 def _until_warm(result: Result) -> str:

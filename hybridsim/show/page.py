@@ -33,6 +33,11 @@ def paragraph(label: str, text: str) -> list[str]:
     return [(head + line).replace(GLUE, " ").rstrip() for head, line in zip(first, lines or [""])]
 
 
+def wrapped(text: str) -> list[str]:
+    """Return a text without a label as lines."""
+    return textwrap.wrap(text, columns(), break_long_words=False, break_on_hyphens=False)
+
+
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], gap: str = "  ", room: int | None = None
 ) -> list[str]:

@@ -71,10 +71,13 @@ def _details(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
     yield from _required(sizing)
     yield ""
     yield from _tried(sizing)
-    yield from paragraph(
-        "columns",
+    of_reads = (
         "hit, read (mean) and p99: the reads from the request on at which all sizes are warm; "
         "no SSD: the mean of the same reads without a cache; whole: the mean of all reads; "
+    )
+    yield from paragraph(
+        "columns",
+        f"{of_reads if sizing.trace['reads'] else ''}"
         f"{LIKELY}: the figures meet all requirements, but not all of their intervals.",
     )
     yield ""
@@ -170,7 +173,13 @@ def mark(met: bool, sure: bool) -> str:
 
 
 def _tried(sizing: Sizing) -> list[str]:
-    """Return a table of all replayed sizes."""
+    """Return a table of all replayed sizes: of reads; without reads, of what is required."""
+    if not sizing.trace["reads"]:
+        heads = ["replayed", "SSD", *(each.text for each in sizing.require)]
+        return table(heads, [
+            [one.name, human_size(one.size_bytes), *map(_cell, one.decisive)]
+            for one in sizing.tried
+        ])  # fmt: skip
     heads = ["replayed", "SSD", "hit", "read", "no SSD", "p99", "whole", "meets"]
     return table(heads, [_row(sizing, one) for one in sizing.tried])
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hybridsim.answers.advice.alternatives import pricing
 from hybridsim.foundation.wording import NONE, counted, percent, ranged, span
 from hybridsim.show import fleet
 from hybridsim.show.page import page, paragraph, table
 from hybridsim.studies.sweep.apart import interval_of
 from hybridsim.studies.sweep.confidence import LEVEL
-from hybridsim.studies.sweep.objectives import GAINS
+from hybridsim.studies.sweep.objectives import COST, GAINS
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.answer import Effect, Setting, SweepResult
@@ -43,6 +44,10 @@ def _lines(sweep_result: SweepResult) -> Iterator[str]:
             yield title
             yield from _table(sweep_result, rows)
         yield from _effects(sweep_result)
+        if any(each.text == COST for each in sweep_result.plan.objectives):
+            price = pricing(sweep_result.plan.scenario).price
+            words = f"in {price.currency}, of disks and SSDs (prices of {price.date})"
+            yield from paragraph("cost", words)
     for number, note in enumerate([*sweep_result.notes, *sweep_result.doubts]):
         yield from paragraph("" if number else "notes", note)
     yield from _failures(sweep_result)
@@ -119,12 +124,8 @@ def tables(sweep_result: SweepResult) -> list[tuple[str, list[Setting]]]:
     """Return the tables to show, as title and settings."""
     front, every = sweep_result.front, sweep_result.ranked()
     if len(every) <= SHOWN:
-        return [
-            (
-                f"all {len(every)} settings, by {sweep_result.plan.objectives[0].text}, best first",
-                every,
-            )
-        ]
+        number = f"{'all ' * (len(every) > 1)}{counted(len(every), 'setting')}"
+        return [(f"{number}, by {sweep_result.plan.objectives[0].text}, best first", every)]
     shown = [(f"the best settings by {sweep_result.plan.objectives[0].text}", every[: SHOWN // 2])]
     if len(sweep_result.plan.objectives) > 1 and front:
         words = ", ".join(each.text for each in sweep_result.plan.objectives)

@@ -415,7 +415,7 @@ def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
         return f"writes {latency(its.writes.mean_ns)}, not {latency(mine.writes.mean_ns)}"
     if reads >= APART:
         return f"reads {latency(its.reads.mean_ns)}, not {latency(mine.reads.mean_ns)}"
-    return "less is forecast"
+    return "gains less" if one.judgement.forecast is None else "less is forecast"
 
 
 def _no_dearer(one: Row, pick: Row) -> str:

@@ -29,6 +29,10 @@ class Sampler:
         if time_ns >= self.due_ns:
             self.due_ns += self._step_ns
 
+    def add(self, time_ns: int, row: Mapping[str, int]) -> None:
+        """Add a row that is kept."""
+        self._rows.append({"time_ns": time_ns, **row})
+
     def columns(self) -> dict[str, Ints]:
         """Return the counters over time, by name."""
         # A rebuild that begins during the run has counters from then on.

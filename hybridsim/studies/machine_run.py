@@ -11,12 +11,13 @@ from hybridsim.answers.life import Backup
 from hybridsim.answers.metrics import Collector
 from hybridsim.engine import loops
 from hybridsim.engine.life import LivedRun, Step
-from hybridsim.engine.machine import Machine, Run
+from hybridsim.engine.loops import HOLD_NS
+from hybridsim.engine.machine import FOREVER, Machine, Run
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Change, Op
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.inflight import Batch, Facts
-from hybridsim.requests.source import PASS_FROM
+from hybridsim.requests.source import NEVER, PASS_FROM
 from hybridsim.storage.controller import Controller
 from hybridsim.studies.counter_sampling import Sampler
 
@@ -45,7 +46,9 @@ class Pump:
         self.collector = collector or Collector()
         self.backlogs: list[int] = []  # after each batch
         self._samples = Sampler(step_ns)
-        self._sample(0)  # the initial levels, which a warm start sets
+        self._samples.take(0, self._row(0))  # the initial levels, which a warm start sets
+        if not steps:  # these hold the load themselves
+            machine.clock[HOLD_NS] = NEVER  # until all requests are complete
 
     def take(self, batch: Batch) -> None:
         """Run until all requests of the batch are issued; after the last batch, to the end."""
@@ -58,13 +61,16 @@ class Pump:
             if facts is not None:
                 self._collect(facts)
             elif status == loops.REACHED and shift_ns == self._shift_ns:
-                self._sample(due_ns)
+                self._samples.take(due_ns, self._row(due_ns))
+            elif status == loops.HELD:
+                self._add_sample()
+                self.run.machine.clock[HOLD_NS] = FOREVER
             elif status != loops.REACHED:
                 break
         self._collect(self.run.drained())
         self.backlogs.append(self.run.machine.source.outstanding)
         if status == loops.FINISHED:
-            self._sample(self.run.now_ns - self._shift_ns)
+            self._add_sample()
 
     @property
     def _shift_ns(self) -> int:
@@ -105,7 +111,12 @@ class Pump:
         """Return the counters over time, by name."""
         return self._samples.columns()
 
-    def _sample(self, time_ns: int) -> None:
+    def _add_sample(self) -> None:
+        now_ns = self.run.now_ns - self._shift_ns
+        self._samples.add(now_ns, self._row(now_ns))
+
+    def _row(self, time_ns: int) -> dict[str, int]:
+        """Return all counters at this time of the load."""
         machine, now_ns = self.run.machine, time_ns + self._shift_ns
         slow, fast = machine.below.slow, machine.below.fast
         row = {"slow_members": slow.members, "fast_members": fast.members}
@@ -115,4 +126,4 @@ class Pump:
         if isinstance(slow, Controller):
             totals = slow.dram_totals()
             row |= {f"controller_{key}": value for key, value in totals.items()}
-        self._samples.take(time_ns, row | self.run.cache_totals())
+        return row | self.run.cache_totals()

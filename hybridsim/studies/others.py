@@ -58,7 +58,11 @@ def with_others(
             )
         )  # fmt: skip
     return dataclasses.replace(
-        result, others=others, verdict=beside(result.verdict, others, result.scenario, result.trace)
+        result,
+        others=others,
+        verdict=beside(
+            result.verdict, others, result.scenario, result.trace, result.judgement.goal
+        ),
     )
 
 

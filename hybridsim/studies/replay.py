@@ -24,6 +24,7 @@ from hybridsim.engine.machine import Machine
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import span
 from hybridsim.jit import compiled
 from hybridsim.requests.rows import Requests, TraceWarning
 from hybridsim.scenario import Scenario, building
@@ -50,6 +51,7 @@ TOO_MUCH = (
     "therefore issued after those it waited for when captured (--mode think), on both machines.",
     "--mode open shows the backlog; more disks (--members) may keep up",
 )
+LOST = {"detach": "with the cache removed", "ssd": "with the SSD dead"}  # events that end a cache
 REMOVED = (
     "The cache was removed during the load: the verdict and the figures include the time without.",
     "for a verdict on the cache replay without --event",
@@ -193,11 +195,14 @@ def _with_events(task: Task, mode: str, cached: Pump, result: Result) -> Result:
         cached, scenario.events, scenario.cache.page_bytes, task.summary.max_end_bytes, load
     )
     kind, page_bytes = scenario.cache.kind, scenario.cache.page_bytes
-    warnings = list(result.warnings)
-    if any(each.what in ("detach", "ssd") for each in happened):
-        warnings.append(Warning("events", *REMOVED))
+    warnings, verdict = list(result.warnings), result.verdict
+    for each in happened:
+        if each.what in LOST:
+            warnings.append(Warning("events", *REMOVED))
+            verdict = verdict.under(f"{LOST[each.what]} from {span(each.at_ns)} on")
+            break
     events = costs(result.cached, kind, page_bytes, happened)
-    return dataclasses.replace(result, events=events, warnings=warnings)
+    return dataclasses.replace(result, events=events, warnings=warnings, verdict=verdict)
 
 
 def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:

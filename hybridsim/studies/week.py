@@ -20,6 +20,7 @@ from hybridsim.traces.trace import Trace
 SHARE = 0.1  # of the pages touched: the cache whose hits are shown
 PAGE_BYTES = 1 << 16
 DAY_S = 86_400
+PASSES = 3  # over the capture: its counts, its distinct pages, the hits
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 

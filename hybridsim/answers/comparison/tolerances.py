@@ -58,15 +58,18 @@ def parse(texts: Sequence[str]) -> Tolerances:
             near = nearest(folded, sorted(known))
             hint = f"did you mean {near!r}?" if near else f"known are {', '.join(DEFAULTS)}, p1 ..."
             raise UsageError(f"--tolerance {part}: unknown figure {name!r}: {hint}")
-        specified[known.get(folded, folded)] = None if value == NOT_JUDGED else _share(value)
+        measure = known.get(folded, folded)
+        specified[measure] = None if value == NOT_JUDGED else _share(value, measure)
     return Tolerances(specified, all_shares)
 
 
-def _share(text: str) -> float:
+def _share(text: str, measure: str = "") -> float:
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
         raise UsageError(f"--tolerance: {text!r} is not a share: write for example 10% or 0.1")
+    if number > 1 and "%" not in text and measure not in DISTANCES:
+        raise UsageError(f"--tolerance: {text} is {100 * number:g}%: did you mean {text}%?")
     return number

@@ -112,12 +112,11 @@ def _check(name: str, fitted: DiskFit) -> None:
             f"were served without a choice, and {disks.FEWEST} are needed to fit seek and "
             "rotation. Capture at a time of lower load"
         )
-    if not fitted.explains:
-        stray = f"{fitted.likeliest.values['stray']:.0%}"
+    if why_not := fitted.why_not:
         raise FitError(
-            f"{name}: the times are not those of disks as modelled: {stray} of the requests do not "
-            "match a seek and a rotation under any layout. Possible causes are a write cache, a "
-            "parity array, mirrors, or a cache above the disks; capture random reads instead"
+            f"{name}: the times are not those of disks as modelled: {why_not}. Possible causes are "
+            "a write cache, a parity array, mirrors, or a cache above the disks; capture random "
+            "reads instead"
         )
 
 

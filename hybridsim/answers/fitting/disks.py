@@ -18,6 +18,7 @@ from hybridsim.answers.fitting.observed import Floats, Marks
 from hybridsim.answers.fitting.order import CHOOSES, choice_share
 from hybridsim.answers.fitting.pieces import Pieces
 from hybridsim.answers.fitting.service import MS, Service, log_likelihood, with_slopes
+from hybridsim.foundation.wording import percent
 
 FEWEST = 300  # minimum services for a fit of seek and rotation
 FEWEST_OF_A_KIND = 100  # minimum writes, reads, and requests to an idle disk
@@ -91,12 +92,18 @@ class DiskFit:
         return service(self.likeliest.values)
 
     @property
-    def explains(self) -> bool:
-        """Whether the model is one of what was seen at all."""
+    def why_not(self) -> str:
+        """Return why the model is not one of what was seen at all; "" if it is."""
         result = self.likeliest.values
         ends = NUMBERS["rotation_ms"]
-        turns = 1.01 * ends.low < result["rotation_ms"] < 0.99 * ends.high
-        return turns and result["stray"] < 0.3 and result["noise_ms"] < 0.6 * result["rotation_ms"]
+        if result["stray"] >= 0.3:
+            share = percent(result["stray"])
+            return f"{share} of the requests do not match a seek and a rotation under any layout"
+        if not 1.01 * ends.low < result["rotation_ms"] < 0.99 * ends.high:
+            return f"no rotation of {ends.low:g} to {ends.high:g} ms explains them"
+        if result["noise_ms"] >= 0.6 * result["rotation_ms"]:
+            return "they vary by most of a rotation, whatever the seek"
+        return ""
 
 
 def service(values: Mapping[str, float]) -> Service:

@@ -127,7 +127,9 @@ def _unknown(path: Path, missing: set[Path], origin: Locates, known: list[str]) 
         return origin.problem(path, f"unknown key {key!r}: did you mean {meant!r}?", "key")
     if key in known:
         table = next(name for name in reversed(path[:-1]) if isinstance(name, str))
-        return origin.problem(path, f"{key!r} is a key of another kind of {table}", "key")
+        return origin.problem(
+            path, f"{key!r} is a key of another kind of {table}: leave it out", "key"
+        )
     return origin.problem(path, f"unknown key {key!r}: {hint(key, known)}", "key")
 
 
