@@ -252,6 +252,7 @@ class Drawn(Drives):
             {
                 "block": self.size(512, 1024, 4096),
                 "pause_writeback": self.time(0, 3 * 10**9),
+                "pass_time": self.time(0, 10**7),
                 "autocommit_blocks": self.rng.choice([1, 65_536]),
             }
         ) | (marks if self.yes() else {})

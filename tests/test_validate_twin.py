@@ -364,7 +364,12 @@ def test_settings_of_open_cas_are_those_that_casadm_shows():
 
 def test_settings_of_a_writecache_are_those_of_its_table_and_status():
     run = record(RESULTS / "dm-writecache-randwrite-full")
-    assert run.cache == {"kind": "dm-writecache", "size": f"{66_300 * 4096}B", "block": "4096B"}
+    assert run.cache == {
+        "kind": "dm-writecache",
+        "size": f"{66_300 * 4096}B",
+        "block": "4096B",
+        "pass_time": commanded.PASS_TIME,
+    }
     assert (run.cached_device, run.throttle) == ("dm-0", "auto")
     assert run.origin_bytes == 2 << 30
     assert "size=2147483648" in run.job

@@ -122,6 +122,14 @@ def test_without_a_pause_writes_around_a_full_cache_do_not_put_off_write_back():
     assert totals["pages_present"] <= 450
 
 
+@pytest.mark.parametrize(("seconds", "passes"), [(0.5, 1), (1.5, 2), (2.5, 3), (3.5, 4), (9, 4)])
+def test_a_pass_begins_a_pass_time_after_the_one_before(seconds, passes):
+    """Not when its reads are complete, which takes 20 us here: 201 blocks are too many."""
+    burst = writes(range(0, 4002, 2))
+    totals, *_ = ran(burst + later(seconds), 0, blocks=4000, pass_time_ns=SECOND)
+    assert totals["blocks_written_back"] == min(64 * passes, 201)
+
+
 def test_a_rewritten_block_keeps_its_slot():
     again = Request(2 * SECOND, Op.WRITE, 0, BLOCK)
     totals, *_ = ran([*writes([0, 1, 0]), again, *later(4)], depth=0)

@@ -144,6 +144,7 @@ class WritecacheParameters(Plain):
     high_watermark_blocks: int
     low_watermark_blocks: int
     pause_writeback_ns: int = 3 * 10**9
+    pass_time_ns: int = 200_000
     autocommit_blocks: int = 65_536
 
 

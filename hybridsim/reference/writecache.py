@@ -69,6 +69,7 @@ class Writecache:
         self.around = 0
         self.quiet = -parameters.pause_writeback_ns
         self.pause_writeback_ns = parameters.pause_writeback_ns
+        self.next_pass = 0  # the earliest begin of the next pass
         self.landed: list[list[Slot]] = []
         self.flushing = False
         self.counts: Counter[str] = Counter()
@@ -357,7 +358,10 @@ class Writecache:
     def begin_pass(self) -> None:
         """Choose copies, if possible."""
         self.writer_called = False
-        if self.commits.under_way or self.copier.is_busy or self.copier.reading:
+        if self.commits.under_way or self.copier.is_busy:
+            return
+        if self.clock.now < self.next_pass:
+            self.call_writer(self.next_pass)
             return
         if self.pause_writeback_ns:
             if self.around:
@@ -374,6 +378,7 @@ class Writecache:
         if not oldest.committed:
             self.commits.begin()
             return
+        self.next_pass = self.clock.now + self.parameters.pass_time_ns
         chosen = 0
         while oldest is not None and oldest.committed:
             copy = list(self.run(oldest))

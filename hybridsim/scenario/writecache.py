@@ -25,6 +25,7 @@ class WritecacheTable(FastTier):
     low_watermark: Share = "45%"  # write-back stops
     # write-back also starts after this time without a write that found the cache full
     pause_writeback_ns: Time = Model.pause_writeback_ns
+    pass_time_ns: Time = Model.pass_time_ns  # of the CPU, for 64 blocks to write back
     autocommit_blocks: int = Field(Model.autocommit_blocks, ge=1)
 
     @property

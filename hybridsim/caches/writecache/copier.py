@@ -133,8 +133,3 @@ class Copier(NamedTuple):
         """Return whether the worker sleeps, or waits for room in a queue: it reports nothing."""
         waits = self.first[TO_WRITE] != NOTHING or self.first[TO_READ] != NOTHING
         return self.state[SLEEPS] == 1 or waits
-
-    @method
-    def is_reading(self):
-        """Return whether a read is under way."""
-        return self.state[READING] > 0

@@ -75,7 +75,8 @@ class DmWritecache(NamedTuple):
         commits = Commits.new(p.blocks, block_bytes, METADATA)
         marks = (p.high_watermark_blocks, p.low_watermark_blocks)
         slots = Slots.new(p.blocks)
-        write_back = WriteBack.new(block_bytes, marks, p.pause_writeback_ns, slots, commits)
+        times_ns = (p.pause_writeback_ns, p.pass_time_ns)
+        write_back = WriteBack.new(block_bytes, marks, times_ns, slots, commits)
         counts = np.zeros(len(COUNTERS), np.int64)
         service = Service(block_bytes, False, write_back, counts)
         state = np.array([NOTHING, NOTHING, 0, 0, 0, 0])
@@ -113,13 +114,12 @@ class DmWritecache(NamedTuple):
         epoch = int(old.commits.state[EPOCH])
         slots = old.slots.restarted(epoch if how == Restart.UNCLEAN else NOTHING, epoch)
         commits = old.commits.restarted()
-        marks, pause_writeback_ns = (
-            (old.high_watermark_blocks, old.low_watermark_blocks),
-            old.pause_writeback_ns,
-        )
+        marks = (old.high_watermark_blocks, old.low_watermark_blocks)
+        pause_writeback_ns = old.pause_writeback_ns
         if how == Restart.CLEANER:
             marks, pause_writeback_ns = (0, 0), 0
-        write_back = WriteBack.new(self.page_bytes, marks, pause_writeback_ns, slots, commits)
+        times_ns = (pause_writeback_ns, old.pass_time_ns)
+        write_back = WriteBack.new(self.page_bytes, marks, times_ns, slots, commits)
         service = self.service._replace(cleans=how == Restart.CLEANER, write_back=write_back)
         state = np.array([NOTHING, NOTHING, 0, 0, 0, self.state[WRITTEN_BACK]])
         return self._replace(write_back=write_back, service=service, state=state)

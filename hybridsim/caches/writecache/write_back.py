@@ -22,7 +22,7 @@ NO, YES = range(2)  # whether to write back
 # The number of an event is the routine to run.
 SERVER, WRITER, AUTOCOMMIT, COPIER = range(4)
 
-DRAINS, IS_CALLED, AROUND, QUIET_SINCE, LANDED, FLUSHED = range(6)
+DRAINS, IS_CALLED, AROUND, QUIET_SINCE, LANDED, FLUSHED, BEGUN = range(7)
 
 
 @state_machine
@@ -33,35 +33,43 @@ class WriteBack(NamedTuple):
     high_watermark_blocks: int
     low_watermark_blocks: int
     pause_writeback_ns: int
+    pass_time_ns: int  # of the CPU, for one pass
     slots: Slots
     commits: Commits
     copier: Copier
     following: Int32s  # by first slot: the next copy that waits for the same flush, or NOTHING
-    state: Ints  # [DRAINS ... FLUSHED]
+    state: Ints  # [DRAINS ... BEGUN]
 
     @classmethod
     def new(
         cls,
         block_bytes: int,
         watermarks: tuple[int, int],
-        pause_writeback_ns: int,
+        times_ns: tuple[int, int],
         slots: Slots,
         commits: Commits,
     ) -> WriteBack:
-        """Return a structure with nothing to copy; watermarks in blocks: high, low."""
+        """Return a structure with nothing to copy.
+
+        Watermarks in blocks: high, low; times: the pause before write-back, that of a pass.
+        """
         copier = Copier.new(block_bytes, slots)
         following = np.zeros(len(slots.free), np.int32)
-        state = np.array([NO, 0, 0, -pause_writeback_ns, NOTHING, NOTHING])
-        return cls(
-            block_bytes, *watermarks, pause_writeback_ns, slots, commits, copier, following, state
-        )
+        pause_ns, pass_ns = times_ns
+        state = np.array([NO, 0, 0, -pause_ns, NOTHING, NOTHING, -pass_ns])
+        return cls(block_bytes, *watermarks, *times_ns, slots, commits, copier, following, state)
 
     @method
     def call(self, now, events):
         """Schedule the writer, if it has work and is not scheduled yet."""
         if self.state[DRAINS] != NO and self.state[IS_CALLED] == 0:
-            self.state[IS_CALLED] = 1
-            events.push(now, CACHE, WRITER)
+            self.call_at(now, events)
+
+    @method
+    def call_at(self, then, events):
+        """Schedule the writer, which is not scheduled, for a time."""
+        self.state[IS_CALLED] = 1
+        events.push(then, CACHE, WRITER)
 
     @method
     def check(self, now, events):
@@ -72,18 +80,19 @@ class WriteBack(NamedTuple):
 
     @method
     def run_writer(self, now, below):
-        """Run one pass, and schedule the next one at the same time."""
+        """Run one pass, or schedule it for when it may begin."""
         state, events = self.state, below.events
         state[IS_CALLED] = 0
-        copier = self.copier
-        if self.commits.state[STAGE] != IDLE or copier.is_busy() or copier.is_reading():
+        if self.commits.state[STAGE] != IDLE or self.copier.is_busy():
+            return
+        if now < state[BEGUN] + self.pass_time_ns:
+            self.call_at(state[BEGUN] + self.pass_time_ns, events)
             return
         if self.pause_writeback_ns > 0:
             if state[AROUND] > 0:
                 return
             if now < state[QUIET_SINCE] + self.pause_writeback_ns:
-                state[IS_CALLED] = 1
-                events.push(state[QUIET_SINCE] + self.pause_writeback_ns, CACHE, WRITER)
+                self.call_at(state[QUIET_SINCE] + self.pause_writeback_ns, events)
                 return
         if self.slots.used() <= self.low_watermark_blocks:
             state[DRAINS] = NO
@@ -94,6 +103,7 @@ class WriteBack(NamedTuple):
         if self.slots.epoch[slot] == self.commits.state[EPOCH]:
             self.commits.begin(now, below)
             return
+        state[BEGUN] = now
         self.run_pass(slot)
         self.work(now, below)
 
