@@ -1,6 +1,6 @@
 """How often the intervals of replays hold on generated loads: see coverage.py.
 
-    replayed  the intervals of replay, advise, size, sweep and compare: a case is a short trace of a
+    one_case  the intervals of replay, advise, size, sweep and compare: a case is a short trace of a
               load that stays the same; its first part is the capture, its later part on the same
               machines, their caches as they are by then, is the truth
     warmed    the time until a cache is warm: a case is one of SEEDS runs of a load, the median of
@@ -21,8 +21,8 @@ An interval is never narrower than FINEST on either side, the precision of what 
 figure is known at least as well as promised, and has a row of its own: a median latency is often
 the SSD's own time, which does not change.
 
-The loads that judge are those from seed JUDGED on.  Constants of paired.py were chosen on the 120
-from TUNED on, by this table; loads from 0 on were seen by earlier work.
+Constants of paired.py were chosen on the 120 loads from seed 1000 on, by this table; those from 0
+and from 5000 on were seen by earlier work.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from __future__ import annotations
 import copy
 import math
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from coverage_models import Row  # noqa: E402
+from coverage_cases import Case  # noqa: E402
 from decision_traces import in_memory  # noqa: E402
 
 from hybridsim.answers.advice.bill import NS_PER_MS, cost_per_ms  # noqa: E402
@@ -68,7 +67,6 @@ MEASURES = ("mean.reads.warm", "mean.writes.warm", "p50.warm", "p99.warm", "hit.
 COLD_PAGES = 6000  # of 64 KiB
 FILLS, SEEDS = 20_000, 10  # requests of a load that warms a cache, and runs of it
 LEVEL, ONE_SIDED = 0.9, 0.95
-TUNED, JUDGED = 1000, 5000  # seeds
 FORECAST = "forecast of the gain (replay, advise), steady load"
 AT_FINEST = " (known as precisely as it is printed)"
 FIGURES = {"read": "read_mean", "write": "write_mean", "took": "iops"}  # of real runs
@@ -139,25 +137,17 @@ def without_model(blocks: Blocks) -> Blocks:
     return replace(blocks, kind="none")
 
 
-class Found:
-    """Cases by interval: inside or not, and half the width."""
+class Found(list[Case]):
+    """Cases of a load."""
 
-    def __init__(self) -> None:
-        self.cells: dict[tuple[str, float], list[tuple[bool, float]]] = {}
-
-    def add(self, what: str, truth: float, low: float, high: float, level: float = LEVEL) -> None:
+    def hold(self, what: str, truth: float, low: float, high: float, level: float = LEVEL) -> None:
+        """Add whether an interval holds a truth."""
         middle = (low + high) / 2
         width = (high - low) / 2 / middle if middle and math.isfinite(high) else 1.0
         if level == LEVEL and what != FORECAST and high <= low * (1 + FINEST) ** 2 * (1 + 1e-9):
             what += AT_FINEST
-        self.cells.setdefault((what, level), []).append((bool(low <= truth <= high), width))
-
-    def rows(self) -> Iterator[Row]:
-        for (what, level), cells in self.cells.items():
-            inside, width = np.array(cells, float).T
-            at_least = level == ONE_SIDED or what == FORECAST or what.endswith(AT_FINEST)
-            half_width = float(np.median(width))
-            yield Row(what, level, float(inside.sum()), len(cells), half_width, at_least)
+        at_least = level == ONE_SIDED or what == FORECAST or what.endswith(AT_FINEST)
+        self.append(Case(what, level, bool(low <= truth <= high), width, at_least))
 
 
 @dataclass(frozen=True)
@@ -185,18 +175,9 @@ def drawn_run(rng: Any, has_writes: bool, figure: str) -> RealRun:
     return some[int(rng.integers(len(some)))]
 
 
-def replayed(cases: int, first: int = JUDGED) -> Iterator[Row]:
-    """Hold the intervals of replays against the later part of the loads from seed `first` on."""
+def one_case(seed: int) -> list[Case]:
+    """Judge one load: hold the intervals of its capture against its later part."""
     found = Found()
-    for number in range(cases):
-        one_case(first + number, found)
-        if number % 20 == 19:
-            print(f"# {number + 1} of {cases}", file=sys.stderr, flush=True)
-    yield from found.rows()
-
-
-def one_case(seed: int, found: Found) -> None:
-    """Judge one load."""
     rng = np.random.default_rng(10_000 + seed)
     whole, adapts = sides_of(seed)
     each = whole[0].ledger.each
@@ -224,11 +205,12 @@ def one_case(seed: int, found: Found) -> None:
     goal = "took" if adapts else "all"
     truth = _mean(later[1]["none"], goal) / _mean(later[1]["cached"], goal)
     if answer.sampled is not None:
-        found.add("gain of the capture less luck (JSON `sampled`)", truth, *answer.sampled)
+        found.hold("gain of the capture less luck (JSON `sampled`)", truth, *answer.sampled)
     if answer.low is not None and answer.high is not None:
-        found.add(FORECAST, truth, answer.low, answer.high)
+        found.hold(FORECAST, truth, answer.low, answer.high)
     _measures(found, seen, whole, half, border)
     _sizes(found, rng, judged, later)
+    return found
 
 
 def _means(
@@ -267,7 +249,7 @@ def _money(found: Found, rng: Any, judged: dict[str, Blocks], later: dict[str, B
             continue
         saved_ns = _mean(later["none"], "read") - _mean(later["cached"], "read") * (1 + error)
         truth = NS_PER_MS / saved_ns if saved_ns > 0 else math.inf
-        found.add(f"cost per millisecond saved: {what}", truth, ends[0], ends[1] or math.inf)
+        found.hold(f"cost per millisecond saved: {what}", truth, ends[0], ends[1] or math.inf)
 
 
 def _mean(blocks: Blocks, name: str) -> float:
@@ -276,7 +258,7 @@ def _mean(blocks: Blocks, name: str) -> float:
 
 
 def _named(found: Found, what: str, truth: float, known: Any) -> None:
-    found.add(what, truth, known.low, known.high)
+    found.hold(what, truth, known.low, known.high)
 
 
 def _measures(found: Found, seen: list[Side], whole: list[Side], half: int, border: int) -> None:
@@ -291,7 +273,7 @@ def _measures(found: Found, seen: list[Side], whole: list[Side], half: int, bord
             continue
         known = of_measure(measure, value, both, half)
         if known is not None:
-            found.add(f"{text} (size, --require, sweep): trace", truth, known.low, known.high)
+            found.hold(f"{text} (size, --require, sweep): trace", truth, known.low, known.high)
 
 
 def _value(measure: Any, both: Both, start: int) -> float | None:
@@ -321,7 +303,7 @@ def _sizes(found: Found, rng: Any, judged: list[Any], later: list[Any]) -> None:
     for known, after in zip(figures, later):
         if known.high < limit:
             what = "size: the smallest whose interval meets a limit meets it later"
-            found.add(what, _mean(after["cached"], "read"), 0.0, limit, ONE_SIDED)
+            found.hold(what, _mean(after["cached"], "read"), 0.0, limit, ONE_SIDED)
             return
 
 
@@ -337,20 +319,18 @@ def filling(number: int, seed: int) -> Requests:
     return _requests(np.cumsum(gaps), page, np.zeros(FILLS, bool))
 
 
-def warmed(cases: int) -> Iterator[Row]:
+def warmed(number: int) -> list[Case]:
     """Hold the interval of the time until a cache is warm against other runs of the same load."""
     found = Found()
     site = _base().with_options(mode="open", cache_size="256MiB")
-    for number in range(-(-cases // SEEDS)):
-        runs = []
-        for seed in range(SEEDS):
-            trace = in_memory(f"filling {number} {seed}", filling(number, seed), True)
-            warm_up = Several(trace, site).results([site])[0].warm_up
-            known = of_warm_up(warm_up, "none", 0.0)  # without the error of the model
-            if known is not None:
-                runs.append(known)
-        for each in runs if len(runs) > 2 else ():
-            others = [one.value for one in runs if one is not each]
-            _named(found, "time until the cache is warm: trace", float(np.median(others)), each)
-        print(f"# {number + 1} of {-(-cases // SEEDS)} loads", file=sys.stderr, flush=True)
-    yield from found.rows()
+    runs = []
+    for seed in range(SEEDS):
+        trace = in_memory(f"filling {number} {seed}", filling(number, seed), True)
+        warm_up = Several(trace, site).results([site])[0].warm_up
+        known = of_warm_up(warm_up, "none", 0.0)  # without the error of the model
+        if known is not None:
+            runs.append(known)
+    for each in runs if len(runs) > 2 else ():
+        others = [one.value for one in runs if one is not each]
+        _named(found, "time until the cache is warm: trace", float(np.median(others)), each)
+    return found
