@@ -44,7 +44,7 @@ from decision_traces import in_memory  # noqa: E402
 
 from hybridsim.answers.advice.bill import NS_PER_MS, cost_per_ms  # noqa: E402
 from hybridsim.answers.intervals import Blocks, gains, means, saved  # noqa: E402
-from hybridsim.answers.judge import Both, Side, judge  # noqa: E402
+from hybridsim.answers.judge import Both, Side  # noqa: E402
 from hybridsim.answers.ledger import JOINED  # noqa: E402
 from hybridsim.answers.measured import of_measure, of_warm_up  # noqa: E402
 from hybridsim.answers.model_error import (  # noqa: E402
@@ -55,6 +55,7 @@ from hybridsim.answers.model_error import (  # noqa: E402
     real_runs,
 )
 from hybridsim.answers.requirements import parse_measure  # noqa: E402
+from hybridsim.answers.result import Result  # noqa: E402
 from hybridsim.foundation.codes import Op  # noqa: E402
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests  # noqa: E402
 from hybridsim.scenario import Scenario  # noqa: E402
@@ -114,15 +115,27 @@ def _base(mode: str = "write-through") -> Scenario:
     return site.with_values({"cache.admission": "always", "cache.replacement": "lru"})
 
 
-def sides_of(seed: int) -> tuple[list[Side], bool]:
-    """Return what the disks alone and a cache of three sizes do with the load of a seed."""
-    adapts = adapts_of(seed)
+def sides_of(seed: int) -> tuple[list[Side], Result]:
+    """Return what the disks alone and a cache of three sizes do with the load of a seed.
+
+    Also the result of the capture alone, with the largest cache, as `replay` has it.
+    """
+    mode = "closed" if adapts_of(seed) else "open"
     rows = load(seed)
-    base = _base(("write-through", "write-back")[seed % 2])
-    base = base.with_options(mode="closed" if adapts else "open")
+    base = _base(("write-through", "write-back")[seed % 2]).with_options(mode=mode)
     sites = [base.with_options(cache_size=f"{size}B") for size in SIZES]
-    results = Several(in_memory(f"load {seed}", rows, True), sites[0]).results(sites)
-    return [results[0].sides[0], *(each.sides[1] for each in results)], adapts
+    machines = [(base, False), *((site, True) for site in sites)]
+    ran = Several(in_memory(f"load {seed}", rows, True), base).outcomes(machines, mode)
+    sides = [Side(each.collector.ledger, each.counters) for each in ran]
+    sides[1:] = [each._replace(kind="page") for each in sides[1:]]
+    captured = rows.between(0, border_of(sides[0]) * sides[0].ledger.each)
+    capture = Several(in_memory(f"capture {seed}", captured, True), sites[-1])
+    return sides, capture.results(sites[-1:])[0]
+
+
+def border_of(side: Side) -> int:
+    """Return the group of requests with which the later part begins."""
+    return CAPTURED // side.ledger.each // JOINED * JOINED
 
 
 def until(side: Side, requests: int) -> Side:
@@ -179,9 +192,8 @@ def one_case(seed: int) -> list[Case]:
     """Judge one load: hold the intervals of its capture against its later part."""
     found = Found()
     rng = np.random.default_rng(10_000 + seed)
-    whole, adapts = sides_of(seed)
-    each = whole[0].ledger.each
-    border = CAPTURED // each // JOINED * JOINED  # group
+    whole, result = sides_of(seed)
+    adapts, each, border = adapts_of(seed), whole[0].ledger.each, border_of(whole[0])
     seen = [until(side, border * each) for side in whole]
     half = Both(seen[0], seen[1]).half
     judged, later = [], []
@@ -201,9 +213,9 @@ def one_case(seed: int) -> list[Case]:
             pair = "with and without the cache" if second == "none" else "two sizes"
             _named(found, f"gain of {name}, {pair} (compare, sweep)", truth, known)
     _money(found, rng, judged[1], later[1])
-    answer = judge(seen[0], seen[2], adapts)
+    answer = result.judgement
     goal = "took" if adapts else "all"
-    truth = _mean(later[1]["none"], goal) / _mean(later[1]["cached"], goal)
+    truth = _mean(later[2]["none"], goal) / _mean(later[2]["cached"], goal)
     if answer.sampled is not None:
         found.hold("gain of the capture less luck (JSON `sampled`)", truth, *answer.sampled)
     if answer.low is not None and answer.high is not None:
