@@ -38,7 +38,7 @@ from coverage_models import curves_of, fitted, real, traces
 from coverage_replays import one_case, warmed
 
 LOADS, DISKS = 10, 20  # seeds of a piece
-KINDS = {"disks": 1, "stripes": 2, "fio": 1}  # seeds for each of --disks: many stripes are refused
+KINDS = {"disks": 1.0, "stripes": 1.25, "fio": 1.0}  # times --disks; many stripes are refused
 Piece = tuple[str, Callable[[], Iterable[Case]]]  # its name, and what yields its cases
 
 
@@ -100,7 +100,7 @@ def models(options: argparse.Namespace) -> Iterator[Piece]:
 def fit(options: argparse.Namespace) -> Iterator[Piece]:
     """Yield the pieces of disks, stripes and fio results."""
     for kind, times in KINDS.items():
-        for first, seeds in _parts(options.first, times * options.disks, DISKS):
+        for first, seeds in _parts(options.first, round(times * options.disks), DISKS):
             yield f"fit {kind} {first}", lambda kind=kind, seeds=seeds: fitted(kind, seeds)
 
 

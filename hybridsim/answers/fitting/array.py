@@ -276,11 +276,7 @@ def _rpm(fitted: DiskFit) -> Estimate:
     low = round(raw - math.hypot(raw - low, RPM_OFF * raw))
     high = round(raw + math.hypot(high - raw, RPM_OFF * raw))
     rpm = round(MINUTE_MS / fitted.service.rotation_ms)
-    how = (
-        ""
-        if rpm not in disks.USUAL_RPM
-        else f"a usual speed; the capture alone gives {raw:,.0f}"
-    )
+    how = "" if rpm not in disks.USUAL_RPM else f"a usual speed; the capture alone gives {raw:,.0f}"
     return Estimate("backing.drive", "rpm", rpm, "rpm", min(low, rpm), max(high, rpm), how=how)
 
 
