@@ -1,11 +1,11 @@
 """How often each printed interval holds the truth: what is promised, and what is found.
 
-    HYBRIDSIM_DATA=... python benchmarks/coverage.py [replay] [warm] [real] [fit] [curves]
+    HYBRIDSIM_DATA=... python benchmarks/coverage.py [replay] [money] [warm] [real] [fit] [curves]
                 [--loads 630] [--warm 21] [--disks 240] [--samples 3] [--first 20000]
                 [--keep FOLDER] [--only-kept] [--json]
 
-    replay  replay, its money, advise, size, sweep, compare, on generated loads
-            (coverage_replays.py)
+    replay  replay, advise, size, sweep, compare, on generated loads (coverage_replays.py)
+    money   the time that a cache saves and its cost, on a third of these
     warm    the time until a cache is warm, the same
     real    the model's error on all real runs, leaving out one experiment (coverage_models.py)
     fit     the parameters of simulated disks, arrays and fio results, --disks of each
@@ -35,7 +35,7 @@ from pathlib import Path
 
 from coverage_cases import Case, Row, keep, kept, rows
 from coverage_models import curves_of, fitted, real, traces
-from coverage_replays import one_case, warmed
+from coverage_replays import bill, one_case, warmed
 
 LOADS, DISKS = 10, 20  # seeds of a piece
 KINDS = {"disks": 1.0, "stripes": 1.25, "fio": 1.0}  # times --disks; many stripes are refused
@@ -84,6 +84,12 @@ def replay(options: argparse.Namespace) -> Iterator[Piece]:
     """Yield the pieces of loads."""
     for first, seeds in _parts(options.first, options.loads, LOADS):
         yield f"replay {first}", lambda seeds=seeds: chain.from_iterable(map(one_case, seeds))
+
+
+def money(options: argparse.Namespace) -> Iterator[Piece]:
+    """Yield the pieces of costs."""
+    for first, seeds in _parts(options.first, max(options.loads // 3, 1), LOADS):
+        yield f"money {first}", lambda seeds=seeds: chain.from_iterable(map(bill, seeds))
 
 
 def warm(options: argparse.Namespace) -> Iterator[Piece]:
@@ -148,6 +154,7 @@ def show(found: list[Row]) -> None:
 
 GROUPS: dict[str, Callable[[argparse.Namespace], Iterator[Piece]]] = {
     "replay": replay,
+    "money": money,
     "warm": warm,
     "real": models,
     "fit": fit,

@@ -3,6 +3,7 @@
     one_case  the intervals of replay, advise, size, sweep and compare: a case is a short trace of a
               load that stays the same; its first part is the capture, its later part on the same
               machines, their caches as they are by then, is the truth
+    bill      those of the time that a cache saves, and of its cost, on the same loads
     warmed    the time until a cache is warm: a case is one of SEEDS runs of a load, the median of
               the others is the truth
 
@@ -30,6 +31,7 @@ from __future__ import annotations
 import copy
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,7 +57,6 @@ from hybridsim.answers.model_error import (  # noqa: E402
     real_runs,
 )
 from hybridsim.answers.requirements import parse_measure  # noqa: E402
-from hybridsim.answers.result import Result  # noqa: E402
 from hybridsim.foundation.codes import Op  # noqa: E402
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests  # noqa: E402
 from hybridsim.scenario import Scenario  # noqa: E402
@@ -115,22 +116,19 @@ def _base(mode: str = "write-through") -> Scenario:
     return site.with_values({"cache.admission": "always", "cache.replacement": "lru"})
 
 
-def sides_of(seed: int) -> tuple[list[Side], Result]:
-    """Return what the disks alone and a cache of three sizes do with the load of a seed.
-
-    Also the result of the capture alone, with the largest cache, as `replay` has it.
-    """
+def machines_of(seed: int) -> tuple[list[Scenario], str]:
+    """Return scenarios of a cache of three sizes for the load of a seed, and the mode."""
     mode = "closed" if adapts_of(seed) else "open"
-    rows = load(seed)
     base = _base(("write-through", "write-back")[seed % 2]).with_options(mode=mode)
-    sites = [base.with_options(cache_size=f"{size}B") for size in SIZES]
-    machines = [(base, False), *((site, True) for site in sites)]
-    ran = Several(in_memory(f"load {seed}", rows, True), base).outcomes(machines, mode)
+    return [base.with_options(cache_size=f"{size}B") for size in SIZES], mode
+
+
+def sides_of(seed: int, rows: Requests, sites: list[Scenario], mode: str) -> list[Side]:
+    """Return what the disks alone and caches do with a load."""
+    machines = [(sites[0], False), *((site, True) for site in sites)]
+    ran = Several(in_memory(f"load {seed}", rows, True), sites[0]).outcomes(machines, mode)
     sides = [Side(each.collector.ledger, each.counters) for each in ran]
-    sides[1:] = [each._replace(kind="page") for each in sides[1:]]
-    captured = rows.between(0, border_of(sides[0]) * sides[0].ledger.each)
-    capture = Several(in_memory(f"capture {seed}", captured, True), sites[-1])
-    return sides, capture.results(sites[-1:])[0]
+    return [sides[0], *(each._replace(kind="page") for each in sides[1:])]
 
 
 def border_of(side: Side) -> int:
@@ -143,6 +141,17 @@ def until(side: Side, requests: int) -> Side:
     ledger = copy.copy(side.ledger)
     ledger.requests = requests
     return side._replace(ledger=ledger)
+
+
+def seen_and_later(
+    plain: Side, cached: Side, adapts: bool
+) -> tuple[dict[str, Blocks], dict[str, Blocks]]:
+    """Return the blocks of the judged half of the capture, and of the later part."""
+    border = border_of(plain)
+    capture = Both(*(until(side, border * plain.ledger.each) for side in (plain, cached)))
+    whole = Both(plain, cached)
+    judged = capture.sides(capture.half, capture.blocks(capture.half), adapts)
+    return judged, whole.sides(border, whole.blocks(border), adapts)
 
 
 def without_model(blocks: Blocks) -> Blocks:
@@ -192,17 +201,13 @@ def one_case(seed: int) -> list[Case]:
     """Judge one load: hold the intervals of its capture against its later part."""
     found = Found()
     rng = np.random.default_rng(10_000 + seed)
-    whole, result = sides_of(seed)
-    adapts, each, border = adapts_of(seed), whole[0].ledger.each, border_of(whole[0])
+    adapts, rows, (sites, mode) = adapts_of(seed), load(seed), machines_of(seed)
+    whole = sides_of(seed, rows, sites, mode)
+    each, border = whole[0].ledger.each, border_of(whole[0])
     seen = [until(side, border * each) for side in whole]
     half = Both(seen[0], seen[1]).half
-    judged, later = [], []
-    for capture, run in zip(seen[1:], whole[1:]):
-        for sides, start, into in (((seen[0], capture), half, judged),
-                                   ((whole[0], run), border, later)):  # fmt: skip
-            both = Both(*sides)
-            into.append(both.sides(start, both.blocks(start), adapts))
-    times_ns = both.times_ns  # of all requests, as recorded
+    judged, later = zip(*(seen_and_later(whole[0], side, adapts) for side in whole[1:]))
+    times_ns = Both(whole[0], whole[1]).times_ns  # of all requests, as recorded
     stretch = (times_ns[border - 1] - times_ns[half]) / (times_ns[-1] - times_ns[border])
     _means(found, rng, judged[1], later[1], float(stretch))
     for first, second in (("cached", "none"), ("cached", "cached")):
@@ -212,8 +217,8 @@ def one_case(seed: int) -> list[Case]:
             truth = _mean(truths[0], name) / _mean(truths[1], name)
             pair = "with and without the cache" if second == "none" else "two sizes"
             _named(found, f"gain of {name}, {pair} (compare, sweep)", truth, known)
-    _money(found, rng, judged[1], later[1])
-    answer = result.judgement
+    captured = in_memory(f"capture {seed}", rows.between(0, border * each), True)
+    answer = Several(captured, sites[-1]).results(sites[-1:])[0].judgement
     goal = "took" if adapts else "all"
     truth = _mean(later[2]["none"], goal) / _mean(later[2]["cached"], goal)
     if answer.sampled is not None:
@@ -245,23 +250,36 @@ def _means(
         _named(found, f"mean of {name}, as printed: trace and model", truth, printed)
 
 
-def _money(found: Found, rng: Any, judged: dict[str, Blocks], later: dict[str, Blocks]) -> None:
-    """Hold the cost of a saved millisecond, for a cache that costs 1, against that of what came."""
+def bill(seed: int) -> list[Case]:
+    """Hold the time that a cache saves, and the cost of a saved millisecond if it costs 1.
+
+    A cost without an upper end, as perhaps nothing is saved, has a row of its own; without an
+    interval nothing is saved for sure.  Both follow from the time saved.
+    """
+    found, rng = Found(), np.random.default_rng([seed, 1])
+    sites, mode = machines_of(seed)
+    plain, cached = sides_of(seed, load(seed), sites[-1:], mode)
+    judged, later = seen_and_later(plain, cached, adapts_of(seed))
     figure = FIGURES["read"]
-    cached = judged["cached"]
-    like = drawn_run(rng, cached.writes > FEW_WRITES, figure)
-    printed = AsPrinted(**vars(cached), like=like)
+    like = drawn_run(rng, judged["cached"].writes > FEW_WRITES, figure)
+    printed = AsPrinted(**vars(judged["cached"]), like=like)
     for error, after, what in (
-        (0.0, without_model(cached), "trace"),
+        (0.0, without_model(judged["cached"]), "trace"),
         (like.errors[figure], printed, "as printed: trace and model"),
     ):
         known = saved(judged["none"], after, "read")
-        ends = known and cost_per_ms(1.0, known)
-        if not ends:
+        if known is None:
             continue
         saved_ns = _mean(later["none"], "read") - _mean(later["cached"], "read") * (1 + error)
-        truth = NS_PER_MS / saved_ns if saved_ns > 0 else math.inf
-        found.hold(f"cost per millisecond saved: {what}", truth, ends[0], ends[1] or math.inf)
+        _named(found, f"time saved of a read: {what}", saved_ns, known)
+        if ends := cost_per_ms(1.0, known):
+            truth = NS_PER_MS / saved_ns if saved_ns > 0 else math.inf
+            cost = f"cost per millisecond saved: {what}"
+            if ends[1] is None:
+                found.hold(f"{cost}, without an upper end", truth, ends[0], math.inf, ONE_SIDED)
+            else:
+                found.hold(cost, truth, *ends)
+    return found
 
 
 def _mean(blocks: Blocks, name: str) -> float:
@@ -305,7 +323,7 @@ def _value(measure: Any, both: Both, start: int) -> float | None:
     return None if value is None else float(value)
 
 
-def _sizes(found: Found, rng: Any, judged: list[Any], later: list[Any]) -> None:
+def _sizes(found: Found, rng: Any, judged: Sequence[Any], later: Sequence[Any]) -> None:
     """Hold `size` against what came: the smallest size whose interval meets a limit meets it."""
     figures = [means(without_model(each["cached"])).get("read") for each in judged]
     if None in figures:
