@@ -1,14 +1,15 @@
 """How often each printed interval holds the truth: what is promised, and what is found.
 
-    HYBRIDSIM_DATA=... python benchmarks/coverage.py [replay] [money] [warm] [real] [fit] [curves]
-                [--loads 630] [--warm 21] [--disks 240] [--samples 3] [--first 20000]
-                [--keep FOLDER] [--only-kept] [--json]
+    HYBRIDSIM_DATA=... python benchmarks/coverage.py [GROUP ...] [--loads 630] [--warm 21]
+            [--disks 300] [--samples 3] [--first 20000] [--keep FOLDER] [--only-kept] [--json]
 
     replay  replay, advise, size, sweep, compare, on generated loads (coverage_replays.py)
     money   the time that a cache saves and its cost, on a third of these
     warm    the time until a cache is warm, the same
     real    the model's error on all real runs, leaving out one experiment (coverage_models.py)
-    fit     the parameters of simulated disks, arrays and fio results, --disks of each
+    disks, stripes, fio
+            the parameters that `fit` finds of simulated disks, arrays and fio results, --disks of
+            each; a third of the stripes is refused
     curves  mrc --sample, by policy and rate, --samples of each trace
 
 A promise of 90 % is kept by 87 to 97 % of the cases, one of 95 % by 90 to 98 %; the forecast on
@@ -38,7 +39,6 @@ from coverage_models import curves_of, fitted, real, traces
 from coverage_replays import bill, one_case, warmed
 
 LOADS, DISKS = 10, 20  # seeds of a piece
-KINDS = {"disks": 1.0, "stripes": 1.25, "fio": 1.0}  # times --disks; many stripes are refused
 Piece = tuple[str, Callable[[], Iterable[Case]]]  # its name, and what yields its cases
 
 
@@ -59,7 +59,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("groups", nargs="*", help=", ".join(GROUPS))
     parser.add_argument("--loads", type=int, default=630, help="a third of them in closed loop")
     parser.add_argument("--warm", type=int, default=21, help="loads, of ten runs each")
-    parser.add_argument("--disks", type=int, default=240)
+    parser.add_argument("--disks", type=int, default=300)
     parser.add_argument("--samples", type=int, default=3, help="of each curve")
     parser.add_argument("--first", type=int, default=20_000, help="seed of the first case")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="of the pieces")
@@ -103,11 +103,14 @@ def models(options: argparse.Namespace) -> Iterator[Piece]:
     yield "real", real
 
 
-def fit(options: argparse.Namespace) -> Iterator[Piece]:
-    """Yield the pieces of disks, stripes and fio results."""
-    for kind, times in KINDS.items():
-        for first, seeds in _parts(options.first, round(times * options.disks), DISKS):
-            yield f"fit {kind} {first}", lambda kind=kind, seeds=seeds: fitted(kind, seeds)
+def fits(kind: str) -> Callable[[argparse.Namespace], Iterator[Piece]]:
+    """Return what yields the pieces of disks, stripes or fio results."""
+
+    def pieces(options: argparse.Namespace) -> Iterator[Piece]:
+        for first, seeds in _parts(options.first, options.disks, DISKS):
+            yield f"fit {kind} {first}", lambda seeds=seeds: fitted(kind, seeds)
+
+    return pieces
 
 
 def curves(options: argparse.Namespace) -> Iterator[Piece]:
@@ -157,7 +160,9 @@ GROUPS: dict[str, Callable[[argparse.Namespace], Iterator[Piece]]] = {
     "money": money,
     "warm": warm,
     "real": models,
-    "fit": fit,
+    "disks": fits("disks"),
+    "stripes": fits("stripes"),
+    "fio": fits("fio"),
     "curves": curves,
 }
 

@@ -356,7 +356,7 @@ def coverage(options: Options) -> Iterator[Row]:
     """Yield the coverage of intervals of replays, warm-up times, sampled curves and fits."""
     import coverage as of_intervals
 
-    words = ["replay", "money", "warm", "curves", "fit"]
+    words = ["replay", "money", "warm", "disks", "stripes", "fio", "curves"]
     if folder := os.environ.get("HYBRIDSIM_COVERAGE"):
         words += ["--keep", folder]
     if options.quick:

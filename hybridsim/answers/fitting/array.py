@@ -200,7 +200,8 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
         value = one.track_ms + share * reach
         shortest, longest = (one.track_ms + share * each["reach_ms"] for each in (low, high))
         less, more = _off(figure, value, widened(value, shortest, longest, WIDER[figure]))
-        return max(less + least, 0.0) * MS, (more + most) * MS
+        below, above = math.hypot(value - less, least), math.hypot(more - value, most)
+        return max(value - below, 0.0) * MS, (value + above) * MS
 
     drive = "backing.drive"
     return [
