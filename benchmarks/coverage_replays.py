@@ -1,8 +1,9 @@
 """How often the intervals of replays hold on generated loads: see coverage.py.
 
-    replayed  the intervals of replay, advise, size, sweep and compare: a case is a short trace of a
+    one_case  the intervals of replay, advise, size, sweep and compare: a case is a short trace of a
               load that stays the same; its first part is the capture, its later part on the same
               machines, their caches as they are by then, is the truth
+    bill      those of the time that a cache saves, and of its cost, on the same loads
     warmed    the time until a cache is warm: a case is one of SEEDS runs of a load, the median of
               the others is the truth
 
@@ -21,8 +22,8 @@ An interval is never narrower than FINEST on either side, the precision of what 
 figure is known at least as well as promised, and has a row of its own: a median latency is often
 the SSD's own time, which does not change.
 
-The loads that judge are those from seed JUDGED on.  Constants of paired.py were chosen on the 120
-from TUNED on, by this table; loads from 0 on were seen by earlier work.
+Constants of paired.py were chosen on the 120 loads from seed 1000 on, by this table; those from 0
+and from 5000 on were seen by earlier work.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from __future__ import annotations
 import copy
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,12 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from coverage_models import Row  # noqa: E402
+from coverage_cases import Case  # noqa: E402
 from decision_traces import in_memory  # noqa: E402
 
 from hybridsim.answers.advice.bill import NS_PER_MS, cost_per_ms  # noqa: E402
 from hybridsim.answers.intervals import Blocks, gains, means, saved  # noqa: E402
-from hybridsim.answers.judge import Both, Side, judge  # noqa: E402
+from hybridsim.answers.judge import Both, Side  # noqa: E402
 from hybridsim.answers.ledger import JOINED  # noqa: E402
 from hybridsim.answers.measured import of_measure, of_warm_up  # noqa: E402
 from hybridsim.answers.model_error import (  # noqa: E402
@@ -68,7 +69,6 @@ MEASURES = ("mean.reads.warm", "mean.writes.warm", "p50.warm", "p99.warm", "hit.
 COLD_PAGES = 6000  # of 64 KiB
 FILLS, SEEDS = 20_000, 10  # requests of a load that warms a cache, and runs of it
 LEVEL, ONE_SIDED = 0.9, 0.95
-TUNED, JUDGED = 1000, 5000  # seeds
 FORECAST = "forecast of the gain (replay, advise), steady load"
 AT_FINEST = " (known as precisely as it is printed)"
 FIGURES = {"read": "read_mean", "write": "write_mean", "took": "iops"}  # of real runs
@@ -116,15 +116,24 @@ def _base(mode: str = "write-through") -> Scenario:
     return site.with_values({"cache.admission": "always", "cache.replacement": "lru"})
 
 
-def sides_of(seed: int) -> tuple[list[Side], bool]:
-    """Return what the disks alone and a cache of three sizes do with the load of a seed."""
-    adapts = adapts_of(seed)
-    rows = load(seed)
-    base = _base(("write-through", "write-back")[seed % 2])
-    base = base.with_options(mode="closed" if adapts else "open")
-    sites = [base.with_options(cache_size=f"{size}B") for size in SIZES]
-    results = Several(in_memory(f"load {seed}", rows, True), sites[0]).results(sites)
-    return [results[0].sides[0], *(each.sides[1] for each in results)], adapts
+def machines_of(seed: int) -> tuple[list[Scenario], str]:
+    """Return scenarios of a cache of three sizes for the load of a seed, and the mode."""
+    mode = "closed" if adapts_of(seed) else "open"
+    base = _base(("write-through", "write-back")[seed % 2]).with_options(mode=mode)
+    return [base.with_options(cache_size=f"{size}B") for size in SIZES], mode
+
+
+def sides_of(seed: int, rows: Requests, sites: list[Scenario], mode: str) -> list[Side]:
+    """Return what the disks alone and caches do with a load."""
+    machines = [(sites[0], False), *((site, True) for site in sites)]
+    ran = Several(in_memory(f"load {seed}", rows, True), sites[0]).outcomes(machines, mode)
+    sides = [Side(each.collector.ledger, each.counters) for each in ran]
+    return [sides[0], *(each._replace(kind="page") for each in sides[1:])]
+
+
+def border_of(side: Side) -> int:
+    """Return the group of requests with which the later part begins."""
+    return CAPTURED // side.ledger.each // JOINED * JOINED
 
 
 def until(side: Side, requests: int) -> Side:
@@ -134,30 +143,33 @@ def until(side: Side, requests: int) -> Side:
     return side._replace(ledger=ledger)
 
 
+def seen_and_later(
+    plain: Side, cached: Side, adapts: bool
+) -> tuple[dict[str, Blocks], dict[str, Blocks]]:
+    """Return the blocks of the judged half of the capture, and of the later part."""
+    border = border_of(plain)
+    capture = Both(*(until(side, border * plain.ledger.each) for side in (plain, cached)))
+    whole = Both(plain, cached)
+    judged = capture.sides(capture.half, capture.blocks(capture.half), adapts)
+    return judged, whole.sides(border, whole.blocks(border), adapts)
+
+
 def without_model(blocks: Blocks) -> Blocks:
     """Return the blocks of a kind without errors of the model."""
     return replace(blocks, kind="none")
 
 
-class Found:
-    """Cases by interval: inside or not, and half the width."""
+class Found(list[Case]):
+    """Cases of a load."""
 
-    def __init__(self) -> None:
-        self.cells: dict[tuple[str, float], list[tuple[bool, float]]] = {}
-
-    def add(self, what: str, truth: float, low: float, high: float, level: float = LEVEL) -> None:
+    def hold(self, what: str, truth: float, low: float, high: float, level: float = LEVEL) -> None:
+        """Add whether an interval holds a truth."""
         middle = (low + high) / 2
         width = (high - low) / 2 / middle if middle and math.isfinite(high) else 1.0
         if level == LEVEL and what != FORECAST and high <= low * (1 + FINEST) ** 2 * (1 + 1e-9):
             what += AT_FINEST
-        self.cells.setdefault((what, level), []).append((bool(low <= truth <= high), width))
-
-    def rows(self) -> Iterator[Row]:
-        for (what, level), cells in self.cells.items():
-            inside, width = np.array(cells, float).T
-            at_least = level == ONE_SIDED or what == FORECAST or what.endswith(AT_FINEST)
-            half_width = float(np.median(width))
-            yield Row(what, level, float(inside.sum()), len(cells), half_width, at_least)
+        at_least = level == ONE_SIDED or what == FORECAST or what.endswith(AT_FINEST)
+        self.append(Case(what, level, bool(low <= truth <= high), width, at_least))
 
 
 @dataclass(frozen=True)
@@ -185,31 +197,17 @@ def drawn_run(rng: Any, has_writes: bool, figure: str) -> RealRun:
     return some[int(rng.integers(len(some)))]
 
 
-def replayed(cases: int, first: int = JUDGED) -> Iterator[Row]:
-    """Hold the intervals of replays against the later part of the loads from seed `first` on."""
+def one_case(seed: int) -> list[Case]:
+    """Judge one load: hold the intervals of its capture against its later part."""
     found = Found()
-    for number in range(cases):
-        one_case(first + number, found)
-        if number % 20 == 19:
-            print(f"# {number + 1} of {cases}", file=sys.stderr, flush=True)
-    yield from found.rows()
-
-
-def one_case(seed: int, found: Found) -> None:
-    """Judge one load."""
     rng = np.random.default_rng(10_000 + seed)
-    whole, adapts = sides_of(seed)
-    each = whole[0].ledger.each
-    border = CAPTURED // each // JOINED * JOINED  # group
+    adapts, rows, (sites, mode) = adapts_of(seed), load(seed), machines_of(seed)
+    whole = sides_of(seed, rows, sites, mode)
+    each, border = whole[0].ledger.each, border_of(whole[0])
     seen = [until(side, border * each) for side in whole]
     half = Both(seen[0], seen[1]).half
-    judged, later = [], []
-    for capture, run in zip(seen[1:], whole[1:]):
-        for sides, start, into in (((seen[0], capture), half, judged),
-                                   ((whole[0], run), border, later)):  # fmt: skip
-            both = Both(*sides)
-            into.append(both.sides(start, both.blocks(start), adapts))
-    times_ns = both.times_ns  # of all requests, as recorded
+    judged, later = zip(*(seen_and_later(whole[0], side, adapts) for side in whole[1:]))
+    times_ns = Both(whole[0], whole[1]).times_ns  # of all requests, as recorded
     stretch = (times_ns[border - 1] - times_ns[half]) / (times_ns[-1] - times_ns[border])
     _means(found, rng, judged[1], later[1], float(stretch))
     for first, second in (("cached", "none"), ("cached", "cached")):
@@ -219,16 +217,17 @@ def one_case(seed: int, found: Found) -> None:
             truth = _mean(truths[0], name) / _mean(truths[1], name)
             pair = "with and without the cache" if second == "none" else "two sizes"
             _named(found, f"gain of {name}, {pair} (compare, sweep)", truth, known)
-    _money(found, rng, judged[1], later[1])
-    answer = judge(seen[0], seen[2], adapts)
+    captured = in_memory(f"capture {seed}", rows.between(0, border * each), True)
+    answer = Several(captured, sites[-1]).results(sites[-1:])[0].judgement
     goal = "took" if adapts else "all"
-    truth = _mean(later[1]["none"], goal) / _mean(later[1]["cached"], goal)
+    truth = _mean(later[2]["none"], goal) / _mean(later[2]["cached"], goal)
     if answer.sampled is not None:
-        found.add("gain of the capture less luck (JSON `sampled`)", truth, *answer.sampled)
+        found.hold("gain of the capture less luck (JSON `sampled`)", truth, *answer.sampled)
     if answer.low is not None and answer.high is not None:
-        found.add(FORECAST, truth, answer.low, answer.high)
+        found.hold(FORECAST, truth, answer.low, answer.high)
     _measures(found, seen, whole, half, border)
     _sizes(found, rng, judged, later)
+    return found
 
 
 def _means(
@@ -251,23 +250,36 @@ def _means(
         _named(found, f"mean of {name}, as printed: trace and model", truth, printed)
 
 
-def _money(found: Found, rng: Any, judged: dict[str, Blocks], later: dict[str, Blocks]) -> None:
-    """Hold the cost of a saved millisecond, for a cache that costs 1, against that of what came."""
+def bill(seed: int) -> list[Case]:
+    """Hold the time that a cache saves, and the cost of a saved millisecond if it costs 1.
+
+    A cost without an upper end, as perhaps nothing is saved, has a row of its own; without an
+    interval nothing is saved for sure.  Both follow from the time saved.
+    """
+    found, rng = Found(), np.random.default_rng([seed, 1])
+    sites, mode = machines_of(seed)
+    plain, cached = sides_of(seed, load(seed), sites[-1:], mode)
+    judged, later = seen_and_later(plain, cached, adapts_of(seed))
     figure = FIGURES["read"]
-    cached = judged["cached"]
-    like = drawn_run(rng, cached.writes > FEW_WRITES, figure)
-    printed = AsPrinted(**vars(cached), like=like)
+    like = drawn_run(rng, judged["cached"].writes > FEW_WRITES, figure)
+    printed = AsPrinted(**vars(judged["cached"]), like=like)
     for error, after, what in (
-        (0.0, without_model(cached), "trace"),
+        (0.0, without_model(judged["cached"]), "trace"),
         (like.errors[figure], printed, "as printed: trace and model"),
     ):
         known = saved(judged["none"], after, "read")
-        ends = known and cost_per_ms(1.0, known)
-        if not ends:
+        if known is None:
             continue
         saved_ns = _mean(later["none"], "read") - _mean(later["cached"], "read") * (1 + error)
-        truth = NS_PER_MS / saved_ns if saved_ns > 0 else math.inf
-        found.add(f"cost per millisecond saved: {what}", truth, ends[0], ends[1] or math.inf)
+        _named(found, f"time saved of a read: {what}", saved_ns, known)
+        if ends := cost_per_ms(1.0, known):
+            truth = NS_PER_MS / saved_ns if saved_ns > 0 else math.inf
+            cost = f"cost per millisecond saved: {what}"
+            if ends[1] is None:
+                found.hold(f"{cost}, without an upper end", truth, ends[0], math.inf, ONE_SIDED)
+            else:
+                found.hold(cost, truth, *ends)
+    return found
 
 
 def _mean(blocks: Blocks, name: str) -> float:
@@ -276,7 +288,7 @@ def _mean(blocks: Blocks, name: str) -> float:
 
 
 def _named(found: Found, what: str, truth: float, known: Any) -> None:
-    found.add(what, truth, known.low, known.high)
+    found.hold(what, truth, known.low, known.high)
 
 
 def _measures(found: Found, seen: list[Side], whole: list[Side], half: int, border: int) -> None:
@@ -291,7 +303,7 @@ def _measures(found: Found, seen: list[Side], whole: list[Side], half: int, bord
             continue
         known = of_measure(measure, value, both, half)
         if known is not None:
-            found.add(f"{text} (size, --require, sweep): trace", truth, known.low, known.high)
+            found.hold(f"{text} (size, --require, sweep): trace", truth, known.low, known.high)
 
 
 def _value(measure: Any, both: Both, start: int) -> float | None:
@@ -311,7 +323,7 @@ def _value(measure: Any, both: Both, start: int) -> float | None:
     return None if value is None else float(value)
 
 
-def _sizes(found: Found, rng: Any, judged: list[Any], later: list[Any]) -> None:
+def _sizes(found: Found, rng: Any, judged: Sequence[Any], later: Sequence[Any]) -> None:
     """Hold `size` against what came: the smallest size whose interval meets a limit meets it."""
     figures = [means(without_model(each["cached"])).get("read") for each in judged]
     if None in figures:
@@ -321,7 +333,7 @@ def _sizes(found: Found, rng: Any, judged: list[Any], later: list[Any]) -> None:
     for known, after in zip(figures, later):
         if known.high < limit:
             what = "size: the smallest whose interval meets a limit meets it later"
-            found.add(what, _mean(after["cached"], "read"), 0.0, limit, ONE_SIDED)
+            found.hold(what, _mean(after["cached"], "read"), 0.0, limit, ONE_SIDED)
             return
 
 
@@ -337,20 +349,18 @@ def filling(number: int, seed: int) -> Requests:
     return _requests(np.cumsum(gaps), page, np.zeros(FILLS, bool))
 
 
-def warmed(cases: int) -> Iterator[Row]:
+def warmed(number: int) -> list[Case]:
     """Hold the interval of the time until a cache is warm against other runs of the same load."""
     found = Found()
     site = _base().with_options(mode="open", cache_size="256MiB")
-    for number in range(-(-cases // SEEDS)):
-        runs = []
-        for seed in range(SEEDS):
-            trace = in_memory(f"filling {number} {seed}", filling(number, seed), True)
-            warm_up = Several(trace, site).results([site])[0].warm_up
-            known = of_warm_up(warm_up, "none", 0.0)  # without the error of the model
-            if known is not None:
-                runs.append(known)
-        for each in runs if len(runs) > 2 else ():
-            others = [one.value for one in runs if one is not each]
-            _named(found, "time until the cache is warm: trace", float(np.median(others)), each)
-        print(f"# {number + 1} of {-(-cases // SEEDS)} loads", file=sys.stderr, flush=True)
-    yield from found.rows()
+    runs = []
+    for seed in range(SEEDS):
+        trace = in_memory(f"filling {number} {seed}", filling(number, seed), True)
+        warm_up = Several(trace, site).results([site])[0].warm_up
+        known = of_warm_up(warm_up, "none", 0.0)  # without the error of the model
+        if known is not None:
+            runs.append(known)
+    for each in runs if len(runs) > 2 else ():
+        others = [one.value for one in runs if one is not each]
+        _named(found, "time until the cache is warm: trace", float(np.median(others)), each)
+    return found

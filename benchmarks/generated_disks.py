@@ -64,7 +64,7 @@ def known(name: str, seed: int, requests: int = 1500) -> Known:
         np.zeros(requests, np.int64), drive.capacity_bytes,
     )  # fmt: skip
     idle = observed.outstanding() == 1
-    return Known(f"{name} {seed}", observed, _truth(drive, shape, float(idle.mean()), late))
+    return Known(f"{name} {seed}", observed, _truth(drive, shape, float(idle.mean()), write, late))
 
 
 def known_stripe(name: str, seed: int, requests: int = 3000) -> Known:
@@ -113,7 +113,7 @@ def known_stripe(name: str, seed: int, requests: int = 3000) -> Known:
         begun[rank], done[rank], offset[rank], length[rank].astype(np.int64), write[rank],
         np.zeros(requests, np.int64), end,
     )  # fmt: skip
-    truth = _truth(drive, geometry(drive), float(np.mean(idle)), late)
+    truth = _truth(drive, geometry(drive), float(np.mean(idle)), write, late)
     return Known(f"{layout} of {name} {seed}", observed, truth, layout)
 
 
@@ -148,7 +148,7 @@ def known_point(name: str, seed: int, requests: int = 6000) -> tuple[Point, dict
         f"{name} {seed}", "read", "randread", 4096, 1, True, True, requests,
         1e9 / float(took.mean()), 0.0, float(took.mean()), percentiles,
     )  # fmt: skip
-    truth = _truth(drive, geometry(drive), 1.0, late)
+    truth = _truth(drive, geometry(drive), 1.0, write, late)
     return point, {key: truth[key] for key in ("rpm", "seek_average", "seek_full")}
 
 
@@ -198,12 +198,14 @@ def _served(clock, disk, rng, mean_ns, write, offset, length, late):
     return begun, done
 
 
-def _truth(drive, shape: Geometry, idle_share: float, late) -> dict[str, float]:
+def _truth(drive, shape: Geometry, idle_share: float, write, late) -> dict[str, float]:
     """Return what a fit estimates, as the catalog has it; the rate is the mean over all bytes.
 
-    What a write takes more than a read is its settling, and its longer overhead where the disk is
-    idle.  No settling is below 0, as a key or as an estimate.  That the host notices a completion
-    late is part of the overhead: the next request that already waits at the disk does not see it.
+    The overhead is that of a read, in the mean over what came before it: several disks have another
+    after a write.  What a write takes more than a read is its settling, and its longer overhead
+    where the disk is idle.  No settling is below 0, as a key or as an estimate.  That the host
+    notices a completion late is part of the overhead: the next request that already waits at the
+    disk does not see it.
     """
     cylinders = shape.cylinders
     share = (np.arange(TRACK_PAIRS) + 0.5) / TRACK_PAIRS
@@ -215,15 +217,18 @@ def _truth(drive, shape: Geometry, idle_share: float, late) -> dict[str, float]:
     skew_ns = shape.zone_skew_ns + shape.zone_cylinder_skew_ns / shape.surfaces
     sustained = shape.zone_track_bytes / (drive.rev_ns + skew_ns) * 1e9
     settle = shape.write_move_ns[1:].astype(float) - shape.move_ns[1:]
-    more = 0 if drive.write_overhead_ns is None else drive.write_overhead_ns - drive.overhead_ns
+    keys = hdd_parameters(drive, drive.capacity_bytes)
+    writes, (after_write, _, after_read, _) = float(np.mean(write)), keys["after_other_ns"]
+    read_ns = (1 - writes) * keys["read_ns"] + writes * after_write
+    write_ns = writes * keys["write_ns"] + (1 - writes) * after_read
     return {
         "rpm": drive.rpm,
         "seek_track_to_track": float(shape.move_ns[1]),
         "seek_average": float((seek * weight).sum() / weight.sum()),
         "seek_full": float(shape.move_ns[-1]),
         "rate_mean": float(sizes.sum() / (sizes / sustained).sum()),
-        "write_settle": max(float(settle.mean()) + idle_share * more, 0.0),
-        "overhead": float(drive.overhead_ns + late.mean()),
+        "write_settle": max(float(settle.mean()) + idle_share * (write_ns - read_ns), 0.0),
+        "overhead": float(read_ns + late.mean()),
     }
 
 

@@ -20,7 +20,8 @@ package blktrace.  If a program is missing, its row shows how to install it.  Gr
                --only; $HYBRIDSIM_DECISIONS is a folder that keeps the runs
     errors     how often the intervals of the model's error hold on real runs that are left out
     coverage   how often those of replays, warm-up times, sampled curves and fits hold, on
-               generated truths (coverage.py): only with --only
+               generated truths (coverage.py): only with --only; $HYBRIDSIM_COVERAGE is a folder
+               that keeps the pieces
 
 About ten minutes on two idle cores; --quick uses smaller sizes and takes two minutes, as a check of
 the program.  A figure is the best of its runs; CPU seconds are user + system of all threads.  A
@@ -341,10 +342,11 @@ def decisions(options: Options) -> Iterator[Row]:
 
 def errors(options: Options) -> Iterator[Row]:
     """Yield the coverage of the model's error on all real runs, one experiment left out."""
+    from coverage_cases import rows
     from coverage_models import real
 
-    for row in real():
-        if row.what.endswith("all runs"):
+    for row in rows(real()):
+        if row.what.endswith("all experiments"):
             yield covered(row)
             if "iops:" in row.what and "steady" not in row.what:
                 yield at_most("– its median half-width", 100 * row.half_width, "%", 6)
@@ -352,14 +354,16 @@ def errors(options: Options) -> Iterator[Row]:
 
 def coverage(options: Options) -> Iterator[Row]:
     """Yield the coverage of intervals of replays, warm-up times, sampled curves and fits."""
-    from coverage_models import curves, fitted
-    from coverage_replays import replayed, warmed
+    import coverage as of_intervals
 
-    cases = options.size(210, 12)
-    yield from map(covered, replayed(cases))
-    yield from map(covered, warmed(cases))
-    yield from map(covered, curves(1 if options.quick else 3))
-    yield from map(covered, fitted(options.size(200, 20)))
+    words = ["replay", "money", "warm", "disks", "stripes", "fio", "curves"]
+    if folder := os.environ.get("HYBRIDSIM_COVERAGE"):
+        words += ["--keep", folder]
+    if options.quick:
+        words += ["--loads", "12", "--warm", "1", "--disks", "20", "--samples", "1"]
+    for row in of_intervals.table(of_intervals.parsed(words)):
+        if row.promised is not None:
+            yield covered(row)
 
 
 def covered(row: Any) -> Row:

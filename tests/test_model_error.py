@@ -14,12 +14,14 @@ from benchmarks import real_errors
 from hybridsim.answers.model_error import (
     FEW_WRITES,
     FEWEST_POOLED,
+    FINEST,
     WITH_WRITES,
     RealRun,
     half_of,
     half_width,
     interval,
     model_error,
+    new_kind_factor,
     real_runs,
     size_of,
 )
@@ -117,15 +119,39 @@ def test_intervals_hold_for_experiments_that_are_left_out(figure, most):
     assert np.median(widths) <= most
 
 
-def test_a_kind_without_real_runs_has_the_widest_of_the_others_and_says_so():
+def test_a_kind_without_real_runs_has_the_widest_of_the_others_times_a_factor_and_says_so():
     found = model_error(result(READS, scenario=SCENARIO | {"cache_kind": "page"}))
     widest = max(half_width(real_runs(), each, "hit_ratio")
                  for each in ("bcache", "dm-cache", "open-cas"))  # fmt: skip
+    factor = new_kind_factor(real_runs())
     value, low, _ = found.figures["hit_ratio"]
-    assert value - low == pytest.approx(min(widest, value))
-    assert "as there are too few of page with such a load" in found.covers
+    assert value - low == pytest.approx(min((widest + FINEST) * factor - FINEST, value))
+    assert f"times {factor:.1f}, as there are too few of page with such a load" in found.covers
     own = model_error(result(READS, scenario=SCENARIO | {"cache_kind": "open-cas"}))
     assert own.bases[0] == "7 real runs on open-cas (reads)"
+
+
+def test_the_factor_of_a_new_kind_is_what_those_on_file_would_have_needed():
+    alike = [run for kind in ("bcache", "dm-cache", "open-cas", "page")
+             for run in runs_with([0.01] * 9, kind)]  # fmt: skip
+    assert new_kind_factor(tuple(alike)) == pytest.approx(1.0)
+    larger = [run for run in alike if run.kind != "page"] + runs_with([0.04] * 9, "page")
+    assert new_kind_factor(tuple(larger)) == pytest.approx(3.0)
+
+
+def test_a_kind_that_is_left_out_is_inside_as_often_as_promised():
+    """Each kind on file is judged as if it were new, by the runs of all others alone."""
+    inside, hits = [], []
+    for run in real_runs():
+        others = [one for one in real_runs() if one.kind != run.kind]
+        for figure, error in run.errors.items():
+            half = half_of("new", run.writes > FEW_WRITES, figure, others)
+            if half is not None:
+                held = size_of(figure, error) <= half.width
+                inside.append(held)
+                hits += [held] if figure == "hit_ratio" else []
+    assert np.mean(inside) >= 0.87
+    assert np.mean(hits) >= 0.87
 
 
 def test_a_kind_that_keeps_no_reads_says_nothing_of_others():

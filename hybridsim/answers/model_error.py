@@ -4,7 +4,9 @@ The errors of all real runs on file (real_errors.csv, written by benchmarks/real
 pooled by figure.  Kinds of caches and loads have errors of different sizes; they are groups: reads
 on each kind of cache, loads with writes on each, but on bcache and dm-cache together, as these are
 few.  A kind with too few experiments has the widest interval of the other kinds with such a load,
-and says so.
+times an allowance for a new kind, and says so.  The allowance is what the same rule would have
+needed on file: each kind is left out and judged by the others, and the factor is the one that holds
+LEVEL of all pairs of a kind and a figure, and one more.
 
 The interval is conformal, at three levels.  *Runs* of one experiment are not independent, so each
 experiment counts once, its runs in equal parts (Y. Lee, R. F. Barber, R. Willett, Distribution-free
@@ -28,6 +30,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -87,12 +90,14 @@ class Half:
     runs: int
     kind: str
     is_own: bool  # the runs are of that kind of cache and load
+    factor: float = 1.0  # allowed for a kind without runs; within `width`
 
     @property
     def basis(self) -> str:
         """The real runs in words."""
         few = "" if self.is_own else f", as there are too few of {self.kind} with such a load"
-        return f"{counted(self.runs, 'real run')} on {named(self.group)}{few}"
+        times = "" if self.factor == 1 else f" times {self.factor:.1f}"
+        return f"{counted(self.runs, 'real run')} on {named(self.group)}{times}{few}"
 
 
 @dataclass(frozen=True)
@@ -166,38 +171,68 @@ def half_of(
 
     Where too few experiments are of that kind and load, those of that kind with the other load
     count; without them the widest interval of the other kinds with such a load, then the widest of
-    all.  None from too few experiments in all.
+    all, times the allowance for a new kind.  None from too few experiments in all.
     """
     return _half_of(kind, has_writes, figure, real_runs() if runs is None else tuple(runs))
 
 
 @lru_cache(maxsize=512)
 def _half_of(kind: str, has_writes: bool, figure: str, runs: tuple[RealRun, ...]) -> Half | None:
-    own = group(kind, has_writes)
-    number: dict[str, int] = {}
-    load: dict[str, bool] = {}
-    for run in runs:
-        if figure in run.errors:
-            number[run.group] = number.get(run.group, 0) + 1
-            load[run.group] = run.writes > FEW_WRITES
-    width = half_width(runs, own, figure)
-    if width is not None:
-        return Half(width, own, number[own], kind, True)
-    same = group(kind, not has_writes)
-    width = half_width(runs, same, figure)
-    if width is not None:
-        return Half(width, same, number[same], kind, False)
-    others = [
-        (each, half_width(runs, each, figure))
-        for each in sorted(number)
-        if not each.startswith(UNLIKE)
-    ]
-    known = [(each, one) for each, one in others if one is not None]
-    alike = [pair for pair in known if load[pair[0]] == has_writes] or known
-    if not alike:
+    number = Counter(run.group for run in runs if figure in run.errors)
+    for name in (group(kind, has_writes), group(kind, not has_writes)):
+        width = half_width(runs, name, figure)
+        if width is not None:
+            return Half(width, name, number[name], kind, name == group(kind, has_writes))
+    if (widest := _widest(has_writes, figure, runs)) is None:
         return None
-    name, width = max(alike, key=lambda pair: pair[1])
-    return Half(width, name, number[name], kind, False)
+    name, width = widest
+    factor = new_kind_factor(runs)
+    return Half((width + FINEST) * factor - FINEST, name, number[name], kind, False, factor)
+
+
+def _widest(has_writes: bool, figure: str, runs: Sequence[RealRun]) -> tuple[str, float] | None:
+    """Return the group with the widest interval of a figure, of those with such a load if any."""
+    load = {run.group: run.writes > FEW_WRITES for run in runs if figure in run.errors}
+    known = [
+        (name, width)
+        for name in sorted(load)
+        if not name.startswith(UNLIKE) and (width := half_width(runs, name, figure)) is not None
+    ]
+    alike = [pair for pair in known if load[pair[0]] == has_writes] or known
+    return max(alike, key=lambda pair: pair[1], default=None)
+
+
+@lru_cache(maxsize=64)
+def new_kind_factor(runs: tuple[RealRun, ...]) -> float:
+    """Return how many times the widest interval of the others is that of a kind without runs.
+
+    Each kind on file is left out and judged by the others: the factor holds LEVEL of all pairs of
+    such a kind and a figure, and one more.  A pair counts by its experiments in equal parts.
+    """
+    needed: list[tuple[float, float]] = []  # the factor of a run, and its weight
+    pairs = 0
+    for kind in sorted({run.kind for run in runs}):
+        others = tuple(run for run in runs if run.kind != kind)
+        own = [run for run in runs if run.kind == kind]
+        for figure in sorted({name for run in own for name in run.errors}):
+            some = [run for run in own if figure in run.errors]
+            of_experiment = Counter(run.experiment for run in some)
+            loads = {run.writes > FEW_WRITES for run in some}
+            widest = {load: found for load in loads if (found := _widest(load, figure, others))}
+            if len(widest) < len(loads):
+                continue
+            pairs += 1
+            for run in some:
+                _, width = widest[run.writes > FEW_WRITES]
+                factor = (size_of(figure, run.errors[figure]) + FINEST) / (width + FINEST)
+                weight = 1 / of_experiment[run.experiment] / len(of_experiment)
+                needed.append((factor, weight))
+    needed.sort()
+    reached = accumulate(weight for _, weight in needed)
+    enough = LEVEL * (pairs + 1) - 1e-9
+    largest = needed[-1][0] if needed else 1.0
+    factor = next((one for (one, _), weight in zip(needed, reached) if weight >= enough), largest)
+    return max(factor, 1.0)
 
 
 def half_width(runs: Sequence[RealRun], name: str, figure: str) -> float | None:

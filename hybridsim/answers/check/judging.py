@@ -409,7 +409,7 @@ def _divided(value: float, width: float | None) -> tuple[float | None, float | N
 def _half(kind: str, has_writes: bool, figure: str) -> tuple[float | None, str]:
     """Return half the width of the interval of a figure, and which real runs it rests on.
 
-    Where too few are of that kind of cache, the widest interval of the other kinds counts.
+    Where too few are of that kind of cache, the other kinds count (model_error.half_of).
     """
     half = half_of(kind, has_writes, figure)
     if half is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -84,6 +84,8 @@ class DiskFit:
     used: int  # requests that the fit is based on
     free_rotation: tuple[float, float, float]  # estimate and interval in ms before a usual speed
     idle_share: float = 1.0  # share of the services whose time includes the overhead
+    # Requests that a parameter is known from: of the two kinds that it tells apart, the rarer.
+    compared: Mapping[str, int] = field(default_factory=dict)
     sizes: tuple[float, float] = (0.0, 0.0)  # SIZES_BETWEEN of the used requests, bytes
 
     @property
@@ -164,9 +166,18 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
             fixed["rotation_ms"] = usual
             result = _again(numbers, seen, fixed, only, result)
     values = {**result.values, **fixed}
-    idle_share = float(_is_idle(seen)[only].mean()) if only.any() else 1.0
-    sizes = _sizes(seen, seen.is_timed)
-    return DiskFit(replace(result, values=values), missing, share, used, raw, idle_share, sizes)
+    idle = int(_is_idle(seen)[only].sum())
+    writes = int(seen.is_write[seen.first][only].sum())
+    return DiskFit(
+        replace(result, values=values),
+        missing,
+        share,
+        used,
+        raw,
+        idle / used if used else 1.0,
+        {"overhead_ms": min(idle, used - idle), "settle_ms": min(writes, used - writes)},
+        _sizes(seen, seen.is_timed),
+    )
 
 
 def _is_vague(number: Number, low: float, high: float) -> bool:
