@@ -404,6 +404,16 @@ def test_the_last_line_prints_how_the_machine_is_built(advised):
     assert f"{NAMES_OF_KINDS[pick['kind']]}, {pick['mode']}" in " ".join(done.output.split())
 
 
+def test_the_last_line_of_an_unsure_answer_captures_for_longer(advised):
+    document = json.loads(json.dumps(advised["advice"]))
+    document["answer"] = UNSURE
+    command = "sudo blktrace -d /dev/DISK -w 600 -o longer"
+    document["verdict"]["advice"] = [{"text": "This captures 10m:", "command": command}]
+    report = " ".join(shown(SimpleNamespace(to_dict=lambda: document)).split())
+    assert report.endswith(f"next {command}")
+    assert "hybridsim setup" not in report
+
+
 def test_of_one_request_no_cache_is_recommended_and_none_is_rejected(advised):
     document = json.loads(json.dumps(advised["advice"]))
     document["answer"] = UNSURE

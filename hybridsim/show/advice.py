@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.answers.forecast import HORIZON, NO, YES
+from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES
 from hybridsim.answers.verdict import CHANCE
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_count, human_size
@@ -28,6 +28,7 @@ MOSTLY, HARDLY = 0.5, 0.1  # of the time
 BUSY = 0.7  # disks
 RANDOM = 0.5  # of the reads
 SHOWN_MIN = 0.05  # of the requests: processes with fewer are not shown
+RECORDS = "sudo blktrace"  # how a step that captures for longer begins
 BUILT = ("--cache", "--set", "--preset")  # options that `setup` has too
 WORSE_TAIL = 1.05  # times: a larger increase of p99 is a risk
 VARIES = 1.15  # times: phases whose gains differ by more are a risk
@@ -90,6 +91,14 @@ def command(document: Document) -> str:
     if document["goal"] != "time":
         words += ["--goal", document["goal"]]
     return " ".join(words)
+
+
+def record(document: Document) -> str:
+    """Return the command that captures for longer, after which a cache may be chosen, or ""."""
+    if document["answer"] != UNSURE:
+        return ""
+    steps = (each["command"] or "" for each in document["verdict"].get("advice", []))
+    return next((each for each in steps if each.startswith(RECORDS)), "")
 
 
 def build(document: Document) -> str:

@@ -48,8 +48,8 @@ def _head(document: Document, risks: int) -> Iterator[str]:
 
 
 def _next(document: Document) -> list[str]:
-    """Return the command that prints how the recommended cache is built, as lines."""
-    line = words.build(document)
+    """Return the command that captures for longer, or prints how the cache is built, as lines."""
+    line = words.record(document) or words.build(document)
     return paragraph("next", line) if line else []
 
 

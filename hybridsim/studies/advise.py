@@ -203,6 +203,7 @@ class Advice:
             "verdict": {
                 "headline": self.pick.result.verdict.headline,
                 "reasons": self.pick.result.verdict.reasons,
+                "advice": [vars(one) for one in self.pick.result.verdict.advice],
             },
             "disks_keep_up": not self.pick.result.phases["none"].saturated,
             "recommended": self.pick.to_dict(),

@@ -21,8 +21,9 @@ def section(document: Mapping[str, Any]) -> Section:
     ]
     if document["answer"] != NO:
         blocks.append(Code("Check it: replay this machine", words.command(document)))
-    line = words.build(document)
-    if line:
+    if line := words.record(document):
+        blocks.append(Code("Before you decide: capture for longer", line))
+    elif line := words.build(document):
         blocks.append(Code("Build it: print the commands, and run none", line))
     return Section("answer", "Advice", blocks)
 
