@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim.answers.bounds import bounds
+from hybridsim.answers.measurements import fio_json
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import TraceError
 from hybridsim.storage import catalog
@@ -99,6 +100,20 @@ def test_json_of_fio(tmp_path):
     (one,) = read(saved(tmp_path, json.dumps({"jobs": [job]})))
     assert (one.reads_per_s, one.writes_per_s) == (90, pytest.approx(10))
     assert (one.read_wait_ns, one.wait_ns) == (8e6, pytest.approx(7.4e6))
+
+
+def test_json_of_fio_among_its_other_output(tmp_path):
+    """--output-format=json,normal on a terminal; --status-interval prints several: the last."""
+
+    def job(reads):
+        part = {"total_ios": reads, "runtime": 1000, "io_bytes": 4096, "lat_ns": {"mean": 1e6}}
+        jobs = [{"read": part, "write": {**part, "total_ios": 0}}]
+        return json.dumps({"fio version": "fio-3.42", "jobs": jobs}, indent=2)
+
+    text = f"sda: (g=0): rw=randread\nfio-3.42\n{job(50)}\n{job(80)}\n\nsda: read: IOPS=80 {{}}\n"
+    (one,) = read(saved(tmp_path, text))
+    assert one.reads_per_s == 80
+    assert fio_json.load("x", text)["jobs"][0]["read"]["total_ios"] == 80
 
 
 @pytest.mark.parametrize(

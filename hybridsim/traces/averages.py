@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from hybridsim.foundation.errors import TraceError
+from hybridsim.foundation.json_in_text import objects
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.suggest import hint
@@ -69,10 +69,10 @@ def read(name: str, device: str | None = None) -> list[Interval]:
 
 
 def _intervals(name: str, text: str) -> Iterator[Interval]:
-    if text.lstrip().startswith("{"):
+    if text.lstrip().startswith("{") or '"fio version"' in text:
         try:
-            document = json.loads(text)
-        except (ValueError, RecursionError):
+            document = objects(text)[-1]
+        except (ValueError, LookupError, RecursionError):
             raise TraceError(f"{printable(name)} begins like JSON, but is not") from None
         yield from _of_json(document)
         return

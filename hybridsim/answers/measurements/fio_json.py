@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +27,7 @@ from hybridsim.answers.measurements.measurement import (
 )
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.foundation.histogram import Distribution, bin_of
+from hybridsim.foundation.json_in_text import objects
 from hybridsim.foundation.levels import LEVELS
 
 KINDS = (LATENCY, COMPLETION, SUBMISSION)
@@ -44,14 +44,15 @@ def detect(name: str, head: str) -> bool:
 def load(name: str, text: str) -> dict[str, Any]:
     """Return the JSON document; `options` of each job are its own and the global ones.
 
+    Other output may stand before and after it; of several, as of --status-interval, it is the last.
     Raises MeasurementError if the text is not fio's JSON.
     """
     try:
-        whole: dict[str, Any] = json.loads(text[max(text.find("{"), 0) : text.rfind("}") + 1])
+        whole = objects(text)[-1]
         common = whole.get("global options", {})
         for job in whole["jobs"]:
             job["options"] = {**common, **job.get("job options", {})}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise MeasurementError(
             f"{name}: not fio's JSON: write it with --output-format=json ({error})"
         ) from error
