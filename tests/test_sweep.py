@@ -5,9 +5,11 @@ import json
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -408,6 +410,18 @@ def test_twenty_killed_clients_with_workers_lose_nothing_and_repeat_nothing(trac
         process.wait()
     assert program(trace, tmp_path, "2").communicate()[0].split()[-3:-2] == [str(GOOD)]
     check_whole(trace, tmp_path, lost=20 * 2 * 3)  # two workers, each with points in its queue
+
+
+def test_a_taken_port_of_the_dashboard_is_no_warning():
+    pytest.importorskip("distributed", reason="needs hybridsim[cluster]")
+    from hybridsim.studies.sweep import cluster
+
+    with socket.socket() as taken, warnings.catch_warnings(record=True) as seen:
+        with contextlib.suppress(OSError):  # somebody else's, then
+            taken.bind(("", 8787))
+            taken.listen()
+        cluster._started(1).close()
+    assert not [each for each in seen if "Port" in str(each.message)]
 
 
 @pytest.mark.parametrize(("swing", "has_note"), [(1.05, False), (2.0, True)])

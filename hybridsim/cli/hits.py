@@ -261,8 +261,8 @@ def table(results: list[Hits]) -> str:
     if columns() == WIDEST:
         lines = ["".join(map(str.format, CELLS, row)).rstrip() for row in (heads, *rows)]
     else:
-        names = [", ".join(row[:2]) for row in (heads, *rows)]
-        heads, *rows = ([name, *row[2:]] for name, row in zip(names, (heads, *rows)))
+        heads = ["policies", *heads[2:]]
+        rows = [[", ".join(row[:2]), *row[2:]] for row in rows]
         about = [part for line in about for part in textwrap.wrap(line, columns())]
         lines = aligned(heads, rows)
     return "\n".join([*about, "", *lines])

@@ -13,6 +13,7 @@ import logging
 import os
 import queue
 import time
+import warnings
 from collections import Counter
 from concurrent.futures import CancelledError
 from typing import Any
@@ -198,7 +199,9 @@ def _started(workers: int) -> LocalCluster:
     # The fork server has the list of imports; dask would import pandas here only to add it.
     distributed.utils._forkserver_preload_set = True
     try:
-        with nursery.deaf():
+        with nursery.deaf(), warnings.catch_warnings():
+            # The dashboard takes another port then, which its link has.
+            warnings.filterwarnings("ignore", message=r"Port \d+ is already in use")
             return LocalCluster(
                 n_workers=workers, threads_per_worker=1, processes=True, env=dict(os.environ),
                 silence_logs=logging.CRITICAL,
