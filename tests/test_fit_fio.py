@@ -158,3 +158,9 @@ def test_a_damaged_file_is_refused(tmp_path):
     path.write_text('{"fio version": "fio-3.33", "jobs": [{')
     with pytest.raises(MeasurementError, match="not fio's JSON"):
         fit(path)
+
+
+def test_a_usual_speed_that_is_taken_lies_within_the_interval():
+    below, above = 60e3 / 7000, 60e3 / 6900
+    assert fio._rpms(below, above, 7200) == (6900, 7200)
+    assert fio._rpms(below, above, 5400) == (5400, 7000)

@@ -278,7 +278,7 @@ def _disk_estimates(floats: Floats, low: Floats, high: Floats, raw: float) -> li
         Estimate("backing", "kind", "single", determined=False, how=WHOLE),
         Estimate(DRIVE, "kind", "hdd"),
         Estimate(DRIVE, "name", NAME),
-        Estimate(DRIVE, "rpm", rpm, "rpm", *_rpms(low[2], high[2]), how=how),
+        Estimate(DRIVE, "rpm", rpm, "rpm", *_rpms(low[2], high[2], rpm), how=how),
         Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes",
                  determined=False,
                  how=f"as {LIKE_DISK}"),
@@ -290,8 +290,9 @@ def _disk_estimates(floats: Floats, low: Floats, high: Floats, raw: float) -> li
     ]  # fmt: skip
 
 
-def _rpms(low_ms: float, high_ms: float) -> tuple[float, float]:
-    return round(MINUTE_MS / high_ms), round(MINUTE_MS / low_ms)
+def _rpms(low_ms: float, high_ms: float, taken: int) -> tuple[float, float]:
+    """Return the interval of the speed; a usual speed that was taken may lie beyond the 95 %."""
+    return min(round(MINUTE_MS / high_ms), taken), max(round(MINUTE_MS / low_ms), taken)
 
 
 # SSDs.
