@@ -531,18 +531,23 @@ RUNS = {
 }
 
 
+# Of these eleven figures one is beyond its 90% interval: its promise was simulated with the disk's
+# writeback throttling off, which the kernel had on; check names that as the reason.
+BEYOND = {"dm-cache-writeback.log": [HIT]}
+
+
 def real(name, own=None):
     file = DATA / name
     return study.check(str(file.with_suffix(".json")), (str(own or file),)).judged
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_real_runs_are_within_their_intervals(name):
+def test_real_runs_are_within_their_intervals_but_for_one_figure(name):
     result = real(name)
     measured = {each.name: each.measured for each in result.figures}
     assert measured == {key: pytest.approx(value, rel=0.005) for key, value in RUNS[name].items()}
-    assert [each.name for each in result.figures if each.within is False] == []
-    assert result.answer == "kept"
+    assert [each.name for each in result.figures if each.within is False] == BEYOND.get(name, [])
+    assert result.answer == ("broken" if name in BEYOND else "kept")
     assert result.start == "from an empty cache"
 
 

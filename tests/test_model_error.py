@@ -102,7 +102,7 @@ def test_a_replay_with_writes_has_intervals_from_bcache_and_dm_cache():
     found = model_error(result(scenario=BCACHE | {"mode": "closed"}))
     assert found.load == WITH_WRITES
     assert {"iops", "hit_ratio"} <= found.figures.keys()
-    assert "14 real runs on bcache and dm-cache (reads and writes)" in found.covers
+    assert "20 real runs on bcache and dm-cache (reads and writes)" in found.covers
 
 
 @pytest.mark.parametrize(("figure", "most"), [("iops", 0.06), ("hit_ratio", 0.03)])
