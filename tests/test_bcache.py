@@ -307,26 +307,6 @@ def test_a_write_back_that_waits_for_a_bucket_stops_its_task_alone():
     assert done[40] == ORIGIN_NS + max(done[number] for number in range(40)) - CACHE_NS
 
 
-@pytest.mark.parametrize(("entries", "waits"), [(330, False), (341, True)])
-def test_reads_wait_while_a_full_node_of_the_index_is_rewritten(entries, waits):
-    """A node of 8 KiB takes 341 entries of 24 bytes; it and a journal entry are written."""
-    then = entries * MS
-    later = [
-        Request(then, Op.READ, MIB * 64, 4 * KIB, stream=1),
-        Request(then, Op.READ, MIB * 65, 4 * KIB, stream=-1),
-        Request(then, Op.WRITE, MIB * 66, 4 * KIB, stream=1),
-        Request(then, Op.WRITE, MIB * 67, 4 * KIB, stream=2),
-    ]
-    around = writes(range(0, 4 * KIB * entries, 4 * KIB), gap_ns=MS)
-    mode, cache_ns = BcacheMode.WRITEAROUND, 50 * MS
-    _, facts = ran([*around, *later], 0, cache_ns=cache_ns, bucket_bytes=8 * KIB, mode=mode)
-    facts.sort(key=lambda fact: fact.number)
-    took = [fact.done_ns - then for fact in facts[entries:]]
-    *slept, awake = [each > 2 * cache_ns for each in took]
-    assert slept == [waits] * 3  # one of a task that sleeps, too
-    assert not awake
-
-
 def test_write_back_gathers_keys_when_no_write_is_under_way():
     """The first write wakes the thread; a second one waits until the thread has had its turn."""
     first = Request(0, Op.WRITE, 0, 4 * KIB, 1, flags=SYNC)

@@ -59,6 +59,7 @@ TABLED = dict.fromkeys(COUNTED.values(), "promotions")  # figure: its column of 
 UNLIKE = "dm-writecache"  # it keeps no reads: its errors say nothing of other kinds
 TINY = 1e-9
 FINEST = 0.005  # an error below it is finer than what is printed: sizes of errors start here
+FINEST_T90 = 0.1  # which is known to a second, from 10 s on
 COVERS = (
     "It covers the error of the model on machines and loads like those of these runs; not another "
     "load tomorrow, other drives than the scenario's, or a fault"
@@ -187,7 +188,8 @@ def _half_of(kind: str, has_writes: bool, figure: str, runs: tuple[RealRun, ...]
         return None
     name, width = widest
     factor = new_kind_factor(runs)
-    return Half((width + FINEST) * factor - FINEST, name, number[name], kind, False, factor)
+    least = finest(figure)
+    return Half((width + least) * factor - least, name, number[name], kind, False, factor)
 
 
 def _widest(has_writes: bool, figure: str, runs: Sequence[RealRun]) -> tuple[str, float] | None:
@@ -224,7 +226,8 @@ def new_kind_factor(runs: tuple[RealRun, ...]) -> float:
             pairs += 1
             for run in some:
                 _, width = widest[run.writes > FEW_WRITES]
-                factor = (size_of(figure, run.errors[figure]) + FINEST) / (width + FINEST)
+                least = finest(figure)
+                factor = (size_of(figure, run.errors[figure]) + least) / (width + least)
                 weight = 1 / of_experiment[run.experiment] / len(of_experiment)
                 needed.append((factor, weight))
     needed.sort()
@@ -238,9 +241,10 @@ def new_kind_factor(runs: tuple[RealRun, ...]) -> float:
 def half_width(runs: Sequence[RealRun], name: str, figure: str) -> float | None:
     """Return half the width of a figure's interval in a group; None from too few experiments."""
     sizes: dict[str, dict[str, list[float]]] = {}  # by group and experiment
+    least = finest(figure)
     for run in runs:
         if figure in run.errors:
-            size = math.log(FINEST + size_of(figure, run.errors[figure]))
+            size = math.log(least + size_of(figure, run.errors[figure]))
             sizes.setdefault(run.group, {}).setdefault(run.experiment, []).append(size)
     experiments = sum(map(len, sizes.values()))
     if len(sizes.get(name, ())) < FEWEST or experiments < FEWEST_POOLED:
@@ -254,7 +258,7 @@ def half_width(runs: Sequence[RealRun], name: str, figure: str) -> float | None:
     needed = LEVEL * (experiments + 1) - 1e-9
     reached = accumulate(weight for _, weight in overtaken)
     size = next(size for (size, _), weight in zip(overtaken, reached) if weight >= needed)
-    return max(math.exp(size) - FINEST, 0.0)
+    return max(math.exp(size) - least, 0.0)
 
 
 def _ahead(
@@ -278,6 +282,11 @@ def _ahead(
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
+
+
+def finest(figure: str) -> float:
+    """Return the size of an error below which errors are alike: they cannot be measured."""
+    return FINEST_T90 if figure == "t90" else FINEST
 
 
 def size_of(figure: str, error: float) -> float:

@@ -1,6 +1,6 @@
 """bcache (2.12): extents in a log of buckets."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -115,7 +115,6 @@ class Bcache:
         self.write_back = WriteBack(clock, parameters, self.buckets, slow, fast)
         self.write_back.unlocked = self.buckets.resumed = self.wake_sleepers
         self.buckets.collected = self.end_standstill
-        self.buckets.unlocked = self.unlocked
         self.writing = 0  # parts of inserts
         self.hung_writes = 0
         self.open = [OpenBucket() for _ in range(parameters.open_buckets)]  # oldest first
@@ -125,8 +124,6 @@ class Bcache:
         self.timed = False
         self.sleepers: list[Sleeper] = []  # in the order in which they came
         self.going_on = False  # an event is scheduled that serves one of them
-        self.written: deque[Insert] = deque()  # that wait for the index
-        self.unlocking = False  # an event is scheduled that ends what waited for the index
 
     @property
     def counters(self) -> dict[str, int]:
@@ -183,7 +180,6 @@ class Bcache:
         self.write_back.bytes = old.write_back.bytes
         self.write_back.unlocked = self.buckets.resumed = self.wake_sleepers
         self.buckets.collected = self.end_standstill
-        self.buckets.unlocked = self.unlocked
         self.hung_writes = old.hung_writes
         self.buckets.restart(self.clock, self.fast)
         if self.dirty_bytes:
@@ -208,8 +204,6 @@ class Bcache:
     def must_wait(self, request: Request) -> bool:
         """Whether the task of a request sleeps, or has to at its begin."""
         if self.write_back.wants_lock and is_locking(request):
-            return True
-        if self.buckets.locked and request.op == Op.READ and request.length:
             return True
         waiting = [insert.task for insert in self.buckets.waiting]
         return request.stream != UNKNOWN and request.stream in waiting
@@ -480,31 +474,9 @@ class Bcache:
             insert.pending -= 1
             self.writing -= 1
             if insert.pending == 0 and insert.next == insert.end:
-                if self.buckets.locked:
-                    self.written.append(insert)
-                else:
-                    self.end(insert)
+                self.end(insert)
 
         self.fast.submit(Op.WRITE, part.place, part.size, written)
-
-    def unlocked(self) -> None:
-        """Let go on what waited for the index, one by one, and the requests that slept."""
-        if (self.write_back.waiting or self.written) and not self.unlocking:
-            self.unlocking = True
-            self.clock.at(self.clock.now, self.end_one)
-        self.wake_sleepers()
-
-    def end_one(self) -> None:
-        """End the first that waited for the index."""
-        self.unlocking = False
-        if self.buckets.locked:
-            return
-        if self.write_back.waiting:
-            self.write_back.end(self.write_back.waiting.popleft())
-        elif self.written:
-            self.end(self.written.popleft())
-        if not self.buckets.locked:
-            self.unlocked()
 
     def end(self, insert: Insert) -> None:
         """Enter the keys of an insert whose data are written."""

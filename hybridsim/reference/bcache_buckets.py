@@ -166,9 +166,6 @@ class Buckets:
         self.were_reusable: list[Bucket] = []  # when the gc under way began
         self.entries = self.appends = 0
         self.nodes = 1
-        self.locked = False  # the index: a node is being rewritten
-        self.rewritten_at = 0  # entries before that began
-        self.unlocked: Done = lambda: None  # called when it ends
         self.invalidations = 0
         self.waiting: deque[Waiting] = deque()  # inserts that wait for a bucket
         self.resuming = False
@@ -258,7 +255,7 @@ class Buckets:
             if bucket:
                 self.fast.submit(Op.WRITE, bucket.number * self.size, self.size, go_on)
             else:
-                self.journal.add(0, journalled, of="the allocator")
+                self.journal.add(0, journalled, allocator=True)
 
         def journalled() -> None:
             self.use_new_priorities()
@@ -282,7 +279,6 @@ class Buckets:
             self.use_new_priorities()
         self.incoming_written = True
         self.gc_wanted = self.gc_woken = self.gc_running = self.resuming = False
-        self.locked = False
         self.waiting.clear()
         self.keys.all = [key for key in self.keys.all if not key.fill]
         listed = [bucket for each in self.lists.values() for bucket in each]
@@ -463,7 +459,7 @@ class Buckets:
             self.appends += 1
             self.fast.submit(Op.WRITE | FUA, at, 4096, lambda: None)
         node = min(self.size, 256 * 1024)
-        while len(self.keys.all) > self.room_of_nodes(node):
+        while self.nodes * (node * 6 // 10 // 24) < len(self.keys.all):
             bucket = self.take_for_metadata("btree")
             if bucket is None:
                 break
@@ -471,24 +467,4 @@ class Buckets:
             length = node * 4 // 5 // self.parameters.block_bytes * self.parameters.block_bytes
             self.fast.submit(Op.WRITE | FUA, bucket.number * self.size, length, lambda: None)
             self.go_on()
-        keys = len(self.keys.all) // self.nodes
-        if not self.locked and self.entries - self.rewritten_at >= node // 24 - keys:
-            self.locked = True
-            self.rewritten_at = self.entries
-            block = self.parameters.block_bytes
-            length = max(-(-keys * 24 // block), 1) * block
-            self.fast.submit(Op.WRITE | FUA, self.root * self.size, length, self.rewritten)
         self.changed()
-
-    def room_of_nodes(self, node: int) -> int:
-        """Return how many keys the nodes can have before one more is needed."""
-        return node * 8 // 10 // 24 if self.nodes == 1 else self.nodes * (node * 6 // 10 // 24)
-
-    def rewritten(self) -> None:
-        """Unlock the index once the journal has the place of its root."""
-
-        def journalled() -> None:
-            self.locked = False
-            self.unlocked()
-
-        self.journal.add(0, journalled, of="the index")

@@ -19,19 +19,16 @@ class Journal:
         self.keys = 0
         self.dirty = self.due = self.timed = self.writing = False
         self.allocator_waits: Done | None = None
-        self.index_waits: Done | None = None
         self.waiting: list[Done] = []
         self.written: deque[Done] = deque()
         self.count = 0
 
-    def add(self, keys: int, waits: Done | None = None, of: str = "a request") -> None:
+    def add(self, keys: int, waits: Done | None = None, allocator: bool = False) -> None:
         """Add keys to the journal; `waits` is called when they are on the medium."""
         self.keys += keys
         if waits:
-            if of == "the allocator":
+            if allocator:
                 self.allocator_waits = waits
-            elif of == "the index":
-                self.index_waits = waits
             else:
                 self.waiting.append(waits)
             self.due = True
@@ -61,8 +58,8 @@ class Journal:
             self.cursor = 0
         at = self.begin + self.cursor
         self.cursor += length
-        allocator, index, waiting = self.allocator_waits, self.index_waits, self.waiting
-        self.allocator_waits, self.index_waits, self.waiting = None, None, []
+        allocator, waiting = self.allocator_waits, self.waiting
+        self.allocator_waits, self.waiting = None, []
         self.keys = 0
         self.dirty = self.due = False
         self.writing = True
@@ -72,8 +69,6 @@ class Journal:
             self.writing = False
             if allocator:
                 allocator()
-            if index:
-                index()
             if waiting:
                 if not self.written:
                     self.clock.at(self.clock.now, self.complete_one)

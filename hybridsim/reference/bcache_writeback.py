@@ -1,6 +1,5 @@
 """bcache's write-back (DESIGN.md 2.12.3): the thread that cleans, and its rate."""
 
-from collections import deque
 from dataclasses import dataclass
 
 from hybridsim.foundation.cache_parameters import BcacheParameters
@@ -75,7 +74,6 @@ class WriteBack:
         self.unlimited = False  # the rate, because the cache is idle
         self.timed = False  # an update of the rate is scheduled
         self.bytes = 0  # written back
-        self.waiting: deque[Gathered] = deque()  # written, but the index is locked
 
     def request_comes(self) -> None:
         """Record a request: end the unlimited rate of an idle cache."""
@@ -234,13 +232,6 @@ class WriteBack:
         self.slow.submit_background(Op.WRITE, at, size, lambda: self.written(one))
 
     def written(self, one: Gathered) -> None:
-        """End the write-back of a key, once the index is not locked."""
-        if self.buckets.locked:
-            self.waiting.append(one)
-        else:
-            self.end(one)
-
-    def end(self, one: Gathered) -> None:
         """Mark the parts of a key that are still cached as clean."""
         self.gathered.remove(one)
         at = one.key.begin

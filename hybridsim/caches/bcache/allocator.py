@@ -14,10 +14,9 @@ from hybridsim.caches.bcache.buckets import (
     Buckets,
     Layout,
 )
-from hybridsim.caches.bcache.journal import CURSOR, INDEX, Journal
+from hybridsim.caches.bcache.journal import CURSOR, Journal
 from hybridsim.caches.bcache.journal import ENTRIES as JOURNAL_ENTRIES
-from hybridsim.caches.bcache.journal import PRIORITIES as OF_PRIORITIES
-from hybridsim.caches.bcache.tags import GC, GC_END, NODE, PRIORITIES, RESUME, REWRITTEN
+from hybridsim.caches.bcache.tags import GC, GC_END, NODE, PRIORITIES, RESUME
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, Kernel, Op
 from hybridsim.jit import method, state_machine
@@ -35,17 +34,15 @@ APPEND_KEYS = 180  # keys per such write: measured
 GC_NODES, GC_SLEEP_NS = 100, 100_000_000
 
 (IS_WRITTEN, IS_WRITING, GC_WANTED, GC_WOKEN, GC_RUNNING, HAS_CHANGED, TO_GC, NODES, ENTRIES,
- APPENDS, WAITING, RESUMING, PRIORITIES_LEFT, GCS, IS_LOCKED, REWRITTEN_AT) = range(16)  # fmt: skip
+ APPENDS, WAITING, RESUMING, PRIORITIES_LEFT, GCS) = range(14)  # fmt: skip
 
 
 @state_machine
 class Allocator(NamedTuple):
-    """Allocates and frees buckets.
-
-    IS_LOCKED: a node of the index is being rewritten; REWRITTEN_AT: entries before that began.
-    """
+    """Allocates and frees buckets."""
 
     node_bytes: int
+    node_keys: int  # keys in a node of average fill
     block_bytes: int
     root: int  # bucket of the index's root
     kernel: int  # codes.Kernel
@@ -70,13 +67,14 @@ class Allocator(NamedTuple):
         all_buckets = Buckets.new(bucket_bytes, buckets, replacement, seed, room)
         node_bytes = min(bucket_bytes, NODE_BYTES_MAX)
         area = (bucket_bytes, layout.journal * bucket_bytes)
-        state = np.zeros(16, np.int64)
+        state = np.zeros(14, np.int64)
         state[IS_WRITTEN] = state[NODES] = 1
         state[TO_GC] = buckets * bucket_bytes // 16
         priorities = np.zeros(2 * layout.priorities, np.int64)
         priorities[: layout.priorities] = range(layout.journal + 3, layout.metadata)
         return cls(
             node_bytes,
+            node_bytes * 6 // 10 // KEY_BYTES,
             block_bytes,
             layout.journal + 2,
             kernel,
@@ -94,7 +92,6 @@ class Allocator(NamedTuple):
                 buckets.free_metadata(self.priorities[i])
             self.priorities[:number] = self.priorities[number:]
         self.state[[IS_WRITING, GC_WANTED, GC_WOKEN, GC_RUNNING, WAITING, RESUMING]] = 0
-        self.state[IS_LOCKED] = 0
         self.state[IS_WRITTEN] = 1
         journal = Journal.new(self.journal.begin, self.journal.size, self.block_bytes, room)
         for which in (CURSOR, JOURNAL_ENTRIES):
@@ -149,7 +146,7 @@ class Allocator(NamedTuple):
         """Write the next bucket of priorities; after the last one wait for the journal."""
         left = self.state[PRIORITIES_LEFT]
         if left == 0:
-            self.journal.add_and_wait(now, 0, OF_PRIORITIES, below)
+            self.journal.add_and_wait(now, 0, NOTHING, below)
             return
         self.state[PRIORITIES_LEFT] = left - 1
         size = self.buckets.bucket_bytes
@@ -249,7 +246,7 @@ class Allocator(NamedTuple):
             at += self.root * self.buckets.bucket_bytes
             state[APPENDS] += 1
             below.fast.submit(now, NODE, WRITE | FUA, at, APPEND_BYTES, below.events)
-        while self.buckets.keys.number() > self.room_of_nodes():
+        while state[NODES] * self.node_keys < self.buckets.keys.number():
             bucket = self.buckets.take_for_metadata(BTREE)
             if bucket == NOTHING:
                 break
@@ -258,31 +255,4 @@ class Allocator(NamedTuple):
             at = bucket * self.buckets.bucket_bytes
             below.fast.submit(now, NODE, WRITE | FUA, at, length, below.events)
             self.go_on(now, below)
-        self.rewrite_if_full(now, below)
         self.changed()
-
-    @method
-    def room_of_nodes(self):
-        """Return how many keys the nodes can have before one more is needed."""
-        if self.state[NODES] == 1:
-            return self.node_bytes * 8 // 10 // KEY_BYTES
-        return self.state[NODES] * (self.node_bytes * 6 // 10 // KEY_BYTES)
-
-    @method
-    def rewrite_if_full(self, now, below):
-        """Rewrite a node that is full; the index is locked until that is durable."""
-        state = self.state
-        keys = self.buckets.keys.number() // state[NODES]
-        entries = state[ENTRIES] - state[REWRITTEN_AT]
-        if state[IS_LOCKED] == 1 or entries < self.node_bytes // KEY_BYTES - keys:
-            return
-        state[IS_LOCKED] = 1
-        state[REWRITTEN_AT] = state[ENTRIES]
-        length = max(-(-keys * KEY_BYTES // self.block_bytes), 1) * self.block_bytes
-        at = self.root * self.buckets.bucket_bytes
-        below.fast.submit(now, REWRITTEN, WRITE | FUA, at, length, below.events)
-
-    @method
-    def on_rewritten(self, now, below):
-        """Wait for the journal, which has the place of the index's root."""
-        self.journal.add_and_wait(now, 0, INDEX, below)

@@ -6,13 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.bcache.allocator import (
-    GC_WANTED,
-    IS_LOCKED,
-    RESUMING,
-    WAITING,
-    Allocator,
-)
+from hybridsim.caches.bcache.allocator import GC_WANTED, RESUMING, WAITING, Allocator
 from hybridsim.caches.bcache.buckets import AVAIL, DIRTY, NONE
 from hybridsim.caches.bcache.pieces import Pieces
 from hybridsim.caches.bcache.space import LENGTH, PLACE, Space
@@ -28,24 +22,21 @@ WRITE = int(Op.WRITE)
 
 FILL, THROUGH, BACK, NO_DATA = range(4)
 
-FIRST_WAITING, LAST_WAITING, PARTS, WRITING, HUNG, FIRST_WRITTEN, LAST_WRITTEN = range(7)
+FIRST_WAITING, LAST_WAITING, PARTS, WRITING, HUNG = range(5)
 # The result of a step of an insert.
 WAITS, IS_UNDER_WAY, HAS_ENDED = range(3)
 
 
 @state_machine
 class Inserts(NamedTuple):
-    """The inserts in progress.
-
-    Two lists of them: those that wait for a bucket, and written ones that wait for the index.
-    """
+    """The inserts in progress."""
 
     bucket_bytes: int
     allocator: Allocator
     space: Space
     pieces: Pieces
     statistics: Statistics
-    state: Ints  # [FIRST_WAITING ... LAST_WRITTEN]
+    state: Ints  # [FIRST_WAITING, LAST_WAITING, PARTS, WRITING, HUNG]
 
     @classmethod
     def new(
@@ -63,7 +54,7 @@ class Inserts(NamedTuple):
             Space.new(block_bytes, allocator, open_buckets),
             Pieces.new(room),
             statistics,
-            np.array([NOTHING, NOTHING, 0, 0, 0, NOTHING, NOTHING]),
+            np.array([NOTHING, NOTHING, 0, 0, 0]),
         )
 
     @method
@@ -197,28 +188,6 @@ class Inserts(NamedTuple):
             self.allocator.journal.jobs.pending[job] == 0
             and self.allocator.journal.jobs.done[job] == self.allocator.journal.jobs.end[job]
         )
-
-    @method
-    def must_wait(self, job):
-        """Let a written insert wait if the index is locked; return whether it does."""
-        if self.allocator.state[IS_LOCKED] == 0:
-            return False
-        state, following = self.state, self.allocator.journal.jobs.following
-        following[job] = NOTHING
-        if state[FIRST_WRITTEN] == NOTHING:
-            state[FIRST_WRITTEN] = job
-        else:
-            following[state[LAST_WRITTEN]] = job
-        state[LAST_WRITTEN] = job
-        return True
-
-    @method
-    def pop_written(self):
-        """Remove and return the first insert that waited for the index, or -1."""
-        job = self.state[FIRST_WRITTEN]
-        if job != NOTHING:
-            self.state[FIRST_WRITTEN] = self.allocator.journal.jobs.following[job]
-        return job
 
     @method
     def end(self, now, job, below):

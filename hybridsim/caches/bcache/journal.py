@@ -22,8 +22,7 @@ ENTRY_MAX = 32 * 1024
 WRITE = int(Op.WRITE)
 
 (KEYS, IS_DIRTY, IS_DUE, IS_TIMED, IS_BEING_WRITTEN, CURSOR, PRIORITIES_WAIT,
- PRIORITIES_WRITTEN, INDEX_WAITS, INDEX_WRITTEN, ENTRIES) = range(11)  # fmt: skip
-PRIORITIES, INDEX = -1, -2  # what waits instead of a job
+ PRIORITIES_WRITTEN, ENTRIES) = range(9)  # fmt: skip
 # Lists of jobs: of the current entry, of the entry being written, and of durable entries.
 CURRENT, WRITTEN, DURABLE = range(3)
 
@@ -44,7 +43,7 @@ class Journal(NamedTuple):
     def new(cls, begin: int, size: int, block_bytes: int, room: int) -> Journal:
         """Return an empty entry, with room for `room` jobs."""
         first, last = np.full(3, NOTHING, np.int32), np.full(3, NOTHING, np.int32)
-        return cls(begin, size, block_bytes, Jobs.new(room), first, last, np.zeros(11, np.int64))
+        return cls(begin, size, block_bytes, Jobs.new(room), first, last, np.zeros(9, np.int64))
 
     @method
     def add(self, now, keys, below):
@@ -62,12 +61,10 @@ class Journal(NamedTuple):
 
     @method
     def add_and_wait(self, now, keys, job, below):
-        """Add keys that a job waits for, or PRIORITIES or INDEX instead of it."""
+        """Add keys that a job waits for; the job -1 stands for the priorities."""
         self.state[KEYS] += keys
-        if job == PRIORITIES:
+        if job == NOTHING:
             self.state[PRIORITIES_WAIT] = 1
-        elif job == INDEX:
-            self.state[INDEX_WAITS] = 1
         else:
             self.append(job)
         self.state[IS_DUE] = 1
@@ -103,8 +100,6 @@ class Journal(NamedTuple):
         state[IS_BEING_WRITTEN] = 1
         state[PRIORITIES_WRITTEN] = state[PRIORITIES_WAIT]
         state[PRIORITIES_WAIT] = 0
-        state[INDEX_WRITTEN] = state[INDEX_WAITS]
-        state[INDEX_WAITS] = 0
         self.first[WRITTEN] = self.first[CURRENT]
         self.last[WRITTEN] = self.last[CURRENT]
         self.first[CURRENT] = NOTHING

@@ -12,23 +12,22 @@ from hybridsim.jit import method, state_machine
 NOTHING = -1
 UNKNOWN = -1  # a task that the trace does not name
 
-FIRST, LAST, IS_GOING_ON, IS_UNLOCKING = range(4)
+FIRST, LAST, IS_GOING_ON = range(3)
 
 
 @state_machine
 class Sleepers(NamedTuple):
     """These requests, in the order in which they came, linked by `requests.last_promoted`.
 
-    IS_GOING_ON: an event is scheduled that submits one of them.  IS_UNLOCKING: one is that ends one
-    of the operations that waited for the index.
+    IS_GOING_ON: an event is scheduled that submits one of them.
     """
 
-    state: Ints  # [FIRST ... IS_UNLOCKING]
+    state: Ints  # [FIRST, LAST, IS_GOING_ON]
 
     @classmethod
     def new(cls) -> Sleepers:
         """Return no requests."""
-        return cls(np.array([NOTHING, NOTHING, 0, 0]))
+        return cls(np.array([NOTHING, NOTHING, 0]))
 
     @method
     def any(self):

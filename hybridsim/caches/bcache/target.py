@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.caches.bcache import tags
-from hybridsim.caches.bcache.allocator import GC_RUNNING, IS_LOCKED, LINUX_6_12, Allocator
+from hybridsim.caches.bcache.allocator import GC_RUNNING, LINUX_6_12, Allocator
 from hybridsim.caches.bcache.buckets import IN_USE, SECTOR_BYTES
 from hybridsim.caches.bcache.bypass import Bypass
 from hybridsim.caches.bcache.counters import totals_of
 from hybridsim.caches.bcache.inserts import (
     BACK,
     FILL,
-    FIRST_WRITTEN,
     HUNG,
     NO_DATA,
     PARTS,
@@ -27,10 +26,10 @@ from hybridsim.caches.bcache.inserts import (
     WRITING,
     Inserts,
 )
-from hybridsim.caches.bcache.journal import DURABLE, INDEX_WRITTEN, PRIORITIES_WRITTEN
+from hybridsim.caches.bcache.journal import DURABLE, PRIORITIES_WRITTEN
 from hybridsim.caches.bcache.keys import DIRTY_BYTES, FIRST
 from hybridsim.caches.bcache.sleepers import FIRST as FIRST_SLEEPER
-from hybridsim.caches.bcache.sleepers import IS_GOING_ON, IS_UNLOCKING, UNKNOWN, Sleepers
+from hybridsim.caches.bcache.sleepers import IS_GOING_ON, UNKNOWN, Sleepers
 from hybridsim.caches.bcache.statistics import (
     BYPASS_HITS,
     BYPASS_MISSES,
@@ -40,7 +39,6 @@ from hybridsim.caches.bcache.statistics import (
     Statistics,
 )
 from hybridsim.caches.bcache.writeback import HAS_DIRTY, WRITTEN_BACK, WriteBack
-from hybridsim.caches.bcache.writeback import WAITING as KEYS_WAITING
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import (
@@ -229,9 +227,6 @@ class Bcache(NamedTuple):
     def must_wait(self, slot, requests):
         """Return whether a request's task sleeps, or has to at its begin."""
         if self.write_back.wants_lock() and is_locking(slot, requests):
-            return True
-        is_locked = self.inserts.allocator.state[IS_LOCKED] == 1
-        if is_locked and requests.op[slot] == READ and requests.length[slot] > 0:
             return True
         task = requests.stream[slot]
         return task != UNKNOWN and self.inserts.holds(task)
@@ -423,19 +418,13 @@ class Bcache(NamedTuple):
             return self.end_piece(now, number, requests, below)
         if what == tags.JOURNAL:
             is_waking = allocator.journal.on_commit()
-            is_unlocked = allocator.journal.state[INDEX_WRITTEN] == 1
             if allocator.journal.state[PRIORITIES_WRITTEN] == 1:
                 allocator.priorities_written(now, below)
-            if is_unlocked:
-                allocator.state[IS_LOCKED] = 0
-                self.on_unlocked(now, requests, below)
             if is_waking:
                 below.events.push(now, CACHE, tags.WAKE)
             allocator.journal.write(now, below)
         elif what == tags.PRIORITIES:
             allocator.write_priorities(now, below)
-        elif what == tags.REWRITTEN:
-            allocator.on_rewritten(now, below)
         elif what == tags.BACK_READ:
             self.write_back.read(now, number, below)
         elif what == tags.BACK_WRITE:
@@ -462,46 +451,13 @@ class Bcache(NamedTuple):
         self.bypass.on_completion(now, self.inserts.pieces.issue_ns[piece], True)
         jobs.pending[job] -= 1
         self.inserts.state[WRITING] -= 1
-        if not self.inserts.is_over(job) or self.inserts.must_wait(job):
+        if not self.inserts.is_over(job):
             return NOTHING
-        return self.end_insert(now, job, requests, below)
-
-    @method
-    def end_insert(self, now, job, requests, below):
-        """End a written insert; return the slot of a request that is complete, or -1."""
-        jobs = self.inserts.allocator.journal.jobs
         slot, waits, kind = jobs.request[job], jobs.waits[job], jobs.kind[job]
         self.inserts.end(now, job, below)
         if kind == FILL or waits == 1:
             return NOTHING
         return self.end_part(now, slot, requests, below)
-
-    @method
-    def on_unlocked(self, now, requests, below):
-        """Let go on what waited for the index, one by one, and the requests that slept."""
-        waits = self.write_back.state[KEYS_WAITING] > 0
-        waits = waits or self.inserts.state[FIRST_WRITTEN] != NOTHING
-        if waits and self.sleepers.state[IS_UNLOCKING] == 0:
-            self.sleepers.state[IS_UNLOCKING] = 1
-            below.events.push(now, CACHE, tags.UNLOCKED)
-        self.wake_sleepers(now, requests, below)
-
-    @method
-    def end_one(self, now, requests, below):
-        """End the first that waited for the index; return the slot of a complete request, or -1."""
-        self.sleepers.state[IS_UNLOCKING] = 0
-        if self.inserts.allocator.state[IS_LOCKED] == 1:
-            return NOTHING
-        slot = NOTHING
-        if self.write_back.state[KEYS_WAITING] > 0:
-            self.write_back.finish_first(now, below)
-        else:
-            job = self.inserts.pop_written()
-            if job != NOTHING:
-                slot = self.end_insert(now, job, requests, below)
-        if self.inserts.allocator.state[IS_LOCKED] == 0:
-            self.on_unlocked(now, requests, below)
-        return slot
 
     @method
     def end_part(self, now, slot, requests, below):
@@ -543,8 +499,6 @@ class Bcache(NamedTuple):
         allocator = self.inserts.allocator
         if number == tags.WAKE:
             return self.wake_waiter(now, requests, below)
-        if number == tags.UNLOCKED:
-            return self.end_one(now, requests, below)
         if number == tags.GC or number == tags.GC_END:
             if number == tags.GC:
                 allocator.begin_gc(now, below)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.bcache.allocator import GC_RUNNING, IS_LOCKED, Allocator
+from hybridsim.caches.bcache.allocator import GC_RUNNING, Allocator
 from hybridsim.caches.bcache.buckets import AVAIL, IN_USE, SECTOR_BYTES
 from hybridsim.caches.bcache.keys import DIRTY_BYTES
 from hybridsim.caches.bcache.tags import BACK_READ, BACK_WRITE, BITS, RATE, WRITE_BACK
@@ -36,7 +36,7 @@ FREE, BEING_READ, HAS_BEEN_READ, BEING_WRITTEN = range(4)
 
 (STAGE, HAS_DIRTY, IS_FULL_PASS, SCANNED, GATHERED, HIGH, TAKEN, AHEAD, GROUP, BEGUN,
  UNDER_WAY, SEQUENCE, NEXT_SEQUENCE, NEXT_NS, RATE_NOW, INTEGRAL, IDLE, IS_UNLIMITED,
- IS_TIMED, WRITTEN_BACK, WRITERS, IS_CALLED, WAITING) = range(23)  # fmt: skip
+ IS_TIMED, WRITTEN_BACK, WRITERS, IS_CALLED) = range(22)  # fmt: skip
 
 
 @state_machine
@@ -54,13 +54,12 @@ class WriteBack(NamedTuple):
     flying: Bytes  # by operation in progress: FREE, BEING_READ, ...
     flying_at: Int32s  # by operation: its gathered key
     sequence: Ints
-    waiting: Int32s  # operations that are written and wait for the index, in order
-    state: Ints  # [STAGE ... WAITING]
+    state: Ints  # [STAGE ... IS_CALLED]
 
     @classmethod
     def new(cls, percent: int, delay_ns: int, allocator: Allocator) -> WriteBack:
         """Return a sleeping thread."""
-        state = np.zeros(23, np.int64)
+        state = np.zeros(22, np.int64)
         state[RATE_NOW] = RATE_FIRST
         state[AHEAD] = NOTHING
         return cls(
@@ -75,7 +74,6 @@ class WriteBack(NamedTuple):
             flying=np.zeros(UNDER_WAY_MAX, np.uint8),
             flying_at=np.zeros(UNDER_WAY_MAX, np.int32),
             sequence=np.zeros(UNDER_WAY_MAX, np.int64),
-            waiting=np.zeros(UNDER_WAY_MAX, np.int32),
             state=state,
         )
 
@@ -311,24 +309,6 @@ class WriteBack(NamedTuple):
 
     @method
     def written(self, now, number, below):
-        """End the write-back of a key, once the index is not locked."""
-        if self.allocator.state[IS_LOCKED] == 1:
-            self.waiting[self.state[WAITING]] = number
-            self.state[WAITING] += 1
-        else:
-            self.finish(now, number, below)
-
-    @method
-    def finish_first(self, now, below):
-        """End the one that has waited longest for the index."""
-        number = self.waiting[0]
-        self.state[WAITING] -= 1
-        for i in range(self.state[WAITING]):
-            self.waiting[i] = self.waiting[i + 1]
-        self.finish(now, number, below)
-
-    @method
-    def finish(self, now, number, below):
         """Mark the parts that are still in their place as clean."""
         state = self.state
         at = self.flying_at[number]
