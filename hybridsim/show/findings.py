@@ -122,7 +122,7 @@ def _disk_time(result: Result) -> Iterator[tuple[str, str]]:
             parts = [f"{LABELS.get(what, what)} {share}" for what, share in shares.items()]
             kind = "volume_time" if "latency" in shares else "disk_time"
             first = phase is result.phases["none"]
-            if phase.disk_queue_ns and not phase.saturated:
+            if phase.disk_queue_ns and phase.figures.requests and not phase.saturated:
                 parts.append(
                     f"queue {latency(phase.disk_queue_ns / phase.figures.requests)} per request"
                 )

@@ -511,8 +511,8 @@ def words_of(value: float | None, unit: str) -> str:
 
     if value is None:
         return NONE
-    if unit == SHARE:
-        return percent(value)
+    if unit == SHARE:  # with a decimal: whole percents hide what is just beyond
+        return f"{value:.1%}"
     if unit == BYTES:
         return human_size(round(value))
     if unit == TIME:
