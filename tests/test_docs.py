@@ -69,7 +69,7 @@ def test_every_example_of_help_runs(line, desk, monkeypatch):
     elif line.startswith("hybridsim ") and not set("|>") & set(re.sub("'[^']*'", "", line)):
         monkeypatch.chdir(desk)
         outcome = CliRunner().invoke(cli, shlex.split(line)[1:], catch_exceptions=False)
-        expected = 4 if line.startswith("hybridsim check ") else 0  # a real run: hits not as promised
+        expected = 4 if line.startswith("hybridsim check ") else 0  # a real run, not as promised
         assert outcome.exit_code == expected, outcome.output
         return
     else:
