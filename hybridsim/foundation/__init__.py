@@ -15,6 +15,8 @@ suggest    the known word nearest to an unknown one
 printable  text from a file or a user, made safe for a terminal
 explain    the glossary behind `hybridsim explain`
 reading    text files of users, read up to a bound
+json_in_text
+           JSON objects in a text that has other lines too
 writing    output files that are replaced atomically
 version    the version, and the folder of the package
 """

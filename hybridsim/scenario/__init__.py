@@ -11,7 +11,8 @@ each with its line, a caret and the correction.
     levels                the kinds of arrays, their capacity and the losses they survive
     event                 what happens to the machine during the load
     overrides             values of any key set over the file: cache.size=16GiB
-    keys                  the keys of each table, for suggestions in error messages
+    keys                  the tables and the keys of each, for suggestions in error messages
+    key_help              what each key takes and means, for `hybridsim explain` and the site
 """
 
 from __future__ import annotations
