@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Ints, distinct
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import UNKNOWN, Requests, joined
 
@@ -69,7 +69,7 @@ def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 <<
     repeated = rows.between(half, rows.rows)
     places = _places(repeated, rows.between(0, half))
     different = growth(rows)
-    seen = np.unique(_touches(rows)[0])
+    seen = distinct(_touches(rows)[0])
     end = (end_bytes - int(rows.length_bytes.max())) // REGION_BYTES
     span_ns = int(rows.arrival_ns[-1] - rows.arrival_ns[half])
     span_ns += max(span_ns // max(repeated.rows - 1, 1), 1)  # until the next repetition begins
@@ -92,7 +92,7 @@ def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 <<
         page = _moved(places, target, current)
         page = np.where(stays[places.of_page], places.page, page)
         current = _later_rows(repeated, places, page, (len(parts) + 1) * span_ns)
-        seen = np.union1d(seen, _touches(current)[0])
+        seen = distinct(np.append(seen, _touches(current)[0]))
         parts.append(current)
         made += current.rows
     return joined(parts).between(0, more)
@@ -110,7 +110,7 @@ def window(rows: Requests) -> Window:
 def growth(rows: Requests) -> list[int]:
     """Return how many different regions an eighth, a quarter, half and all requests touch."""
     return [
-        max(len(np.unique(_touches(rows.between(0, rows.rows // part))[0])), 1)
+        max(len(distinct(_touches(rows.between(0, rows.rows // part))[0])), 1)
         for part in (8, 4, 2, 1)
     ]
 
@@ -208,7 +208,7 @@ def _moved(places: Places, target: Ints, before: Requests) -> Ints:
     """
     regions, row = np.unique(target, return_inverse=True)
     touched = np.zeros((len(regions), PAGES), np.bool_)
-    page = np.unique(_touches(before, PAGE_BYTES)[0])
+    page = distinct(_touches(before, PAGE_BYTES)[0])
     at = np.minimum(np.searchsorted(regions, page // PAGES), len(regions) - 1)
     mine = regions[at] == page // PAGES
     touched[at[mine], page[mine] % PAGES] = True

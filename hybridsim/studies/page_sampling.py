@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Ints, distinct
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size, parse_percent
 from hybridsim.foundation.wording import percent
@@ -123,7 +123,7 @@ class SampleOfRegions(Sample):
 
     def regions_of(self, numbers: Ints) -> int:
         """Return the number of distinct regions of pages."""
-        return len(np.unique(numbers * self._page_bytes // self._region_bytes))
+        return len(distinct(numbers * self._page_bytes // self._region_bytes))
 
     def of(self, numbers: Ints) -> tuple[Ints, Ints]:
         """Return the page numbers that are sampled, and their hashes."""

@@ -23,7 +23,7 @@ from hybridsim.caches.policies.memory import (
     remembered,
     stamps_of,
 )
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Ints, distinct
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.writing import whole_file
@@ -116,7 +116,7 @@ class SavedCache:
         ends = self.volume_bytes // self.page_bytes + 1
         if len(self.pages) and not 0 <= self.pages.min() <= self.pages.max() < ends:
             return f"pages outside of the volume of {human_size(self.volume_bytes)}"
-        if len(np.unique(self.pages)) < len(self.pages):
+        if len(distinct(self.pages)) < len(self.pages):
             return "a page is in it twice"
         if self.memory and is_compatible(self.memory) and not is_valid(self.memory):
             return "the state of its learned policy is invalid"
