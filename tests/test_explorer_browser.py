@@ -259,6 +259,71 @@ def test_a_requirement_that_only_small_sizes_meet_says_up_to_which(found, page):
     assert f"Met up to {name}" in until(page, "document.getElementById('smallest').textContent")
 
 
+def meeting(page, **state):
+    """Return the table of what meets a requirement: label, cost and place of each row."""
+    text = json.dumps(state)
+    change(page, lambda: page.run(f"Object.assign(explorer.state, {text}); explorer.update()"))
+    return page.run("return explorer.meeting()")
+
+
+def test_what_meets_a_requirement_is_listed_the_cheapest_first(found, page):
+    bound, name = 4.5e6, "mean.reads.whole"
+    rows = meeting(page, quantity=name, bound=bound)
+    assert [row["cost"] for row in rows] == sorted(row["cost"] for row in rows)
+    can = {
+        " ".join(filter(None, cache.words))
+        for number, cache in enumerate(found.axes[0].choices)
+        for size in range(len(found.axes[1].choices))
+        for ssd in range(len(found.axes[2].choices))
+        for members in range(len(found.axes[3].choices))
+        if found.estimate(name, (number, size, ssd, members, found.own[4])).value <= bound
+    }
+    assert {row["label"] for row in rows} == {"disks alone", *can}
+    for row in rows:
+        figure = "alone." + name if row["label"] == "disks alone" else name
+        assert found.estimate(figure, tuple(row["place"])).value <= bound, row
+    shown_rows = page.run(
+        "return [...document.querySelectorAll('#meeting tbody th')].map((each) => each.textContent)"
+    )
+    assert [each.removesuffix(" ?") for each in shown_rows] == [row["label"] for row in rows]
+
+
+def test_prices_decide_what_meets_a_requirement_for_the_least_money(page):
+    wanted = {"quantity": "mean.reads.whole", "bound": 4.5e6}
+    costly_disks = meeting(page, ssdPrice=0.08, diskPrice=0.04, **wanted)
+    costly_ssds = meeting(page, ssdPrice=1.0, diskPrice=0.02, **wanted)
+    assert costly_disks[0]["label"] != "disks alone" == costly_ssds[0]["label"]
+    change(page, lambda: click(page, "#meeting tbody button"))
+    assert page.run("return explorer.state.place") == costly_ssds[1]["place"]
+
+
+def test_the_table_of_caches_is_sorted_by_a_click_on_a_heading(page):
+    cells = (
+        "return [...document.querySelectorAll('#caches tbody tr')]"
+        ".map((row) => row.cells[3].textContent)"
+    )
+    before = page.run(cells)
+    click_heading = lambda: click(page, "#caches [data-sort='mean read']")  # noqa: E731
+    number = lambda text: float(text.split()[0]) * {"us": 1, "ms": 1000}[text.split()[1]]  # noqa: E731
+    change(page, click_heading)
+    best_first = page.run(cells)
+    assert best_first == sorted(before, key=number)
+    change(page, click_heading)
+    assert page.run(cells) == sorted(before, key=number, reverse=True)
+    assert page.run("return document.activeElement.dataset.sort") == "mean read"
+    change(page, click_heading)
+    assert page.run(cells) == before
+
+
+def test_on_a_desktop_the_answer_is_in_sight_wherever_the_page_is(page):
+    look = "return getComputedStyle(document.getElementById('strip')).visibility"
+    assert page.run(look) == "hidden"
+    middle(page, "#command")
+    until(page, look.removeprefix("return ") + " === 'visible'")
+    top = page.run("return document.getElementById('strip').getBoundingClientRect().top")
+    assert 0 <= top < 5
+
+
 def test_a_machine_is_compared_with_another(page):
     change(page, lambda: click(page, "#pin"))
     change(page, lambda: click(page, "#ssds label:nth-of-type(2)"))

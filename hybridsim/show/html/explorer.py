@@ -58,7 +58,7 @@ def _sure(document: Mapping[str, Any]) -> list[str]:
         "hold 99 of 100 figures.",
         f"{MODES[document['inputs']['mode']]} Times and hit ratios are of the "
         "whole trace, from an empty cache on; the verdict is the judge's forecast, as in "
-        "`hybridsim replay`. Prices only change the cost.",
+        "`hybridsim replay`. Prices change the costs, and so which machine is the cheapest.",
     ]
     if document["failed"]:
         failed = document["failed"]

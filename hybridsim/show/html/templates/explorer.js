@@ -117,7 +117,8 @@
     return made;
   }
 
-  function raw(surface, at) {
+  // The middle, and unless it alone is wanted half the band, which takes n times as long.
+  function raw(surface, at, isBanded) {
     const { n, rows, scales, inverse, weights, squares, scatter } = surface;
     const common = new Float64Array(n);
     let middle = surface.mean, close = near.nearby, unrest = near.nearby;
@@ -128,6 +129,7 @@
       close += weight;
       unrest += weight * squares[i];
     }
+    if (!isBanded) return [middle, 0];
     let left = 1 + scatter;
     for (let i = 0; i < n; i++) {
       let sum = 0;
@@ -160,16 +162,17 @@
   const partly = quantities.map((_, n) => replays.some((each) => each.values[n] == null));
 
   const NOTHING = { value: null, low: null, high: null, replayed: false, doubt: false };
-  const kept = new Map();
-  function estimate(name, place) {
-    const key = name + ":" + keyOf(place);
-    if (kept.has(key)) return kept.get(key);
-    if (kept.size > 40000) kept.clear();
-    const found = estimated(name, place);
-    kept.set(key, found);
-    return found;
-  }
-  function estimated(name, place) {
+  const kept = new Map(), keptValues = new Map();
+  const once = (results, key, compute) => {
+    if (!results.has(key)) {
+      if (results.size > 40000) results.clear();
+      results.set(key, compute());
+    }
+    return results.get(key);
+  };
+  const estimate = (name, place) => once(kept, name + ":" + keyOf(place), () => estimated(name, place, true));
+  const valueOf = (name, place) => once(keptValues, name + ":" + keyOf(place), () => estimated(name, place, false).value);
+  function estimated(name, place, isBanded) {
     const exact = replayAt.get(keyOf(place)), number = numberOf[name];
     if (exact) {
       const value = exact.values[number];
@@ -184,7 +187,7 @@
     }
     const doubt = near.doubt < share && share < 1 - near.doubt;
     if (share < 0.5) return { ...NOTHING, doubt };
-    const [middle, half] = raw(surface, columnsOf(place));
+    const [middle, half] = raw(surface, columnsOf(place), isBanded);
     const out = surface.about.scale === "linear"
       ? (v) => Math.min(Math.max(v, 0), 1)
       : (v) => Math.max(Math.exp(Math.min(v, 690)) - surface.about.floor, 0);
@@ -283,6 +286,7 @@
     pinned: null,
     quantity: "",
     bound: null,
+    sorted: null, // the table of caches: { by: a heading, turned: the best ones last }
   };
   const known = (name) => replays.some((each) => each.values[numberOf[name]] != null);
   const SHOWN = ["mean.reads.whole", "p99.reads.whole", "hit.whole", "p99.writes.whole", "mean.writes.whole", "gain",
@@ -296,14 +300,14 @@
     const per = { hdd: state.diskPrice, ssd: state.ssdPrice }[disks.kind];
     return { ssds, copies, drives: copies * (ssd.drives ?? 1), disks: per == null ? null : disks.gb * per };
   }
+  const total = ({ ssds, disks }) => (ssds == null || disks == null ? null : ssds + disks);
   function years(place, wear) {
     const ssd = axes[SSD].choices[place[SSD]];
     if (wear == null || !ssd.endurance_bytes) return null;
     return wear === 0 ? Infinity : ssd.endurance_bytes / (wear * ssd.capacity_bytes) / 365.25;
   }
   function nameOf(place) {
-    const of = caches[place[CACHE]].words.filter(Boolean).join(" ");
-    const parts = [`${sizes[place[SIZE]].name} of ${axes[SSD].choices[place[SSD]].name}`, of];
+    const parts = [`${sizes[place[SIZE]].name} of ${axes[SSD].choices[place[SSD]].name}`, wordsOf(place)];
     if (axes[MEMBERS].choices.length > 1) parts.push(`${axes[MEMBERS].choices[place[MEMBERS]].name} disks`);
     const load = axes[LOAD].choices[place[LOAD]].name;
     if (load !== "1") parts.push(`${load} times the load`);
@@ -311,26 +315,55 @@
   }
   const sized = (place, size) => place.map((each, axis) => (axis === SIZE ? size : each));
   const cached = (place, cache) => place.map((each, axis) => (axis === CACHE ? cache : each));
+  const wordsOf = (place) => caches[place[CACHE]].words.filter(Boolean).join(" ");
   const wantsLess = (name) => quantities[numberOf[name]].wants_less;
   const meets = (name, value) =>
     value != null && state.bound != null && (wantsLess(name) ? value <= state.bound : value >= state.bound);
 
-  // The sizes that meet the requirement, as estimated and surely: a run up to the largest size, else the longest run.
-  function smallest(place) {
-    if (state.bound == null) return null;
-    const found = sizes.map((_, size) => estimate(state.quantity, sized(place, size)));
+  // The sizes that meet the requirement: a run up to the largest size, else the longest run.
+  function metRun(place) {
     const runs = [];
-    found.forEach((each, size) => {
-      if (!meets(state.quantity, each.value)) return;
+    sizes.forEach((_, size) => {
+      if (!meets(state.quantity, valueOf(state.quantity, sized(place, size)))) return;
       if (size && runs.length && runs[runs.length - 1].last === size - 1) runs[runs.length - 1].last = size;
       else runs.push({ likely: size, last: size });
     });
-    if (!runs.length) return { likely: null, last: null, sure: null, more: false };
+    if (!runs.length) return { likely: null, last: null, more: false };
     const long = (run) => (run.last === sizes.length - 1 ? sizes.length : run.last - run.likely);
-    const run = runs.reduce((best, each) => (long(each) > long(best) ? each : best));
-    const worst = (each) => (wantsLess(state.quantity) ? each.high : each.low);
-    const sure = found.findIndex((each, size) => size >= run.likely && size <= run.last && meets(state.quantity, worst(each)));
-    return { ...run, sure: sure < 0 ? null : sure, more: runs.length > 1 };
+    return { ...runs.reduce((best, each) => (long(each) > long(best) ? each : best)), more: runs.length > 1 };
+  }
+  // The same, with the smallest of them that surely meets it.
+  function smallest(place) {
+    if (state.bound == null) return null;
+    const run = metRun(place);
+    const sure = sizes.findIndex((_, size) => size >= run.likely && size <= run.last && isSure(sized(place, size)));
+    return { ...run, sure: sure < 0 ? null : sure };
+  }
+  function isSure(place, name = state.quantity) {
+    const { low, high } = estimate(name, place);
+    return meets(state.quantity, wantsLess(state.quantity) ? high : low);
+  }
+  // What meets the requirement at this load, by cost: of each cache, and of the disks alone, the cheapest machine.
+  function meeting() {
+    const found = new Map();
+    const offer = (label, cost, place, size, sure) => {
+      const best = found.get(label);
+      if (cost != null && !(best && (best.cost < cost || (best.cost === cost && best.size <= size)))) found.set(label, { label, cost, place, size, sure });
+    };
+    axes[MEMBERS].choices.forEach((_, members) => axes[SSD].choices.forEach((_, ssd) => {
+      const here = state.place.map((each, axis) => (axis === MEMBERS ? members : axis === SSD ? ssd : each));
+      const alone = "alone." + state.quantity;
+      if (alone in numberOf) {
+        if (meets(state.quantity, valueOf(alone, here))) offer("disks alone", costs(here).disks, here, -1, isSure(here, alone));
+      }
+      caches.forEach((_, cache) => {
+        const { likely } = metRun(cached(here, cache));
+        if (likely == null) return;
+        const place = sized(cached(here, cache), likely);
+        offer(wordsOf(place), total(costs(place)), place, likely, isSure(place));
+      });
+    }));
+    return [...found.values()].sort((one, other) => one.cost - other.cost || one.size - other.size);
   }
   function metBy({ likely, last }) {
     const [from, to] = [sizes[likely].name, sizes[last].name];
@@ -475,7 +508,7 @@
       lines.push({ label: "disks alone", y: sizes.map(() => found), colour: 7, dash: 2 });
     }
     if (pinned) lines.push(over(pinned, { label: `compared: ${nameOf(pinned).replace(/^.*? of /, "")}`, colour: 0, dash: 1 }));
-    lines.push(over(place, { label: caches[place[CACHE]].words.filter(Boolean).join(" "), colour: 1, own: true }));
+    lines.push(over(place, { label: wordsOf(place), colour: 1, own: true }));
     const title = quantities[numberOf[name]].title;
     const all = lines.flatMap((each) => each.y).filter((v) => v != null && v > 0);
     const figure = byId("over-size");
@@ -561,7 +594,6 @@
     cells.push(["SSD cost", money(cost.ssds), [
       `${cost.drives} x ${axes[SSD].choices[place[SSD]].name}${cost.copies > 1 ? ", mirrored: only it has what was written last" : ""}`,
       before ? `compared: ${money(before.ssds)}` : ""], "cost"]);
-    const total = (of) => (of.ssds == null || of.disks == null ? null : of.ssds + of.disks);
     cells.push(["Disks and SSD", money(total(cost)), [`disks: ${money(cost.disks)}`, before ? `compared: ${money(total(before))}` : ""], "total"]);
     byId("figures").replaceChildren(...cells.map(([label, value, notes, name]) => html("div", { "data-figure": name },
       html("dt", {}, label), html("dd", {}, value, ...notes.filter(Boolean).map((each) => html("small", {}, each))))));
@@ -583,7 +615,22 @@
     box.textContent = `${metBy(found)}${sure}.${found.more ? " Other sizes meet it too: see the chart." : ""}`;
   }
 
-  // On narrow screens it stays in sight while the sliders move.
+  function showMeeting() {
+    const rows = state.bound == null ? [] : meeting(), table = byId("meeting");
+    table.parentElement.hidden = rows.length === 0;
+    const ssdsVary = axes[SSD].choices.length > 1, membersVary = axes[MEMBERS].choices.length > 1;
+    table.tHead.replaceChildren(html("tr", {}, ...["cache", "size", ...(ssdsVary ? ["SSD"] : []), ...(membersVary ? ["disks"] : []), "disks and SSD"]
+      .map((head) => html("th", { scope: "col" }, head))));
+    table.tBodies[0].replaceChildren(...rows.map(({ label, cost, place, size, sure }) => {
+      const isAlone = size < 0;
+      const cells = [isAlone ? DASH : sizes[size].name, ...(ssdsVary ? [isAlone ? DASH : axes[SSD].choices[place[SSD]].name] : []),
+        ...(membersVary ? [axes[MEMBERS].choices[place[MEMBERS]].name] : []), money(cost)];
+      const name = isAlone ? label : html("button", { type: "button", onclick: () => { state.place = [...place]; update(); } }, label);
+      return html("tr", {}, html("th", { scope: "row" }, name, sure ? "" : " ?"), ...cells.map((cell) => html("td", {}, cell)));
+    }));
+  }
+
+  // It stays in sight while the sliders move and the page scrolls.
   function showStrip() {
     const { place } = state, [given, mayDiffer] = answer(place);
     const verdict = html("b", { class: `tone-${given}` }, given[0].toUpperCase() + given.slice(1) + (mayDiffer ? " ?" : ""));
@@ -592,26 +639,50 @@
       ...figure("SSD hits", "hit.whole"), html("span", {}, money(costs(place).ssds)));
   }
 
+  const ANSWERS = { yes: 0, unsure: 1, no: 2 };
   const COLUMNS = [["from SSD", "hit.whole"], ["mean read", "mean.reads.whole"], ["p99 read", "p99.reads.whole"],
     ["mean write", "mean.writes.whole"], ["forecast", "forecast"], ["writes/day", "dwpd.whole"]].filter(([, name]) => known(name));
   function showCaches() {
     const table = byId("caches");
-    const extra = state.bound == null ? [] : ["size needed"];
-    const heads = ["cache", "use it?", ...COLUMNS.map(([head]) => head), "SSD cost", ...extra];
-    const focused = table.contains(document.activeElement) ? document.activeElement.dataset.cache : null;
-    table.tHead.replaceChildren(html("tr", {}, ...heads.map((head) => html("th", { scope: "col" }, head))));
-    table.tBodies[0].replaceChildren(...caches.map((cache, number) => {
-      const place = cached(state.place, number), own = number === state.place[CACHE];
-      const [given, mayDiffer] = answer(place);
-      const found = state.bound == null ? null : smallest(place);
-      const needed = !found ? [] : [found.likely == null ? "none" : sizes[found.likely].name + (found.sure === found.likely ? "" : " ?")];
-      const cells = [given + (mayDiffer ? " ?" : ""), ...COLUMNS.map(([, name]) => worded(name, estimate(name, place).value)), money(costs(place).ssds), ...needed];
+    // Each column: its heading, what a cell shows, and by what it is sorted, the best with the smallest.
+    const columns = [
+      ["use it?", (place) => { const [given, mayDiffer] = answer(place); return [given + (mayDiffer ? " ?" : ""), ANSWERS[given]]; }],
+      ...COLUMNS.map(([head, name]) => [head, (place) => {
+        const { value } = estimate(name, place);
+        return [worded(name, value), value == null ? Infinity : wantsLess(name) ? value : -value];
+      }]),
+      ["SSD cost", (place) => [money(costs(place).ssds), costs(place).ssds ?? Infinity]],
+      ...(state.bound == null ? [] : [["size needed", (place) => {
+        const { likely, sure } = smallest(place);
+        return likely == null ? ["none", Infinity] : [sizes[likely].name + (sure === likely ? "" : " ?"), likely];
+      }]]),
+    ];
+    const rows = caches.map((_, number) => ({ number, cells: columns.map(([, of]) => of(cached(state.place, number))) }));
+    const by = state.sorted ? columns.findIndex(([head]) => head === state.sorted.by) : -1;
+    if (by >= 0) {
+      const sign = state.sorted.turned ? -1 : 1;
+      rows.sort(({ cells: one }, { cells: other }) => // what is shown alike keeps its order
+        (one[by][0] === other[by][0] ? 0 : sign * (one[by][1] < other[by][1] ? -1 : 1)));
+    }
+    const focused = table.contains(document.activeElement) ? document.activeElement.dataset : {};
+    const sort = (head) => {
+      const { sorted } = state;
+      state.sorted = sorted?.by !== head ? { by: head, turned: false } : sorted.turned ? null : { by: head, turned: true };
+      update();
+    };
+    table.tHead.replaceChildren(html("tr", {}, html("th", { scope: "col" }, "cache"), ...columns.map(([head], n) => html("th", {
+      scope: "col", ...(n === by ? { "aria-sort": "other" } : {}),
+    }, html("button", { type: "button", "data-sort": head, title: "Sort: best first, then last, then as it was", onclick: () => sort(head) },
+      head + (n !== by ? "" : state.sorted.turned ? " \u25b4" : " \u25be"))))));
+    table.tBodies[0].replaceChildren(...rows.map(({ number, cells }) => {
+      const own = number === state.place[CACHE];
       return html("tr", { class: own ? "strong" : "", ...(own ? { "aria-current": "true" } : {}) },
         html("th", { scope: "row" }, html("button", { type: "button", "data-cache": number, onclick: () => { state.place[CACHE] = number; update(); } },
-          (own ? "\u25b8 " : "") + cache.words.filter(Boolean).join(" "))),
-        ...cells.map((cell) => html("td", {}, cell)));
+          (own ? "\u25b8 " : "") + wordsOf(cached(state.place, number)))),
+        ...cells.map(([cell]) => html("td", {}, cell)));
     }));
-    if (focused != null) table.querySelector(`[data-cache="${focused}"]`).focus();
+    if (focused.cache != null) table.querySelector(`[data-cache="${focused.cache}"]`).focus();
+    if (focused.sort != null) table.querySelector(`[data-sort="${focused.sort}"]`)?.focus();
   }
   const command = (place) => [doc.command.base, ...axes.map((axis, n) => axis.choices[place[n]].options)].filter(Boolean).join(" ");
   function showCommand() {
@@ -708,7 +779,7 @@
   byId("pin").addEventListener("click", () => { state.pinned = state.pinned ? null : [...state.place]; update(); });
   byId("reset").addEventListener("click", () => {
     Object.assign(state, { place: [...doc.base], ssdPrice: doc.price.ssd_per_gb, diskPrice: doc.price.hdd_per_gb, pinned: null,
-      quantity: SHOWN[0], bound: null });
+      quantity: SHOWN[0], bound: null, sorted: null });
     byId("bound").value = "";
     update();
   });
@@ -776,6 +847,7 @@
     drawSizes();
     drawCurves();
     showSmallest();
+    showMeeting();
     showCaches();
     showCommand();
     save();
@@ -790,8 +862,10 @@
   let wide = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; update(); } });
 
+  new IntersectionObserver(([seen]) => { byId("strip").classList.toggle("needed", !seen.isIntersecting); }).observe(byId("verdict"));
+
   load();
   document.querySelector("main").hidden = false;
   render();
-  window.explorer = { doc, state, estimate, answer, command, costs, smallest, update };
+  window.explorer = { doc, state, estimate, answer, command, costs, smallest, meeting, update };
 })();
