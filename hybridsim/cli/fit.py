@@ -56,8 +56,9 @@ def fit(
 
     With fio, use results of random reads, and of random writes if there are any, at several queue
     depths (--output-format=json or json+): those of a disk at depths above 1 determine the order in
-    which it serves requests, its writes the write cache.  Each value is reported with its 95% confidence interval; values that the measurement does not
-    determine are marked, and keep a typical default.
+    which it serves requests, its writes the write cache.  Each value is reported with its 95%
+    confidence interval; values that the measurement does not determine are marked, and keep a
+    typical default.
     """
     from hybridsim.cli.running import check_folder
     from hybridsim.foundation.writing import write_text
