@@ -48,9 +48,10 @@ def judged(folder: Path) -> None:
                 [point] = fio_results.read([str(path)])
             except HybridsimError:
                 continue
-            off = simulated_iops(found.scenario(), point) / point.iops - 1
+            is_disk = found.scenario().backing.drive.kind == "hdd"
+            off = simulated_iops(found.scenario(), point, 3000 if is_disk else 60_000) / point.iops
             used = "*" if path in ends else ""
-            errors.append((depth, point.iops, off, used))
+            errors.append((depth, point.iops, off - 1, used))
         text = "  ".join(f"{d}: {iops:.0f} {off:+.1%}{used}" for d, iops, off, used in errors)
         held = [abs(off) for _, _, off, used in errors if not used]
         if held:

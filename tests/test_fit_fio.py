@@ -154,6 +154,20 @@ def test_reads_of_what_was_never_written_get_a_note(tmp_path):
     assert whole.notes == []
 
 
+def test_a_drive_that_falls_asleep_gets_a_note(tmp_path):
+    latency = np.full(1000, 150_000)
+    jobs = job(latency), job(latency * 0.8, 2, 15_600)
+    model = fit(results(tmp_path / "asleep.json", *jobs), check=False)
+    assert any("asleep" in note for note in model.notes)
+
+
+def test_a_network_volume_is_no_ssd(tmp_path):
+    """Ceph: reads from memory, writes that wait for several disks."""
+    jobs = job(np.full(1000, 800_000)), writes(np.full(1000, 8_000_000))
+    with pytest.raises(FitError, match=r"no SSD.*network volume"):
+        fit(results(tmp_path / "ceph.json", *jobs), check=False)
+
+
 def test_completions_that_are_held_back_get_a_note(tmp_path):
     """A controller that gathers completions: fewer reads at depth 4 than at depth 2."""
     latency = np.full(1000, 70_000)

@@ -62,13 +62,13 @@ def latencies(run: Run, requests: Iterator[Batch]) -> Ints:
     return np.concatenate([*times, left.done_ns - left.issue_ns])
 
 
-def simulated_iops(scenario: Scenario, point: Point) -> float:
+def simulated_iops(scenario: Scenario, point: Point, count: int = REQUESTS) -> float:
     """Return the simulated rate at a point's depth in requests a second, without its beginning."""
     alone = scenario.with_options(mode="closed", depth=point.depth)
     capacity = alone.backing.drive.capacity_bytes
     run = Run(building.machine(alone, "closed", capacity, 0))
     done = []
-    for batch in batches(random_requests(point, capacity)):
+    for batch in batches(random_requests(point, capacity, count)):
         run.feed(batch)
         while (facts := run.advance(NEVER)[1]) is not None:
             done.append(facts.done_ns)

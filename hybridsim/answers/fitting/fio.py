@@ -41,6 +41,9 @@ BIN_ERROR = 1 / 128  # of fio's percentiles
 # with another HBA of the same kind 2 %.
 REPEATED = 0.02
 FLASH_READ_NS, TWICE = 50_000, 1.2  # half of a read of TLC or QLC with its transfer; spread
+# An SSD without its write cache programs a page for each write: 2 ms (Samsung 860 PRO).
+SLOWEST_WRITE_NS = 5e6
+ASLEEP = 2.1  # reads at depth 2 that are so many times those at depth 1
 HOST_OFF = 0.25  # the same between repeated runs
 FALLS = 0.9  # a rate lower than this share of the highest has fallen
 WHOLE = "treated as one device"
@@ -78,6 +81,7 @@ def fit(name: str, points: list[Point]) -> Fit:
     median = lowest.percentiles_ns.get(50.0, lowest.mean_ns)
     if median < FLASH_NS:
         _check_one_kind(name, lowest)
+        _check_writes(name, chosen)
         return _ssd(name, chosen, points, why_not)
     reads = [one for one in alone if one.direction == "read"]
     if not reads:
@@ -88,6 +92,19 @@ def fit(name: str, points: list[Point]) -> Fit:
     point = max(reads, key=lambda one: one.requests)
     _check_one_arm(name, point, chosen)
     return _disk(name, point, [*why_not, *_fast_writes(point, chosen)])
+
+
+def _check_writes(name: str, points: list[Point]) -> None:
+    """Refuse what reads as fast as flash and writes as no SSD does."""
+    for one in points:
+        median = one.percentiles_ns.get(50.0, one.mean_ns)
+        if one.direction == "write" and one.depth == 1 and median >= SLOWEST_WRITE_NS:
+            raise FitError(
+                f"{name}: this is no SSD: its reads are as fast as flash, but half of the random "
+                f"writes of {one.source} take {human_time(median)} or more. A network volume "
+                '(Ceph, iSCSI) is described with kind = "volume" and its provider\'s figures; '
+                "a cache above disks is measured without the cache"
+            )
 
 
 def _check_one_kind(name: str, point: Point) -> None:
@@ -374,6 +391,12 @@ def _held_back(points: list[Point]) -> list[str]:
     """Return a note if reads become fewer as their depth grows, and then more."""
     reads = {one.depth: one for one in points if one.direction == "read"}
     depths = sorted(reads)
+    if {1, 2} <= set(depths) and reads[2].iops > ASLEEP * reads[1].iops:
+        return [
+            f"Reads at depth 2 are {reads[2].iops / reads[1].iops:.1f} times those at depth 1: one "
+            "at a time the processor, the link or the drive falls asleep between them, which is "
+            "not modelled. The model is too slow at low depths above 1; turn off power saving."
+        ]
     for few, more in pairwise(depths):
         deepest = reads[depths[-1]].iops
         if reads[more].iops < FALLS * reads[few].iops and deepest > reads[few].iops:
