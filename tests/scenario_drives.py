@@ -195,7 +195,10 @@ class Drives(RandomValues):
             "native_write_iops": native // 131_072 + self.rng.choice([0, 5000]),
         }
         refill = {"slc_refill": self.rate(400 * 10**6), "slc_idle": self.time(0, 5 * MS)}
-        return slc | self.some(refill)
+        folded = {"folded_write": self.rate(native // 2)} if self.yes() else {}
+        if folded and self.yes():
+            folded |= {"erased": self.size(64 * KIB, GIB), "cell_bits": self.rng.choice([3, 4])}
+        return slc | folded | self.some(refill)
 
     def flash(self, dies: int) -> Table:
         is_log = self.yes()

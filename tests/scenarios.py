@@ -434,6 +434,8 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
         slc_units_per_s=draw(st.sampled_from([1, 100, 10_000_000])),
         slc_idle_ns=draw(st.sampled_from([0, 1_000_000, 50_000_000])),
         native_program_ns=draw(st.sampled_from([0, 300_000, 2_000_000])),
+        erased_units=draw(st.sampled_from([0, 3, 30])),
+        folded_program_ns=draw(st.sampled_from([0, 5_000_000])),
         native_scatter_ns=draw(st.sampled_from([0, 100_000])),
     )
 

@@ -9,6 +9,7 @@ from hybridsim import Scenario, fit
 from hybridsim.answers.fitting import fio
 from hybridsim.answers.fitting.fio_results import read
 from hybridsim.foundation.errors import FitError, MeasurementError
+from hybridsim.studies import fio_disk
 from hybridsim.studies.fit import fio_fidelity, judged
 
 PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9)
@@ -58,6 +59,122 @@ def test_a_disk_at_depth_1_is_recovered_within_its_intervals(tmp_path, seed):
     drive = model.scenario().backing.drive
     mean_ns = drive.overhead_ns + drive.seek_average_ns + drive.rev_ns / 2
     assert mean_ns == pytest.approx(latency.mean(), rel=0.02)
+
+
+def writes(latency_ns, depth=1, iops=None):
+    """Return a job of random writes."""
+    one = job(latency_ns, depth, iops, rw="randwrite")
+    one["read"], one["write"] = one["write"], one["read"]
+    return one
+
+
+def test_the_order_of_a_disk_is_that_of_its_measured_rates(tmp_path):
+    """A disk that serves its queue in a sweep, or by position, simulated and fitted."""
+    alone = job(disk(0))
+    at = {depth: job(disk(1) * depth, depth) for depth in (4, 8, 32)}
+    truth = fit(results(tmp_path / "alone.json", alone), check=False)
+    for order, window in (("clook", 12), ("sptf", 32)):
+        keys = {"order": order, "window": window, "age_limit": "5s"}
+        known = truth.scenario().with_values({f"backing.drive.{k}": v for k, v in keys.items()})
+        for one in at.values():
+            [point] = read([str(results(tmp_path / "one.json", one))])
+            one["read"]["iops"] = fio_disk.simulated_iops(known, point)
+        model = fit(results(tmp_path / "deep.json", alone, *at.values()), check=False)
+        found = model.scenario().backing.drive
+        assert (found.order, found.window) == (order, window)
+        assert estimate(model, "order").determined
+
+
+def test_one_deep_rate_determines_the_window_alone(tmp_path):
+    alone, deep = job(disk(0)), job(disk(1) * 30, 32)
+    iops = alone["read"]["iops"]
+    deep["read"]["iops"] = 1.4 * iops
+    model = fit(results(tmp_path / "disk.json", alone, deep), check=False)
+    assert not estimate(model, "order").determined
+    [point] = [one for one in read([str(tmp_path / "disk.json")]) if one.depth == 32]
+    assert fio_disk.simulated_iops(model.scenario(), point) == pytest.approx(1.4 * iops, rel=0.05)
+
+
+def test_writes_beyond_the_reads_give_a_write_cache(tmp_path):
+    """Twice the reads, at any depth: cached, and destaged several at a time."""
+    alone = job(disk(0))
+    iops = 2 * alone["read"]["iops"]
+    some = [writes(disk(0) / 2, 1, iops), writes(disk(0) * 16, 32, iops)]
+    model = fit(results(tmp_path / "cached.json", alone, *some), check=False)
+    assert model.scenario().backing.drive.write_cache_bytes > 0
+    for point in read([str(tmp_path / "cached.json")])[1:]:
+        assert fio_disk.simulated_iops(model.scenario(), point) == pytest.approx(iops, rel=0.1)
+
+
+def test_writes_that_gain_from_the_queue_are_not_cached(tmp_path):
+    """The arm reorders them, as it does reads."""
+    alone = job(disk(0))
+    iops = alone["read"]["iops"]
+    some = [writes(disk(0), 1, iops), writes(disk(0) * 16, 32, 2 * iops)]
+    model = fit(results(tmp_path / "off.json", alone, *some), check=False)
+    assert not any(one.key == "write_cache" for one in model.estimates)
+
+
+def test_the_time_of_fio_itself_is_not_the_drives(tmp_path):
+    """90 us until the completion, 100 us until the next request: the host takes 10."""
+    latency = np.full(1000, 90_000)
+    jobs = job(latency, iops=10_000), job(latency * 4, 32, iops=80_000)
+    model = fit(results(tmp_path / "ssd.json", *jobs))
+    assert estimate(model, "read_latency").value == pytest.approx(90_000, rel=0.01)
+    assert model.scenario().host.overhead_ns == pytest.approx(10_000, rel=0.02)
+    assert model.fidelity.demerit < 0.02  # completion latencies are compared
+    point = read([str(tmp_path / "ssd.json")])[0]
+    assert fio_disk.simulated_iops(model.scenario(), point) == pytest.approx(10_000, rel=0.01)
+
+
+def test_rare_stalls_do_not_count_as_latency(tmp_path):
+    latency = np.where(np.arange(1000) % 100 == 0, 5_000_000, 30_000)
+    jobs = job(np.full(1000, 90_000)), writes(latency), writes(latency * 8, 32, iops=7000)
+    model = fit(results(tmp_path / "ssd.json", *jobs), check=False)
+    assert estimate(model, "write_latency").value == pytest.approx(30_000, rel=0.01)
+
+
+def test_the_writes_of_the_greatest_depth_are_those_that_last(tmp_path):
+    """Measured first, at depth 1, they went to erased flash."""
+    latency = np.full(1000, 35_000)
+    jobs = job(np.full(1000, 90_000)), writes(latency, 1, 20_000), writes(latency, 32, 7000)
+    more = writes(latency, 2, 9000)
+    model = fit(results(tmp_path / "ssd.json", *jobs, more), check=False)
+    found = estimate(model, "random_write_iops")
+    assert found.determined
+    assert found.value == 7000
+    assert "before" in found.how
+
+
+def test_reads_of_what_was_never_written_get_a_note(tmp_path):
+    latency = np.where(np.arange(1000) % 10 < 6, 35_000, 110_000)
+    model = fit(results(tmp_path / "empty.json", job(latency)), check=False)
+    assert any("never written" in note for note in model.notes)
+    whole = fit(results(tmp_path / "full.json", job(np.full(1000, 110_000))), check=False)
+    assert whole.notes == []
+
+
+def test_a_drive_that_falls_asleep_gets_a_note(tmp_path):
+    latency = np.full(1000, 150_000)
+    jobs = job(latency), job(latency * 0.8, 2, 15_600)
+    model = fit(results(tmp_path / "asleep.json", *jobs), check=False)
+    assert any("asleep" in note for note in model.notes)
+
+
+def test_a_network_volume_is_no_ssd(tmp_path):
+    """Ceph: reads from memory, writes that wait for several disks."""
+    jobs = job(np.full(1000, 800_000)), writes(np.full(1000, 8_000_000))
+    with pytest.raises(FitError, match=r"no SSD.*network volume"):
+        fit(results(tmp_path / "ceph.json", *jobs), check=False)
+
+
+def test_completions_that_are_held_back_get_a_note(tmp_path):
+    """A controller that gathers completions: fewer reads at depth 4 than at depth 2."""
+    latency = np.full(1000, 70_000)
+    rates = {2: 27_000, 4: 22_000, 8: 52_000}
+    jobs = [job(latency, depth, iops) for depth, iops in rates.items()]
+    model = fit(results(tmp_path / "held.json", job(latency), *jobs), check=False)
+    assert any("interrupt coalescing" in note for note in model.notes)
 
 
 def test_an_ssd_at_several_depths_is_recovered(tmp_path):

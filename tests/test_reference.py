@@ -677,6 +677,34 @@ class TestSsd:
         later = [at * MS + begin + time * US for at, time in zip((100, 110, 120, 135), took[1:])]
         assert ends == [first, *later]
 
+    def test_beyond_the_slc_cache_erased_flash_runs_out(self) -> None:
+        """Room for two units: one is written there, one is taken by what is folded while idle."""
+        cached = replace(
+            self.SSD,
+            buffer_ns=0,
+            write_ns=0,
+            slc_units=2,
+            slc_units_per_s=100,
+            slc_idle_ns=5 * MS,
+            native_program_ns=3000 * US,
+            erased_units=2,
+            folded_program_ns=7000 * US,
+        )
+        begin = 10 * US + PAGE
+        ends = self.done(
+            cached,
+            write(0, 0, 3 * PAGE),  # two units into the cache, one past it: one is left
+            write(20, 0, PAGE),  # a unit was folded, which takes it; the cache has room for one
+            write(21, 0, PAGE),  # the cache is full, and nothing erased
+            write(37, 0, PAGE),  # a unit was folded: into the cache
+            write(38, 0, PAGE),
+        )
+        took = [5000, 1000, 7000, 1000, 7000]
+        later = [
+            at * MS + begin + time * US for at, time in zip((20, 21, 37, 38), took[1:], strict=True)
+        ]
+        assert ends == [10 * US + 3 * PAGE + took[0] * US, *later]
+
     def test_a_drive_without_a_volatile_cache_is_sent_no_flush(self) -> None:
         flush = Request(0, Op.FLUSH, 0, 0)
         assert self.done(replace(self.SSD, needs_flush=0), flush) == [0]

@@ -32,6 +32,7 @@ class Ssd:
         self.read_free = [0] * timing.dies
         self.write_free = [0] * timing.dies
         self.units = self.requests = self.owed = self.in_slc = self.last = 0
+        self.erased = timing.erased_units
         self.ends: list[int] = []  # of streams, the first to be replaced in front
 
     def submit(self, now: int, write: bool, offset: int, length: int) -> int:
@@ -57,8 +58,7 @@ class Ssd:
         if left > 0:
             self.write_free[die] += sense
             if self.read_free[die] < begin:
-                program_ns = self.t.native_program_ns if self.is_full() else self.t.program_ns
-                period = program_ns * self.t.program_units
+                period = self.program_ns() * self.t.program_units
                 left = (left - 1) % period + 1
                 if left > self.t.suspend_ns and left <= period - self.t.load_ns:
                     left = self.t.suspend_ns
@@ -73,7 +73,9 @@ class Ssd:
         idle = buffered - self.last - t.slc_idle_ns
         self.last = buffered
         if idle > 0:
-            self.in_slc = max(self.in_slc - idle * t.slc_units_per_s // 10**9, 0)
+            folded = min(idle * t.slc_units_per_s // 10**9, self.in_slc)
+            self.in_slc -= folded
+            self.erased = max(self.erased - folded, 0)
         entry, end = t.map_units * t.unit_bytes, offset + length
         follows = offset in self.ends
         first = -(-offset // entry) if follows and t.map_units > 1 else offset // entry
@@ -87,7 +89,8 @@ class Ssd:
             self.write_whole(units, t.is_by_stream and follows, buffered, free)
             return max(buffered, max(free) - t.buffer_ns)
         for _ in range(units):
-            program_ns = t.native_program_ns if self.is_full() else t.program_ns
+            program_ns = self.program_ns()
+            self.erased -= self.is_full() and self.erased > 0
             self.in_slc += not self.is_full()
             free.append(self.work(self.units // t.program_units, buffered, program_ns))
             self.units += 1
@@ -111,6 +114,13 @@ class Ssd:
             self.requests += 1
             free.append(self.work(self.units // t.program_units, buffered, program_ns))
             self.units += t.program_units
+
+    def program_ns(self) -> int:
+        t = self.t
+        beyond_ns = t.native_program_ns
+        if t.folded_program_ns and not self.erased:
+            beyond_ns = t.folded_program_ns
+        return beyond_ns if self.is_full() else t.program_ns
 
     def is_full(self) -> bool:
         return 0 < self.t.slc_units <= self.in_slc

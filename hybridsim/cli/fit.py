@@ -54,9 +54,11 @@ def fit(
     number of members and the chunk size, rotational speed, seek times, overhead, transfer rate, and
     the number of requests that the path to the device carries at a time.
 
-    With fio, use results of random reads at several queue depths (--output-format=json or json+).
-    Each value is reported with its 95% confidence interval; values that the measurement does not
-    determine are marked, and keep a typical default.
+    With fio, use results of random reads, and of random writes if there are any, at several queue
+    depths (--output-format=json or json+): those of a disk at depths above 1 determine the order in
+    which it serves requests, its writes the write cache.  Each value is reported with its 95%
+    confidence interval; values that the measurement does not determine are marked, and keep a
+    typical default.
     """
     from hybridsim.cli.running import check_folder
     from hybridsim.foundation.writing import write_text
@@ -79,7 +81,8 @@ def text(fitted: Fit) -> str:
         if one.key in ("name", "rate_inner") or (one.table, one.key) == ("backing.drive", "kind"):
             continue
         interval = one.interval if one.determined else "not determined"
-        rows.append((one.key.replace("_", " "), one.shown(one.value), interval, one.how))
+        name = f"host {one.key}" if one.table == "host" else one.key
+        rows.append((name.replace("_", " "), one.shown(one.value), interval, one.how))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths)]

@@ -104,6 +104,8 @@ class SsdParameters(DeviceParameters):
     slc_units_per_s: int = 1
     slc_idle_ns: int = 0
     native_program_ns: int = 0
+    erased_units: int = 0
+    folded_program_ns: int = 0
     native_scatter_ns: int = 0
     write_interval_ns: int = 0
     is_by_stream: int = 0

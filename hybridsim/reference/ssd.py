@@ -31,6 +31,7 @@ class Ssd(Device):
         self.units_written = self.requests_written = 0
         self.collections = self.owed = 0  # of whole programs; die time
         self.in_slc = 0  # units
+        self.erased = parameters.erased_units
         self.streams: list[int] = []  # addresses at which writes ended, in the order of their begin
         self.last_buffered = 0
         self.replaced = 0  # streams
@@ -88,7 +89,7 @@ class Ssd(Device):
     def sense(self, die: int, duration: int, begin: int) -> int:
         """Occupy a die by reading; a program is suspended, or its end awaited. Return the end."""
         p = self.parameters
-        period = (p.native_program_ns if self.slc_full else p.program_ns) * p.program_units
+        period = self.unit_duration * p.program_units
         sense = max(begin, self.read_free[die])
         rest = self.write_free[die] - sense  # of all programs, then of the current one
         if rest > 0:
@@ -135,10 +136,12 @@ class Ssd(Device):
         p = self.parameters
         free = []
         for _ in range(units):
-            duration = p.native_program_ns if self.slc_full else p.program_ns
-            free.append(self.program(self.units_written // p.program_units, buffered, duration))
+            turn = self.units_written // p.program_units
+            free.append(self.program(turn, buffered, self.unit_duration))
             self.units_written += 1
-            if not self.slc_full:
+            if self.slc_full:
+                self.erased -= min(self.erased, 1)
+            else:
                 self.in_slc += 1
         scatter = p.native_scatter_ns if self.slc_full else p.scatter_ns
         if scatter > 0 and collected:
@@ -170,13 +173,25 @@ class Ssd(Device):
         """Whether the drive has an SLC cache and no space is left in it."""
         return 0 < self.parameters.slc_units <= self.in_slc
 
+    @property
+    def unit_duration(self) -> int:
+        """Time of the next unit on its die: by where it goes, and what has to be folded before."""
+        p = self.parameters
+        if not self.slc_full:
+            return p.program_ns
+        return (
+            p.folded_program_ns if p.folded_program_ns and not self.erased else p.native_program_ns
+        )
+
     def fold(self, buffered: int) -> None:
         """Free the part of the SLC cache that was folded between the last write and this one."""
         p = self.parameters
         idle = buffered - self.last_buffered - p.slc_idle_ns
         self.last_buffered = buffered
         if idle > 0:
-            self.in_slc = max(self.in_slc - idle * p.slc_units_per_s // 10**9, 0)
+            left = max(self.in_slc - idle * p.slc_units_per_s // 10**9, 0)
+            self.erased = max(self.erased - (self.in_slc - left), 0)
+            self.in_slc = left
 
     def follows(self, offset: int, length: int) -> bool:
         """Return whether a write continues one of the last eight streams; remember its end."""

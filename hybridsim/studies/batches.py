@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -19,11 +20,30 @@ from hybridsim.requests.rows import Requests
 class Named(Chunked, Protocol):
     """Requests with a name: a trace, or observed requests."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        ...
 
     def from_first(self) -> Iterator[Requests]:
         """Yield the requests with the first one at time 0."""
         ...
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Requests in memory with the interface of a trace; the first one is at time 0."""
+
+    name: str
+    rows: Requests
+
+    def chunks(self) -> Iterator[Requests]:
+        """Yield the requests as one chunk."""
+        yield self.rows
+
+    def from_first(self) -> Iterator[Requests]:
+        """Yield the requests as one chunk."""
+        yield self.rows
 
 
 def batches(

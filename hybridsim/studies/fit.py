@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,17 +15,14 @@ from hybridsim.answers.fitting.arrangement import Progress
 from hybridsim.answers.fitting.fio_results import looks_like_fio
 from hybridsim.answers.fitting.observed import Observed, observe
 from hybridsim.engine.machine import Run
-from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import FitError, TraceError
 from hybridsim.foundation.histogram import Distribution
-from hybridsim.requests.inflight import Batch
-from hybridsim.requests.rows import Requests, no_requests
-from hybridsim.requests.source import NEVER
+from hybridsim.requests.rows import no_requests
 from hybridsim.scenario import Scenario, building
-from hybridsim.studies.batches import batches
+from hybridsim.studies import fio_disk
+from hybridsim.studies.batches import Sent, batches
 from hybridsim.traces.trace import PathLike, Trace
 
-FIO_REQUESTS, FIO_SEED = 2000, 1
 POOR = (
     "The model is not like the measurement: the device is of another kind than a disk or an SSD as "
     "modelled (shingled writes, two actuators, a cache above it), or was changed meanwhile. Do not "
@@ -54,7 +51,8 @@ def fit(
     names = [os.fspath(each) for each in paths]
     if names and all(looks_like_fio(each) for each in names):
         points = fio_results.read(names)
-        found = fio.fit(", ".join(names), points)
+        progress("simulating depths and writes", 0, 1)
+        found = fio_disk.fitted(fio.fit(", ".join(names), points), points)
         point = fio.checked(points) if check else None
         if point is None:
             return found
@@ -92,32 +90,15 @@ def judged(found: Fit, likeness: Fidelity) -> Fit:
 
 def fio_fidelity(point: fio_results.Point, scenario: Scenario) -> Fidelity:
     """Simulate random requests one at a time over the whole device, as fio sent them."""
-    alone = scenario.with_options(mode="closed", depth=1)
+    # fio's completion latency begins when the host has submitted the request
+    alone = scenario.with_options(mode="closed", depth=1, host_overhead=0)
     capacity = alone.backing.drive.capacity_bytes
-    random = np.random.default_rng(FIO_SEED)
-    places = random.integers(0, capacity // point.block_bytes, FIO_REQUESTS) * point.block_bytes
-    rows = no_requests(FIO_REQUESTS)._replace(
-        offset_bytes=places,
-        length_bytes=np.full(FIO_REQUESTS, point.block_bytes),
-        op=np.full(FIO_REQUESTS, int(point.direction == "write"), np.uint8),
-    )
     run = Run(building.machine(alone, "closed", capacity, 0))
-    latencies = _latencies(run, batches(ObservedTrace("fio's requests", rows)))
+    simulated = fio_disk.latencies(run, batches(fio_disk.random_requests(point, capacity)))
     percents = sorted(point.percentiles_ns)
-    shares = 100 * (np.arange(FIO_REQUESTS) + 0.5) / FIO_REQUESTS
+    shares = 100 * (np.arange(len(simulated)) + 0.5) / len(simulated)
     measured = np.interp(shares, percents, [point.percentiles_ns[each] for each in percents])
-    return Fidelity(Distribution.of(measured.astype(np.int64)), Distribution.of(latencies))
-
-
-def _latencies(run: Run, requests: Iterator[Batch]) -> Ints:
-    """Return the latencies of all requests."""
-    latencies = []
-    for batch in requests:
-        run.feed(batch)
-        while (facts := run.advance(NEVER)[1]) is not None:
-            latencies.append(facts.done_ns - facts.issue_ns)
-    left = run.facts.drained()
-    return np.concatenate([*latencies, left.done_ns - left.issue_ns])
+    return Fidelity(Distribution.of(measured.astype(np.int64)), Distribution.of(simulated))
 
 
 def _open(
@@ -135,22 +116,6 @@ def _open(
     return trace, first is None or not (first.dispatch_ns >= 0).any()
 
 
-@dataclass
-class ObservedTrace:
-    """Observed requests with the interface of a trace."""
-
-    name: str
-    rows: Requests
-
-    def chunks(self) -> Iterator[Requests]:
-        """Yield the requests as one chunk."""
-        yield self.rows
-
-    def from_first(self) -> Iterator[Requests]:
-        """Yield the requests as one chunk; they begin at time 0."""
-        yield self.rows
-
-
 def fidelity(observed: Observed, scenario: Scenario) -> Fidelity:
     """Simulate the first stretch of requests in mode think; compare latencies with the capture."""
     some = observed.of(observed.stretch == observed.stretch[0])
@@ -163,8 +128,9 @@ def fidelity(observed: Observed, scenario: Scenario) -> Fidelity:
         complete_ns=some.complete_ns - begun,
     )
     run = Run(building.machine(scenario, "think", observed.end_bytes, 0))
-    latencies = _latencies(run, batches(ObservedTrace("the capture", rows), 1.0, True))
-    return Fidelity(Distribution.of(some.latency_ns), Distribution.of(latencies))
+    requests = batches(Sent("the capture", rows), 1.0, True)
+    simulated = fio_disk.latencies(run, requests)
+    return Fidelity(Distribution.of(some.latency_ns), Distribution.of(simulated))
 
 
 __all__ = ["fidelity", "fit"]

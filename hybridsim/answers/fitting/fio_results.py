@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hybridsim.answers.measurements import fio_json
 from hybridsim.answers.measurements.gathering import NONSENSE
 from hybridsim.foundation.errors import FitError, HybridsimError
@@ -14,6 +16,8 @@ from hybridsim.foundation.units import parse_size
 
 DIRECTIONS = ("read", "write")
 LARGEST = 1e18  # limit of all numbers: 30 years in ns
+USUAL = 95.0  # per cent of the requests that have a usual latency
+FEWEST = 5  # percentiles up to there that determine a mean
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,25 @@ class Point:
     bytes_per_s: float
     mean_ns: float
     percentiles_ns: dict[float, float]  # of the completion latency, by per cent
+
+    @property
+    def usual_ns(self) -> float:
+        """Mean completion latency of the fastest 95 %: rare stalls are no latency of a drive."""
+        percents = [each for each in sorted(self.percentiles_ns) if each <= USUAL]
+        if len(percents) < FEWEST or percents[-1] < USUAL:
+            return self.mean_ns
+        values = [self.percentiles_ns[each] for each in percents]
+        ends = [0.0, *percents], [values[0], *values]
+        return float(np.trapezoid(ends[1], ends[0])) / USUAL
+
+    @property
+    def own_ns(self) -> float:
+        """Time that fio and the kernel take for a request beside its completion latency.
+
+        Only of requests one at a time, where nothing else is in the way; 0 of others.
+        """
+        alone = self.depth == 1 and self.iops > 0 and self.mean_ns > 0
+        return max(1e9 / self.iops - self.mean_ns, 0.0) if alone else 0.0
 
     @property
     def is_random(self) -> bool:

@@ -15,7 +15,7 @@ READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1
 UNITS, REQUESTS, OWED_NS = 0, 1, 2
 IS_DIRTY, LAST_DONE_NS = 0, 1
-IN_SLC, BUFFERED_NS = 0, 1
+IN_SLC, BUFFERED_NS, ERASED = 0, 1, 2
 STREAMS = 8  # writes in sequence that a drive follows at once
 
 
@@ -49,6 +49,8 @@ class SSD(NamedTuple):
     slc_idle_ns: int
     native_program_ns: int
     native_scatter_ns: int
+    erased_units: int
+    folded_program_ns: int
     load_ns: int
     collect_ns: int
     capacity_bytes: int
@@ -60,7 +62,9 @@ class SSD(NamedTuple):
     # [member, UNITS | REQUESTS | OWED_NS]: counts that determine the next die; REQUESTS, where dies
     # are given whole programs: collections, and then OWED_NS: their die time not begun
     written: Ints
-    slc: Ints  # [member, IN_SLC | BUFFERED_NS]: units in the SLC cache; time of the last write
+    # [member, IN_SLC | BUFFERED_NS | ERASED]: units in the SLC cache; time of the last write; units
+    # for which there is erased flash beyond the SLC cache
+    slc: Ints
     stream_end: Ints  # [member, STREAMS + 1]: ends of writes, and the number of the next to replace
     flush: Ints  # [member, IS_DIRTY | LAST_DONE_NS]: written since the last flush; last completion
     counts: Ints  # [member, BYTES_READ | BYTES_WRITTEN]
@@ -70,14 +74,14 @@ class SSD(NamedTuple):
         """Return `members` idle drives; `timing` has the parameters by name."""
         dies = (members, timing["dies"])
         return cls(
-            **{name: timing[name] for name in cls._fields[:29]},
+            **{name: timing[name] for name in cls._fields[:31]},
             controller_free_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),
             pipe_free_ns=np.zeros(members, np.int64),
             read_free_ns=np.zeros(dies, np.int64),
             write_free_ns=np.zeros(dies, np.int64),
             written=np.zeros((members, 3), np.int64),
-            slc=np.zeros((members, 2), np.int64),
+            slc=np.tile(np.array([0, 0, timing["erased_units"]], np.int64), (members, 1)),
             stream_end=np.tile(np.array([-1] * STREAMS + [0]), (members, 1)),
             flush=np.zeros((members, 2), np.int64),
             counts=np.zeros((members, 2), np.int64),
@@ -183,7 +187,7 @@ class SSD(NamedTuple):
         elif left > 0:
             period = self.program_ns * self.program_units
             if self.slc_is_full(member):
-                period = self.native_program_ns * self.program_units
+                period = self.program_beyond(member) * self.program_units
             if period > 0:
                 left = (left - 1) % period + 1  # of the program in progress
             is_loading = self.load_ns > 0 and left > period - self.load_ns
@@ -219,7 +223,8 @@ class SSD(NamedTuple):
         for _ in range(units):
             program_ns = self.program_ns
             if self.slc_is_full(member):
-                program_ns = self.native_program_ns
+                program_ns = self.program_beyond(member)
+                self.slc[member, ERASED] = max(self.slc[member, ERASED] - 1, 0)
             elif self.slc_units > 0:
                 self.slc[member, IN_SLC] += 1
             turn = self.written[member, UNITS] // self.program_units
@@ -302,6 +307,13 @@ class SSD(NamedTuple):
         return self.slc_units > 0 and self.slc[member, IN_SLC] >= self.slc_units
 
     @method
+    def program_beyond(self, member):
+        """Return the die time of a unit beyond the SLC cache: longer where nothing is erased."""
+        if self.folded_program_ns > 0 and self.slc[member, ERASED] == 0:
+            return self.folded_program_ns
+        return self.native_program_ns
+
+    @method
     def fold(self, member, buffered):
         """Free the SLC cache by as much as the drive has folded since its last write."""
         if self.slc_units == 0:
@@ -312,8 +324,9 @@ class SSD(NamedTuple):
         if idle_ns > 0:
             # at most the time that empties it: the product stays small
             idle_ns = min(idle_ns, self.slc_units * 1_000_000_000 // self.slc_units_per_s + 1)
-            folded = idle_ns * self.slc_units_per_s // 1_000_000_000
-            slc[member, IN_SLC] = max(slc[member, IN_SLC] - folded, 0)
+            folded = min(idle_ns * self.slc_units_per_s // 1_000_000_000, slc[member, IN_SLC])
+            slc[member, IN_SLC] -= folded
+            slc[member, ERASED] = max(slc[member, ERASED] - folded, 0)
 
     @method
     def work(self, member, turn, begin, work_ns):

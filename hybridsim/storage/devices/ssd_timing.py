@@ -65,6 +65,8 @@ class Timing(NamedTuple):
     slc_idle_ns: int  # without a write, until folding begins
     native_program_ns: int  # die time of a unit, and of a request, where the SLC cache is full
     native_scatter_ns: int
+    erased_units: int  # for which there is erased flash beside the SLC cache's cells
+    folded_program_ns: int  # die time of a unit where there is none; 0: that makes no difference
     load_ns: int  # of a program, in which it is not suspended; 0: dies are given units
     collect_ns: int  # of the reads of a collection
 
@@ -77,11 +79,13 @@ def timing(drive: SolidState) -> Timing:
     program_ns, scatter_ns = _die_time_of_writes(
         drive, drive.sequential_write, drive.random_write_iops
     )
-    native_program_ns = native_scatter_ns = 0
+    native_program_ns = native_scatter_ns = folded_program_ns = 0
     if drive.native_write is not None and drive.native_write_iops is not None:
         native_program_ns, native_scatter_ns = _die_time_of_writes(
             drive, drive.native_write, drive.native_write_iops
         )
+        if drive.folded_write is not None:
+            folded_program_ns = dies * UNIT_BYTES * 10**9 // drive.folded_write
     collect_ns = _reads_of_a_collection(drive) if drive.program_load_ns else 0
     drain_ns = drive.write_buffer_bytes * 10**9 // drive.sequential_write
     return Timing(
@@ -101,7 +105,7 @@ def timing(drive: SolidState) -> Timing:
         buffer_ns=max(
             drain_ns,
             program_units * program_ns + scatter_ns,
-            program_units * native_program_ns + native_scatter_ns,
+            program_units * max(native_program_ns, folded_program_ns) + native_scatter_ns,
             2 * program_units * program_ns + collect_ns if drive.program_load_ns else 0,
         ),
         link_bytes_per_s=drive.sequential_read,
@@ -118,6 +122,9 @@ def timing(drive: SolidState) -> Timing:
         slc_idle_ns=drive.slc_idle_ns,
         native_program_ns=native_program_ns,
         native_scatter_ns=native_scatter_ns,
+        erased_units=max(drive.erased_bytes - drive.cell_bits * drive.slc_cache_bytes, 0)
+        // UNIT_BYTES,
+        folded_program_ns=folded_program_ns,
         load_ns=drive.program_load_ns,
         collect_ns=collect_ns,
     )

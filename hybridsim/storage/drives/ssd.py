@@ -62,6 +62,13 @@ class SolidState(Datasheet):
     slc_cache_bytes: Size = Field(0, alias="slc_cache", le=2**45)
     native_write: Rate | None = None  # sequential, where the SLC cache is full
     native_write_iops: int | None = Field(None, ge=1, le=10**9)  # of map_unit, where it is full
+    # sequential, where the SLC cache is full and no flash is erased, so that data have to be folded
+    # first; default: as native_write
+    folded_write: Rate | None = None
+    # erased flash at the start: for the SLC cache, which takes cell_bits times its size, and for
+    # what is written beyond it; 0: none, the drive is full
+    erased_bytes: Size = Field(0, alias="erased")
+    cell_bits: int = Field(3, ge=2, le=5)  # of the native cells: 3 TLC, 4 QLC
     slc_refill: Rate = 400_000_000  # of folding: the SLC cache becomes free again while no write
     slc_idle_ns: Time = Field(1_000_000_000, alias="slc_idle")  # has arrived for so long
     # which writes cost more than their units: those that continue no stream, or each of them
@@ -182,6 +189,12 @@ class SolidState(Datasheet):
                 yield key, f"an SLC cache needs {key}: the figure of writes where it is full"
             if not self.slc_cache_bytes and getattr(self, key) is not None:
                 yield key, f"{key} is the figure of writes beyond an SLC cache: set slc_cache"
+        if self.folded_write is not None and self.folded_write > (self.native_write or 0):
+            yield "folded_write", "folded_write needs an SLC cache, and a native_write not below it"
+        if self.erased_bytes and self.folded_write is None:
+            yield "erased", "without folded_write it makes no difference what is erased"
+        if self.erased_bytes > 2 * self.capacity_bytes:
+            yield "erased", "more flash is erased than this drive has"
         if self.native_write is not None and self.native_write > self.sequential_write:
             yield "native_write", "native_write is faster than sequential_write, into the SLC cache"
         if self.flash is not None and self.map_bytes > UNIT_BYTES:

@@ -1,0 +1,182 @@
+"""What fio's rates at higher depths and of writes determine about a disk, by simulating it.
+
+The percentiles of reads one at a time give the arm (`answers.fitting.fio`).  Here the order of
+service and the number of commands that the disk chooses from are those whose simulated rates are
+nearest to the measured ones, and the writes that a disk destages at a time likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from hybridsim.answers.fitting.answer import Estimate, Fit
+from hybridsim.answers.fitting.fio import DRIVE, usable
+from hybridsim.answers.fitting.fio_results import Point
+from hybridsim.engine.machine import Run
+from hybridsim.foundation.arrays import Ints
+from hybridsim.requests.inflight import Batch
+from hybridsim.requests.rows import no_requests
+from hybridsim.requests.source import NEVER
+from hybridsim.scenario import Scenario, building
+from hybridsim.studies.batches import Sent, batches
+
+REQUESTS, SEED = 2000, 1
+CHOICES = 3  # requests at a time from which on a disk has a choice: one is being served
+WINDOWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # commands; SATA carries 32 at a time
+ORDERS = {"clook": "in a sweep", "sptf": "by position"}
+# Measured at depths 1 to 32, five SATA disks of 2004 to 2009 and a ST2000DM006 are nearer to a
+# sweep; the other order has to be clearly nearer than that.
+CLEARLY = 0.05  # difference of the mean relative error
+# 60-second runs of those disks at depth 32 had longest waits of 0.8 to 2.9 s.
+AGE_LIMIT_NS = 5e9
+DESTAGES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # ranges
+WRITE_CACHE_BYTES = 32 * 2**20
+CACHED = 1.15  # random writes that are so many times the reads at depth 1 are not the arm's alone
+FLAT = 0.8  # a write cache makes the rate at depth 1 at least this share of that at any other
+NEAR = 0.1  # relative error of a simulated rate that explains the measured one
+
+
+def random_requests(point: Point, capacity: int, count: int = REQUESTS) -> Sent:
+    """Return requests of a point's size and direction at random over a device."""
+    random = np.random.default_rng(SEED)
+    places = random.integers(0, capacity // point.block_bytes, count) * point.block_bytes
+    rows = no_requests(count)._replace(
+        offset_bytes=places,
+        length_bytes=np.full(count, point.block_bytes),
+        op=np.full(count, int(point.direction == "write"), np.uint8),
+    )
+    return Sent("fio's requests", rows)
+
+
+def latencies(run: Run, requests: Iterator[Batch]) -> Ints:
+    """Return the latencies of all requests in ns."""
+    times = []
+    for batch in requests:
+        run.feed(batch)
+        while (facts := run.advance(NEVER)[1]) is not None:
+            times.append(facts.done_ns - facts.issue_ns)
+    left = run.facts.drained()
+    return np.concatenate([*times, left.done_ns - left.issue_ns])
+
+
+def simulated_iops(scenario: Scenario, point: Point, count: int = REQUESTS) -> float:
+    """Return the simulated rate at a point's depth in requests a second, without its beginning."""
+    alone = scenario.with_options(mode="closed", depth=point.depth)
+    capacity = alone.backing.drive.capacity_bytes
+    run = Run(building.machine(alone, "closed", capacity, 0))
+    done = []
+    for batch in batches(random_requests(point, capacity, count)):
+        run.feed(batch)
+        while (facts := run.advance(NEVER)[1]) is not None:
+            done.append(facts.done_ns)
+    times = np.sort(np.concatenate([*done, run.facts.drained().done_ns]))
+    first = len(times) // 3  # a write cache fills in the beginning
+    return float((len(times) - 1 - first) / (times[-1] - times[first]) * 1e9)
+
+
+def fitted(found: Fit, points: list[Point]) -> Fit:
+    """Return the fit of a disk with what its other random reads and writes determine."""
+    chosen = usable(points)
+    alone = [one for one in chosen if one.depth == 1 and one.direction == "read"]
+    if not alone or not any(one.key == "rpm" for one in found.estimates):
+        return found
+    point = max(alone, key=lambda one: one.requests)
+    same = [one for one in chosen if one.block_bytes == point.block_bytes and one.iops > 0]
+    reads = [one for one in same if one.direction == "read" and one.depth >= CHOICES]
+    writes = [one for one in same if one.direction == "write"]
+    if reads:
+        found = _with(found, _order(found, reads))
+    if writes and _is_cached(point, writes):
+        found = _cached(found, max(writes, key=lambda one: one.depth))
+    return found
+
+
+def _with(found: Fit, more: list[Estimate]) -> Fit:
+    return replace(found, estimates=[*found.estimates, *more])
+
+
+def _error(found: Fit, more: list[Estimate], points: list[Point]) -> float:
+    """Return the mean error of the simulated rates, as logarithms."""
+    scenario = _with(found, more).scenario()
+    errors = [np.log(simulated_iops(scenario, one) / one.iops) for one in points]
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+def _order(found: Fit, reads: list[Point]) -> list[Estimate]:
+    """Return the order of service, the number of commands, and the longest wait."""
+    depths = ", ".join(str(one.depth) for one in sorted(reads, key=lambda one: one.depth))
+
+    def keys(order: str, window: int, error: float) -> list[Estimate]:
+        how = f"nearest to the rates at depth {depths}: {error:.0%} on average"
+        sure = len(reads) > 1
+        why = how if sure else "as most disks measured at several depths; give fio at more depths"
+        return [
+            Estimate(DRIVE, "order", order, determined=sure, how=f"{ORDERS[order]}; {why}"),
+            Estimate(DRIVE, "window", window, how=how),
+            Estimate(DRIVE, "age_limit", AGE_LIMIT_NS, "ns", determined=False,
+                     how="no limit was seen in 60 s of any disk"),
+        ]  # fmt: skip
+
+    def nearest(order: str) -> tuple[float, int]:
+        windows = [each for each in WINDOWS if each <= max(one.depth for one in reads)]
+        return _nearest(windows, lambda each: _error(found, keys(order, each, 0.0), reads))
+
+    error, window = nearest("clook")
+    if error > CLEARLY:
+        other, choice = nearest("sptf")
+        if other < error - CLEARLY:
+            return keys("sptf", choice, other)
+    return keys("clook", window, error)
+
+
+def _nearest(values: list[int], error: Callable[[int], float]) -> tuple[float, int]:
+    """Return the least error, and the value that has it; the error has one minimum."""
+    known: dict[int, float] = {}
+
+    def at(index: int) -> float:
+        if index not in known:
+            known[index] = error(values[index])
+        return known[index]
+
+    low, high = 0, len(values) - 1
+    while high - low > 2:
+        third = (high - low) // 3
+        left, right = low + third, high - third
+        if at(left) <= at(right):
+            high = right
+        else:
+            low = left
+    best = min(range(low, high + 1), key=at)
+    return at(best), values[best]
+
+
+def _is_cached(alone: Point, writes: list[Point]) -> bool:
+    """Return whether random writes are faster than an arm's, and no faster in a longer queue."""
+    deepest = max(writes, key=lambda one: one.depth)
+    first = min(writes, key=lambda one: one.depth)
+    is_fast = deepest.iops >= CACHED * alone.iops and first.iops >= FLAT * deepest.iops
+    return first.depth < deepest.depth and is_fast
+
+
+def _cached(found: Fit, point: Point) -> Fit:
+    """Return the fit with a write cache that destages as fast as the disk wrote."""
+
+    def keys(window: int, error: float) -> list[Estimate]:
+        how = f"random writes at depth {point.depth}: {error:.0%} off"
+        return [
+            Estimate(DRIVE, "write_cache", WRITE_CACHE_BYTES, "bytes", determined=False,
+                     how="its presence is measured, not its size"),
+            Estimate(DRIVE, "destage_window", window, how=how),
+        ]  # fmt: skip
+
+    error, window = _nearest(list(DESTAGES), lambda each: _error(found, keys(each, 0), [point]))
+    if error > NEAR:
+        return found
+    notes = [note for note in found.notes if not note.startswith("The random writes of ")]
+    return replace(_with(found, keys(window, error)), notes=notes)
+
+
+__all__ = ["fitted", "latencies", "random_requests", "simulated_iops"]
