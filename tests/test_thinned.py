@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from hybridsim.cli import cli
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.histogram import bin_of
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
 from hybridsim.requests.sampling import SPAN, hashed_regions
 from hybridsim.studies.hits import hits
@@ -80,6 +81,11 @@ def same(one, other):
     return all((a == b).all() for a, b in zip(one, other))
 
 
+def doubling(values, bins):
+    """Return a histogram whose bins double."""
+    return np.bincount([int(each).bit_length() for each in values], minlength=bins).tolist()
+
+
 class TestLayout:
     def test_numbers_are_restored(self):
         values = np.array([0, 1, 127, 128, 300, 2**40, 2**62, 2**63 - 1])
@@ -137,6 +143,12 @@ class TestCounts:
             sequential[op] += offset == end[op]
             end[op] = offset + length
         assert counts.of("sequential").tolist() == sequential
+        gaps, sizes = np.diff(rows.arrival_ns), rows.length_bytes[rows.op == Op.WRITE]
+        assert counts.of("gaps").tolist() == doubling(gaps, 48)
+        assert counts.of("sizes").tolist()[32:] == doubling(sizes, 32)
+        took = (rows.complete_ns - rows.arrival_ns)[known & (rows.op == Op.READ)]
+        bins = np.bincount(bin_of(took) >> 2, minlength=29 * 16).tolist()
+        assert counts.of("latencies").tolist()[: len(bins)] == bins
 
     def test_counts_do_not_depend_on_chunks(self):
         rows = load(20, rate=200)
