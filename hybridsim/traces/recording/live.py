@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -97,11 +98,12 @@ class Live:
         if host.uid != 0:
             raise RecordingError("only root may record a disk: run this with sudo")
         root = place(host)
+        self.instance = instance_of(disk, host)
+        self._removal: Callable[[], object] = lambda: remove(self.instance)
         if not (root / "events/block").is_dir():
             raise RecordingError("the kernel has no block events (CONFIG_BLK_DEV_IO_TRACE)")
         devices = devices_of(disk)
         self._decoder = Decoder(Formats.read(root), devices, os.sysconf("SC_PAGESIZE"))
-        self.instance = root / "instances" / f"hybridsim-{disk.name}"
         self._drain = Drain(self._decoder.page_bytes)
         self._pipes: dict[int, int] = {}
         self._stats: list[int] = []  # files
@@ -130,6 +132,10 @@ class Live:
         except BaseException:
             self.close()
             raise
+
+    def hand_over(self, removal: Callable[[], object]) -> None:
+        """Let another one remove the instance at the end: this process gives up root."""
+        self._removal = removal
 
     def _take_over(self) -> None:
         """Lock the instance, if it exists: one that a killed process left is not locked."""
@@ -211,10 +217,20 @@ class Live:
         """Remove the instance, if it exists and is locked by this process."""
         if self._lock is None:
             return
-        (self.instance / "events/enable").write_text("0")
-        self.instance.rmdir()
+        self._removal()
         os.close(self._lock)
         self._lock = None
+
+
+def instance_of(disk: Disk, host: Host) -> Path:
+    """Return the folder of tracefs for a disk; raise RecordingError if tracefs is not mounted."""
+    return place(host) / "instances" / f"hybridsim-{disk.name}"
+
+
+def remove(instance: Path) -> None:
+    """End the events of an instance, and remove it."""
+    (instance / "events/enable").write_text("0")
+    instance.rmdir()
 
 
 class Drain:
