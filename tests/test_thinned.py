@@ -18,6 +18,7 @@ from hybridsim.requests.sampling import SPAN, hashed_regions
 from hybridsim.studies.hits import hits
 from hybridsim.studies.mrc import miss_ratio_curve
 from hybridsim.studies.thin import thin
+from hybridsim.traces.formats import thinned as thinned_reader
 from hybridsim.traces.thinned.counts import Counter, Counts
 from hybridsim.traces.thinned.layout import (
     HEADER_BYTES,
@@ -413,6 +414,23 @@ class TestAnswers:
             hits(sample, "64KiB")
         with pytest.raises(UsageError, match="leave out the sample"):
             miss_ratio_curve(sample, sample="1%")
+
+    @pytest.mark.parametrize(("enough", "rate"), [(1, 0.05), (1 << 40, 0.1)])
+    def test_a_large_sample_is_read_as_if_thinned_further(
+        self, tmp_path, monkeypatch, enough, rate
+    ):
+        """As far as few regions remain, and with the same result as if it had been thinned so."""
+        rows = load(600, rate=100)
+        written(tmp_path / "a", rows, rate=0.1, region_bytes=65536)
+        accesses = Trace.read(tmp_path / "a").sample.total.page_accesses(4096)
+        monkeypatch.setattr(thinned_reader, "ACCESSES_MAX", accesses // 20)
+        monkeypatch.setattr(thinned_reader, "REGIONS_ENOUGH", enough)
+        opened = Trace.read(tmp_path / "a")
+        assert opened.sample.rate == pytest.approx(rate, rel=1e-3)
+        (found,) = hits(opened, "64MiB")
+        settings = {"rate": opened.sample.rate, "region_bytes": 65536}
+        (alike,) = hits(capture(tmp_path / "b", rows, **settings), "64MiB")
+        assert found == alike
 
     def test_too_few_regions_are_refused(self, tmp_path):
         opened = capture(tmp_path / "a", load(100), rate=0.01)
