@@ -1,6 +1,7 @@
 """Recording for weeks: pages of the kernel's buffer, pairing, and a file that goes on."""
 
 import contextlib
+import fcntl
 import json
 import mmap
 import os
@@ -23,7 +24,7 @@ from hybridsim.show import schemas
 from hybridsim.studies import record_thinned as weeks
 from hybridsim.traces.formats.events import EVENT, Action
 from hybridsim.traces.recording.disk import Disk, Host, find
-from hybridsim.traces.recording.live import PATIENCE_NS, Live, Paired
+from hybridsim.traces.recording.live import PATIENCE_NS, READ_AT_ONCE, Drain, Live, Paired
 from hybridsim.traces.recording.ring_buffer import Decoder, Formats
 from hybridsim.traces.recording.tracefs import place
 from hybridsim.traces.trace import Trace
@@ -142,6 +143,23 @@ def events(*rows):
         array[at].time_ns, array[at].action = time_ns, action
         array[at].offset_bytes, array[at].length_bytes = offset, length
     return array
+
+
+class TestDrain:
+    @pytest.mark.parametrize("pages", [1, READ_AT_ONCE, 3 * READ_AT_ONCE + 5])
+    def test_all_pages_of_a_pipe_are_read_and_none_twice(self, pages):
+        pipe, end = os.pipe()
+        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 1 << 20)
+        os.set_blocking(pipe, False)
+        data = np.random.default_rng(pages).bytes(pages * PAGE)
+        drain = Drain(PAGE)
+        os.write(end, data)
+        assert bytes(drain.pages(pipe)) == data
+        os.write(end, data[: PAGE - 7])  # the end of a page that the kernel left out
+        assert bytes(drain.pages(pipe)) == data[: PAGE - 7] + bytes(7)
+        assert not len(drain.pages(pipe))
+        os.close(end)
+        os.close(pipe)
 
 
 class TestPaired:
@@ -376,7 +394,7 @@ class TestARealDisk:
         disk = find(loop_device, Host())
         left = Live(disk, Host(), 1 << 20)
         write_pages(loop_device, range(5))
-        for handle in [*left._pipes.values(), left._lock]:
+        for handle in [*left._pipes.values(), *left._stats, left._lock]:
             os.close(handle)
         live = Live(disk, Host(), buffer_bytes, goes_on)
         try:

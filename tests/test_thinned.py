@@ -12,11 +12,13 @@ from click.testing import CliRunner
 from hybridsim.cli import cli
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.histogram import bin_of
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
 from hybridsim.requests.sampling import SPAN, hashed_regions
 from hybridsim.studies.hits import hits
 from hybridsim.studies.mrc import miss_ratio_curve
 from hybridsim.studies.thin import thin
+from hybridsim.traces.formats import thinned as thinned_reader
 from hybridsim.traces.thinned.counts import Counter, Counts
 from hybridsim.traces.thinned.layout import (
     HEADER_BYTES,
@@ -80,6 +82,11 @@ def same(one, other):
     return all((a == b).all() for a, b in zip(one, other))
 
 
+def doubling(values, bins):
+    """Return a histogram whose bins double."""
+    return np.bincount([int(each).bit_length() for each in values], minlength=bins).tolist()
+
+
 class TestLayout:
     def test_numbers_are_restored(self):
         values = np.array([0, 1, 127, 128, 300, 2**40, 2**62, 2**63 - 1])
@@ -137,6 +144,12 @@ class TestCounts:
             sequential[op] += offset == end[op]
             end[op] = offset + length
         assert counts.of("sequential").tolist() == sequential
+        gaps, sizes = np.diff(rows.arrival_ns), rows.length_bytes[rows.op == Op.WRITE]
+        assert counts.of("gaps").tolist() == doubling(gaps, 48)
+        assert counts.of("sizes").tolist()[32:] == doubling(sizes, 32)
+        took = (rows.complete_ns - rows.arrival_ns)[known & (rows.op == Op.READ)]
+        bins = np.bincount(bin_of(took) >> 2, minlength=29 * 16).tolist()
+        assert counts.of("latencies").tolist()[: len(bins)] == bins
 
     def test_counts_do_not_depend_on_chunks(self):
         rows = load(20, rate=200)
@@ -401,6 +414,23 @@ class TestAnswers:
             hits(sample, "64KiB")
         with pytest.raises(UsageError, match="leave out the sample"):
             miss_ratio_curve(sample, sample="1%")
+
+    @pytest.mark.parametrize(("enough", "rate"), [(1, 0.05), (1 << 40, 0.1)])
+    def test_a_large_sample_is_read_as_if_thinned_further(
+        self, tmp_path, monkeypatch, enough, rate
+    ):
+        """As far as few regions remain, and with the same result as if it had been thinned so."""
+        rows = load(600, rate=100)
+        written(tmp_path / "a", rows, rate=0.1, region_bytes=65536)
+        accesses = Trace.read(tmp_path / "a").sample.total.page_accesses(4096)
+        monkeypatch.setattr(thinned_reader, "ACCESSES_MAX", accesses // 20)
+        monkeypatch.setattr(thinned_reader, "REGIONS_ENOUGH", enough)
+        opened = Trace.read(tmp_path / "a")
+        assert opened.sample.rate == pytest.approx(rate, rel=1e-3)
+        (found,) = hits(opened, "64MiB")
+        settings = {"rate": opened.sample.rate, "region_bytes": 65536}
+        (alike,) = hits(capture(tmp_path / "b", rows, **settings), "64MiB")
+        assert found == alike
 
     def test_too_few_regions_are_refused(self, tmp_path):
         opened = capture(tmp_path / "a", load(100), rate=0.01)

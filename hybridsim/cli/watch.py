@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,10 +15,14 @@ from hybridsim.cli.listed import listed
 from hybridsim.cli.machine_options import PRESET_HELP, SCENARIO_HELP, set_option
 from hybridsim.cli.prometheus import serving
 from hybridsim.cli.trace_arguments import examples
+from hybridsim.foundation.printable import printable
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
     from hybridsim.studies.watch import Piece, Shadow, Simulated, Snapshot
+    from hybridsim.traces.recording.disk import Disk, Host
+    from hybridsim.traces.recording.live import Live
+    from hybridsim.traces.recording.privileges import User
 
 SCHEMA = "hybridsim.watch/1"
 KINDS = ("page", "dm-cache", "bcache", "none")
@@ -79,6 +84,11 @@ SIZES = "4GiB,16GiB,64GiB"
     help="Also serve the figures to Prometheus, at /metrics; without HOST on 127.0.0.1 only.",
 )
 @click.option(
+    "--user",
+    metavar="NAME",
+    help="Become this user once tracing is set up; root: remain root.  Default: who called sudo.",
+)
+@click.option(
     "--buffer",
     default="4MiB",
     show_default=True,
@@ -104,6 +114,7 @@ def watch(
     duration: str | None,
     state_file: str | None,
     listen: str | None,
+    user: str | None,
     buffer: str,
     volume: str | None,
     preset: str | None,
@@ -113,10 +124,11 @@ def watch(
 ) -> None:
     """Simulate caches beside the running disk DEV, and print their hit ratios.
 
-    DEV needs root, as `trace record` does; - reads block events as text from standard input
-    (trace_pipe, `perf script`) while they come.  Nothing is stored, and memory stays bounded:
-    large page caches are scaled down to a sample of the pages.  The hit ratio of the last interval
-    comes first, then that since the start; a cache is empty at the start.
+    DEV needs root, as `trace record` does, but only until tracing is set up: then the user who
+    called sudo goes on, and a child process remains root to end tracing.  - reads block events as
+    text from standard input (trace_pipe, `perf script`) while they come.  Nothing is stored, and
+    memory stays bounded: large page caches are scaled down to a sample of the pages.  The hit ratio
+    of the last interval comes first, then that since the start; a cache is empty at the start.
 
     If DEV is a dm-cache or a bcache, its own counters stand beside, and a dm-cache is simulated
     with its settings.  A stream has counters where `dmsetup status` is written to `trace_marker`.
@@ -127,6 +139,7 @@ def watch(
     from hybridsim.foundation.errors import UsageError
     from hybridsim.studies import watch as study
     from hybridsim.traces.recording.disk import Host, find
+    from hybridsim.traces.recording.privileges import user_to_become
 
     page_bytes = bytes_of(page, "--page")
     chosen = listed(kinds)
@@ -141,7 +154,7 @@ def watch(
     if "page" in chosen:
         study.PageCaches(sizes, listed(policy), page_bytes)  # refuses what cannot be sampled
     served: list[Snapshot | None] = [None]
-    server = serving(listen, lambda: study.prometheus(served[0])) if listen else None
+    person = user_to_become(user)
     volume_bytes = bytes_of(volume, "--volume") if volume else 0
     if device == "-":
         name, pieces, counters = "standard input", study.of_stream(sys.stdin.fileno()), None
@@ -149,11 +162,16 @@ def watch(
         host = Host()
         disk = find(device, host)
         name, volume_bytes = disk.path, volume_bytes or disk.size_bytes
-        counters = study.counters_of(disk, host)
+        counters, give_up_root = _without_root(
+            person, disk, host, study.counters_of(disk, host), state_file
+        )
         pieces = study.of_disk(
             disk, host, bytes_of(buffer), min(every_s, 1.0), every_s, counters,
-            goes_on=state_file is not None,
+            goes_on=state_file is not None, once_set_up=give_up_root,
         )  # fmt: skip
+    server = serving(listen, lambda: study.prometheus(served[0])) if listen else None
+    if device == "-" and person is not None:
+        _become(person, state_file)
     first = True
 
     def show(state: Snapshot) -> None:
@@ -191,6 +209,48 @@ def watch(
             server.server_close()
     if last is None:
         click.echo(f"no request to {name} in this time", err=True)
+
+
+def _without_root(
+    user: User | None, disk: Disk, host: Host, counters: Callable[[], str] | None,
+    state_file: str | None,
+) -> tuple[Callable[[], str] | None, Callable[[Live], None]]:  # fmt: skip
+    """Return what reads the counters, and what gives up root once tracing is set up."""
+    from hybridsim.traces.recording.live import instance_of, remove
+    from hybridsim.traces.recording.privileges import Keeper
+
+    if user is None:
+        return counters, lambda live: None
+    instance = instance_of(disk, host)
+    tasks = {"remove": lambda: remove(instance) or ""}
+    keeper = Keeper(tasks if counters is None else tasks | {"counters": counters})
+
+    def give_up(live: Live) -> None:
+        live.hand_over(lambda: keeper.ask("remove"))
+        _become(user, state_file)
+
+    return counters and (lambda: keeper.ask("counters")), give_up
+
+
+def _become(user: User, state_file: str | None) -> None:
+    """Give up root; raise UsageError if the user cannot read the program or write the state."""
+    from hybridsim.foundation.errors import UsageError
+    from hybridsim.foundation.version import PACKAGE
+    from hybridsim.studies.watch import Kept
+    from hybridsim.traces.recording.privileges import become
+
+    become(user)
+    if not os.access(PACKAGE / "__init__.py", os.R_OK):
+        raise UsageError(
+            f"{user.name} cannot read the program in {PACKAGE}: install it where all can, or "
+            "specify --user root"
+        )
+    wrong = Kept(state_file).not_usable() if state_file else None
+    if wrong:
+        raise UsageError(
+            f"--state: {user.name} cannot write {printable(wrong)}: change its owner (chown), "
+            "name another file, or specify --user root"
+        )
 
 
 def _begun(pieces: Iterator[Piece]) -> tuple[Iterator[Piece], Piece | None]:

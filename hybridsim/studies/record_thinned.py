@@ -18,6 +18,7 @@ from hybridsim.studies.thin import later
 from hybridsim.traces.recording.disk import Disk, Host, find
 from hybridsim.traces.recording.live import Live
 from hybridsim.traces.recording.stopping import on_signals
+from hybridsim.traces.thinned.counts import Counter, Counts
 from hybridsim.traces.thinned.layout import rows_as_bytes
 from hybridsim.traces.thinned.thinner import HOUR_NS, Settings, Store, Thinner
 
@@ -130,7 +131,9 @@ def record(
         try:
             if time.monotonic_ns() + shift_ns >= end_ns:
                 return so_far()
-            rows_as_bytes(no_requests(1), 0, 0)  # compiled before the first event
+            # Compiled before the first event.
+            rows_as_bytes(no_requests(1), 0, 0)
+            Counter().add(no_requests(1), Counts.none(0, 0))
             source = live or Live(prepared.disk, prepared.host, prepared.buffer_bytes)
             try:
                 thinner.on_slice = thinner.store.flush_aside

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import secrets
 import time
 import zipfile
@@ -73,6 +74,14 @@ class Kept:
         self.path = path
         self._journal = Journal(path + JOURNAL)
         self._saved_s = -math.inf
+
+    def not_usable(self) -> str | None:
+        """Return the first of its files, or their folder, that this process may not write."""
+        folder = str(Path(self.path).absolute().parent)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return folder
+        there = [each for each in (self.path, self._journal.path) if Path(each).exists()]
+        return next((each for each in there if not os.access(each, os.R_OK | os.W_OK)), None)
 
     def is_due(self) -> bool:
         """Return whether there was no save yet, or the last one is some time ago."""

@@ -59,15 +59,18 @@ class _Aligned:
 def of_disk(
     disk: Disk, host: Host, buffer_bytes: int, pause_s: float,
     every_s: float = 0, counters: Callable[[], str] | None = None, goes_on: bool = False,
+    once_set_up: Callable[[Live], None] = lambda live: None,
 ) -> Iterator[Piece]:  # fmt: skip
     """Yield the requests of a disk while they happen, until the caller stops.
 
     Every `every_s` the state that `counters` returns comes with them, and once at the start.
     `goes_on`: what the kernel has traced since another watch was killed comes first.
+    `once_set_up` is called when root is no longer needed, but to end tracing and for `counters`.
     """
     live = Live(disk, host, buffer_bytes, goes_on)
     aligned, due_ns = _Aligned(), 0
     try:
+        once_set_up(live)
         while True:
             now_ns = time.monotonic_ns()
             if counters is not None and now_ns >= due_ns:

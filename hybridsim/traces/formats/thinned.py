@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
+import numpy as np
+
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.suggest import hint
 from hybridsim.requests.rows import Device, Findings, Requests
@@ -38,6 +42,10 @@ from hybridsim.traces.thinned.thinner import (
 )
 
 SAMPLE, WORST, TYPICAL = "sample", "worst", "typical"
+PAGE_BYTES = 1 << 12
+# Of the sample that is read: accesses to pages of PAGE_BYTES at most, which bound memory and time,
+# but not fewer regions.
+ACCESSES_MAX, REGIONS_ENOUGH = 1 << 25, 1 << 12
 
 
 def detect(head: bytes) -> bool:
@@ -50,7 +58,7 @@ class Thinned:
     """What a thinned capture holds besides requests; None of it is an estimate."""
 
     settings: Settings
-    threshold: int
+    threshold: int  # of the sample that is read, which may be a part of the one in the file
     total: Counts  # of all requests
     stretches: dict[str, Stretch]  # by name
     worst: str  # names; empty: no stretch
@@ -108,16 +116,14 @@ class Reader:
         """Read the file and yield its requests."""
         kind = Kind.SAMPLE if self._chosen is None else Kind.STRETCH
         settings, rows = self._about.settings, 0
-        for one in self._blocks(findings, kind):
+        for one, part in self._blocks(findings, kind):
             if self._chosen is not None:
                 if one.begin_ns != self._chosen.begin_ns:
                     continue
-                part = rows_of_bytes(one.payload[STRETCH.size :], one.begin_ns)
             else:
                 part = thinned_rows(
-                    rows_of_bytes(one.payload, one.begin_ns),
-                    self._about.threshold, settings.region_bytes, settings.seed,
-                )  # fmt: skip
+                    part, self._about.threshold, settings.region_bytes, settings.seed
+                )
             if part.rows:
                 rows += part.rows
                 yield part
@@ -140,27 +146,26 @@ class Reader:
     def counts(self) -> Iterator[Counts]:
         """Yield the counts of each minute that has requests, in order."""
         minute: Counts | None = None
-        for one in self._blocks(Findings(), Kind.COUNTS):
+        for one, counts in self._blocks(Findings(), Kind.COUNTS):
             begin_ns = one.begin_ns // MINUTE_NS * MINUTE_NS
             if minute is None or begin_ns != minute.begin_ns:
                 if minute is not None:
                     yield minute
                 minute = Counts.none(begin_ns, MINUTE_NS)
-            minute.add(Counts.of_bytes(one.payload, one.begin_ns, one.span_ns))
+            minute.add(counts)
         if minute is not None:
             yield minute
 
     def in_full(self) -> Iterator[tuple[Stretch, Requests]]:
         """Yield the chosen stretches, each with all its requests, in order of the file."""
         chosen = {one.begin_ns for one in self._about.stretches.values()}
-        for one in self._blocks(Findings(), Kind.STRETCH):
+        for one, rows in self._blocks(Findings(), Kind.STRETCH):
             if one.begin_ns in chosen:
                 chosen.remove(one.begin_ns)
-                rows = rows_of_bytes(one.payload[STRETCH.size :], one.begin_ns)
                 yield Stretch.of(one), rows
 
-    def _blocks(self, findings: Findings, *kinds: Kind) -> Iterator[Block]:
-        """Yield blocks whose payload is right; others are findings."""
+    def _blocks(self, findings: Findings, *kinds: Kind) -> Iterator[tuple[Block, Any]]:
+        """Yield blocks whose payload is right, with its content; others are findings."""
         with self._source.open(findings) as stream:
             signature = stream.read(len(SIGNATURE))
             if signature[:-1] != SIGNATURE[:-1]:
@@ -175,7 +180,7 @@ class Reader:
                     self._note(one, findings)
                     continue
                 try:
-                    check(one)
+                    found = content(one)
                 except DamagedError as error:
                     findings.add(
                         "damaged", "blocks have impossible values and were skipped",
@@ -183,7 +188,7 @@ class Reader:
                         fix="copy the file again",
                     )  # fmt: skip
                 else:
-                    yield one
+                    yield one, found
 
     def _note(self, one: Skipped, findings: Findings) -> None:
         place = f"{self._source.name} byte {one.begin:,}: {one.bytes:,} bytes"
@@ -209,22 +214,22 @@ class Reader:
         threshold, chosen, interruptions = SPAN, Chosen(), []
         total: Counts | None = None
         self._sizes: dict[str, tuple[int, int]] = {}
-        for one in self._blocks(Findings(), Kind.START, Kind.COUNTS, Kind.STRETCH):
+        regions: list[Ints] = []  # of stretches
+        for one, found in self._blocks(Findings(), Kind.START, Kind.COUNTS, Kind.STRETCH):
             if one.kind == Kind.START:
-                again, lowest = settings_of(one)
+                again, lowest = found
                 if settings is not None and b'"interruption":true' in one.payload:
                     interruptions.append(one.begin_ns)
                 settings, threshold = settings or again, min(threshold, lowest)
             elif one.kind == Kind.STRETCH:
                 chosen.take(Stretch.of(one))
+                if settings is not None:
+                    regions.append(np.unique(found.offset_bytes // settings.region_bytes))
             else:
-                counts = Counts.of_bytes(one.payload, one.begin_ns, one.span_ns)
                 if total is None:
-                    total = Counts.none(counts.begin_ns, counts.span_ns)
-                total.add(counts)
-                total.span_ns = max(
-                    total.span_ns, counts.begin_ns + counts.span_ns - total.begin_ns
-                )
+                    total = Counts.none(found.begin_ns, found.span_ns)
+                total.add(found)
+                total.span_ns = max(total.span_ns, found.begin_ns + found.span_ns - total.begin_ns)
         if settings is None:
             raise TraceError(
                 f"{self._source.name}: no block of settings is whole, so nothing can be read: copy "
@@ -234,6 +239,11 @@ class Reader:
             raise TraceError(
                 f"{self._source.name}: contains no request: capture for longer, or under load"
             )
+        accesses = total.page_accesses(PAGE_BYTES) or 0
+        if accesses > ACCESSES_MAX:  # as if it had been thinned to this rate
+            known = len(np.unique(np.concatenate(regions))) if regions else 1
+            share = max(ACCESSES_MAX / accesses, REGIONS_ENOUGH / known)
+            threshold = min(threshold, max(round(share * SPAN), 1))
         names = {self._name(one, settings): one for one in chosen.all().values()}
         return Thinned(
             settings, threshold, total, names,
@@ -260,14 +270,13 @@ def _best(names: Iterable[str], ranked: Iterable[tuple[int, str]]) -> str:
     return min(ranked, default=(0, next(iter(names), "")))[1]
 
 
-def check(one: Block) -> None:
-    """Raise DamagedError if a block does not hold what its kind promises."""
+def content(one: Block) -> Any:
+    """Return what a block holds; raise DamagedError if that is not what its kind promises."""
     if one.kind == Kind.START:
-        settings_of(one)
-    elif one.kind == Kind.COUNTS:
-        Counts.of_bytes(one.payload, one.begin_ns, one.span_ns)
-    elif one.kind == Kind.SAMPLE:
-        rows_of_bytes(one.payload, one.begin_ns)
-    else:
-        Stretch.of(one)
-        rows_of_bytes(one.payload[STRETCH.size :], one.begin_ns)
+        return settings_of(one)
+    if one.kind == Kind.COUNTS:
+        return Counts.of_bytes(one.payload, one.begin_ns, one.span_ns)
+    if one.kind == Kind.SAMPLE:
+        return rows_of_bytes(one.payload, one.begin_ns)
+    Stretch.of(one)
+    return rows_of_bytes(one.payload[STRETCH.size :], one.begin_ns)

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,8 @@ from hybridsim.traces.recording.tracefs import LOST, chosen, place
 PATIENCE_NS = 60 * 10**9  # a request without completion after this is given up
 AT_ONCE = 1 << 16  # events
 PAGES_AT_ONCE = 1 << 13  # of a CPU: bounds memory, and the kernel's buffer is smaller
+READ_AT_ONCE = 1 << 6  # pages
+STATS_BYTES = 1 << 12  # of a file
 BUFFER = "buffer_size_kb"
 ROUNDED_KB = 64  # by which the kernel may have made a buffer larger
 
@@ -95,12 +98,15 @@ class Live:
         if host.uid != 0:
             raise RecordingError("only root may record a disk: run this with sudo")
         root = place(host)
+        self.instance = instance_of(disk, host)
+        self._removal: Callable[[], object] = lambda: remove(self.instance)
         if not (root / "events/block").is_dir():
             raise RecordingError("the kernel has no block events (CONFIG_BLK_DEV_IO_TRACE)")
         devices = devices_of(disk)
         self._decoder = Decoder(Formats.read(root), devices, os.sysconf("SC_PAGESIZE"))
-        self.instance = root / "instances" / f"hybridsim-{disk.name}"
+        self._drain = Drain(self._decoder.page_bytes)
         self._pipes: dict[int, int] = {}
+        self._stats: list[int] = []  # files
         self._held: list[Events] = []
         self._new_lost = 0
         self._paired = Paired()
@@ -127,6 +133,10 @@ class Live:
             self.close()
             raise
 
+    def hand_over(self, removal: Callable[[], object]) -> None:
+        """Let another one remove the instance at the end: this process gives up root."""
+        self._removal = removal
+
     def _take_over(self) -> None:
         """Lock the instance, if it exists: one that a killed process left is not locked."""
         if not self.instance.is_dir():
@@ -146,6 +156,7 @@ class Live:
         for cpu in sorted(self.instance.glob("per_cpu/cpu[0-9]*")):
             pipe = os.open(cpu / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
             self._pipes[int(cpu.name[3:])] = pipe
+            self._stats.append(os.open(cpu / "stats", os.O_RDONLY))
         for event in EVENTS:
             (self.instance / "events/block" / event / "enable").write_text("1")
 
@@ -158,13 +169,13 @@ class Live:
         now_ns = time.monotonic_ns()
         lost = self._dropped()
         for cpu, pipe in self._pipes.items():
-            pages = _drained(pipe, self._decoder.page_bytes)
-            if pages:
+            pages = self._drain.pages(pipe)
+            if len(pages):
                 self._held.append(self._decoder.events(pages, cpu))
         if self._held:
-            events = np.concatenate(self._held).view(np.recarray)
-            order = np.argsort(events.time_ns, kind="stable")
-            events = whole(events)[order].view(events.dtype).view(np.recarray)
+            rows = np.concatenate([whole(part) for part in self._held])
+            order = np.argsort(rows.view(EVENT)["time_ns"], kind="stable")
+            events = rows[order].view(EVENT).view(np.recarray)
             ready = int(np.searchsorted(events.time_ns, now_ns))
             self._held = [events[ready:].copy()] if ready < len(events) else []
             settled = self._paired.take(events[:ready], now_ns)
@@ -188,17 +199,17 @@ class Live:
     def _dropped(self) -> int:
         """Return the events that the kernel dropped since the last call."""
         total = self._decoder.malformed
-        for each in self.instance.glob("per_cpu/cpu[0-9]*/stats"):
-            with contextlib.suppress(OSError):
-                total += sum(map(int, LOST.findall(each.read_text())))
+        for each in self._stats:
+            text = os.pread(each, STATS_BYTES, 0).decode(errors="replace")
+            total += sum(map(int, LOST.findall(text)))
         new, self._lost = total - self._lost, total
         return max(new, 0)
 
     def close(self) -> None:
         """End tracing; the instance is removed."""
-        for pipe in self._pipes.values():
-            os.close(pipe)
-        self._pipes = {}
+        for handle in [*self._pipes.values(), *self._stats]:
+            os.close(handle)
+        self._pipes, self._stats = {}, []
         with contextlib.suppress(OSError):
             self._remove()
 
@@ -206,24 +217,46 @@ class Live:
         """Remove the instance, if it exists and is locked by this process."""
         if self._lock is None:
             return
-        (self.instance / "events/enable").write_text("0")
-        self.instance.rmdir()
+        self._removal()
         os.close(self._lock)
         self._lock = None
 
 
-def _drained(pipe: int, page_bytes: int) -> bytes:
-    """Return the pages of a CPU, at most PAGES_AT_ONCE."""
-    pages: list[bytes] = []
-    while len(pages) < PAGES_AT_ONCE:
-        try:
-            page = os.read(pipe, page_bytes)
-        except BlockingIOError:
-            break
-        if not page:
-            break
-        pages.append(page.ljust(page_bytes, b"\0"))
-    return b"".join(pages)
+def instance_of(disk: Disk, host: Host) -> Path:
+    """Return the folder of tracefs for a disk; raise RecordingError if tracefs is not mounted."""
+    return place(host) / "instances" / f"hybridsim-{disk.name}"
+
+
+def remove(instance: Path) -> None:
+    """End the events of an instance, and remove it."""
+    (instance / "events/enable").write_text("0")
+    instance.rmdir()
+
+
+class Drain:
+    """Reads the pages of a pipe to memory that is used again, many with one call."""
+
+    def __init__(self, page_bytes: int) -> None:
+        self._page_bytes = page_bytes
+        self._room = np.zeros(READ_AT_ONCE * page_bytes, np.uint8)
+
+    def pages(self, pipe: int) -> memoryview:
+        """Return the pages of a CPU, at most PAGES_AT_ONCE; they stand until the next call."""
+        size, end = self._page_bytes, 0
+        while end < PAGES_AT_ONCE * size:
+            if end == len(self._room):
+                self._room = np.concatenate((self._room, np.zeros_like(self._room)))
+            free = memoryview(self._room)[end : end + READ_AT_ONCE * size]
+            try:
+                got = os.readv(pipe, [free[at : at + size] for at in range(0, len(free), size)])
+            except BlockingIOError:
+                break
+            rest = -got % size  # the kernel may leave out the unused end of the last page
+            self._room[end + got : end + got + rest] = 0
+            end += got + rest
+            if got < len(free):
+                break
+        return memoryview(self._room)[:end].toreadonly()
 
 
 def _settings(devices: list[int], buffer_bytes: int) -> dict[str, str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from hybridsim.foundation.errors import RecordingError
 from hybridsim.jit import kernel, loop
-from hybridsim.traces.formats.events import Action, Events, room_for
+from hybridsim.traces.formats.events import EVENT, Action, Events, room_for, whole
 from hybridsim.traces.formats.ftrace import parse_rwbs
 
 # event of the kernel: action, fields other than those of all
@@ -68,12 +68,20 @@ class Formats(NamedTuple):
 
 
 @kernel
-def number_at(data, at, size):
-    """Return an unsigned number of `size` bytes, as int64."""
-    value = np.int64(0)
-    for byte in range(size):
-        value |= np.int64(data[at + byte]) << (8 * byte)
-    return value
+def word_at(data, at):
+    """Return an unsigned number of 32 bits, as int64."""
+    return (
+        np.int64(data[at])
+        | np.int64(data[at + 1]) << 8
+        | np.int64(data[at + 2]) << 16
+        | np.int64(data[at + 3]) << 24
+    )
+
+
+@kernel
+def long_at(data, at):
+    """Return a number of 64 bits."""
+    return word_at(data, at) | word_at(data, at + 4) << 32
 
 
 @kernel
@@ -93,15 +101,15 @@ def parse(data, used, table, devices, events, letters):
 
     `letters` gets the first bytes of `rwbs`, as a number.
     """
-    base = number_at(data, 0, 8)
-    end = 16 + (number_at(data, 8, 8) & 0xFFFFF)
+    base = long_at(data, 0)
+    end = 16 + (long_at(data, 8) & 0xFFFFF)
     if end > used:
         return -1
     at = 16
     time = base
     found = 0
     while at + 4 <= end:
-        head = number_at(data, at, 4)
+        head = word_at(data, at)
         kind = head & 31
         delta = head >> 5
         at += 4
@@ -109,20 +117,20 @@ def parse(data, used, table, devices, events, letters):
             if delta == 0:
                 break
             time += delta
-            at += number_at(data, at, 4)
+            at += word_at(data, at)
             continue
         if kind == 30:
-            time += (number_at(data, at, 4) << 27) + delta
+            time += (word_at(data, at) << 27) + delta
             at += 4
             continue
         if kind == 31:  # the low 59 bits of a time
-            time = (time & ~((1 << 59) - 1)) | ((number_at(data, at, 4) << 27) + delta)
+            time = (time & ~((1 << 59) - 1)) | ((word_at(data, at) << 27) + delta)
             at += 4
             continue
         time += delta
         body = at
         if kind == 0:
-            length = number_at(data, at, 4)
+            length = word_at(data, at)
             body = at + 4
             at += (length + 3) & ~3
         else:
@@ -130,34 +138,34 @@ def parse(data, used, table, devices, events, letters):
             at += length
         if at > end or length < 8:
             return -1
-        identity = number_at(data, body, 2)
+        identity = word_at(data, body) & 0xFFFF
         for row in range(len(table)):
             if table[row, ID] != identity:
                 continue
             if body + table[row, SIZE] > used:
                 return -1
-            device = number_at(data, body + table[row, DEVICE], 4)
+            device = word_at(data, body + table[row, DEVICE])
             is_wanted = False
             for each in devices:
                 is_wanted |= each == device
             if not is_wanted:
                 break
-            sector = number_at(data, body + table[row, SECTOR], 8)
+            sector = long_at(data, body + table[row, SECTOR])
             if sector == -1:  # a flush without an address
                 sector = 0
             if table[row, ACTION] == SPLIT:
-                count = number_at(data, body + table[row, COUNT], 8) - sector
+                count = long_at(data, body + table[row, COUNT]) - sector
             else:
-                count = number_at(data, body + table[row, COUNT], 4)
+                count = word_at(data, body + table[row, COUNT])
             if not 0 <= sector <= SECTOR_MAX or not 0 <= count <= SECTOR_MAX:
                 break
             event = events[found]
             event.time_ns = time
             event.offset_bytes = sector << 9
             event.length_bytes = count << 9
-            event.pid = number_at(data, body + table[row, PID], 4) & 0x7FFFFFFF
+            event.pid = word_at(data, body + table[row, PID]) & 0x7FFFFFFF
             event.error = 0
-            if table[row, ERROR] >= 0 and number_at(data, body + table[row, ERROR], 4) != 0:
+            if table[row, ERROR] >= 0 and word_at(data, body + table[row, ERROR]) != 0:
                 event.error = -1
             event.cpu = 0
             event.action = table[row, ACTION]
@@ -193,6 +201,25 @@ def parse_pages(data, page_bytes, table, devices, events, letters, known, malfor
     return total
 
 
+@loop
+def mark(events, letters, meanings, cpu):
+    """Write what the numbers of letters mean to events; return whether all are of requests.
+
+    `letters` gets 0 where an event is of no request.
+    """
+    are_all = True
+    for row in range(len(letters)):
+        event = events[row]
+        number = letters[row]
+        has_data = np.int64(event.length_bytes != 0)
+        event.cpu = cpu
+        event.op = meanings[number, has_data, 1]
+        event.marks = meanings[number, has_data, 2]
+        letters[row] = meanings[number, has_data, 0]
+        are_all &= letters[row] != 0
+    return are_all
+
+
 class Decoder:
     """Converts pages to events."""
 
@@ -201,27 +228,30 @@ class Decoder:
         self._formats, self._devices = formats, np.array(devices, np.int64)
         self.page_bytes = page_bytes
         self._known = np.zeros(LETTERS_MAX, np.int64)
+        self._meanings = np.zeros((0, 2, 3), np.int64)  # of the known letters
         self._malformed = np.zeros(1, np.int64)
+        self._room, self._letters = room_for(0), np.zeros(0, np.int64)
 
     @property
     def malformed(self) -> int:
         """Number of malformed pages."""
         return int(self._malformed[0])
 
-    def events(self, pages: bytes, cpu: int) -> Events:
+    def events(self, pages: bytes | memoryview, cpu: int) -> Events:
         """Return the events of pages of one CPU, each of `page_bytes`."""
         most = len(pages) // EVENT_BYTES_MIN + 1
-        events, letters = room_for(most), np.zeros(most, np.int64)
+        if most > len(self._room):
+            self._room, self._letters = room_for(most), np.zeros(most, np.int64)
         count = parse_pages(
             np.frombuffer(pages, np.uint8), self.page_bytes, self._formats.table, self._devices,
-            events, letters, self._known, self._malformed,
+            self._room, self._letters, self._known, self._malformed,
         )  # fmt: skip
-        events, letters = events[:count], letters[:count]
-        events.cpu[:] = cpu
-        meanings = np.array([self._meaning(key) for key in self._known[: self._known[0] + 1]])
-        both = meanings[letters, (events.length_bytes != 0).astype(np.int64)]
-        events.op[:], events.marks[:] = both[:, 1], both[:, 2]
-        return events if both[:, 0].all() else events[both[:, 0] != 0]
+        if self._known[0] >= len(self._meanings):
+            keys = self._known[: self._known[0] + 1]
+            self._meanings = np.array([self._meaning(key) for key in keys])
+        events, letters = self._room[:count], self._letters[:count]
+        found = events if mark(events, letters, self._meanings, cpu) else events[letters != 0]
+        return whole(found).copy().view(EVENT).view(np.recarray)
 
     @staticmethod
     def _meaning(key: int) -> list[tuple[int, int, int]]:

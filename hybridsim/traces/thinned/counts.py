@@ -8,7 +8,8 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Flag, Op
-from hybridsim.foundation.histogram import BINS, VALUES, bin_of
+from hybridsim.foundation.histogram import BINS, BITS, TOP_NS, VALUES
+from hybridsim.jit import kernel, loop
 from hybridsim.requests.rows import UNKNOWN, Requests
 from hybridsim.traces.thinned.layout import DamagedError, packed, unpacked
 
@@ -42,9 +43,14 @@ for _name, _count in SECTIONS.items():
 LENGTH = _at
 
 
-def bits(values: Ints) -> Ints:
-    """Return the number of bits of each value: the bin of a histogram that doubles."""
-    return np.frexp(np.maximum(values, 0).astype(np.float64))[1].astype(np.int64)
+(
+    REQUESTS_AT, BYTES_AT, SEQUENTIAL_AT, LATENCY_SUM_AT, DEPTH_SUM_AT, COMPLETED_AT, ERRORS_AT,
+    _, GAPS_AT, DEPTHS_AT, SIZES_AT, PAGES_AT, LATENCIES_AT,
+) = (place.start for place in PLACES.values())  # fmt: skip
+READ, WRITE, WRITE_ZEROES = int(Op.READ), int(Op.WRITE), int(Op.WRITE_ZEROES)
+ERROR = int(Flag.ERROR)
+LAST, ENDS = 0, 1  # arrival of the last request, and where the last read and write ended
+NONE = -1
 
 
 @dataclass
@@ -125,8 +131,7 @@ class Counter:
     """Counts requests in order of arrival; what is between two calls does not matter."""
 
     def __init__(self) -> None:
-        self._last_ns: int | None = None
-        self._ends = [-1, -1]  # of the last read and write
+        self._before = np.full(3, NONE)  # LAST, and ENDS of reads and of writes
         self._outstanding = np.zeros(0, np.int64)  # completion times, sorted
 
     def restart(self) -> None:
@@ -138,58 +143,71 @@ class Counter:
         if not rows.rows:
             return
         arrival = rows.arrival_ns
-        before = int(arrival[0]) if self._last_ns is None else self._last_ns
-        first = 1 if self._last_ns is None else 0
-        gaps = np.minimum(bits(np.diff(arrival, prepend=before)[first:]), GAPS - 1)
-        counts.of("gaps")[:] += np.bincount(gaps, minlength=GAPS)
-        self._last_ns = int(arrival[-1])
-        op = rows.op.astype(np.int64)
-        counts.of("requests")[:] += np.bincount(op, minlength=OPS)
-        # A float64 holds the bytes of some requests exactly.
-        counts.of("bytes")[:] += np.bincount(op, rows.length_bytes, OPS).astype(np.int64)
-        counts.of("errors")[:] += int((rows.flags & Flag.ERROR != 0).sum())
-        self._add_depths(rows, counts)
-        moves = ((op == Op.READ) | (op == Op.WRITE) | (op == Op.WRITE_ZEROES)) & (
-            rows.length_bytes > 0
-        )
-        for write in (0, 1):
-            mine = moves & ((op != Op.READ) == write)
-            if mine.any():
-                part = Requests._make(column[mine] for column in rows)
-                self._add_moves(part, write, counts)
-
-    def _add_moves(self, rows: Requests, write: int, counts: Counts) -> None:
-        offset, length = rows.offset_bytes, rows.length_bytes
-        end = offset + length
-        previous = np.concatenate(([self._ends[write]], end[:-1]))
-        counts.of("sequential")[write] += int((offset == previous).sum())
-        self._ends[write] = int(end[-1])
-        size = np.minimum(bits(length), SIZES - 1)
-        counts.of("sizes")[write * SIZES : (write + 1) * SIZES] += np.bincount(
-            size, minlength=SIZES
-        )
-        for power in range(PAGES):
-            shift = PAGES_FIRST + power
-            touched = ((end - 1) >> shift) - (offset >> shift) + 1
-            counts.of("pages")[write * PAGES + power] += int(touched.sum())
-        known = (rows.complete_ns != UNKNOWN) & (rows.complete_ns >= rows.arrival_ns)
-        latency = (rows.complete_ns - rows.arrival_ns)[known]
-        counts.of("completed")[write] += len(latency)
-        counts.of("latency_sum_ns")[write] += int(latency.sum())
-        place = slice(write * LATENCIES, (write + 1) * LATENCIES)
-        counts.of("latencies")[place] += np.bincount(
-            bin_of(latency) >> COARSER, minlength=LATENCIES
-        )
-
-    def _add_depths(self, rows: Requests, counts: Counts) -> None:
-        """Count the requests in flight at each arrival; unknown completions count for none."""
         known = rows.complete_ns != UNKNOWN
-        arrival = rows.arrival_ns
         # A request is in flight for a nanosecond at least: equal times then need no order.
         done = np.clip(rows.complete_ns, arrival + 1, arrival + OUTSTANDING_NS)[known]
         times = np.sort(np.concatenate((self._outstanding, done)))
-        earlier = len(self._outstanding) + np.cumsum(known) - known
-        depth = earlier - np.searchsorted(times, arrival, "right")
-        counts.of("depth_sum")[:] += int(depth.sum())
-        counts.of("depths")[:] += np.bincount(np.minimum(bits(depth), DEPTHS - 1), minlength=DEPTHS)
-        self._outstanding = times[np.searchsorted(times, arrival[-1], "right") :]
+        over = count(
+            arrival, rows.offset_bytes, rows.length_bytes, rows.op, rows.flags, rows.complete_ns,
+            times, len(self._outstanding), self._before, counts.vector,
+        )  # fmt: skip
+        self._outstanding = times[over:].copy()
+
+
+@kernel
+def bits(value):
+    """Return the number of bits of a value, 0 for negative ones: the bin of one that doubles."""
+    found = 0
+    while value >= 256:
+        value >>= 8
+        found += 8
+    while value > 0:
+        value >>= 1
+        found += 1
+    return found
+
+
+@loop
+def count(arrival, offset, length, op, flags, complete, times, earlier, before, vector):
+    """Add requests to the counters in `vector`; return how many of `times` are over at the end.
+
+    `times` are completions, sorted, of these requests and of `earlier` ones in flight.
+    """
+    over = 0
+    for row in range(len(arrival)):
+        now = arrival[row]
+        if before[LAST] != NONE:
+            vector[GAPS_AT + min(bits(now - before[LAST]), GAPS - 1)] += 1
+        before[LAST] = now
+        kind = np.int64(op[row])
+        size = length[row]
+        vector[REQUESTS_AT + kind] += 1
+        vector[BYTES_AT + kind] += size
+        vector[ERRORS_AT] += np.int64(flags[row]) & ERROR != 0
+        while over < len(times) and times[over] <= now:
+            over += 1
+        depth = earlier - over
+        vector[DEPTH_SUM_AT] += depth
+        vector[DEPTHS_AT + min(bits(depth), DEPTHS - 1)] += 1
+        earlier += complete[row] != UNKNOWN
+        if size == 0 or (kind != READ and kind != WRITE and kind != WRITE_ZEROES):
+            continue
+        side = np.int64(kind != READ)
+        first = offset[row]
+        vector[SEQUENTIAL_AT + side] += before[ENDS + side] == first
+        before[ENDS + side] = first + size
+        vector[SIZES_AT + side * SIZES + min(bits(size), SIZES - 1)] += 1
+        last = first + size - 1
+        for power in range(PAGES):
+            shift = PAGES_FIRST + power
+            vector[PAGES_AT + side * PAGES + power] += (last >> shift) - (first >> shift) + 1
+        took = complete[row] - now
+        if complete[row] == UNKNOWN or took < 0:
+            continue
+        vector[COMPLETED_AT + side] += 1
+        vector[LATENCY_SUM_AT + side] += took
+        short = min(took, TOP_NS)
+        group = max(bits(short) - (BITS + 1), 0)
+        place = (group << BITS) + (short >> group)
+        vector[LATENCIES_AT + side * LATENCIES + (place >> COARSER)] += 1
+    return over
