@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,7 @@ from validate.lab.machine import command
 from validate.lab.setup import Lab
 
 MIB = 1 << 20
+ROOT = Path(__file__).parents[1]
 
 
 class SerialModel:
@@ -230,6 +232,41 @@ def test_disks_have_priority_over_the_guest_that_waits_for_them():
     if done.returncode == 77:
         pytest.skip("no real-time priority without root")
     assert done.stdout.split() == ["True", "6"], done.stderr
+
+
+def test_threads_that_serve_the_guest_have_priority_over_its_processors():
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        processes.put_before(child.pid, "CPU ")
+        assert os.sched_getscheduler(child.pid) == os.SCHED_OTHER  # as it was
+        try:
+            os.sched_setscheduler(child.pid, os.SCHED_RR, os.sched_param(5))
+        except PermissionError:
+            pytest.skip("no real-time priority without root")
+        processes.put_before(child.pid, "sleep")
+        assert os.sched_getparam(child.pid).sched_priority == 5
+        processes.put_before(child.pid, "CPU ")
+        assert os.sched_getparam(child.pid).sched_priority == 6
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_disk_computes_its_times_faster_than_it_must_answer():
+    """A full write cache: interpreted, each of these completions takes 0.4 ms and more."""
+    from hybridsim.scenario import Scenario
+    from validate.lab import serve
+
+    scenario = Scenario.load(ROOT / "validate/experiments/machine.toml")
+    part = (scenario, "array", 1 << 30)
+    serve.compile_model(*part)
+    model, _ = serve.model(*part)
+    for tag in range(600):  # its write cache has 256 ranges
+        model.submit(0, tag, 1, tag * 7919 % 250_000 * 4096, 4096)
+    began, done = time.process_time(), 0
+    while done < 600:
+        done += len(model.advance(model.next_ns))
+    assert (time.process_time() - began) / 600 < 0.0003
 
 
 def test_ranges_of_memory_are_zeroed_also_within_a_page():

@@ -24,7 +24,7 @@ from validate.lab import image, job, machine
 from validate.lab.errors import LabError
 from validate.lab.machine import Disk
 from validate.lab.places import lab_folder
-from validate.lab.processes import Folder, StoppedError, folder_below, stop
+from validate.lab.processes import Folder, StoppedError, folder_below, put_before, stop
 from validate.lab.setup import Lab, set_up
 
 __all__ = ["Boot", "Disk", "Finished", "run", "run_in_turn"]
@@ -238,6 +238,7 @@ def _watched(
                 word, _, what = line.partition(" ")
                 if word == "LAB-UP":
                     boot_s = now - started
+                    put_before(qemu.pid, machine.PROCESSOR_THREAD)
                     progress(f"the guest is up after {boot_s:.0f} s")
                 elif word == "LAB-RESULTS":
                     codes = [int(code) for code in json.loads(what)]

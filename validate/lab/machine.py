@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from validate.lab.setup import Lab
 
 KERNEL_WORDS = "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check"
+PROCESSOR_THREAD = "CPU "  # prefix of the names of the threads that run the guest's processors
 FIRMWARE = ("/share/qemu", "/share/seabios", "/lib/ipxe/qemu")
 ACCELERATORS = {
     # Under software emulation 57-bit addresses add a level to each page walk, and wide vectors cost
@@ -42,6 +43,7 @@ def command(
     emulation, processor = ACCELERATORS[accelerator]
     words = [
         *lab.emulator, *firmware, "-nodefaults", "-no-user-config", "-no-reboot",
+        "-name", "lab,debug-threads=on",
         "-display", "none", "-accel", emulation, "-cpu", processor,
         "-m", str(memory_mb), "-smp", str(cpus),
         "-kernel", lab.kernel, "-initrd", "initrd", "-append", KERNEL_WORDS,

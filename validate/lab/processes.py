@@ -56,6 +56,22 @@ class Folder:
         return path.read_text(errors="replace") if path.exists() else ""
 
 
+def put_before(pid: int, but: str) -> None:
+    """Give all threads of a process, but those with a name that begins so, a higher priority.
+
+    Only in a real-time class: with an equal priority the others would wait there for the end of a
+    time slice, 100 ms.
+    """
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it has ended, or is not ours
+            number = int(task.name)
+            policy = os.sched_getscheduler(number)
+            is_behind = (task / "comm").read_text().startswith(but)
+            if policy in (os.SCHED_FIFO, os.SCHED_RR) and not is_behind:
+                above = os.sched_getparam(number).sched_priority + 1
+                os.sched_setscheduler(number, policy, os.sched_param(above))
+
+
 def stop(child: subprocess.Popen[Any]) -> None:
     """Terminate a child, kill it after PATIENCE_S, and wait for it."""
     if child.poll() is None:
