@@ -47,6 +47,7 @@ DIRECTIONS = {
 }  # fmt: skip
 BY_DIRECTION = frozenset({"bs", "ba", "rate", "rate_iops", "rate_min", "rate_iops_min"})
 ERRORS_SHOWN = 20  # of a file that may be no job file
+UNSET = ("0", "none")  # values of verify
 FEW_BLOCKS = 12  # with at least as many, normal's mean of twelve numbers is never the last one
 WORD = 64  # blocks of a word of fio's map
 PERCENTS = (
@@ -524,10 +525,13 @@ def _job(reader: Reader, name: str) -> Job:
         if "size" not in reader.specified:  # as in fio, holes do not start again at its end
             pattern = replace(pattern, end_bytes=ENDLESS)
     pattern = replace(pattern, is_queued=is_queued)
-    is_verified = reader.read("verify", str, "0") not in ("0", "none", "null")
+    is_verified = reader.read("verify", str, "0") not in (*UNSET, "null")
     reads_back = is_verified and WRITE in pattern.directions and reader.flag("do_verify", True)
+    is_only_checked = pattern.directions == (READ,) and reader.read("verify", str, "0") not in UNSET
     pattern = replace(
         pattern,
+        # As in fio 3.33, a job that only reads and has verify= never begins a file again.
+        repeats_files=pattern.repeats_files and (pattern.is_endless or not is_only_checked),
         is_verified=is_verified,
         reads_back=reads_back,
         backlog=reader.number("verify_backlog", 0) if reads_back else 0,
