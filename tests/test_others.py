@@ -129,8 +129,14 @@ def test_where_a_write_through_cache_is_unsure_only_write_back_is_tried():
     assert {each.mode for each in with_them.others} == {"write-back"}
     assert with_them.verdict.answer == "unsure"
     assert "Tried beside it: write-back: gain " in with_them.verdict.action
-    reads = dict(result.trace, writes=1)
-    assert with_others(dataclasses.replace(unsure, trace=reads), trace, SITE, Alone()).others == []
+
+
+def test_an_unsure_verdict_on_reads_alone_tries_nothing():
+    trace, result, _ = tried("gen:random,span=1GiB,read=99%,rate=60,requests=3000")
+    unsure = dataclasses.replace(
+        result, verdict=dataclasses.replace(result.verdict, answer="unsure")
+    )
+    assert with_others(unsure, trace, SITE, Alone()) is unsure
 
 
 def test_an_unsure_verdict_first_asks_for_the_longer_capture_if_write_back_is_no_better(refused):

@@ -3,7 +3,7 @@
 A "no" is about one machine.  Before it is printed, the machine is tried with the size at the knee
 of the curve of LRU, where `mrc` and `advise` begin, and in write-back, there with room for all
 written data at least; each on the same requests.  Where the verdict is unsure, only write-back is
-tried, and only if many of the requests are writes, which the cache as it is does not keep: a longer
+tried, and only if much of the time goes to writes, which the cache as it is does not keep: a longer
 capture would answer a question that write-back makes idle.
 """
 
@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from hybridsim.answers.forecast import NO, UNSURE
 from hybridsim.answers.others import Other, beside
 from hybridsim.answers.result import Result
-from hybridsim.answers.verdict import MANY
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.units import format_size
 from hybridsim.scenario import Scenario
@@ -29,6 +28,7 @@ from hybridsim.traces.trace import Trace
 
 MIB = 1 << 20
 WRITE_BACK = "write-back"
+LONG = 0.25  # of the time that the disks alone need: with as much for writes, write-back is tried
 SAME = 0.1  # of the size: a knee that is nearer is not tried
 
 
@@ -73,9 +73,10 @@ def _is_open(result: Result) -> bool:
     """Return whether another cache may be the better answer."""
     if result.verdict.answer != UNSURE:
         return result.verdict.answer == NO
-    keeps_writes = result.scenario.get("cache_mode") == WRITE_BACK
-    writes = int(result.trace["writes"]) / max(int(result.trace["requests"]), 1)
-    return writes >= MANY and not keeps_writes and not result.judgement.too_short
+    if result.scenario.get("cache_mode") == WRITE_BACK or result.judgement.too_short:
+        return False
+    plain = result.judgement.judged.plain
+    return plain.writes.total_ns >= LONG * plain.both.total_ns
 
 
 def _changes(result: Result, trace: Trace, scenario: Scenario) -> Iterator[Options]:
