@@ -72,6 +72,12 @@ SEEDS = {
         % (i, *((b"bio_queue:", b"") if i % 2 else (b"rq_complete:", b"() ")), i // 2 * 16)
         for i in range(99)
     ),
+    "biosnoop": b"TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  LAT(ms)\n"
+    + b"".join(
+        b"%d.%06d CPU %d/KVM %d sda %s %d 4096 0.%02d\n"
+        % (i // 50, i * 20011 % 10**6, i % 4, i, b"RW"[i % 2 :][:1], i * 7919 % 997 * 8, i)
+        for i in range(99)
+    ),
     **{name: (text * 20).encode() for name, text in ONE_LINE.items()},
     "oracle-general": b"".join(
         struct.pack("<IQIq", i // 9, i * 7919 % 40, 4096, -1 if i > 59 else i + 40)

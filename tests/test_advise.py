@@ -142,6 +142,7 @@ def machine(
     keeps_up=True,
     setting="",
     answer=YES,
+    gain=None,
 ):
     """A row of the search: what the choice reads of it."""
     candidate = SimpleNamespace(
@@ -152,7 +153,7 @@ def machine(
     return SimpleNamespace(
         candidate=candidate,
         sure=low,
-        judgement=SimpleNamespace(forecast=None),
+        judgement=SimpleNamespace(forecast=None, gain=gain),
         bought=bought,
         size_bytes=size_bytes,
         keeps_up=keeps_up,
@@ -183,6 +184,25 @@ def test_of_equal_gains_the_cheaper_then_the_smaller_then_the_safer_is_picked():
     assert why_not(dear, best, False) == "costs more for the same gain"
     assert why_not(large, best, False) == "larger, for the same gain"
     assert why_not(back, best, False) == "SSD has the only copy"
+
+
+def test_a_row_with_a_larger_gain_that_is_not_chosen_is_less_sure():
+    best, larger = machine(2.4, gain=557.0), machine(1.6, gain=1500.0)
+    assert picked([best, larger], False) is best
+    assert why_not(larger, best, False) == "less sure"
+
+
+def test_an_unsure_answer_says_how_long_a_capture_is_needed_in_total():
+    pick = {
+        "kind": "bcache", "mode": "write-back", "name": "bcache write-back", "setting": "",
+        "size_bytes": 1 << 30, "too_short": "", "more_ns": 10**12, "gain": 1.3,
+    }  # fmt: skip
+    headline = "Not yet: record 35m in total. All requests take 2 s."
+    document = {"answer": UNSURE, "recommended": pick, "verdict": {"headline": headline}}
+    said = words.to_do(document)
+    assert said == (
+        "Not yet: record 35m in total. The best so far is bcache write-back with 1.00 GiB of SSD."
+    )
 
 
 def test_other_settings_are_picked_where_they_gain_more_and_not_where_they_gain_the_same():

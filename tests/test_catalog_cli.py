@@ -20,6 +20,13 @@ def test_every_entry_is_listed():
         assert name in listed
 
 
+def test_the_list_fits_a_narrow_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = run().output.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert set(catalog.names()) <= set(lines)
+
+
 @pytest.mark.parametrize("kind", catalog.KINDS)
 def test_a_kind_argument_lists_only_entries_of_that_kind(kind):
     document = json.loads(run("--kind", kind, "--json").output)

@@ -717,6 +717,58 @@ def test_storage_behind_another_engine_is_the_simulated_volume(site):
     )
 
 
+@pytest.mark.parametrize("engine", ["spdk_bdev", "external:/opt/spdk_nvme", "/opt/spdk_nvme.so"])
+def test_a_plugin_reaches_the_simulated_volume_too(engine, site):
+    job = f"--name=a --rw=randread --size=1m --iodepth=8 --spdk_json_conf=x --ioengine={engine}"
+    result = fio(read(job.split()), site, interpreted=True)
+    (each,) = result.of_jobs
+    assert each.jobs[0].depth == 8
+    assert any(note.endswith("its storage is the simulated volume here") for note in result.notes)
+
+
+def test_options_of_later_releases_are_known():
+    job = "--name=a --rw=write --size=1m --ioengine=splice"
+    assert jobs_of(read(f"{job} --verify_write_sequence=0 --log_window_value=1".split()))
+    with pytest.raises(UsageError, match="ramp_size is not supported, and ignoring it would"):
+        jobs_of(read([*job.split(), "--ramp_size=1g"]))
+
+
+def test_options_of_the_program_that_only_concern_the_host_are_accepted():
+    job = "--idle-prof=percent-all --append-terse --name=a --rw=write --size=1m".split()
+    assert jobs_of(read(job))
+
+
+def test_an_error_names_the_environment_variable_that_is_not_set(tmp_path, monkeypatch):
+    monkeypatch.delenv("LOAD_RUNTIME", raising=False)
+    file = tmp_path / "job.fio"
+    file.write_text("[a]\nrw=read\nsize=1m\nruntime=${LOAD_RUNTIME}\n")
+    with pytest.raises(
+        UsageError, match=r"job.fio:4 \(not set in the environment: LOAD_RUNTIME\): runtime: ''"
+    ):
+        jobs_of(read([str(file)]))
+
+
+@pytest.mark.parametrize(
+    ("option", "mend"),
+    [("rwmixread=x", "'x' is not a whole number"), ("size=x%", "'x' is not a whole number"),
+     ("percentile_list=x", "'x' is not a number"),
+     ("random_distribution=zipf:x", "'x' is not a number")],
+)  # fmt: skip
+def test_an_invalid_number_is_refused_in_words(option, mend):
+    with pytest.raises(UsageError, match=mend):
+        jobs_of(read(["--name=a", "--rw=randrw", f"--{option}"]))
+
+
+def test_a_file_that_is_no_job_file_has_few_errors(tmp_path):
+    file = tmp_path / "output.txt"
+    file.write_text("[a]\n" + "".join(f"line {number}\n" for number in range(1000)))
+    with pytest.raises(UsageError) as error:
+        jobs_of(read([str(file)]))
+    lines = str(error.value).splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "... and 980 more errors; is this a job file of fio?"
+
+
 def test_the_text_output_has_the_layout_of_fio(site):
     text = fio_text.text(fio(read(["--name=a", *QUICK.split()]), site, interpreted=True))
     lines = text.splitlines()

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.others import beside
+from hybridsim.answers.verdict import Step
 from hybridsim.cli import cli
 from hybridsim.studies.disks_alone import Alone
 from hybridsim.studies.others import with_others
@@ -117,3 +118,35 @@ def test_the_command_prints_them():
     assert "Tried beside it" in " ".join(done.output.split())
     text = [line for line in done.output.splitlines() if not line.startswith("  hybridsim ")]
     assert max(map(len, text)) <= 80
+
+
+def test_where_a_write_through_cache_is_unsure_only_write_back_is_tried():
+    trace, result, _ = tried(WRITES)
+    unsure = dataclasses.replace(
+        result, verdict=dataclasses.replace(result.verdict, answer="unsure")
+    )
+    with_them = with_others(unsure, trace, SITE, Alone())
+    assert {each.mode for each in with_them.others} == {"write-back"}
+    assert with_them.verdict.answer == "unsure"
+    assert "Tried beside it: write-back: gain " in with_them.verdict.action
+
+
+def test_an_unsure_verdict_on_reads_alone_tries_nothing():
+    trace, result, _ = tried("gen:random,span=1GiB,read=99%,rate=60,requests=3000")
+    unsure = dataclasses.replace(
+        result, verdict=dataclasses.replace(result.verdict, answer="unsure")
+    )
+    assert with_others(unsure, trace, SITE, Alone()) is unsure
+
+
+def test_an_unsure_verdict_first_asks_for_the_longer_capture_if_write_back_is_no_better(refused):
+    _, result, with_them = refused
+    record = Step("This captures 10m:", "sudo blktrace -d /dev/DISK -w 600 -o longer")
+    unsure = dataclasses.replace(result.verdict, answer="unsure", advice=[record])
+    none = [dataclasses.replace(each, answer="unsure") for each in with_them.others]
+    verdict = beside(unsure, none, result.scenario, result.trace, "time")
+    assert verdict.advice[0] is record
+    assert verdict.advice[1].command.startswith("hybridsim advise")
+    good = [dataclasses.replace(each, answer="yes") for each in with_them.others]
+    verdict = beside(unsure, good, result.scenario, result.trace, "time")
+    assert verdict.advice[0].command.startswith("hybridsim replay")

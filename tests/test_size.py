@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from hybridsim.show.size import text
 from hybridsim.studies.candidates import Candidate, candidates
 from hybridsim.studies.mrc import Curve
 from hybridsim.studies.size import (
+    _why_worse,
     Search,
     Sizing,
     Tried,
@@ -253,3 +255,14 @@ def test_without_reads_the_table_has_what_is_required():
     assert head.split() == ["replayed", "SSD", "mean.writes<1h"]
     assert found.tried[0].decisive[0].ranged in first
     assert "hit, read" not in report
+
+
+def test_a_hit_ratio_that_is_hardly_lower_is_not_the_reason_why_a_larger_cache_fails():
+    def tried(hit):
+        return SimpleNamespace(warm_ns=1, checked=[], hit=hit, drive_writes_per_day=1.0)
+
+    failed = [SimpleNamespace(met=False)]
+    one, smaller = tried(0.3790), tried(0.3801)
+    one.checked = failed
+    assert _why_worse(one, smaller) == "its misses, writes and write-backs meet at other moments"
+    assert _why_worse(one, tried(0.45)) == "its hit ratio is 38%, not 45%"

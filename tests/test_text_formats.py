@@ -315,6 +315,37 @@ swapper     0 [000]  1988.920444123: block:block_rq_complete: 7,0 R () 8336 + 16
 """
 
 
+BIOSNOOP = """\
+TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  LAT(ms)
+0.000000    jbd2/sdb1-8    380    sdb     W 2048       4096      3.21
+0.000524    CPU 0/KVM      5689   sdb     R 4096       8192      4.00
+0.004578    ?              0              R 0          0         4.00
+0.005000    qemu           5690   sda     R 8          512       1.00
+0.006000    kworker/23:1   9126           R 18446744073709551615 0         0.61
+"""
+
+
+class TestBiosnoop:
+    def test_requests_arrive_before_their_lines_by_the_latency(self, tmp_path):
+        path = written(tmp_path / "x", BIOSNOOP)
+        assert Trace.read(path).format == "biosnoop"
+        assert as_rows(read(path)) == [
+            (0, 0, 4_000_000, "R", 4096 * 512, 8192),
+            (266_000, 266_000, 3_476_000, "W", 2048 * 512, 4096),
+        ]
+        assert read(path).stream.tolist() == [5689, 380]  # a command may contain blanks
+        assert codes(path).keys() == {"several-devices", "issued-only"}  # flushes are no mistakes
+
+    def test_with_the_time_in_the_queue_requests_arrive_there(self, tmp_path):
+        text = BIOSNOOP.replace("LAT(ms)", "QUE(ms) LAT(ms)").replace("    3.21", " 0.50 3.21")
+        (row,) = as_rows(read(written(tmp_path / "x", "\n".join(text.splitlines()[:2]) + "\n")))
+        assert row == (0, 500_000, 3_710_000, "W", 2048 * 512, 4096)
+
+    def test_damaged_lines_are_reported(self, tmp_path):
+        path = written(tmp_path / "x", BIOSNOOP + "0.007000 a 1 sdb W 8\nLost 5 samples\n")
+        assert codes(path)["malformed"] == 2
+
+
 class TestFtrace:
     def test_block_events_give_requests(self, tmp_path):
         path = written(tmp_path / "x", FTRACE)

@@ -1,4 +1,4 @@
-"""Other caches that were tried because the verdict on a machine is no, in the verdict's words."""
+"""Other caches that were tried beside a machine that is no good for sure, in the verdict's words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hybridsim.answers.forecast import YES
+from hybridsim.answers.forecast import UNSURE, YES
 from hybridsim.answers.verdict import Step, Verdict, command_line, goal_option
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import factor
@@ -76,7 +76,8 @@ def beside(
         text = "Let hybridsim advise search all kinds of cache."
         kept = [one for one in scenario.get("options", []) if not one.startswith(OF_CACHE)]
         command = command_line("advise", scenario, trace, [*kept, *goal_option(goal)])
-    advice.insert(0, Step(text, command))
+    is_second = verdict.answer == UNSURE and not good and bool(advice)  # after the longer capture
+    advice.insert(int(is_second), Step(text, command))
     return dataclasses.replace(
         verdict,
         action=f"{verdict.action} {sentence}",

@@ -75,7 +75,7 @@ class Result:
     dirty: Dirt | None = None  # None: nothing was dirty
     metadata_ram: dict[str, Any] | None = None  # of a cache that can be installed
     events: list[EventCost] = field(default_factory=list)  # reboots, removals, failures
-    others: list[Other] = field(default_factory=list)  # caches that were tried after a no
+    others: list[Other] = field(default_factory=list)  # caches that were tried after a no or unsure
 
     def __repr__(self) -> str:
         gain = self.judgement.gain

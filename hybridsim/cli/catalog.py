@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,7 +55,7 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
             )
         return
     from hybridsim.scenario import presets
-    from hybridsim.show.page import wrapped
+    from hybridsim.show.page import WIDEST, columns, wrapped
 
     entries = _entries(kind)
     if as_json:
@@ -68,7 +69,9 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
         for line in wrapped(f"Whole systems (hybridsim scenario show --preset NAME): {names}"):
             click.echo(line)
     click.echo()
-    click.echo('In a scenario: drive = "NAME".  Sources of its values: hybridsim catalog show NAME')
+    use = 'In a scenario: drive = "NAME".  Sources of its values: hybridsim catalog show NAME'
+    for line in [use] if columns() == WIDEST else wrapped(use):
+        click.echo(line)
 
 
 @catalog.command(epilog=SHOW_EXAMPLES)
@@ -141,7 +144,20 @@ def _whole(entry: Entry) -> dict[str, Any]:
     return {"name": entry.key, "kind": entry.kind, "title": entry.name, "values": values}
 
 
+def _narrow(name: str, rest: list[str]) -> list[str]:
+    """Return an entry for a terminal that is too narrow for the table."""
+    from hybridsim.show.page import columns
+
+    indent = "  "
+    text = ", ".join(each for each in rest if each)
+    return [name, *textwrap.wrap(
+        text, columns(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )]  # fmt: skip
+
+
 def _list_text(entries: list[Entry]) -> list[str]:
+    from hybridsim.show.page import WIDEST, columns
+
     rows = [("NAME", "KIND", "CAPACITY", "FIGURES")]
     for entry in entries:
         values = _headline(entry)
@@ -149,6 +165,8 @@ def _list_text(entries: list[Entry]) -> list[str]:
         capacity = entry.rows.get("capacity")
         size = _rounded(capacity.value) if capacity else ""
         rows.append((entry.key, entry.kind, size, ", ".join(figures) or entry.name))
+    if columns() < WIDEST:
+        return [line for name, *rest in rows[1:] for line in _narrow(name, rest)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths)) + f"  {row[3]}"

@@ -74,7 +74,8 @@ def to_do(document: Document) -> str:
         best = "" if pick["gain"] is None else f" The best so far is {what}."
         return f"Not yet: record longer, there are only {pick['too_short']}.{best}"
     if pick["more_ns"]:
-        return f"Not yet: record {span(pick['more_ns'])} more. The best so far is {what}."
+        longer = document["verdict"]["headline"].partition(". ")[0]  # how long in total
+        return f"{longer}. The best so far is {what}."
     return f"Can't say: {document['verdict']['headline']}"
 
 

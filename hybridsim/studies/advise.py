@@ -406,6 +406,8 @@ def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
         return _no_dearer(one, pick)
     if is_per_cost and one.sure > pick.sure:
         return "less gain per cost"
+    if (one.judgement.gain or 0.0) > (pick.judgement.gain or 0.0):
+        return "less sure"
     mine, its = pick.judged.cached, one.judged.cached
     reads = _more(its.reads.total_ns, mine.reads.total_ns)
     writes = _more(its.writes.total_ns, mine.writes.total_ns)

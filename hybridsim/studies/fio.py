@@ -30,6 +30,7 @@ from hybridsim.workloads.fio.options import (
     IDLE_ENGINES,
     MEANINGLESS,
     SYNC_ENGINES,
+    engine_of,
 )
 from hybridsim.workloads.fio.pattern import READ, Seeding
 from hybridsim.workloads.fio.places import Laid, lay_out
@@ -275,7 +276,7 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
         notes.append(f"ignored, as they have no effect in a simulation: {', '.join(ignored)}")
     if not all(job.is_direct for job in jobs):
         notes.append("direct=0: there is no page cache of the host; each request is direct")
-    engines = {job.specified.get("ioengine", "psync") for job in jobs}
+    engines = {engine_of(job.specified.get("ioengine", "psync")) for job in jobs}
     if elsewhere := sorted(engines & ELSEWHERE):
         notes.append(f"ioengine={', '.join(elsewhere)}: its storage is the simulated volume here")
     if any("create_only" in job.specified and job.is_idle for job in jobs):

@@ -1,8 +1,10 @@
-"""What other caches would gain, where the verdict on a machine is no.
+"""What other caches would gain, where the verdict on a machine is no, or unsure.
 
 A "no" is about one machine.  Before it is printed, the machine is tried with the size at the knee
 of the curve of LRU, where `mrc` and `advise` begin, and in write-back, there with room for all
-written data at least; each on the same requests.
+written data at least; each on the same requests.  Where the verdict is unsure, only write-back is
+tried, and only if much of the time goes to writes, which the cache as it is does not keep: a longer
+capture would answer a question that write-back makes idle.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from hybridsim.answers.forecast import NO
+from hybridsim.answers.forecast import NO, UNSURE
 from hybridsim.answers.others import Other, beside
 from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import ScenarioError
@@ -26,19 +28,20 @@ from hybridsim.traces.trace import Trace
 
 MIB = 1 << 20
 WRITE_BACK = "write-back"
+LONG = 0.25  # of the time that the disks alone need: with as much for writes, write-back is tried
 SAME = 0.1  # of the size: a knee that is nearer is not tried
 
 
 def with_others(
     result: Result, trace: Trace, scenario: Scenario, alone: Alone, report: Report | None = None
 ) -> Result:
-    """Return the result with what other caches would gain, if its verdict is no.
+    """Return the result with what other caches would gain, if its verdict asks for them.
 
     `alone` has the results of the disks alone.  A machine with events, or whose cache did not start
     empty, is not tried otherwise; nor is a cache that cannot have the size.  Raises TraceError as
     `replay` does.
     """
-    if result.verdict.answer != NO or scenario.events or result.beginning is not None:
+    if not _is_open(result) or scenario.events or result.beginning is not None:
         return result
     if not result.scenario.get("cache_pages") or not result.judgement.judged.plain.both.count:
         return result
@@ -66,6 +69,16 @@ def with_others(
     )
 
 
+def _is_open(result: Result) -> bool:
+    """Return whether another cache may be the better answer."""
+    if result.verdict.answer != UNSURE:
+        return result.verdict.answer == NO
+    if result.scenario.get("cache_mode") == WRITE_BACK or result.judgement.too_short:
+        return False
+    plain = result.judgement.judged.plain
+    return plain.writes.total_ns >= LONG * plain.both.total_ns
+
+
 def _changes(result: Result, trace: Trace, scenario: Scenario) -> Iterator[Options]:
     """Yield the options by which the machines to try differ."""
     size = int(result.scenario["cache_bytes"])
@@ -76,7 +89,9 @@ def _changes(result: Result, trace: Trace, scenario: Scenario) -> Iterator[Optio
         *(int(result.trace[each]) for each in ("writes", "bytes_written", "footprint_bytes"))
     )
     own = str(result.scenario["cache_mode"])
-    modes = list(dict.fromkeys((own, WRITE_BACK)))
+    modes = [WRITE_BACK]
+    if result.verdict.answer == NO and own != WRITE_BACK:
+        modes.insert(0, own)
     with_room = {WRITE_BACK: max(knee, -(-written // MIB) * MIB)}
     tried = [(size, mode) for mode in modes if mode != own]
     tried += [

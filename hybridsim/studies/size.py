@@ -57,6 +57,7 @@ AT_ONCE = 3  # sizes replayed in one pass between two known ones
 FALLEN = (0.5, 0.8, 0.95)  # shares of the curve's whole fall at the first sizes
 LARGEST_MINIMUM = 41  # 1 TiB as a power of two: no kind needs as much
 POINTS = 200  # of the curve in JSON
+APART = 1.02  # times the misses of a smaller size: fewer more do not explain a larger latency
 MEAN = parse("mean.warm<1s")  # whose value and interval each row has
 Status = Callable[[str], None]
 
@@ -608,7 +609,7 @@ def _why_worse(one: Tried, smaller: Tried) -> str:
         return "it is not warm when the trace ends"
     if all(each.met for each in one.checked):
         return "it warms later, so it is judged by another part of the load"
-    if one.hit is not None and smaller.hit is not None and one.hit < smaller.hit:
+    if one.hit is not None and smaller.hit is not None and 1 - one.hit >= APART * (1 - smaller.hit):
         return f"its hit ratio is {percent(one.hit)}, not {percent(smaller.hit)}"
     wear = (one.drive_writes_per_day or 0.0, smaller.drive_writes_per_day or 0.0)
     if wear[0] > wear[1]:

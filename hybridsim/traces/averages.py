@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,10 @@ from hybridsim.foundation.suggest import hint
 
 MS = 1e6  # nanoseconds
 SECTOR_BYTES = 512
+NAMES = ("Device", "DEV")  # of the column of devices
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # of S_COLORS=always
+HUMAN = re.compile(r"(\d+(?:\.\d+)?)([kMGTP%])")  # of iostat -h and sar -h
+UNITS = {"kB": 1024, "MB": 1024**2, "sec": SECTOR_BYTES}  # of the columns, in bytes
 
 
 @dataclass(frozen=True)
@@ -86,12 +91,12 @@ def _of_tables(name: str, text: str) -> Iterator[Interval]:
     heads: list[str] = []
     reports: list[list[Interval]] = []
     is_iostat = False
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(COLOUR.sub("", text).splitlines(), 1):
         words = line.replace(",", ".").split()
         columns = [word.rstrip(":") for word in words]
-        if "Device" in columns[:1] or "DEV" in columns[:3]:
-            is_iostat = columns[0] == "Device"
-            heads = columns[columns.index("Device" if is_iostat else "DEV") :]
+        if "Device" in (*columns[:1], *columns[-1:]) or "DEV" in (*columns[:3], *columns[-1:]):
+            is_iostat = "Device" in columns
+            heads = _heads(columns)
             reports.append([])
             continue
         if not words or not heads or columns[0] == "Average":
@@ -100,8 +105,10 @@ def _of_tables(name: str, text: str) -> Iterator[Interval]:
         before, values = words[: -len(heads)], words[-len(heads) :]
         if len(values) < len(heads):
             continue
+        cells = dict(zip(heads, values))
+        device = cells.pop("Device" if is_iostat else "DEV")
         try:
-            row = dict(zip(heads[1:], map(float, values[1:])))
+            row = {head: _number(head, cell) for head, cell in cells.items()}
         except ValueError:
             raise TraceError(
                 f"{printable(name)}:{number}: a table of {len(heads)} columns has a row that is "
@@ -110,7 +117,7 @@ def _of_tables(name: str, text: str) -> Iterator[Interval]:
         if not all(math.isfinite(value) and value >= 0 for value in row.values()):
             raise TraceError(f"{printable(name)}:{number}: a value is negative or not finite")
         at = " ".join(before)
-        one = _of_row(values[0], at, row)
+        one = _of_row(device, at, row)
         if one is None:
             raise TraceError(
                 f"{printable(name)}:{number}: the table has no waiting times: "
@@ -120,6 +127,25 @@ def _of_tables(name: str, text: str) -> Iterator[Interval]:
     kept = reports[1:] if is_iostat and len(reports) > 1 else reports
     for report in kept:
         yield from report
+
+
+def _heads(columns: list[str]) -> list[str]:
+    """Return the names of a table's columns; of `--pretty` and `-h` the last is the device's."""
+    if columns[-1] not in NAMES:
+        return columns[next(i for i, name in enumerate(columns) if name in NAMES) :]
+    first = next((i for i, name in enumerate(columns) if name in ("r/s", "tps")), 0)
+    return columns[first:]
+
+
+def _number(head: str, cell: str) -> float:
+    """Return a figure in the unit of its column; `-h` prints 1.5M for 1536 in a column of kB."""
+    human = HUMAN.fullmatch(cell)
+    if human is None:
+        return float(cell)
+    if human[2] == "%":
+        return float(human[1])
+    unit = next((size for name, size in UNITS.items() if name in head), 1)
+    return float(human[1]) * 1024 ** ("kMGTP".index(human[2]) + 1) / unit
 
 
 def _of_row(device: str, at: str, row: dict[str, float]) -> Interval | None:

@@ -32,6 +32,7 @@ FORMATS = {
     "mqsim": "hybridsim.traces.formats.mqsim",
     "oracle-general": "hybridsim.traces.formats.oracle_general",
     "ftrace": "hybridsim.traces.formats.ftrace",
+    "biosnoop": "hybridsim.traces.formats.biosnoop",
     "parquet": "hybridsim.traces.formats.parquet",
     "columns": "hybridsim.traces.formats.mapped_text",
     "workload": "hybridsim.traces.formats.workload",

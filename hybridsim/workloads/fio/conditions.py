@@ -61,7 +61,7 @@ def steady_of(reader: Reader) -> Steady:
             names = "iops:, bw:, iops_slope: or bw_slope: and a limit, for example iops:5%"
             raise ValueError(f"{text}: expected {names}")
         is_percent = limit.endswith("%")
-        value = float(limit[:-1]) if is_percent else float(options.size(limit))
+        value = options.decimal(limit[:-1]) if is_percent else float(options.size(limit))
         return Steady(of, bool(slope), value, is_percent)
 
     steady = reader.read("steadystate", parse, NOT_STEADY)

@@ -40,8 +40,8 @@ def served(reader: Reader) -> Served:
             raise ValueError(f"{text}: unknown service type; use {', '.join(SERVICES)}")
         service = SERVICES[kind]
         if service not in SHAPES:
-            return Served(service, max(1, int(rest or 1)))
-        shape = float(rest.partition(":")[0] or SHAPES[service])
+            return Served(service, max(1, options.plain(rest or "1")))
+        shape = options.decimal(rest.partition(":")[0] or str(SHAPES[service]))
         if ":" in rest:
             raise ValueError(f"{text}: a center is supported only in random_distribution")
         _check(kind, shape)
@@ -75,14 +75,15 @@ def distributed(reader: Reader, pattern: Pattern) -> Pattern:
         if kind in shapes:
             which, default = shapes[kind]
             shape, _, center = (rest or default).partition(":")
-            _check(kind, float(shape))
-            if center and not 0 <= float(center) <= 1:
+            number, middle = options.decimal(shape), options.decimal(center or "0")
+            _check(kind, number)
+            if not 0 <= middle <= 1:
                 raise ValueError(f"{text}: the center must be 0 to 1")
             return replace(
                 pattern,
                 distribution=which,
-                shape=float(shape),
-                center=float(center) if center else None,
+                shape=number,
+                center=middle if center else None,
             )
         if kind not in ("zoned", "zoned_abs"):
             names = "random, zipf, pareto, normal, zoned or zoned_abs"
@@ -103,7 +104,7 @@ def distributed(reader: Reader, pattern: Pattern) -> Pattern:
 def _filled(percents: Sequence[str]) -> list[int]:
     """Return the percents; empty ones share the remainder equally."""
     # As in fio, digits after a point are cut off, and a share of 0 is one that is left out.
-    specified = [int(float(each or 0)) or None for each in percents]
+    specified = [int(options.decimal(each or "0")) or None for each in percents]
     rest = max(0, 100 - sum(each or 0 for each in specified))
     if specified == [None]:
         return [0]  # as in fio: the one zone is its first block
@@ -119,7 +120,7 @@ def _zones(text: str, is_percent: bool) -> tuple[tuple[int, int], ...]:
         sizes = _filled([size for _, size in parts])
         zones = [(options.size(share), size) for (share, _), size in zip(parts, sizes)]
     else:
-        zones = [(int(share), options.size(size)) for share, size in parts]
+        zones = [(options.plain(share), options.size(size)) for share, size in parts]
     if sum(share for share, _ in zones) != 100:
         raise ValueError(f"{text!r}: the shares of accesses must add up to 100")
     if is_percent and sum(size for _, size in zones) > 100:

@@ -46,6 +46,8 @@ DIRECTIONS = {
     "readwrite": (READ, WRITE), "trimwrite": (TRIM, WRITE),
 }  # fmt: skip
 BY_DIRECTION = frozenset({"bs", "ba", "rate", "rate_iops", "rate_min", "rate_iops_min"})
+ERRORS_SHOWN = 20  # of a file that may be no job file
+UNSET = ("0", "none")  # values of verify
 FEW_BLOCKS = 12  # with at least as many, normal's mean of twelve numbers is never the last one
 WORD = 64  # blocks of a word of fio's map
 PERCENTS = (
@@ -172,10 +174,18 @@ def jobs_of(written: Written) -> list[Job]:
             )
             users.add(reader, jobs[-1].pattern, group)
     if wrong:
-        raise UsageError("\n".join(dict.fromkeys(wrong)))
+        raise UsageError(_listed(list(dict.fromkeys(wrong))))
     if not exits:  # as in fio, exitall of one job is that of all
         jobs = [replace(job, ends=0) for job in jobs]
     return jobs
+
+
+def _listed(wrong: Sequence[str]) -> str:
+    """Return the lines of all errors, or of the first ones where the text is no job file at all."""
+    if len(wrong) <= ERRORS_SHOWN:
+        return "\n".join(wrong)
+    more = f"... and {len(wrong) - ERRORS_SHOWN} more errors; is this a job file of fio?"
+    return "\n".join([*wrong[:ERRORS_SHOWN], more])
 
 
 def _depending(reader: Reader, job: Job, number: int, names: Mapping[str, int]) -> Job:
@@ -476,7 +486,7 @@ def _may_end(pattern: Pattern, number: int) -> bool:
 
 
 def _job(reader: Reader, name: str) -> Job:
-    engine = reader.read("ioengine", str, "psync").split(",")[0]
+    engine = reader.read("ioengine", options.engine_of, "psync")
     if engine in options.OTHER_ENGINES:
         reader.refuse("ioengine", f"ioengine={engine} {options.OTHER_ENGINES[engine]}")
     elif engine not in options.ENGINES + options.SYNC_ENGINES + options.IDLE_ENGINES:
@@ -515,10 +525,13 @@ def _job(reader: Reader, name: str) -> Job:
         if "size" not in reader.specified:  # as in fio, holes do not start again at its end
             pattern = replace(pattern, end_bytes=ENDLESS)
     pattern = replace(pattern, is_queued=is_queued)
-    is_verified = reader.read("verify", str, "0") not in ("0", "none", "null")
+    is_verified = reader.read("verify", str, "0") not in (*UNSET, "null")
     reads_back = is_verified and WRITE in pattern.directions and reader.flag("do_verify", True)
+    is_only_checked = pattern.directions == (READ,) and reader.read("verify", str, "0") not in UNSET
     pattern = replace(
         pattern,
+        # As in fio 3.33, a job that only reads and has verify= never begins a file again.
+        repeats_files=pattern.repeats_files and (pattern.is_endless or not is_only_checked),
         is_verified=is_verified,
         reads_back=reads_back,
         backlog=reader.number("verify_backlog", 0) if reads_back else 0,
@@ -608,7 +621,7 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         names += "trimwrite and randtrimwrite"
         reader.refuse("rw", f"rw={kind} is not supported; supported are {names}")
         plain = "read"
-    seed = reader.read("randseed", int, -1)
+    seed = reader.read("randseed", options.plain, -1)
     size, _ = amount(reader, "size")
     total = 0
     if "filesize" in reader.specified:
@@ -721,18 +734,18 @@ def _is_poisson(text: str) -> bool:
 
 
 def _percent(text: str) -> int:
-    percent = int(text)
+    percent = options.plain(text)
     if not 0 <= percent <= 100:
         raise ValueError(f"{text}: a percentage must be 0 to 100")
     return percent
 
 
 def _percents(text: str) -> tuple[float, ...]:
-    return tuple(sorted(float(part) for part in text.split(":")))
+    return tuple(sorted(options.decimal(part) for part in text.split(":")))
 
 
 def _every(text: str) -> int:
-    number = int(text.partition(":")[2])
+    number = options.plain(text.partition(":")[2])
     if number < 1:
         raise ValueError(f"{text}: a new offset after each {number} requests is not possible")
     return number

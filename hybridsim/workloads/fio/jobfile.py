@@ -24,7 +24,9 @@ PROGRAM = {
     "output": True, "output-format": True, "parse-only": False, "eta": True, "eta-newline": True,
     "eta-interval": True, "readonly": False, "alloc-size": True, "warnings-fatal": False,
     "terse-version": True, "aux-path": True, "debug": True, "section": True, "minimal": False,
-    "status-interval": True, "max-jobs": True,
+    "status-interval": True, "max-jobs": True, "append-terse": False, "daemonize": True,
+    "idle-prof": True, "trigger": True, "trigger-file": True, "trigger-remote": True,
+    "trigger-timeout": True,
 }  # fmt: skip
 
 
@@ -176,6 +178,9 @@ def _take_line(
         _include(line[len("include") :].strip(), into, written, paths, place)
         return
     name, equals, value = line.partition("=")
+    unset = [name for name in _VARIABLE.findall(value) if name not in os.environ]
+    if unset:  # as in fio, they are empty
+        place += f" (not set in the environment: {', '.join(dict.fromkeys(unset))})"
     value = _VARIABLE.sub(lambda match: os.environ.get(match[1], ""), value.strip())
     try:
         value = _with_keywords(value)

@@ -34,6 +34,9 @@ MODELLED = frozenset({
 })  # fmt: skip
 # Ignored: they concern the host that runs fio, the files' names and contents, or the output.
 MEANINGLESS = frozenset({
+    "comm", "filetype", "job_start_clock_id", "priohint", "recover_zbd_write_error",
+    "verify_header_seed", "verify_pattern_interval", "verify_write_sequence",  # of later releases
+    "log_alternate_epoch", "log_unix_epoch",  # simulated time has no date
     "log_prio", "unique_filename",
     "write_barrier",  # only pmem has barriers, and needs none here
     "allow_file_create", "allow_mounted_write", "cmd_type", "cmdprio", "cmdprio_bssplit",
@@ -77,15 +80,23 @@ CONNECTION = frozenset({
     "libblkio_pre_connect_props", "libblkio_pre_start_props", "libblkio_queue_size",
     "libblkio_vectored", "libblkio_wait_mode", "namenode", "nfs_url", "object_class", "pool",
     "rbdname", "rocm_io", "single_instance", "skip_bad", "svcl", "touch_objects", "uri", "volume",
-    "xnvme_async", "xnvme_be", "xnvme_dev_nsid", "xnvme_dev_subnqn", "xnvme_iovec", "xnvme_mem",
-    "xnvme_sync",
+    "xnvme_admin", "xnvme_async", "xnvme_be", "xnvme_dev_nsid", "xnvme_dev_subnqn", "xnvme_iovec",
+    "xnvme_mem", "xnvme_sync",
+    "cdb_len", "chunck_size", "data_placement", "dataplacement", "deac", "dp_scheme", "force_async",
+    "hdfs_use_direct", "hipri_percentage", "http_object_mode", "initiator", "libaio_vectored",
+    "libblkio_write_zeroes_on_trim", "no_completion_thread", "nowait", "plid_select", "plids",
+    "proto", "rbd_encryption_format", "rbd_encryption_passphrase", "read_mode", "single-instance",
+    "stream_id", "thp", "uncached", "verify_bytchk", "verify_mode",
+    "arbitration_burst", "bit_bucket_data_len", "digest_enable", "disable_pcie_sgl_merge",
+    "enable_interrupts", "enable_sgl", "enable_vmd", "enable_wrr", "env_context", "high_weight",
+    "hostnqn", "initial_zone_reset", "log_flags", "low_weight", "medium_weight", "mem_size_mb",
+    "print_qid_mappings", "sge_size", "shm_id", "spdk_conf", "spdk_json_conf", "spdk_mem",
+    "spdk_rpc_listen_addr", "spdk_single_seg", "spdk_tracing", "wrr_priority", "zone_append",
 })  # fmt: skip
 # Ignored with these values, refused with others.
 HARMLESS: Mapping[str, tuple[str, ...]] = {
     "buffered": ("0", "1"),
     "io_submit_mode": ("inline", "offload"),
-    "log_alternate_epoch": ("0",),
-    "log_unix_epoch": ("0",),
     "unified_rw_reporting": ("0", "none", "1", "mixed"),
     "file_append": ("0",),
     "verify_only": ("0",),
@@ -98,6 +109,9 @@ REFUSED = frozenset({
     "merge_blktrace_file", "merge_blktrace_iters",
     "merge_blktrace_scalars", "opendir", "profile",
     "sync_file_range",
+    "end_syncfs", "log_issue_time", "ramp_size", "random_sequence_stride", "spr_cs",
+    "spr_num_regions", "spr_op", "sprandom", "steadystate_check_interval", "thinkcycles",
+    "verify_policy", "write_zone_remainder",
     "thinktime_iotime", "trim_backlog", "trim_backlog_batch", "trim_percentage",
     "trim_verify_zero",
     "verify_state_load",
@@ -115,11 +129,13 @@ ALIASES = {
     "fill_fs": "fill_device",
     "hugepage_size": "hugepage-size",
     "io_limit": "io_size",
+    "log_window_value": "log_max_value",
     "mem_align": "iomem_align",
     "ratecycle": "rate_cycle",
     "ratemin": "rate_min",
     "ss": "steadystate",
     "ss_dur": "steadystate_duration",
+    "ss_interval": "steadystate_check_interval",
     "ss_ramp": "steadystate_ramp_time",
     "iodepth_batch_complete": "iodepth_batch_complete_min",
     "iodepth_batch_submit": "iodepth_batch",
@@ -150,7 +166,7 @@ SWITCHES = frozenset({
 ELSEWHERE_QUEUED = (
     "cpp_null", "dfs", "gfapi_async", "ime_aio", "libzbc", "pmemblk", "sg",
     "libblkio", "libiscsi", "librpma_apm_client", "librpma_gpspm_client", "nbd", "nfs", "rados",
-    "rbd", "xnvme",
+    "rbd", "spdk", "spdk_bdev", "xnvme", "external",
 )  # fmt: skip
 ELSEWHERE_SYNC = (
     "dev-dax", "gfapi", "http", "ime_psync", "ime_psyncv", "libcufile", "libhdfs", "libhipfile",
@@ -161,7 +177,7 @@ ENGINES = (
     "libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "io_uring_cmd", "null",
     *ELSEWHERE_QUEUED,
 )  # fmt: skip
-SYNC_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "mmap", *ELSEWHERE_SYNC)
+SYNC_ENGINES = ("psync", "sync", "pvsync", "pvsync2", "vsync", "mmap", "splice", *ELSEWHERE_SYNC)
 
 
 # Engines that make no requests to storage: their jobs run, and issue nothing.
@@ -175,7 +191,14 @@ OTHER_ENGINES = {
         ("net", "netsplice", "rdma"), _OF_NETWORK,
     ),
     "e4defrag": "moves extents inside of a file system: its jobs are not simulated",
+    "page_fault": "touches memory, not storage: its jobs are not simulated",
 }  # fmt: skip
+
+
+def engine_of(value: str) -> str:
+    """Return the name of the engine that a value of ioengine selects; `external` for a plugin."""
+    name = value.split(",")[0]
+    return "external" if name.startswith("external:") or name.endswith(".so") else name
 
 
 def canonical(name: str) -> str:
@@ -241,6 +264,22 @@ def _check_whole(text: str, digits: str) -> None:
 def whole(text: str) -> int:
     """Return a whole number, which may have a unit of 1024."""
     return size(text)
+
+
+def plain(text: str) -> int:
+    """Return a whole number without a unit."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number") from None
+
+
+def decimal(text: str) -> float:
+    """Return a number that may have decimals."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
 
 
 def time_ns(text: str, unit_ns: int) -> int:

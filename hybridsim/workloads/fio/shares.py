@@ -48,7 +48,7 @@ def amount(reader: Reader, name: str) -> tuple[int, int]:
     def parse(text: str) -> tuple[int, int]:
         if not text.strip().endswith("%"):
             return options.size(text), 0
-        percent = int(text.strip()[:-1])
+        percent = options.plain(text.strip()[:-1])
         if not 0 <= percent <= 100:
             raise ValueError(f"{text}: a share must be 0% to 100%")
         return 0, percent
