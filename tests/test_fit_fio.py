@@ -161,6 +161,16 @@ def test_a_drive_that_falls_asleep_gets_a_note(tmp_path):
     assert any("asleep" in note for note in model.notes)
 
 
+def test_an_nvme_drive_without_sequential_results_is_fitted(tmp_path):
+    """Writes of 6 us: the link that is assumed has to be as fast."""
+    reads, fast = np.full(1000, 60_000), np.full(1000, 6000)
+    jobs = job(reads), job(reads * 4, 64, 250_000), writes(fast), writes(fast * 30, 64, 110_000)
+    model = fit(results(tmp_path / "nvme.json", *jobs))
+    drive = model.scenario().backing.drive
+    assert (drive.read_latency_ns, drive.write_latency_ns) == (60_000, 6000)
+    assert estimate(model, "sequential_read").how == "no sequential reads; as samsung-pm9a3-1920gb"
+
+
 def test_a_network_volume_is_no_ssd(tmp_path):
     """Ceph: reads from memory, writes that wait for several disks."""
     jobs = job(np.full(1000, 800_000)), writes(np.full(1000, 8_000_000))
