@@ -95,6 +95,27 @@ def test_one_deep_rate_determines_the_window_alone(tmp_path):
     assert fio_disk.simulated_iops(model.scenario(), point) == pytest.approx(1.4 * iops, rel=0.05)
 
 
+def test_without_a_queue_the_order_is_marked_as_assumed(tmp_path):
+    model = fit(results(tmp_path / "disk.json", job(disk(0))), check=False)
+    assert not estimate(model, "order").determined
+    assert "depth 32" in estimate(model, "order").how
+
+
+@pytest.mark.parametrize(
+    ("options", "on_file"),
+    [
+        ({"filename": "/dev/sdb"}, False),
+        ({"filename": r"\\.\PhysicalDrive1"}, False),
+        ({}, False),  # not stated
+        ({"filename": "test.bin"}, True),
+        ({"directory": "/mnt"}, True),
+    ],
+)
+def test_a_disk_measured_through_a_file_gets_a_note(tmp_path, options, on_file):
+    model = fit(results(tmp_path / "disk.json", job(disk(0)), **options), check=False)
+    assert any("on a file" in note for note in model.notes) == on_file
+
+
 def test_writes_beyond_the_reads_give_a_write_cache(tmp_path):
     """Twice the reads, at any depth: cached, and destaged several at a time."""
     alone = job(disk(0))

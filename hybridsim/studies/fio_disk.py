@@ -32,6 +32,13 @@ ORDERS = {"clook": "in a sweep", "sptf": "by position"}
 CLEARLY = 0.05  # difference of the mean relative error
 # 60-second runs of those disks at depth 32 had longest waits of 0.8 to 2.9 s.
 AGE_LIMIT_NS = 5e9
+UNKNOWN_ORDER = Estimate(
+    DRIVE,
+    "order",
+    "sptf",
+    determined=False,
+    how="by position, as server disks; others gain less from a queue: give fio at depth 32",
+)
 DESTAGES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # ranges
 WRITE_CACHE_BYTES = 32 * 2**20
 CACHED = 1.15  # random writes that are so many times the reads at depth 1 are not the arm's alone
@@ -87,8 +94,7 @@ def fitted(found: Fit, points: list[Point]) -> Fit:
     same = [one for one in chosen if one.block_bytes == point.block_bytes and one.iops > 0]
     reads = [one for one in same if one.direction == "read" and one.depth >= CHOICES]
     writes = [one for one in same if one.direction == "write"]
-    if reads:
-        found = _with(found, _order(found, reads))
+    found = _with(found, _order(found, reads) if reads else [UNKNOWN_ORDER])
     if writes and _is_cached(point, writes):
         found = _cached(found, max(writes, key=lambda one: one.depth))
     return found

@@ -195,6 +195,11 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
             f"{name}: {point.source} has too few latency percentiles; let fio report its default "
             "percentile list"
         )
+    if point.on_file:
+        notes.append(
+            f"{point.source} was measured on a file: the seeks are those within it, shorter than "
+            "those of the disk. Measure the whole device (--filename=/dev/...), read only."
+        )
     shares = np.array(percents) / 100
     rows = catalog.load(LIKE_DISK).rows
     rate = sum(parse_rate(str(rows[key].value)) for key in ("rate_outer", "rate_inner")) / 2
