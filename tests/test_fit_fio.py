@@ -68,21 +68,22 @@ def writes(latency_ns, depth=1, iops=None):
     return one
 
 
-def test_the_order_of_a_disk_is_that_of_its_measured_rates(tmp_path):
-    """A disk that serves its queue in a sweep, or by position, simulated and fitted."""
+@pytest.mark.parametrize(("order", "window"), [("clook", 12), ("sstf", 24), ("sptf", 32)])
+def test_the_order_of_a_disk_is_that_of_its_measured_rates_and_tails(tmp_path, order, window):
+    """A disk that serves its queue in a sweep, the nearest first, or by position, is recovered."""
     alone = job(disk(0))
     at = {depth: job(disk(1) * depth, depth) for depth in (4, 8, 32)}
     truth = fit(results(tmp_path / "alone.json", alone), check=False)
-    for order, window in (("clook", 12), ("sptf", 32)):
-        keys = {"order": order, "window": window, "age_limit": "5s"}
-        known = truth.scenario().with_values({f"backing.drive.{k}": v for k, v in keys.items()})
-        for one in at.values():
-            [point] = read([str(results(tmp_path / "one.json", one))])
-            one["read"]["iops"] = fio_disk.simulated_iops(known, point)
-        model = fit(results(tmp_path / "deep.json", alone, *at.values()), check=False)
-        found = model.scenario().backing.drive
-        assert (found.order, found.window) == (order, window)
-        assert estimate(model, "order").determined
+    keys = {"order": order, "window": window, "age_limit": "5s"}
+    known = truth.scenario().with_values({f"backing.drive.{k}": v for k, v in keys.items()})
+    for one in at.values():
+        [point] = read([str(results(tmp_path / "one.json", one))])
+        one["read"]["iops"], p99_ns = fio_disk.simulated(known, point)
+        one["read"]["clat_ns"]["percentile"]["99.000000"] = p99_ns
+    model = fit(results(tmp_path / "deep.json", alone, *at.values()), check=False)
+    found = model.scenario().backing.drive
+    assert (found.order, found.window) == (order, window)
+    assert estimate(model, "order").determined
 
 
 def test_one_deep_rate_determines_the_window_alone(tmp_path):
