@@ -193,6 +193,25 @@ def test_an_nvme_drive_without_sequential_results_is_fitted(tmp_path):
     assert estimate(model, "sequential_read").how == "no sequential reads; as samsung-pm9a3-1920gb"
 
 
+def test_latencies_of_fio_2_are_in_microseconds(tmp_path):
+    one = job(disk(0))
+    new = fit(results(tmp_path / "new.json", one), check=False)
+    latency = one["read"].pop("clat_ns")
+    percents = {name: value // 1000 for name, value in latency["percentile"].items()}
+    one["read"]["clat"] = {"mean": latency["mean"] / 1000, "percentile": percents}
+    old = fit(results(tmp_path / "old.json", one), check=False)
+    assert estimate(old, "seek_average").value == pytest.approx(
+        estimate(new, "seek_average").value, rel=0.01
+    )
+
+
+def test_results_without_latencies_are_refused(tmp_path):
+    one = job(disk(0))
+    del one["read"]["clat_ns"]
+    with pytest.raises(FitError, match="no latencies"):
+        fit(results(tmp_path / "reduced.json", one))
+
+
 def test_a_network_volume_is_no_ssd(tmp_path):
     """Ceph: reads from memory, writes that wait for several disks."""
     jobs = job(np.full(1000, 800_000)), writes(np.full(1000, 8_000_000))

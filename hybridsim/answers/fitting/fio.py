@@ -179,6 +179,8 @@ def _usable(points: list[Point]) -> tuple[list[Point], list[str]]:
             why_not.append(
                 f"{one.source} has hot spots, which a cache may hold (random_distribution)"
             )
+        elif one.mean_ns == 0:
+            why_not.append(f"{one.source} has no latencies (gtod_reduce, disable_clat)")
         else:
             chosen.append(one)
     return chosen, list(dict.fromkeys(why_not))

@@ -112,7 +112,7 @@ def _points(path: str, job: dict[str, Any]) -> list[Point]:
         part = job.get(direction, {})
         if not part.get("total_ios"):
             continue
-        latency = part.get("clat_ns") or {}
+        latency, unit_ns = _latency(part)
         percentiles = latency.get("percentile") or {}
         result.append(
             Point(
@@ -126,12 +126,19 @@ def _points(path: str, job: dict[str, Any]) -> list[Point]:
                 int(part["total_ios"]),
                 float(part.get("iops", 0.0)),
                 float(part.get("bw_bytes", 1024 * part.get("bw", 0))),
-                float(latency.get("mean", 0.0)),
-                {float(name): float(value) for name, value in percentiles.items()},
+                unit_ns * float(latency.get("mean", 0.0)),
+                {float(name): unit_ns * float(value) for name, value in percentiles.items()},
                 _is_on_file(options),
             )
         )
     return result
+
+
+def _latency(part: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return the completion latencies and their unit: fio 3 has ns, fio 2 microseconds."""
+    if part.get("clat_ns"):
+        return part["clat_ns"], 1
+    return part.get("clat") or {}, 1000
 
 
 def _is_on_file(options: dict[str, Any]) -> bool:
