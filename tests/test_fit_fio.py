@@ -68,21 +68,22 @@ def writes(latency_ns, depth=1, iops=None):
     return one
 
 
-def test_the_order_of_a_disk_is_that_of_its_measured_rates(tmp_path):
-    """A disk that serves its queue in a sweep, or by position, simulated and fitted."""
+@pytest.mark.parametrize(("order", "window"), [("clook", 12), ("sstf", 24), ("sptf", 32)])
+def test_the_order_of_a_disk_is_that_of_its_measured_rates_and_tails(tmp_path, order, window):
+    """A disk that serves its queue in a sweep, the nearest first, or by position, is recovered."""
     alone = job(disk(0))
     at = {depth: job(disk(1) * depth, depth) for depth in (4, 8, 32)}
     truth = fit(results(tmp_path / "alone.json", alone), check=False)
-    for order, window in (("clook", 12), ("sptf", 32)):
-        keys = {"order": order, "window": window, "age_limit": "5s"}
-        known = truth.scenario().with_values({f"backing.drive.{k}": v for k, v in keys.items()})
-        for one in at.values():
-            [point] = read([str(results(tmp_path / "one.json", one))])
-            one["read"]["iops"] = fio_disk.simulated_iops(known, point)
-        model = fit(results(tmp_path / "deep.json", alone, *at.values()), check=False)
-        found = model.scenario().backing.drive
-        assert (found.order, found.window) == (order, window)
-        assert estimate(model, "order").determined
+    keys = {"order": order, "window": window, "age_limit": "5s"}
+    known = truth.scenario().with_values({f"backing.drive.{k}": v for k, v in keys.items()})
+    for one in at.values():
+        [point] = read([str(results(tmp_path / "one.json", one))])
+        one["read"]["iops"], p99_ns = fio_disk.simulated(known, point)
+        one["read"]["clat_ns"]["percentile"]["99.000000"] = p99_ns
+    model = fit(results(tmp_path / "deep.json", alone, *at.values()), check=False)
+    found = model.scenario().backing.drive
+    assert (found.order, found.window) == (order, window)
+    assert estimate(model, "order").determined
 
 
 def test_one_deep_rate_determines_the_window_alone(tmp_path):
@@ -93,6 +94,27 @@ def test_one_deep_rate_determines_the_window_alone(tmp_path):
     assert not estimate(model, "order").determined
     [point] = [one for one in read([str(tmp_path / "disk.json")]) if one.depth == 32]
     assert fio_disk.simulated_iops(model.scenario(), point) == pytest.approx(1.4 * iops, rel=0.05)
+
+
+def test_without_a_queue_the_order_is_marked_as_assumed(tmp_path):
+    model = fit(results(tmp_path / "disk.json", job(disk(0))), check=False)
+    assert not estimate(model, "order").determined
+    assert "depth 32" in estimate(model, "order").how
+
+
+@pytest.mark.parametrize(
+    ("options", "on_file"),
+    [
+        ({"filename": "/dev/sdb"}, False),
+        ({"filename": r"\\.\PhysicalDrive1"}, False),
+        ({}, False),  # not stated
+        ({"filename": "test.bin"}, True),
+        ({"directory": "/mnt"}, True),
+    ],
+)
+def test_a_disk_measured_through_a_file_gets_a_note(tmp_path, options, on_file):
+    model = fit(results(tmp_path / "disk.json", job(disk(0)), **options), check=False)
+    assert any("on a file" in note for note in model.notes) == on_file
 
 
 def test_writes_beyond_the_reads_give_a_write_cache(tmp_path):
@@ -159,6 +181,35 @@ def test_a_drive_that_falls_asleep_gets_a_note(tmp_path):
     jobs = job(latency), job(latency * 0.8, 2, 15_600)
     model = fit(results(tmp_path / "asleep.json", *jobs), check=False)
     assert any("asleep" in note for note in model.notes)
+
+
+def test_an_nvme_drive_without_sequential_results_is_fitted(tmp_path):
+    """Writes of 6 us: the link that is assumed has to be as fast."""
+    reads, fast = np.full(1000, 60_000), np.full(1000, 6000)
+    jobs = job(reads), job(reads * 4, 64, 250_000), writes(fast), writes(fast * 30, 64, 110_000)
+    model = fit(results(tmp_path / "nvme.json", *jobs))
+    drive = model.scenario().backing.drive
+    assert (drive.read_latency_ns, drive.write_latency_ns) == (60_000, 6000)
+    assert estimate(model, "sequential_read").how == "no sequential reads; as samsung-pm9a3-1920gb"
+
+
+def test_latencies_of_fio_2_are_in_microseconds(tmp_path):
+    one = job(disk(0))
+    new = fit(results(tmp_path / "new.json", one), check=False)
+    latency = one["read"].pop("clat_ns")
+    percents = {name: value // 1000 for name, value in latency["percentile"].items()}
+    one["read"]["clat"] = {"mean": latency["mean"] / 1000, "percentile": percents}
+    old = fit(results(tmp_path / "old.json", one), check=False)
+    assert estimate(old, "seek_average").value == pytest.approx(
+        estimate(new, "seek_average").value, rel=0.01
+    )
+
+
+def test_results_without_latencies_are_refused(tmp_path):
+    one = job(disk(0))
+    del one["read"]["clat_ns"]
+    with pytest.raises(FitError, match="no latencies"):
+        fit(results(tmp_path / "reduced.json", one))
 
 
 def test_a_network_volume_is_no_ssd(tmp_path):

@@ -239,6 +239,18 @@ def test_die_times_solve_their_equations(name):
     assert 32 * by_request.program_ns + by_request.scatter_ns == pytest.approx(per_128k, rel=0.001)
 
 
+def test_erased_flash_beside_the_slc_cache_is_what_its_cells_leave():
+    """100 GB with one bit a cell take the cells of 300 GB of TLC, or of 400 GB of QLC."""
+    keys = {"slc_cache": "100GB", "folded_write": "500MB/s", "erased": "1000GB"}
+    t = timing(drive("samsung-980-pro-1tb", **keys))
+    assert t.erased_units == 700 * 10**9 // 4096
+    assert t.folded_program_ns == t.dies * 4096 * 10**9 // (500 * 10**6)
+    assert timing(drive("samsung-980-pro-1tb", **keys, cell_bits=4)).erased_units == (
+        600 * 10**9 // 4096
+    )
+    assert timing(drive("samsung-980-pro-1tb")).folded_program_ns == 0
+
+
 def test_impossible_datasheets_are_refused():
     too_few = "1 dies of this latency cannot reach these read rates: the minimum is 14"
     with pytest.raises(ValueError, match=too_few):
@@ -249,5 +261,13 @@ def test_impossible_datasheets_are_refused():
         drive("micron-7300-pro-3840gb", program_load="3ms")
     with pytest.raises(ValueError, match="drives without an SLC cache only"):
         drive("samsung-980-pro-1tb", program_load="1us")
+    with pytest.raises(ValueError, match="a native_write not below it"):
+        drive("samsung-980-pro-1tb", folded_write="1600MB/s")
+    with pytest.raises(ValueError, match="a native_write not below it"):
+        drive("samsung-pm883-960gb", folded_write="100MB/s")
+    with pytest.raises(ValueError, match="without folded_write it makes no difference"):
+        drive("samsung-980-pro-1tb", erased="500GB")
+    with pytest.raises(ValueError, match="more flash is erased than this drive has"):
+        drive("samsung-980-pro-1tb", folded_write="500MB/s", erased="3TB")
     with pytest.raises(ValueError, match="fewer than the 3967 of 128 KiB"):
         drive("samsung-pm883-960gb", random_write_iops=3000)

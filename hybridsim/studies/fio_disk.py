@@ -26,12 +26,20 @@ from hybridsim.studies.batches import Sent, batches
 REQUESTS, SEED = 2000, 1
 CHOICES = 3  # requests at a time from which on a disk has a choice: one is being served
 WINDOWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # commands; SATA carries 32 at a time
-ORDERS = {"clook": "in a sweep", "sptf": "by position"}
-# Measured at depths 1 to 32, five SATA disks of 2004 to 2009 and a ST2000DM006 are nearer to a
-# sweep; the other order has to be clearly nearer than that.
+ORDERS = {"clook": "in a sweep", "sstf": "the nearest first", "sptf": "by position"}
+# Measured at depths 1 to 32, five SATA disks of 2004 to 2009 and a ST2000DM006 have rates nearer to
+# those of a sweep; one deep result has to be clearly nearer to the other.
 CLEARLY = 0.05  # difference of the mean relative error
+TAIL = 0.1  # weight of the error of p99 beside that of the rate, where there are several results
 # 60-second runs of those disks at depth 32 had longest waits of 0.8 to 2.9 s.
 AGE_LIMIT_NS = 5e9
+UNKNOWN_ORDER = Estimate(
+    DRIVE,
+    "order",
+    "sptf",
+    determined=False,
+    how="by position, as server disks; others gain less from a queue: give fio at depth 32",
+)
 DESTAGES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # ranges
 WRITE_CACHE_BYTES = 32 * 2**20
 CACHED = 1.15  # random writes that are so many times the reads at depth 1 are not the arm's alone
@@ -64,17 +72,26 @@ def latencies(run: Run, requests: Iterator[Batch]) -> Ints:
 
 def simulated_iops(scenario: Scenario, point: Point, count: int = REQUESTS) -> float:
     """Return the simulated rate at a point's depth in requests a second, without its beginning."""
+    return simulated(scenario, point, count)[0]
+
+
+def simulated(scenario: Scenario, point: Point, count: int = REQUESTS) -> tuple[float, float]:
+    """Return the rate, without its beginning, and the 99th percentile of the latencies in ns."""
     alone = scenario.with_options(mode="closed", depth=point.depth)
     capacity = alone.backing.drive.capacity_bytes
     run = Run(building.machine(alone, "closed", capacity, 0))
-    done = []
+    done, took = [], []
     for batch in batches(random_requests(point, capacity, count)):
         run.feed(batch)
         while (facts := run.advance(NEVER)[1]) is not None:
             done.append(facts.done_ns)
-    times = np.sort(np.concatenate([*done, run.facts.drained().done_ns]))
+            took.append(facts.done_ns - facts.issue_ns)
+    left = run.facts.drained()
+    took.append(left.done_ns - left.issue_ns)
+    times = np.sort(np.concatenate([*done, left.done_ns]))
     first = len(times) // 3  # a write cache fills in the beginning
-    return float((len(times) - 1 - first) / (times[-1] - times[first]) * 1e9)
+    iops = float((len(times) - 1 - first) / (times[-1] - times[first]) * 1e9)
+    return iops, float(np.percentile(np.concatenate(took), 99))
 
 
 def fitted(found: Fit, points: list[Point]) -> Fit:
@@ -87,8 +104,7 @@ def fitted(found: Fit, points: list[Point]) -> Fit:
     same = [one for one in chosen if one.block_bytes == point.block_bytes and one.iops > 0]
     reads = [one for one in same if one.direction == "read" and one.depth >= CHOICES]
     writes = [one for one in same if one.direction == "write"]
-    if reads:
-        found = _with(found, _order(found, reads))
+    found = _with(found, _order(found, reads) if reads else [UNKNOWN_ORDER])
     if writes and _is_cached(point, writes):
         found = _cached(found, max(writes, key=lambda one: one.depth))
     return found
@@ -99,19 +115,25 @@ def _with(found: Fit, more: list[Estimate]) -> Fit:
 
 
 def _error(found: Fit, more: list[Estimate], points: list[Point]) -> float:
-    """Return the mean error of the simulated rates, as logarithms."""
+    """Return the mean error of the simulated rates, and of several tails, as logarithms."""
     scenario = _with(found, more).scenario()
-    errors = [np.log(simulated_iops(scenario, one) / one.iops) for one in points]
-    return float(np.sqrt(np.mean(np.square(errors))))
+    rates, tails = [], []
+    for one in points:
+        iops, p99_ns = simulated(scenario, one)
+        rates.append(np.log(iops / one.iops))
+        tails.append(np.log(p99_ns / one.percentiles_ns.get(99.0, p99_ns)))
+    tail = TAIL if len(points) > 1 else 0.0
+    return float(np.sqrt(np.mean(np.square(rates))) + tail * np.sqrt(np.mean(np.square(tails))))
 
 
 def _order(found: Fit, reads: list[Point]) -> list[Estimate]:
     """Return the order of service, the number of commands, and the longest wait."""
     depths = ", ".join(str(one.depth) for one in sorted(reads, key=lambda one: one.depth))
+    sure = len(reads) > 1
 
     def keys(order: str, window: int, error: float) -> list[Estimate]:
-        how = f"nearest to the rates at depth {depths}: {error:.0%} on average"
-        sure = len(reads) > 1
+        what = "rates and tails" if sure else "rate"
+        how = f"nearest to the {what} at depth {depths}: {error:.0%} off"
         why = how if sure else "as most disks measured at several depths; give fio at more depths"
         return [
             Estimate(DRIVE, "order", order, determined=sure, how=f"{ORDERS[order]}; {why}"),
@@ -124,6 +146,9 @@ def _order(found: Fit, reads: list[Point]) -> list[Estimate]:
         windows = [each for each in WINDOWS if each <= max(one.depth for one in reads)]
         return _nearest(windows, lambda each: _error(found, keys(order, each, 0.0), reads))
 
+    if sure:
+        (error, window), order = min((nearest(order), order) for order in ORDERS)
+        return keys(order, window, error)
     error, window = nearest("clook")
     if error > CLEARLY:
         other, choice = nearest("sptf")

@@ -7,7 +7,6 @@ separate seek and rotation.  What a disk does with several requests is `studies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -34,15 +33,18 @@ from hybridsim.storage import catalog
 
 MS = 1e6
 DRIVE = "backing.drive"
-LIKE_DISK, LIKE_SSD = "hgst-ultrastar-7k8", "samsung-pm883-960gb"
+LIKE_DISK = "hgst-ultrastar-7k8"
+LIKE_SATA, LIKE_NVME = "samsung-pm883-960gb", "samsung-pm9a3-1920gb"
+SATA_BYTES_PER_S = 600_000_000  # of the link
 PERCENTS = (0.5, 99.0)  # fitted percentiles; those beyond have few requests and other causes
 BIN_ERROR = 1 / 128  # of fio's percentiles
-# Mean latencies of the same SSD in another run: at most 0.6 % apart on three of fio-plot's drives,
-# with another HBA of the same kind 2 %.
+# Mean latencies of the same SSD in another run: at most 0.6 % apart on three of fio-plot's drives;
+# other days and temperatures were not measured.
 REPEATED = 0.02
 FLASH_READ_NS, TWICE = 50_000, 1.2  # half of a read of TLC or QLC with its transfer; spread
 # An SSD without its write cache programs a page for each write: 2 ms (Samsung 860 PRO).
 SLOWEST_WRITE_NS = 5e6
+TRANSFERS = 2.2  # of 4 KiB that fit into a latency, at least
 ASLEEP = 2.1  # reads at depth 2 that are so many times those at depth 1
 HOST_OFF = 0.25  # the same between repeated runs
 FALLS = 0.9  # a rate lower than this share of the highest has fallen
@@ -177,6 +179,8 @@ def _usable(points: list[Point]) -> tuple[list[Point], list[str]]:
             why_not.append(
                 f"{one.source} has hot spots, which a cache may hold (random_distribution)"
             )
+        elif one.mean_ns == 0:
+            why_not.append(f"{one.source} has no latencies (gtod_reduce, disable_clat)")
         else:
             chosen.append(one)
     return chosen, list(dict.fromkeys(why_not))
@@ -192,6 +196,11 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
         raise FitError(
             f"{name}: {point.source} has too few latency percentiles; let fio report its default "
             "percentile list"
+        )
+    if point.on_file:
+        notes.append(
+            f"{point.source} was measured on a file: the seeks are those within it, shorter than "
+            "those of the disk. Measure the whole device (--filename=/dev/...), read only."
         )
     shares = np.array(percents) / 100
     rows = catalog.load(LIKE_DISK).rows
@@ -329,11 +338,13 @@ def _rpms(low_ms: float, high_ms: float, taken: int) -> tuple[float, float]:
 
 
 def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) -> Fit:
-    rows = catalog.load(LIKE_SSD).rows
+    like = _alike(points)
+    rows = catalog.load(like).rows
     values: dict[str, Estimate] = {}
     for kind in ("read", "write"):
-        values |= _of_kind(kind, [one for one in chosen if one.direction == kind], rows)
-        values |= _streamed(kind, points, rows)
+        values |= _of_kind(kind, [one for one in chosen if one.direction == kind], like)
+        latency_ns = float(values[f"{kind}_latency"].value)
+        values |= _streamed(kind, points, like, latency_ns)
     streamed, writes = values["sequential_write"], values["random_write_iops"]
     if streamed.determined and not writes.determined:  # what is measured stands
         least = float(streamed.value) / 0.9 / 131_072 + 1
@@ -357,7 +368,7 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
         Estimate(DRIVE, "name", NAME),
         Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes",
                  determined=False,
-                 how=f"as {LIKE_SSD}"),
+                 how=f"as {like}"),
         *values.values(),
         Estimate(DRIVE, "dies", int(busiest * latency / 1e9) + 2, determined=False,
                  how="the minimum for these rates"),
@@ -421,10 +432,17 @@ def _host(points: list[Point]) -> list[Estimate]:
     ]  # fmt: skip
 
 
-def _of_kind(
-    kind: str, points: list[Point], rows: Mapping[str, catalog.Row]
-) -> dict[str, Estimate]:
+def _alike(points: list[Point]) -> str:
+    """Return the drive of the catalog that has the values that were not measured, by the link."""
+    fastest = max(one.iops * one.block_bytes for one in points)
+    shortest = min(one.usual_ns / one.block_bytes for one in points if one.usual_ns > 0)
+    is_sata = fastest <= SATA_BYTES_PER_S and shortest >= 1e9 / SATA_BYTES_PER_S
+    return LIKE_SATA if is_sata else LIKE_NVME
+
+
+def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:
     """Return the latency at depth 1 and the rate at the greatest depths."""
+    rows = catalog.load(like).rows
     alone = [one for one in points if one.depth == 1 and one.mean_ns > 0]
     latency, iops = f"{kind}_latency", f"random_{kind}_iops"
     result = {}
@@ -434,14 +452,14 @@ def _of_kind(
         how = "mean of the fastest 95% at depth 1"
         result[latency] = Estimate(DRIVE, latency, value, "ns", *ends, how=how)
     else:
-        how = f"no random {kind}s at depth 1; as {LIKE_SSD}"
+        how = f"no random {kind}s at depth 1; as {like}"
         assumed_ns = parse_time(str(rows[latency].value))
         result[latency] = Estimate(DRIVE, latency, assumed_ns, "ns", determined=False, how=how)
     crowded = [one for one in points if one.depth > 1]
     if crowded:
         result[iops] = _highest(kind, iops, crowded)
     else:
-        how = f"no random {kind}s at more than depth 1; as {LIKE_SSD}"
+        how = f"no random {kind}s at more than depth 1; as {like}"
         result[iops] = Estimate(
             DRIVE, iops, float(rows[iops].scalar), "/s", determined=False, how=how
         )
@@ -477,9 +495,8 @@ def _map_unit(points: list[Point]) -> Estimate:
     return map_unit.estimate(sizes, np.array([1e9 / fastest[size] for size in sizes.tolist()]))
 
 
-def _streamed(
-    kind: str, points: list[Point], rows: Mapping[str, catalog.Row]
-) -> dict[str, Estimate]:
+def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> dict[str, Estimate]:
+    """Return the rate of sequential requests: measured, or no slower than one random one."""
     key = f"sequential_{kind}"
     rates = [one.bytes_per_s for one in points if one.pattern == kind and one.is_direct]
     if rates:
@@ -487,6 +504,9 @@ def _streamed(
         if kind == "write" and max(rates) > CLIFF_TIMES * min(rates):
             how += f"; {human_rate(min(rates))} was measured too: a cache of the SSD (SLC) may fill"
         return {key: Estimate(DRIVE, key, max(rates), "bytes/s", how=how)}
-    how = f"no sequential {kind}s; as {LIKE_SSD}"
-    value = parse_rate(str(rows[key].value))
+    value = float(parse_rate(str(catalog.load(like).rows[key].value)))
+    how = f"no sequential {kind}s; as {like}"
+    least = TRANSFERS * KIB4 * 1e9 / latency_ns
+    if value < least:
+        value, how = least, f"no sequential {kind}s; as fast as a random {kind} is short"
     return {key: Estimate(DRIVE, key, value, "bytes/s", determined=False, how=how)}

@@ -15,6 +15,7 @@ from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.units import parse_size
 
 DIRECTIONS = ("read", "write")
+DEVICES = ("/dev/", "\\\\.\\")  # how names of devices begin, on Unix and on Windows
 LARGEST = 1e18  # limit of all numbers: 30 years in ns
 USUAL = 95.0  # per cent of the requests that have a usual latency
 FEWEST = 5  # percentiles up to there that determine a mean
@@ -36,6 +37,7 @@ class Point:
     bytes_per_s: float
     mean_ns: float
     percentiles_ns: dict[float, float]  # of the completion latency, by per cent
+    on_file: bool = False  # measured on a file of a file system, not on a whole device
 
     @property
     def usual_ns(self) -> float:
@@ -110,7 +112,7 @@ def _points(path: str, job: dict[str, Any]) -> list[Point]:
         part = job.get(direction, {})
         if not part.get("total_ios"):
             continue
-        latency = part.get("clat_ns") or {}
+        latency, unit_ns = _latency(part)
         percentiles = latency.get("percentile") or {}
         result.append(
             Point(
@@ -124,11 +126,25 @@ def _points(path: str, job: dict[str, Any]) -> list[Point]:
                 int(part["total_ios"]),
                 float(part.get("iops", 0.0)),
                 float(part.get("bw_bytes", 1024 * part.get("bw", 0))),
-                float(latency.get("mean", 0.0)),
-                {float(name): float(value) for name, value in percentiles.items()},
+                unit_ns * float(latency.get("mean", 0.0)),
+                {float(name): unit_ns * float(value) for name, value in percentiles.items()},
+                _is_on_file(options),
             )
         )
     return result
+
+
+def _latency(part: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return the completion latencies and their unit: fio 3 has ns, fio 2 microseconds."""
+    if part.get("clat_ns"):
+        return part["clat_ns"], 1
+    return part.get("clat") or {}, 1000
+
+
+def _is_on_file(options: dict[str, Any]) -> bool:
+    """Return whether the options name a file or a folder, and no device."""
+    name = str(options.get("filename", ""))
+    return "directory" in options or (name != "" and not name.startswith(DEVICES))
 
 
 def _block_bytes(options: dict[str, Any], direction: str) -> int:
