@@ -232,6 +232,7 @@ class Drawn(Drives):
                 "writeback_percent": self.rng.choice([0, 10, 40]),
                 "writeback_delay": self.time(0, 30 * 10**9),
                 "kernel": self.rng.choice(["6.1", "6.12"]),
+                "gc_nodes": self.rng.randint(1, 100),
             }
         )
 

@@ -55,6 +55,7 @@ def bcache_scenarios(
         open_buckets=draw(st.sampled_from([1, 2, 2, 5])),
         seed=draw(st.integers(0, 9)),
         kernel=draw(st.sampled_from(Kernel)),
+        gc_nodes=draw(st.sampled_from([1, 2, 100])),
     )
     source = SourceParameters(mode=draw(st.sampled_from(Replay)), depth=draw(st.integers(1, 9)))
     pages = buckets * bucket // (4 * KIB)

@@ -374,6 +374,18 @@ def test_newer_kernels_allocate_while_a_gc_runs():
     assert older < newer == 11_600
 
 
+@pytest.mark.parametrize(
+    ("bucket_bytes", "nodes", "is_allocated"),
+    [(4 * KIB, 1, False), (4 * KIB, 100, True), (256 * KIB, 1, True)],
+)
+def test_a_gc_rests_after_gc_nodes_unless_the_index_is_one_node(bucket_bytes, nodes, is_allocated):
+    """10,000 misses a second; the index of 2000 keys has one node of 256 KiB, 25 of 4 KiB."""
+    misses = reads([i * 64 * KIB for i in range(2000)], gap_ns=100 * US)
+    options = {"bucket_bytes": bucket_bytes, "buckets": 4096, "sequential_cutoff_bytes": 0}
+    totals, _ = ran(misses, 0, gc_nodes=nodes, **options)
+    assert (totals["cache_inserts"] > 1990) == is_allocated
+
+
 # Scenarios.
 
 

@@ -165,3 +165,4 @@ class BcacheParameters(Plain):
     open_buckets: int = 128  # no key
     seed: int = 1
     kernel: Kernel = Kernel.LINUX_6_1
+    gc_nodes: int = 100

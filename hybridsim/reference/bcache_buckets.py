@@ -406,8 +406,8 @@ class Buckets:
         self.gc_woken = self.changed_since = False
         self.gc_running = True
         self.to_gc = len(self.all) * self.size // 16
-        rests = (self.nodes - 1) // max(100, self.nodes // 100)
-        if rests:
+        rests = self.nodes // max(self.parameters.gc_nodes, self.nodes // 100)
+        if self.nodes > 1 and rests:
             self.were_reusable = [bucket for bucket in self.all if bucket.reusable]
             first = expiry(self.clock.now, GC_REST)
             self.clock.at(first + (rests - 1) * expiry(0, GC_REST), self.end_gc)
@@ -451,6 +451,12 @@ class Buckets:
         self.keys.erase(begin, end, overwritten=True)
         self.entered()
 
+    def capacity(self, node_bytes: int) -> int:
+        """Return the number of keys beyond which a node splits: 4/5 of a lone one is keys."""
+        if self.nodes == 1:
+            return node_bytes * 4 // 5 // 24
+        return self.nodes * (node_bytes * 6 // 10 // 24)
+
     def entered(self) -> None:
         """Account for an index entry; write the index nodes that it makes due."""
         self.entries += 1
@@ -459,7 +465,7 @@ class Buckets:
             self.appends += 1
             self.fast.submit(Op.WRITE | FUA, at, 4096, lambda: None)
         node = min(self.size, 256 * 1024)
-        while self.nodes * (node * 6 // 10 // 24) < len(self.keys.all):
+        while self.capacity(node) < len(self.keys.all):
             bucket = self.take_for_metadata("btree")
             if bucket is None:
                 break

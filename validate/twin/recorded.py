@@ -17,6 +17,8 @@ from validate.twin.record import Bare, Record, RecordError
 
 MACHINE = Path("lab", "machine.toml")  # the scenario of a lab's disks
 QUEUES = Path("lab", "queues.json")  # the settings of the queues of its disks
+LAB = Path("lab", "lab.json")
+EMULATED_GC_NODES = 1  # a gc of bcache rests after each node where the processor is emulated
 SIZES = re.compile(r"^\s*size\s*=", re.MULTILINE)
 OFFSETS = re.compile(r"^\s*offset\s*=\s*(\S+)", re.MULTILINE)
 RELEASE = re.compile(r"(\d+)\.(\d+)")
@@ -69,7 +71,7 @@ def read(folder: Path) -> Record:
     return Record(
         folder=folder,
         title=f"{_title(folder, environment)}\n{_throttle(folder)}",
-        cache=_cache(environment["cache"], _release(environment)),
+        cache=_cache(environment["cache"], _release(environment)) | _emulated(folder, environment),
         origin_bytes=int(environment["origin"]["size_bytes"]),
         job=job,
         created_s=environment["cache"].get("made_uptime_s"),
@@ -188,6 +190,14 @@ def _cache(cache: Mapping[str, Any], release: tuple[int, ...]) -> dict[str, Any]
             number = _number(options[name])
             table[key] = form.format(number) if form else number
     return table
+
+
+def _emulated(folder: Path, environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what differs in the cache of a lab whose guest has emulated processors."""
+    path = folder / LAB
+    is_bcache = environment["cache"]["kind"] == "bcache"
+    is_emulated = path.exists() and _object(path).get("accelerator") == "tcg"
+    return {"gc_nodes": EMULATED_GC_NODES} if is_bcache and is_emulated else {}
 
 
 def _number(text: str) -> int:

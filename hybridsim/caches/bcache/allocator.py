@@ -31,7 +31,7 @@ KEY_BYTES = 24
 NODE_BYTES_MAX = 256 * 1024
 APPEND_BYTES = 4 * 1024  # one append to a node
 APPEND_KEYS = 180  # keys per such write: measured
-GC_NODES, GC_SLEEP_NS = 100, 100_000_000
+GC_SLEEP_NS = 100_000_000
 
 (IS_WRITTEN, IS_WRITING, GC_WANTED, GC_WOKEN, GC_RUNNING, HAS_CHANGED, TO_GC, NODES, ENTRIES,
  APPENDS, WAITING, RESUMING, PRIORITIES_LEFT, GCS) = range(14)  # fmt: skip
@@ -43,9 +43,11 @@ class Allocator(NamedTuple):
 
     node_bytes: int
     node_keys: int  # keys in a node of average fill
+    root_keys: int  # keys in a root that has no other nodes, before it splits
     block_bytes: int
     root: int  # bucket of the index's root
     kernel: int  # codes.Kernel
+    gc_nodes: int  # that a gc looks through before it rests
     buckets: Buckets
     journal: Journal
     priorities: Ints  # the buckets that hold the priorities, then those being written
@@ -61,6 +63,7 @@ class Allocator(NamedTuple):
         seed: int,
         room: int,
         kernel: int,
+        gc_nodes: int,
     ) -> Allocator:
         """Return the allocator of an empty cache."""
         layout = Layout.of(bucket_bytes, buckets)
@@ -75,9 +78,11 @@ class Allocator(NamedTuple):
         return cls(
             node_bytes,
             node_bytes * 6 // 10 // KEY_BYTES,
+            node_bytes * 4 // 5 // KEY_BYTES,
             block_bytes,
             layout.journal + 2,
             kernel,
+            gc_nodes,
             all_buckets,
             Journal.new(*area, block_bytes, room),
             priorities,
@@ -197,14 +202,14 @@ class Allocator(NamedTuple):
 
     @method
     def begin_gc(self, now, below):
-        """Start a collection; a small one ends at once."""
+        """Start a collection; that of an index of one node ends at once."""
         state = self.state
         state[GC_WOKEN] = 0
         state[HAS_CHANGED] = 0
         state[TO_GC] = self.buckets.buckets * self.buckets.bucket_bytes // 16
         state[GC_RUNNING] = 1
-        rests = (state[NODES] - 1) // max(GC_NODES, state[NODES] // 100)
-        if rests > 0:
+        rests = state[NODES] // max(self.gc_nodes, state[NODES] // 100)
+        if state[NODES] > 1 and rests > 0:
             self.buckets.begin_marking()
             each_ns = expiry_ns(0, GC_SLEEP_NS)
             end_ns = expiry_ns(now, GC_SLEEP_NS) + (rests - 1) * each_ns
@@ -237,6 +242,12 @@ class Allocator(NamedTuple):
         self.entered(now, below)
 
     @method
+    def keys_before_a_split(self):
+        """Return how many keys fit into the nodes that there are."""
+        nodes = self.state[NODES]
+        return self.root_keys if nodes == 1 else nodes * self.node_keys
+
+    @method
     def entered(self, now, below):
         """Account for an insert: append to nodes, and split them."""
         state = self.state
@@ -246,7 +257,7 @@ class Allocator(NamedTuple):
             at += self.root * self.buckets.bucket_bytes
             state[APPENDS] += 1
             below.fast.submit(now, NODE, WRITE | FUA, at, APPEND_BYTES, below.events)
-        while state[NODES] * self.node_keys < self.buckets.keys.number():
+        while self.keys_before_a_split() < self.buckets.keys.number():
             bucket = self.buckets.take_for_metadata(BTREE)
             if bucket == NOTHING:
                 break

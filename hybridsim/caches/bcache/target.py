@@ -97,6 +97,7 @@ class Bcache(NamedTuple):
             p.seed,
             room,
             int(p.kernel),
+            p.gc_nodes,
         )
         statistics = Statistics.new()
         thresholds = (p.sequential_cutoff_bytes, p.congested_read_us, p.congested_write_us)
