@@ -40,6 +40,10 @@ class TestBlkparse:
     def test_a_sound_text_has_no_warnings(self, case):
         assert codes(capture(case) / "blkparse.txt.zst") == {}
 
+    def test_a_comment_is_no_malformed_line(self, tmp_path):
+        text = "#Maj,Mn CPU SeqNo Seconds\n8,0 1 1 0.000000001 7 Q R 8 + 8 [fio]\n"
+        assert "malformed" not in codes(written(tmp_path / "x.txt", text))
+
     @pytest.mark.parametrize(
         ("number", "errors"),
         [("0", 0), ("-5", 1), ("00", 0), ("9" * 5000, 1), ("-", 0), ("x", 0)],
