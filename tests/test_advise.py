@@ -440,7 +440,7 @@ def test_of_one_request_no_cache_is_recommended_and_none_is_rejected(advised):
     document["recommended"].update(gain=None, too_short="0 reads and writes in its second half")
     document["rows"][0] = document["recommended"]
     report = shown(SimpleNamespace(to_dict=lambda: document))
-    assert "record longer, there are only 0 reads and writes" in " ".join(report.split())
+    assert "record longer, the capture is too short: 0 reads and writes" in " ".join(report.split())
     for word in ("The best so far", "rejected", "hybridsim setup", "hybridsim replay", "– times"):
         assert word not in report
 

@@ -734,7 +734,7 @@ def test_options_of_later_releases_are_known():
 
 
 def test_options_of_the_program_that_only_concern_the_host_are_accepted():
-    job = "--idle-prof=percent-all --append-terse --name=a --rw=write --size=1m".split()
+    job = ["--idle-prof=percent-all", "--append-terse", "--name=a", "--rw=write", "--size=1m"]
     assert jobs_of(read(job))
 
 

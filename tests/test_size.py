@@ -24,10 +24,10 @@ from hybridsim.show.size import text
 from hybridsim.studies.candidates import Candidate, candidates
 from hybridsim.studies.mrc import Curve
 from hybridsim.studies.size import (
-    _why_worse,
     Search,
     Sizing,
     Tried,
+    _why_worse,
     first_sizes,
     possible,
     size,

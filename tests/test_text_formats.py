@@ -40,6 +40,10 @@ class TestBlkparse:
     def test_a_sound_text_has_no_warnings(self, case):
         assert codes(capture(case) / "blkparse.txt.zst") == {}
 
+    def test_a_comment_is_no_malformed_line(self, tmp_path):
+        text = "#Maj,Mn CPU SeqNo Seconds\n8,0 1 1 0.000000001 7 Q R 8 + 8 [fio]\n"
+        assert "malformed" not in codes(written(tmp_path / "x.txt", text))
+
     @pytest.mark.parametrize(
         ("number", "errors"),
         [("0", 0), ("-5", 1), ("00", 0), ("9" * 5000, 1), ("-", 0), ("x", 0)],
@@ -240,9 +244,12 @@ TABLES = {
     "Timestamp_us;Type;LBA;Size (KB);Latency [ms]\n5;0;0;4;1\n1;1;0;8;1\n9;1;0;8;1\n": (
         "--columns time=Timestamp_us:us,op=Type:0/1,offset=LBA:sectors,length=4:KiB,latency=5:ms"
     ),
-    "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n0.04 x 1950 xvda1 W 13092560 4096 0.74\n": (
-        "--columns 'time=TIME(s):s,op=T,offset=SECTOR:sectors,length=BYTES,device=DISK,"
+    "TIME(s) COMM PID DEV T SECTOR BYTES LAT(ms)\n0.04 x 1950 xvda1 W 13092560 4096 0.74\n": (
+        "--columns 'time=TIME(s):s,op=T,offset=SECTOR:sectors,length=BYTES,device=DEV,"
         "latency=LAT(ms):ms,pid=PID'"
+    ),
+    "version,time,op,size,lbn\n1,5633898,2a,512,42932745\n1,5633899,28,512,8\n1,9,28,512,8\n": (
+        "--columns time=time:UNIT,op=op:28/2a,offset=lbn:sectors,length=size; replace UNIT"
     ),
     "timestamp,rwbs,sector,nsectors\n1628000000.1,WS,8,8\n1628000001.1,RA,8,8\n1,D,0,8\n": (
         "--columns time=timestamp:s,op=rwbs:READ/WRITE,offset=sector:sectors,"

@@ -1,4 +1,4 @@
-"""Other caches that were tried beside a machine that is no good for sure, in the verdict's words."""
+"""Other caches that were tried where a verdict is no or unsure, in the verdict's words."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def to_do(document: Document) -> str:
         return f"No SSD cache: the best of {tried} {each}, {what}, is not worth its cost."
     if pick["too_short"]:
         best = "" if pick["gain"] is None else f" The best so far is {what}."
-        return f"Not yet: record longer, there are only {pick['too_short']}.{best}"
+        return f"Not yet: record longer, the capture is too short: {pick['too_short']}.{best}"
     if pick["more_ns"]:
         longer = document["verdict"]["headline"].partition(". ")[0]  # how long in total
         return f"{longer}. The best so far is {what}."

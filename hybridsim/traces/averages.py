@@ -145,7 +145,7 @@ def _number(head: str, cell: str) -> float:
     if human[2] == "%":
         return float(human[1])
     unit = next((size for name, size in UNITS.items() if name in head), 1)
-    return float(human[1]) * 1024 ** ("kMGTP".index(human[2]) + 1) / unit
+    return float(human[1]) * 1024.0 ** ("kMGTP".index(human[2]) + 1) / unit
 
 
 def _of_row(device: str, at: str, row: dict[str, float]) -> Interval | None:

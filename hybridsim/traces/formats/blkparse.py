@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hybridsim.foundation.codes import Flag, Op
+from hybridsim.traces.formats.columns import COMMENT
 from hybridsim.traces.formats.event_text import (
     MARKS,
     SECTOR_BYTES,
@@ -69,7 +70,7 @@ class Lines(EventLines):
             match = LINE.match(line)
             if match is None:
                 in_summary = in_summary or SUMMARY.match(line) is not None
-                if not in_summary and line.strip():
+                if not in_summary and line.strip() and not line.startswith(COMMENT):
                     self.malformed.add(number, line)
                 continue
             in_summary = False

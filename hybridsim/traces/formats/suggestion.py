@@ -12,7 +12,7 @@ from hybridsim.traces.formats.mapped_text import fields_of, likely_separator
 NAMES = {  # of columns in common tables, without their units, punctuation and capitals
     "time": "time timestamp ts t arrival arrivaltime starttime issuetime when datetime",
     "op": "op opcode operation type rw iotype rwbs direction dir optype cmd command readwrite",
-    "offset": "offset off lba sector startsector block blkno addr address position pos",
+    "offset": "offset off lba lbn slba sector startsector block blkno addr address position pos",
     "length": "length len size bytes nbytes count sectors nsectors blocks iosize requestsize",
     "device": "device dev disk volume vol lun deviceid volumeid disknumber asu devid",
     "latency": "latency lat response responsetime servicetime rt",
@@ -23,10 +23,12 @@ PLAIN = re.compile(r"[^\s,:='\"A-Za-z_]*[A-Za-z_][^\s,:='\"]*")  # a name that n
 UNIT = re.compile(r"[\s_(\[]+(ns|us|ms|s|sec|seconds|bytes|b|kb|kib|sectors)[)\]]?$")
 TIMES = {"ns": "ns", "us": "us", "ms": "ms", "s": "s", "sec": "s", "seconds": "s"}
 SIZES = {"bytes": "", "b": "", "kb": ":KiB", "kib": ":KiB", "sectors": ":sectors"}
-IN_SECTORS = ("lba", "sector", "sectors", "nsectors", "startsector", "blkno")
+IN_SECTORS = ("lba", "lbn", "slba", "sector", "sectors", "nsectors", "startsector", "blkno")
 SINCE_1970 = {10: "s", 13: "ms", 16: "us", 19: "ns", 18: "filetime"}
 """Units of integer times by their digits: since 1970 until 2286, or of Windows since 1601."""
-WORDS = ("r read rd get 0", "w write wr put 1", "d discard trim", "f flush sync")
+WORDS = ("r read rd get 0 40 28", "w write wr put 1 42 2a", "d discard trim", "f flush sync")
+CODES = (("0", "1"), ("40", "42"), ("28", "2a"))
+"""Of a read and a write; the latter two are SCSI's READ(10) and WRITE(10)."""
 REPLACED = {  # what the names and the first rows do not tell
     ":UNIT": "; replace UNIT by ns, us, ms or s",
     ":READ/WRITE": "; replace READ and WRITE by the words of that column",
@@ -52,7 +54,7 @@ def columns_of(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     for index, name in enumerate(names):
         bare, unit = _split(name)
         role = ROLES.get(re.sub(r"[^a-z]", "", bare), "")
-        role = "op" if role == "time" and "time" in roles else role  # biosnoop has TIME and T
+        role = "op" if role == "time" and "time" in roles else role  # some tables have TIME and T
         if role and role not in roles:
             values = [row[index].strip(' "') for row in rows if index < len(row)]
             column = name if PLAIN.fullmatch(name) else index + 1
@@ -97,7 +99,8 @@ def _words(values: Sequence[str]) -> str:
     if seen.keys() - set(found) or not seen:
         return ":READ/WRITE" if seen else ""
     read, write = (word or known.split()[0] for word, known in zip(found[:2], WORDS))
-    if "0" in seen or "1" in seen:
-        read, write = "0", "1"
+    for pair in CODES:
+        if seen.keys() & set(pair):
+            read, write = pair
     others = found[2:] if found[3] else found[2:3]
     return ":" + "/".join([read, write, *(word or "-" for word in others if any(found[2:]))])
