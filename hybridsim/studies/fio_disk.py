@@ -204,4 +204,4 @@ def _cached(found: Fit, point: Point) -> Fit:
     return replace(_with(found, keys(window, error)), notes=notes)
 
 
-__all__ = ["fitted", "latencies", "random_requests", "simulated_iops"]
+__all__ = ["fitted", "latencies", "random_requests", "simulated", "simulated_iops"]
