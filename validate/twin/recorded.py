@@ -18,6 +18,7 @@ from validate.twin.record import Bare, Record, RecordError
 MACHINE = Path("lab", "machine.toml")  # the scenario of a lab's disks
 QUEUES = Path("lab", "queues.json")  # the settings of the queues of its disks
 LAB = Path("lab", "lab.json")
+LATE_US = 5000  # at the 99th percentile, of answers of a lab's disk: its run is no repetition
 EMULATED_GC_NODES = 1  # a gc of bcache rests after each node where the processor is emulated
 SIZES = re.compile(r"^\s*size\s*=", re.MULTILINE)
 OFFSETS = re.compile(r"^\s*offset\s*=\s*(\S+)", re.MULTILINE)
@@ -136,9 +137,21 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _title(folder: Path, environment: Mapping[str, Any]) -> str:
-    """Return the text of the experiment, which repeated runs have in common."""
+    """Return the text of the experiment, which repeated runs have in common.
+
+    A run whose disk answered late repeats none in which it was in time.
+    """
     path = folder / layout.EXPERIMENT
-    return path.read_text(encoding="utf-8") if path.exists() else str(environment.get("name"))
+    text = path.read_text(encoding="utf-8") if path.exists() else str(environment.get("name"))
+    return f"{text}\nlate" if _is_late(folder) else text
+
+
+def _is_late(folder: Path) -> bool:
+    """Return whether the slow disk of a lab answered late."""
+    path = folder / LAB
+    disks = _object(path).get("disks", {}) if path.exists() else {}
+    late_us = disks.get("slow", {}).get("late_us", {})
+    return bool(late_us) and float(late_us["99"]) > LATE_US
 
 
 def _job(path: Path) -> str:
