@@ -1,5 +1,7 @@
 """The price of a fill: a higher one never leads to more fills, nor to a point more of hits."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -32,10 +34,15 @@ def test_a_higher_price_leads_to_fewer_fills_and_not_to_more_hits(seed):
     fills, ratios = [], []
     for price in PRICES:
         (row,) = hits(
-            trace, "10%", "learned", "learned", "64KiB", write_price_per_thousand=round(1000 * price)
+            trace,
+            "10%",
+            "learned",
+            "learned",
+            "64KiB",
+            write_price_per_thousand=round(1000 * price),
         )
         fills.append(row.admitted)
         ratios.append(row.page_hit_ratio)
     assert fills == sorted(fills, reverse=True)
     assert fills[-1] < fills[0] / 2
-    assert all(later <= before + 0.01 for before, later in zip(ratios, ratios[1:]))
+    assert all(later <= before + 0.01 for before, later in pairwise(ratios))

@@ -263,8 +263,8 @@ class Reuse(NamedTuple):
     def stays(self, time):
         """Set the horizon and the sampling rate.
 
-        Of a sampled request about four pages are sampled, as its pages come and go together: more of
-        them would count one observation as many, and outweigh what other requests show.
+        Of a sampled request about four pages are sampled, as its pages come and go together: more
+        of them would count one observation as many, and outweigh what other requests show.
         """
         self.state[BORDER] = min(age_of(time) + 1, AGES - 1)
         period = max(time >> RING_BITS - COVERED_BITS, 1)
