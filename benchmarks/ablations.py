@@ -56,20 +56,23 @@ CELLS = (  # trace, page, shares: twelve of those tuned on
 )
 WHOLE = "all of it"
 FOLDER = "caches/policies/learned"
-SAMPLED = ("reuse.py", "is_sampled = clock < EARLY or mixed(clock) < self.state[SHARE]")
+SAMPLED = ("reuse.py", "share = ALL if clock < EARLY else self.state[SHARE]")
+LATER = (*SAMPLED, "share = self.state[SHARE]")
 Patch = tuple[str, str, str]  # file, original text, replacement
 PARTS: dict[str, list[Patch]] = {
     WHOLE: [],
     "no rent: room costs nothing": [("worth.py", "RENT_WEIGHT = 1 / 64", "RENT_WEIGHT = 0.0")],
-    "a sample of 64 accesses, also at first": [
-        ("reuse.py", "PERIOD_MIN = 2", "PERIOD_MIN = 64"),
-        (*SAMPLED, "is_sampled = mixed(clock) < self.state[SHARE]"),
+    "a sample of 64 requests, also at first": [
+        ("reuse.py", "SHARE_MAX = ALL // 2", "SHARE_MAX = ALL // 64"), LATER,
     ],
-    "a sample of 16 accesses, also at first": [
-        ("reuse.py", "PERIOD_MIN = 2", "PERIOD_MIN = 16"),
-        (*SAMPLED, "is_sampled = mixed(clock) < self.state[SHARE]"),
+    "a sample of 16 requests, also at first": [
+        ("reuse.py", "SHARE_MAX = ALL // 2", "SHARE_MAX = ALL // 16"), LATER,
     ],
-    "every access sampled": [(*SAMPLED, "is_sampled = True")],
+    "every request sampled": [(*SAMPLED, "share = ALL")],
+    "all pages of a sampled request": [("reuse.py", "fours = (pages + 3) >> 2", "fours = 1")],
+    "a page that was away for long is the same one": [
+        ("habits.py", "MUCH_LONGER = 32", "MUCH_LONGER = 1 << 10"),
+    ],
     "a hit saves the read only, not the fill too": [
         ("worth.py", "return min(self.value[group], self.price())", "return 0.0"),
     ],

@@ -200,7 +200,7 @@ def forgetful(monkeypatch):
         ("both", 300, 9, 400, 2500),
         ("both", 1000, 30, 4000, 2500),
         ("both", 200, 9, 40_000, 0),
-        ("admission", 300, 50, 300, 2500),
+        ("admission", 100, 50, 300, 2500),
         ("replacement", 0, 100, 400, 2500),
         ("replacement", 30_000, 20, 60, 2500),
     ],

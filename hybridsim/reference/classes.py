@@ -83,18 +83,20 @@ class Page:
 
     def record_access(self, clock: int, write: int, rest: int) -> None:
         """Record an access; the class includes the gap before it."""
-        gap = eighths(clock - self.clock)
-        if self.count == 1:
+        gap, count = eighths(clock - self.clock), self.count
+        if count == 1:
             self.mean = 4 * gap
         else:
-            self.mean += (4 * gap - self.mean) // 2 ** (1 + exceeded(self.count, (2, 7, 16)))
+            if 4 * gap > self.mean + 128:
+                count = 1
+            self.mean += (4 * gap - self.mean) // 2 ** (1 + exceeded(count, (2, 7, 16)))
         usual = self.mean // 4
         turn = 0 if gap < usual - 12 else 2 if gap > usual + 4 else 1
         often = exceeded(self.count, (1, 2, 4, 8, 16))
         heat = exceeded(rest, (4, 6))
         group = (write * 6 + often) * 50 + min(usual // 4, 49)
         self.kind = 448 + (group * 3 + turn) * 3 + heat
-        self.count = min(self.count + 1, 17)
+        self.count = min(count + 1, 17)
         self.clock = clock
 
 

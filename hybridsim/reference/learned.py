@@ -18,7 +18,8 @@ from hybridsim.reference.classes import (
 from hybridsim.reference.policies import Admission, Replacement
 
 RING = 2**18  # maximum number of samples in observation
-EARLY = 2**16  # accesses at the start, of which each is sampled
+EARLY = 2**16  # accesses at the start, in which each request is sampled
+ALL = 2**31  # share of the requests
 LOOKED = 16  # maximum number of rows visited at one update
 USUAL = 2**16  # page size in bytes that the price of writing refers to
 TOGETHER = 64  # maximum distance in accesses of pages that are evicted together
@@ -85,6 +86,9 @@ class Learned(Admission, Replacement):
         self.touches: list[Touch] = []
         self.accessed = {False: 0, True: 0}  # pages of the request: missing, held
         self.horizon = 2 * pages * 64  # 64 times the usual age of victims
+        self.fours = 1  # of pages of the request
+        self.mean_fours = 64  # 64 times their mean
+        self.share = self.sampled_share()
         self.held: list[int] = []
         # Of each held page: class and clock of its last access, and whether it was accessed.
         self.promise: dict[int, tuple[Class, int, bool]] = {}
@@ -105,6 +109,11 @@ class Learned(Admission, Replacement):
         """The age at which pages are usually evicted."""
         return min(age_of(self.horizon // 64) + 1, AGES - 1)
 
+    def sampled_share(self) -> int:
+        """Return the share of the requests of which pages are sampled: half of them at most."""
+        period = max(self.horizon // 64 // 2**15, 1)
+        return min(ALL // period * self.mean_fours // 64, ALL // 2)
+
     def request(self, offset: int, length: int, write: bool) -> None:
         """Settle the touches of the last request; record the place and price of this one."""
         if self.ring:
@@ -117,6 +126,8 @@ class Learned(Admission, Replacement):
         pages = (end - 1) // size - offset // size + 1
         whole = max(end // size - (offset + size - 1) // size, 0)
         self.own_price = self.writing + self.reading * (pages - whole) / pages
+        self.fours = (pages + 3) // 4
+        self.mean_fours += self.fours - self.mean_fours // 64
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
         """Learn from an access; return whether its page should be admitted.
@@ -148,8 +159,8 @@ class Learned(Admission, Replacement):
         self.accessed[is_held] += 1
         if page in self.open:
             self.close(self.open.pop(page), min(row.value, self.price), is_held)
-        period = max(self.horizon // 64 // 2**15, 2)
-        if self.clock < EARLY or mixed(self.clock) < 2**31 // period:
+        share = ALL if self.clock < EARLY else self.share
+        if mixed(self.clock) * self.fours < share:
             self.observe(Sample(page, row, self.clock))
         turn = self.clock % 64
         if 0 < turn < AGES:
@@ -232,6 +243,7 @@ class Learned(Admission, Replacement):
         """Update the horizon, and the rent if another policy chose the victim."""
         age = self.clock - self.pages[page].clock
         self.horizon += age - self.horizon // 64
+        self.share = self.sampled_share()
         if not self.replaces:
             self.rent += (self.class_of(page).density[age_of(age)] - self.rent) / 64
 

@@ -19,11 +19,11 @@ from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLASSES, CLOCK_A
 from hybridsim.caches.policies.learned.halfoctaves import AGES
 from hybridsim.caches.policies.learned.policy import CLOCK, TAKEN
 from hybridsim.caches.policies.learned.regions import PLACES
-from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, ROW, SHARE
+from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_FOURS, ROW, SHARE
 from hybridsim.caches.policies.learned.worth import RENT
 from hybridsim.foundation.arrays import Ints
 
-VERSION = 1  # raise it when the meaning of a class changes
+VERSION = 2  # raise it when the meaning of a class changes
 NEVER = -1
 CLOCK_END = 1 << 62 - CLOCK_AT  # half of the range of a stamp
 # Fields that belong to pages, samples, the current request or the scenario are not kept.
@@ -32,8 +32,8 @@ LEFT = {
     "sample_page", "sample_class", "sample_clock", "sample_age", "passed", "pending", "kept",
     "span", "work",
 }  # fmt: skip
-STATES = {"policy": (CLOCK, TAKEN), "regions": (), "reuse": (HORIZON, BORDER, SHARE, ROW),
-          "worth": (RENT,)}  # fmt: skip
+STATES = {"policy": (CLOCK, TAKEN), "regions": (), "worth": (RENT,),
+          "reuse": (HORIZON, BORDER, SHARE, ROW, MEAN_FOURS)}  # fmt: skip
 ROLES = ((True, True), (True, False), (False, True))  # (admits, replaces)
 Columns = dict[str, NDArray[Any]]
 
@@ -106,11 +106,11 @@ def is_valid(memory: Memory) -> bool:
     if any(stored[name].dtype != column.dtype for name, column in expected.items()):
         return False
     clock, taken = stored["policy.state"].tolist()
-    horizon, border, share, row = stored["reuse.state"].tolist()
+    horizon, border, share, row, fours = stored["reuse.state"].tolist()
     stamps = memory.stamps[memory.stamps != NEVER]
     return bool(
         0 <= clock < CLOCK_END
-        and min(taken, horizon, share) >= 0
+        and min(taken, horizon, share, fours) >= 0
         and 0 <= border < AGES
         and 0 <= row < len(fresh.reuse.parent)
         and np.all(stamps & CLASS_MAX < CLASSES)

@@ -12,6 +12,7 @@ from hybridsim.jit import kernel
 COUNTS, COARSE_COUNTS, GAPS, TURNS, HEATS = 6, 4, 50, 3, 3
 COUNT_MAX = 17
 SHORTER, LONGER = 12, 4  # eighths of an octave from the mean gap
+MUCH_LONGER = 32  # eighths: 16 times the mean gap
 HOT, WARM = 4, 6  # maximum rests of such a region
 FINE = 2  # bits of a mean gap below the eighths
 FIRST = RUNS * RESTS * SIZES
@@ -51,12 +52,18 @@ def parents() -> Ints:
 
 @kernel
 def habit(stamp, clock):
-    """Return the accesses to a page, this one included, with the mean gap in the higher bits."""
+    """Return the accesses to a page, this one included, with the mean gap in the higher bits.
+
+    After a gap much longer than the mean the page is used at another rate: what was known of it
+    counts as one access.
+    """
     count, mean = stamp >> COUNT_AT & (1 << COUNT_BITS) - 1, stamp >> MEAN_AT & MEAN_MAX
     gap = eighths(clock - (stamp >> CLOCK_AT)) << FINE
     if count == 1:
         mean = gap
     else:
+        if gap > mean + (MUCH_LONGER << FINE):
+            count = 1
         mean += (gap - mean) >> (int(count > 2) + int(count > 7) + int(count > 16) + 1)
     return mean << COUNT_BITS | min(count + 1, COUNT_MAX)
 

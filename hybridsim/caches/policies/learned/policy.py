@@ -106,7 +106,9 @@ class Learned(NamedTuple):
         self.reuse.settle(self.state[MISSED], self.state[HIT])
         self.state[MISSED] = self.state[HIT] = 0
         self.regions.request(offset, length, self.state[CLOCK])
-        self.reuse.worth.prices(offset, offset + length, self.page_bytes)
+        end = offset + length
+        self.reuse.request((end - 1) // self.page_bytes - offset // self.page_bytes + 1)
+        self.reuse.worth.prices(offset, end, self.page_bytes)
 
     @method
     def consider(self, now, page, write, full):

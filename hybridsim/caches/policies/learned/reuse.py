@@ -20,19 +20,20 @@ from hybridsim.jit.mixing import mixed
 
 RING_BITS = 18
 RING = 1 << RING_BITS  # samples
-PERIOD_MIN = 2  # accesses of which about one is sampled
+ALL = 1 << 31  # share of the requests
+SHARE_MAX = ALL // 2  # of the requests of which pages are sampled
 TURNS = 64  # accesses in which each age is looked at
 COVERED_BITS = 3  # the ring covers 2 to this horizons
 WEIGHT = 16  # of a sample
 FORGET = 256 * WEIGHT  # weight at which the counts of a class are halved
-EARLY = 1 << 16  # first accesses: each is sampled, and at each a class is appraised
+EARLY = 1 << 16  # first accesses: each request is sampled, and at each a class is appraised
 ROW_EVERY = 4  # accesses
 LOOKED = 16  # rows searched for one that was used
 REWARD_MAX, REWARD_PRIOR = 256, 8
 PENDING_MAX = 64  # touches of a request
 OPEN, NONE = -1, -1
 MEAN_BITS = 6
-HEAD, HORIZON, BORDER, SHARE, ROW, PENDING = range(6)
+HEAD, HORIZON, BORDER, SHARE, ROW, PENDING, FOURS, MEAN_FOURS = range(8)
 TOUCHED, REACHED = 0, 1
 GROUP, IS_HELD = 0, 1
 
@@ -61,7 +62,9 @@ class Reuse(NamedTuple):
     passed: Ints  # by age: number of samples already checked for reaching it
     pending: Ints  # [touch in the current request, GROUP or IS_HELD]
     kept: Floats  # by such a touch: its saving besides the read
-    state: Ints  # [HEAD, HORIZON in 64ths, BORDER: its age, SHARE sampled of 2^31, ROW, PENDING]
+    # [HEAD, HORIZON in 64ths, BORDER: its age, SHARE of ALL requests of which pages are sampled,
+    # ROW, PENDING, FOURS of pages of the request, their mean in 64ths]
+    state: Ints
 
     @classmethod
     def new(cls, ids: int, pages: int, parent: Ints, classes: int, worth: Worth) -> Reuse:
@@ -88,7 +91,7 @@ class Reuse(NamedTuple):
             np.zeros(AGES, np.int64),
             np.zeros((PENDING_MAX, 2), np.int64),
             np.zeros(PENDING_MAX),
-            np.zeros(6, np.int64),
+            np.array([0, 0, 0, 0, 0, 0, 1, 1 << MEAN_BITS]),
         )
         reuse.state[HORIZON] = 2 * pages << MEAN_BITS
         reuse.stays(2 * pages)
@@ -99,12 +102,20 @@ class Reuse(NamedTuple):
         return self._replace(sample=longer(self.sample, ids, NONE))
 
     @method
+    def request(self, pages):
+        """Take a request of this many pages before its pages."""
+        fours = (pages + 3) >> 2
+        self.state[FOURS] = fours
+        self.state[MEAN_FOURS] += fours - (self.state[MEAN_FOURS] >> MEAN_BITS)
+
+    @method
     def on_access(self, page, group, clock, is_held, was_sampled):
         """Learn from an access of a class; return whether it is sampled."""
         self.is_used[group] = 1
         if was_sampled and self.sample[page] != NONE:
             self.close(page, group, clock, is_held)
-        is_sampled = clock < EARLY or mixed(clock) < self.state[SHARE]
+        share = ALL if clock < EARLY else self.state[SHARE]
+        is_sampled = mixed(clock) * self.state[FOURS] < share
         if is_sampled:
             self.observe(page, group, clock)
         turn = clock & (TURNS - 1)
@@ -250,7 +261,11 @@ class Reuse(NamedTuple):
 
     @method
     def stays(self, time):
-        """Set the horizon and the sampling rate."""
+        """Set the horizon and the sampling rate.
+
+        Of a sampled request about four pages are sampled, as its pages come and go together: more
+        of them would count one observation as many, and outweigh what other requests show.
+        """
         self.state[BORDER] = min(age_of(time) + 1, AGES - 1)
-        period = max(time >> RING_BITS - COVERED_BITS, PERIOD_MIN)
-        self.state[SHARE] = (1 << 31) // period
+        period = max(time >> RING_BITS - COVERED_BITS, 1)
+        self.state[SHARE] = min(ALL // period * self.state[MEAN_FOURS] >> MEAN_BITS, SHARE_MAX)
