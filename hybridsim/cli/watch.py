@@ -222,7 +222,12 @@ def _without_root(
     if user is None:
         return counters, lambda live: None
     instance = instance_of(disk, host)
-    tasks = {"remove": lambda: remove(instance) or ""}
+
+    def end() -> str:
+        remove(instance)
+        return ""
+
+    tasks = {"remove": end}
     keeper = Keeper(tasks if counters is None else tasks | {"counters": counters})
 
     def give_up(live: Live) -> None:

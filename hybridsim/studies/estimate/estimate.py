@@ -14,8 +14,9 @@ is not among them, half of that share is added, as to the hits of a sample (page
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,7 @@ SAMPLES = 100  # of the counters of a minute
 OVERLOADED = 0.5  # share of the minutes in which the disks alone do not keep up: then think times
 POLICIES = {"admission": "always", "replacement": "lru"}  # unless specified
 MODES = ("write-through",)
+PAGES_AT_ONCE = 1 << 24  # of caches that are replayed at the same time: they bound memory
 DAY_NS = 86_400 * 10**9
 
 
@@ -424,16 +426,19 @@ class Job:
         number = len(self.minutes.stretches)
         cached = [Ran(number) for _ in self.scenarios]
         lower = [Ran(number) if error > 0 else None for error in self.errors]
-        with ThreadPoolExecutor() as threads:
+        at_once = max(PAGES_AT_ONCE // max(*self.pages, 1), 1)
+        with ThreadPoolExecutor(min(at_once, os.cpu_count() or 1)) as threads:
             for at, stretch, rows in self._replayed(self._machines - 1):
-                runs = []
-                for which, (scenario, pages) in enumerate(zip(self.scenarios, self.pages)):
-                    runs.append((cached[which], scenario, pages, self._warm(which, rows, stretch)))
-                    if (less := lower[which]) is not None:
-                        warm = self._warm(which, rows, stretch, self._fewer(which))
-                        runs.append((less, scenario, pages, warm))
-                for future in [threads.submit(self._run, at, rows, mode, *run) for run in runs]:
-                    future.result()
+                runs: list[Future[None]] = []
+                for which in range(len(self.scenarios)):
+                    both = ((cached[which], 0.0), (lower[which], self._fewer(which)))
+                    runs += [
+                        threads.submit(self._warm_run, at, rows, stretch, mode, which, ran, fewer)
+                        for ran, fewer in both
+                        if ran is not None
+                    ]
+                for each in runs:
+                    each.result()
         return cached, lower
 
     def _fewer(self, which: int) -> float:
@@ -446,6 +451,13 @@ class Job:
             which, self.pages[which], rows, stretch.begin_ns // MINUTE_NS, self.end_bytes,
             cache.page_bytes // cache.granule_bytes, fewer,
         )  # fmt: skip
+
+    def _warm_run(
+        self, at: int, rows: Requests, stretch: Any, mode: str, which: int, ran: Ran, fewer: float
+    ) -> None:
+        """Replay a minute with a cache."""
+        warm = self._warm(which, rows, stretch, fewer)
+        self._run(at, rows, mode, ran, self.scenarios[which], self.pages[which], warm)
 
     def _run(
         self, at: int, rows: Requests, mode: str, ran: Ran, scenario: Scenario, pages: int,

@@ -17,7 +17,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.suggest import hint
 from hybridsim.requests.rows import Device, Findings, Requests
-from hybridsim.requests.sampling import SPAN
+from hybridsim.requests.sampling import SPAN, hashed_regions
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.text import no_dispatch, only
 from hybridsim.traces.thinned.counts import Counts
@@ -44,8 +44,8 @@ from hybridsim.traces.thinned.thinner import (
 SAMPLE, WORST, TYPICAL = "sample", "worst", "typical"
 PAGE_BYTES = 1 << 12
 # Of the sample that is read: accesses to pages of PAGE_BYTES at most, which bound memory and time,
-# but not fewer regions.
-ACCESSES_MAX, REGIONS_ENOUGH = 1 << 25, 1 << 12
+# but not fewer regions.  A part of the regions of stretches shows how many there are at least.
+ACCESSES_MAX, REGIONS_ENOUGH, PART = 1 << 25, 1 << 12, 1 / 32
 
 
 def detect(head: bytes) -> bool:
@@ -224,7 +224,8 @@ class Reader:
             elif one.kind == Kind.STRETCH:
                 chosen.take(Stretch.of(one))
                 if settings is not None:
-                    regions.append(np.unique(found.offset_bytes // settings.region_bytes))
+                    each = found.offset_bytes // settings.region_bytes
+                    regions.append(np.unique(each[hashed_regions(each, 0) < PART * SPAN]))
             else:
                 if total is None:
                     total = Counts.none(found.begin_ns, found.span_ns)
@@ -241,8 +242,8 @@ class Reader:
             )
         accesses = total.page_accesses(PAGE_BYTES) or 0
         if accesses > ACCESSES_MAX:  # as if it had been thinned to this rate
-            known = len(np.unique(np.concatenate(regions))) if regions else 1
-            share = max(ACCESSES_MAX / accesses, REGIONS_ENOUGH / known)
+            known = len(np.unique(np.concatenate(regions))) / PART if regions else 0
+            share = max(ACCESSES_MAX / accesses, REGIONS_ENOUGH / max(known, 1))
             threshold = min(threshold, max(round(share * SPAN), 1))
         names = {self._name(one, settings): one for one in chosen.all().values()}
         return Thinned(

@@ -246,7 +246,7 @@ class Drain:
         while end < PAGES_AT_ONCE * size:
             if end == len(self._room):
                 self._room = np.concatenate((self._room, np.zeros_like(self._room)))
-            free = memoryview(self._room)[end : end + READ_AT_ONCE * size]
+            free = self._room.data[end : end + READ_AT_ONCE * size]
             try:
                 got = os.readv(pipe, [free[at : at + size] for at in range(0, len(free), size)])
             except BlockingIOError:
@@ -256,7 +256,7 @@ class Drain:
             end += got + rest
             if got < len(free):
                 break
-        return memoryview(self._room)[:end].toreadonly()
+        return self._room.data[:end].toreadonly()
 
 
 def _settings(devices: list[int], buffer_bytes: int) -> dict[str, str]:
