@@ -76,7 +76,7 @@ def test_the_verdict_names_them(refused):
 def test_the_first_step_is_towards_the_best_of_them(refused):
     _, result, with_them = refused
     low, high, unsure = (
-        dataclasses.replace(one, answer=answer, low=low)
+        dataclasses.replace(one, answer=answer, low=low, installable=True)
         for one, answer, low in zip(with_them.others, ("yes", "yes", "unsure"), (1.2, 1.4, 1.9))
     )
     verdict = beside(result.verdict, [low, high, unsure], result.scenario, result.trace, "time")
@@ -84,6 +84,17 @@ def test_the_first_step_is_towards_the_best_of_them(refused):
     assert verdict.advice[1:] == result.verdict.advice
     verdict = beside(result.verdict, [high], result.scenario, result.trace, "p99")
     assert verdict.advice[0].command.endswith(" --goal p99")
+
+
+def test_if_no_product_has_the_best_of_them_the_first_step_is_a_search_of_those_that_one_has(
+    refused,
+):
+    _, result, with_them = refused
+    assert not any(each.installable for each in with_them.others)  # a page cache
+    good = [dataclasses.replace(each, answer="yes") for each in with_them.others]
+    verdict = beside(result.verdict, good, result.scenario, result.trace, "p99")
+    assert "can be installed" in verdict.advice[0].text
+    assert verdict.advice[0].command == f"hybridsim advise {WRITES} --goal p99"
 
 
 def test_where_none_is_worth_it_the_verdict_says_so(refused):
@@ -147,6 +158,6 @@ def test_an_unsure_verdict_first_asks_for_the_longer_capture_if_write_back_is_no
     verdict = beside(unsure, none, result.scenario, result.trace, "time")
     assert verdict.advice[0] is record
     assert verdict.advice[1].command.startswith("hybridsim advise")
-    good = [dataclasses.replace(each, answer="yes") for each in with_them.others]
+    good = [dataclasses.replace(each, answer="yes", installable=True) for each in with_them.others]
     verdict = beside(unsure, good, result.scenario, result.trace, "time")
     assert verdict.advice[0].command.startswith("hybridsim replay")

@@ -28,6 +28,7 @@ class Other:
     low: float | None
     high: float | None
     options: tuple[str, ...]  # of the command line, for a replay of it
+    installable: bool  # whether a product has it
 
     def words(self, scenario: Mapping[str, Any]) -> str:
         """Return what differs from the machine of a scenario, and the gain."""
@@ -62,10 +63,15 @@ def beside(
     sentence = f"Tried beside it: {listed}."
     good = [each for each in others if each.answer == YES]
     advice = list(verdict.advice)
-    if good:
-        best = max(good, key=lambda each: each.low or 0.0)
+    best = max(good, key=lambda each: each.low or 0.0, default=None)
+    kept = [one for one in scenario.get("options", []) if not one.startswith(OF_CACHE)]
+    search = command_line("advise", scenario, trace, [*kept, *goal_option(goal)])
+    if best is not None and best.installable:
         text = "Look at the best of these, or let hybridsim advise search all kinds."
         command = command_line("replay", scenario, trace, [*best.options, *goal_option(goal)])
+    elif best is not None:
+        text = "Let hybridsim advise search the caches that can be installed."
+        command = search
     else:
         sentence += " None of them is worth it for sure."
         tried = [
@@ -74,8 +80,7 @@ def beside(
         ]
         advice = [each for each in advice if _words(each.command or "") not in tried]
         text = "Let hybridsim advise search all kinds of cache."
-        kept = [one for one in scenario.get("options", []) if not one.startswith(OF_CACHE)]
-        command = command_line("advise", scenario, trace, [*kept, *goal_option(goal)])
+        command = search
     is_second = verdict.answer == UNSURE and not good and bool(advice)  # after the longer capture
     advice.insert(int(is_second), Step(text, command))
     return dataclasses.replace(

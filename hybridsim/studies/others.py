@@ -57,7 +57,7 @@ def with_others(
             Other(
                 str(cache["cache_kind"]), str(cache["cache_mode"]), int(cache["cache_bytes"]),
                 one.verdict.answer, judgement.expected, judgement.low, judgement.high,
-                tuple(site.options),
+                tuple(site.options), Candidate(site).installable,
             )
         )  # fmt: skip
     return dataclasses.replace(
