@@ -376,15 +376,19 @@ class TestCourse:
         assert (result.low, result.high) == result.sampled
 
 
-@pytest.mark.parametrize("seed", range(1, 7))
-def test_uniform_random_reads_are_never_worth_a_cache_by_chance(seed):
-    """5,000 reads of 512 bytes over 49 MiB: a tenth of it in the cache is a tenth of hits."""
-    load = "gen:random,span=49MiB,size=512,align=512,read=100%,rate=80,requests=5000"
-    result = replay(Trace.read(load).seeded(seed))
-    assert result.verdict.answer != YES
-    assert 1.0 < result.judgement.gain < 1.2
-    assert result.judgement.expected < 1.2
-    assert result.judgement.low < 1.15
+def test_uniform_random_reads_are_never_worth_a_cache_by_chance():
+    """5,000 reads of 512 bytes over 49 MiB: a tenth of it in the cache is a tenth of hits.
+
+    The buffers of the disks give some seeds more than that, and others less.
+    """
+    load = Trace.read("gen:random,span=49MiB,size=512,align=512,read=100%,rate=80,requests=5000")
+    results = [replay(load.seeded(seed)) for seed in range(1, 7)]
+    for result in results:
+        assert result.verdict.answer != YES
+        assert 0.95 < result.judgement.gain < 1.2
+        assert result.judgement.expected < 1.2
+        assert result.judgement.low < 1.15
+    assert 1.05 < np.mean([each.judgement.gain for each in results]) < 1.15
 
 
 class TestLuck:

@@ -100,9 +100,10 @@ def test_a_system_that_refuses_is_reported():
 class TestWatch:
     @pytest.fixture
     def folder(self, tmp_path):
-        """A folder of nobody, which pytest's own are not."""
-        for each in (tmp_path, *tmp_path.parents[:2]):
-            os.chmod(each, 0o755)
+        """A folder of nobody; pytest's own are closed to others."""
+        for each in (tmp_path, *tmp_path.parents):
+            if not (mode := each.stat().st_mode) & 0o001:
+                os.chmod(each, (mode & 0o777) | 0o011)
         place = tmp_path / "of-nobody"
         place.mkdir()
         os.chown(place, NOBODY.pw_uid, NOBODY.pw_gid)

@@ -124,7 +124,7 @@ class TestWatch:
 
         last = watch(of_stream(self.pipe(lines(400))), 'a"b', small(),
                      1, lambda state: None)  # fmt: skip
-        server = serving("127.0.0.1:0", lambda: prometheus(last))
+        server = serving(("127.0.0.1", 0), lambda: prometheus(last))
         try:
             address = f"http://127.0.0.1:{server.server_port}"
             with urllib.request.urlopen(f"{address}/metrics", timeout=5) as answer:
@@ -164,7 +164,7 @@ class TestWatch:
 
         last = watch(of_stream(self.pipe(lines(400))), "sd b", small(),
                      1, lambda state: None)  # fmt: skip
-        server = serving("127.0.0.1:0", lambda: prometheus(last))
+        server = serving(("127.0.0.1", 0), lambda: prometheus(last))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

@@ -7,20 +7,26 @@ from typing import Any
 
 import click
 
+from hybridsim.foundation.errors import UsageError
 
-def serving(listen: str, text: Callable[[], str]) -> Any:
+Address = tuple[str, int]
+
+
+def address_of(listen: str) -> Address:
+    """Return host and port of `--listen`; raise UsageError for anything else."""
+    host, _, port = listen.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise UsageError(f"--listen {listen}: write HOST:PORT, such as 127.0.0.1:9100")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def serving(address: Address, text: Callable[[], str]) -> Any:
     """Start a server of /metrics in a thread; raise UsageError for an address it cannot take.
 
     `text` returns the figures in Prometheus' text format.
     """
     import threading
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-    from hybridsim.foundation.errors import UsageError
-
-    host, _, port = listen.rpartition(":")
-    if not port.isdigit() or int(port) > 65_535:
-        raise UsageError(f"--listen {listen}: write HOST:PORT, such as 127.0.0.1:9100")
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 10
@@ -38,11 +44,12 @@ def serving(listen: str, text: Callable[[], str]) -> Any:
             """Log nothing: scrapes come every few seconds."""
 
     try:
-        server = ThreadingHTTPServer((host.strip("[]") or "127.0.0.1", int(port)), Handler)
+        server = ThreadingHTTPServer(address, Handler)
     except OSError as error:
-        raise UsageError(f"--listen {listen}: {error.strerror or error}") from None
+        host, port = address
+        raise UsageError(f"--listen {host}:{port}: {error.strerror or error}") from None
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    if int(port) == 0:
+    if address[1] == 0:
         click.echo(f"listening on port {server.server_port}", err=True)
     return server

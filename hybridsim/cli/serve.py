@@ -79,7 +79,7 @@ def serve(
     from pathlib import Path
 
     from hybridsim.cli.machine_options import machine
-    from hybridsim.cli.prometheus import serving
+    from hybridsim.cli.prometheus import address_of, serving
     from hybridsim.cli.trace_record import seconds_of
     from hybridsim.foundation.errors import UsageError
     from hybridsim.studies.serve import Setting, run
@@ -87,6 +87,7 @@ def serve(
 
     if socket_path and port is not None:
         raise UsageError("--socket and --port exclude each other: specify one of them")
+    address = address_of(listen) if listen else None
     words = [f"cache.policy={policy}", f"cache.mode={mode}", f"cache.page={page}", *settings]
     setting = Setting(
         slow, fast, machine(None, words), Path(state).expanduser(),
@@ -95,8 +96,8 @@ def serve(
     )  # fmt: skip
 
     def show(ready: Ready) -> None:
-        if listen:
-            serving(listen, ready.figures.prometheus)
+        if address:
+            serving(address, ready.figures.prometheus)
         click.echo(beginning(ready))
 
     with on_signals() as stop:

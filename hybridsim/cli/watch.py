@@ -13,7 +13,7 @@ import click
 
 from hybridsim.cli.listed import listed
 from hybridsim.cli.machine_options import PRESET_HELP, SCENARIO_HELP, set_option
-from hybridsim.cli.prometheus import serving
+from hybridsim.cli.prometheus import address_of, serving
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.printable import printable
 
@@ -153,6 +153,7 @@ def watch(
     limit_s = seconds_of(duration, "--for") if duration else None
     if "page" in chosen:
         study.PageCaches(sizes, listed(policy), page_bytes)  # refuses what cannot be sampled
+    address = address_of(listen) if listen else None
     served: list[Snapshot | None] = [None]
     person = user_to_become(user)
     volume_bytes = bytes_of(volume, "--volume") if volume else 0
@@ -169,7 +170,7 @@ def watch(
             disk, host, bytes_of(buffer), min(every_s, 1.0), every_s, counters,
             goes_on=state_file is not None, once_set_up=give_up_root,
         )  # fmt: skip
-    server = serving(listen, lambda: study.prometheus(served[0])) if listen else None
+    server = serving(address, lambda: study.prometheus(served[0])) if address else None
     if device == "-" and person is not None:
         _become(person, state_file)
     first = True
