@@ -199,8 +199,8 @@ def test_an_unsure_answer_says_how_long_a_capture_is_needed_in_total():
     }  # fmt: skip
     headline = "Not yet: record 35m in total. All requests take 2 s."
     document = {"answer": UNSURE, "recommended": pick, "verdict": {"headline": headline}}
-    said = words.to_do(document)
-    assert said == (
+    sentence = words.to_do(document)
+    assert sentence == (
         "Not yet: record 35m in total. The best so far is bcache write-back with 1.00 GiB of SSD."
     )
 
