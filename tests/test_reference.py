@@ -653,19 +653,15 @@ class TestSsd:
         assert same == 10 * US + 2 * PAGE  # nothing to program
         assert (next_one, other) == (first + 4000 * US, first + 8000 * US)
 
+    SLC = replace(
+        SSD, buffer_ns=0, write_ns=0, slc_units=2, slc_units_per_s=100, slc_idle_ns=5 * MS,
+        native_program_ns=3000 * US,
+    )  # fmt: skip
+
     def test_an_slc_cache_fills_and_is_folded_while_no_write_arrives(self) -> None:
-        cached = replace(
-            self.SSD,
-            buffer_ns=0,
-            write_ns=0,
-            slc_units=2,
-            slc_units_per_s=100,
-            slc_idle_ns=5 * MS,
-            native_program_ns=3000 * US,
-        )
         begin = 10 * US + PAGE
         ends = self.done(
-            cached,
+            self.SLC,
             write(0, 0, 3 * PAGE),  # two units into the cache, one past it
             write(100, 0, PAGE),  # 9.5 units' time of folding: it is empty
             write(110, 0, PAGE),  # not a unit's time after 5 ms: one unit of it in use
@@ -679,17 +675,7 @@ class TestSsd:
 
     def test_beyond_the_slc_cache_erased_flash_runs_out(self) -> None:
         """Room for two units: one is written there, one is taken by what is folded while idle."""
-        cached = replace(
-            self.SSD,
-            buffer_ns=0,
-            write_ns=0,
-            slc_units=2,
-            slc_units_per_s=100,
-            slc_idle_ns=5 * MS,
-            native_program_ns=3000 * US,
-            erased_units=2,
-            folded_program_ns=7000 * US,
-        )
+        cached = replace(self.SLC, erased_units=2, folded_program_ns=7000 * US)
         begin = 10 * US + PAGE
         ends = self.done(
             cached,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Ints, distinct
 from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.suggest import hint
 from hybridsim.requests.rows import Device, Findings, Requests
@@ -225,7 +225,7 @@ class Reader:
                 chosen.take(Stretch.of(one))
                 if settings is not None:
                     each = found.offset_bytes // settings.region_bytes
-                    regions.append(np.unique(each[hashed_regions(each, 0) < PART * SPAN]))
+                    regions.append(distinct(each[hashed_regions(each, 0) < PART * SPAN]))
             else:
                 if total is None:
                     total = Counts.none(found.begin_ns, found.span_ns)
@@ -242,7 +242,7 @@ class Reader:
             )
         accesses = total.page_accesses(PAGE_BYTES) or 0
         if accesses > ACCESSES_MAX:  # as if it had been thinned to this rate
-            known = len(np.unique(np.concatenate(regions))) / PART if regions else 0
+            known = len(distinct(np.concatenate(regions))) / PART if regions else 0
             share = max(ACCESSES_MAX / accesses, REGIONS_ENOUGH / max(known, 1))
             threshold = min(threshold, max(round(share * SPAN), 1))
         names = {self._name(one, settings): one for one in chosen.all().values()}
