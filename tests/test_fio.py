@@ -1,5 +1,6 @@
 """fio's jobs on a simulated machine: parsing, errors, execution and output."""
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -223,7 +224,7 @@ def test_a_synchronous_engine_has_a_depth_of_one():
             "--name=a --rw=write --size=1m --verify=md5 --experimental_verify=1",
             "experimental_verify is not supported",
         ),
-        ("--name=a --filename=/dev/sda:/dev/sdb", "filename: 2 files need a size="),
+        ("--name=a --filename=sda:sdb", "filename: 2 files need a size="),
         (
             "--name=a --size=1m --nrfiles=2 --file_service_type=rand",
             "file_service_type: rand: unknown service type; use roundrobin, sequential",
@@ -425,6 +426,37 @@ def test_files_are_laid_out_one_after_the_other():
 def test_a_file_without_a_size_takes_the_remaining_capacity():
     laid = lay_out(jobs("--name=a --size=1m --name=b"), 1 << 30)
     assert laid.jobs[1].pattern.file_bytes == (1 << 30) - (1 << 20)
+
+
+# fio 3.33 on two loop devices of 8 MiB: the number of requests, and the digest of all.
+TWO_DEVICES = {
+    "--rw=randread --bs=4k": (4096, "b9e70c1e865f3718"),
+    "--rw=randread --bs=20k": (818, "ab1808b628e68bd1"),
+    "--rw=randwrite --bs=4k --size=50%": (2048, "73d0289e395721c9"),
+    "--rw=randread --bs=16k --io_size=3m --file_service_type=random": (192, "21641a6e2e47cbaf"),
+}
+
+
+@pytest.mark.parametrize("options", TWO_DEVICES)
+def test_devices_without_a_size_share_the_volume(options):
+    (job,) = jobs(f"--name=j --filename=/dev/loop0:/dev/loop1 {options}")
+    laid = lay_out([job], 16 << 20)
+    assert laid.begin_bytes == {"/dev/loop0": 0, "/dev/loop1": 8 << 20}
+    feeds = Feeds(laid)
+    requests = []
+    while (batch := feeds.batch()).offset.size:
+        batch.next[:] = batch.end
+        for offset, length in zip(batch.offset.tolist(), batch.length.tolist()):
+            kind = "write" if "write" in options else "read"
+            at, within = divmod(offset, 8 << 20)
+            requests.append((job.files[at], kind, within, length))
+    digest = hashlib.sha256(json.dumps(requests).encode()).hexdigest()
+    assert (len(requests), digest[:16]) == TWO_DEVICES[options]
+
+
+def test_a_device_without_a_size_takes_what_others_leave():
+    laid = lay_out(jobs("--name=a --filename=/dev/a --name=b --size=1m"), 1 << 30)
+    assert laid.jobs[0].pattern.file_bytes == (1 << 30) - (1 << 20)
 
 
 def batch_of(text):

@@ -120,7 +120,7 @@ def fio(
     if "parse-only" in parsed.program:
         jobs_of(parsed)
         return
-    unsized = sorted({job.files[0] for job in jobs_of(parsed) if job.lacks_size})
+    unsized = sorted({file for job in jobs_of(parsed) if job.lacks_size for file in job.files})
     if unsized:  # before the run, which may be long
         names = ", ".join(unsized)
         click.echo(f"note: no size= for {names}: all of the volume is used", err=True)

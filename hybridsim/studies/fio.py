@@ -317,10 +317,9 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
     if added:
         names = ", ".join(added)
         notes.append(f"filename={names}: used in addition to the files of [global], as in fio")
-    unsized = sorted({job.files[0] for job in jobs if job.lacks_size})
+    unsized = sorted({file for job in jobs if job.lacks_size for file in job.files})
     if unsized:
-        notes.append(
-            f"no size= for {', '.join(unsized)}: the size is that of the whole volume, "
-            f"{human_size(laid.volume_bytes)}"
-        )
+        are_apart = len({laid.begin_bytes[file] for file in unsized}) > 1
+        use = "equal parts of the volume" if are_apart else "the size is that of the whole volume"
+        notes.append(f"no size= for {', '.join(unsized)}: {use}, {human_size(laid.volume_bytes)}")
     return notes

@@ -302,6 +302,11 @@ def _named(form: str, name: str, clone: int, file: int) -> str:
     )
 
 
+def is_device(file: str) -> bool:
+    """Return whether a file is a device by its name; it is as large as the volume."""
+    return file.startswith("/dev/") and not file.startswith("/dev/shm/")
+
+
 def _of_files(
     reader: Reader, job: Job, files: tuple[str, ...], thread: int, begin: int, clone: int
 ) -> Pattern:
@@ -341,7 +346,7 @@ def _of_all_files(
     if number == 1:
         return own
     name = "nrfiles" if "nrfiles" in reader.specified else "filename"
-    if not pattern.file_bytes:
+    if not pattern.file_bytes and not all(map(is_device, files)):
         reader.refuse(name, f"{name}: {number} files need a size=, which is that of all together")
     if "openfiles" in reader.specified:
         opened = reader.number("openfiles", 0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
-from hybridsim.workloads.fio.job import Job
+from hybridsim.workloads.fio.job import Job, is_device
 from hybridsim.workloads.fio.pattern import Pattern
 
 ALIGNED_BYTES = 1 << 20
@@ -24,7 +24,7 @@ class Laid:
 
 
 def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
-    """Place files in order of first use; a file without a size takes the rest of the volume."""
+    """Place files in order of first use; those without a size share the rest of the volume."""
     extents: dict[str, int] = {}
     for job in jobs:
         if job.is_idle:
@@ -44,23 +44,38 @@ def lay_out(jobs: Sequence[Job], capacity_bytes: int) -> Laid:
     if extents and extents.keys() == _of_one_export(jobs):
         begins, ends = dict.fromkeys(extents, 0), dict.fromkeys(extents, capacity_bytes)
         extents = {}
+    share_bytes = _share(extents, capacity_bytes)
     for file, extent in extents.items():
-        if not extent and file != list(extents)[-1]:
+        if not extent and not is_device(file) and file != list(extents)[-1]:
             raise UsageError(f"{file}: specify size=, because other files follow it on the volume")
         begins[file] = begin
-        ends[file] = begin + extent if extent else capacity_bytes
-        begin = -(-ends[file] // ALIGNED_BYTES) * ALIGNED_BYTES
+        ends[file] = begin + (extent or share_bytes)
+        begin = _aligned(ends[file])
     sized = [
         job if job.is_idle else _sized(job, ends[job.files[0]] - begins[job.files[0]])
         for job in jobs
     ]
-    sized = _ended(sized, capacity_bytes)
+    unsized = {file: share_bytes for file, extent in extents.items() if not extent}
+    sized = _ended(sized, capacity_bytes, unsized)
     return Laid(
         sized,
         begins,
         max(ends.values(), default=ALIGNED_BYTES),
         sum({begins[f]: ends[f] - begins[f] for f in ends}.values()),
     )
+
+
+def _aligned(end_bytes: int) -> int:
+    return -(-end_bytes // ALIGNED_BYTES) * ALIGNED_BYTES
+
+
+def _share(extents: dict[str, int], capacity_bytes: int) -> int:
+    """Return the size of each file without one: equal parts of what the others leave."""
+    unsized = sum(not extent for extent in extents.values())
+    rest_bytes = capacity_bytes - sum(map(_aligned, extents.values()))
+    if unsized < 2:
+        return rest_bytes
+    return rest_bytes // unsized // ALIGNED_BYTES * ALIGNED_BYTES
 
 
 def _of_one_export(jobs: Sequence[Job]) -> set[str]:
@@ -70,14 +85,10 @@ def _of_one_export(jobs: Sequence[Job]) -> set[str]:
     return {file for job in remote for file in job.files} if has_one else set()
 
 
-def is_device(file: str) -> bool:
-    """Return whether a file is a device by its name; it is as large as the volume."""
-    return file.startswith("/dev/") and not file.startswith("/dev/shm/")
-
-
-def _ended(jobs: Sequence[Job], capacity_bytes: int) -> list[Job]:
+def _ended(jobs: Sequence[Job], capacity_bytes: int, unsized: dict[str, int]) -> list[Job]:
     """Return jobs with the ends of their files, which grow from job to job; devices are whole.
 
+    `unsized` are the sizes of the files for which no job has one.
     As in fio a job looks at the ends when it lays out its files: before the run, job by job, or
     with create_serialize=0 when it starts, in no known order.
     """
@@ -93,14 +104,14 @@ def _ended(jobs: Sequence[Job], capacity_bytes: int) -> list[Job]:
     ends: dict[int, int] = {}  # by number of the job
     for number, job in owns.items():
         if number not in late:
-            _grow(before, job, capacity_bytes)
+            _grow(before, job, capacity_bytes, unsized)
             ends[number] = _end(job, before)
     after = dict(before)
     for job in late.values():
-        _grow(after, job, capacity_bytes)
+        _grow(after, job, capacity_bytes, unsized)
     for number, job in late.items():
         alone = dict(before)
-        _grow(alone, job, capacity_bytes)
+        _grow(alone, job, capacity_bytes, unsized)
         ends[number] = _end(job, after)
         if _end(job, alone) != ends[number] and _may_cross(job.pattern):
             raise UsageError(
@@ -117,11 +128,12 @@ def _ended(jobs: Sequence[Job], capacity_bytes: int) -> list[Job]:
     return ended
 
 
-def _grow(ends: dict[str, int], job: Job, capacity_bytes: int) -> None:
+def _grow(ends: dict[str, int], job: Job, capacity_bytes: int, unsized: dict[str, int]) -> None:
     """Set the ends of a job's files after the job has laid them out."""
     own = job.pattern.offset_bytes + job.pattern.file_bytes
     for file in job.files:
-        ends[file] = max(ends.get(file, 0), capacity_bytes if is_device(file) else own)
+        whole = unsized.get(file, capacity_bytes)
+        ends[file] = max(ends.get(file, 0), whole if is_device(file) else own)
 
 
 def _end(job: Job, ends: dict[str, int]) -> int:

@@ -25,7 +25,10 @@ class Shares:
         return replace(self, offset=self.offset + percent) if percent else self
 
     def of(self, pattern: Pattern, file_bytes: int) -> Pattern:
-        """Return a pattern without a size, fitted to a file; its ends are block-aligned."""
+        """Return a pattern without a size, fitted to its files, each of `file_bytes`.
+
+        The ends are block-aligned.
+        """
         block = pattern.block_bytes
         begin, align = pattern.offset_bytes, self.align_bytes or block
         if self.offset:
@@ -34,7 +37,7 @@ class Shares:
         if self.size and self.size != 100:
             size = min(file_bytes * self.size // 100, size)
             size -= size % block
-        total = size * self.moved // 100 if self.moved else size
+        total = (size * self.moved // 100 if self.moved else size) * pattern.files
         pattern = replace(pattern, offset_bytes=begin, file_bytes=size, total_bytes=total)
         return pattern if pattern.has_io_size else replace(pattern, pass_bytes=total)
 
