@@ -108,10 +108,11 @@ def scenarios(
     draw: st.DrawFn,
     slow_kind: str = "any",
     fast_kind: str = "any",
+    *,
     admission: str = "any",
+    replacement: str = "lru",  # if the admission is specified
     controller: bool | None = None,
     warm: bool | None = None,
-    replacement: str = "lru",  # if the admission is specified
 ) -> Scenario:
     """Draw a machine and a workload for it."""
     slow, fast = draw(both_tiers(slow_kind, fast_kind))

@@ -30,7 +30,9 @@ def test_interpreted_engine_equals_reference(scenario):
 )
 def test_compiled_engine_equals_reference(admission, replacement, controller, slow, fast):
     @settings(usual, max_examples=40)
-    @given(scenarios(slow, fast, admission, controller, replacement))
+    @given(
+        scenarios(slow, fast, admission=admission, replacement=replacement, controller=controller)
+    )
     def compare(scenario):
         check(scenario)
 

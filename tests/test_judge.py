@@ -11,6 +11,7 @@ from hybridsim.answers.forecast import NO, UNSURE, YES, after_change, before_cha
 from hybridsim.answers.judge import Side, judge
 from hybridsim.answers.ledger import GROUPS, JOINED, READ, SAMPLES, WRITE, Ledger
 from hybridsim.foundation.codes import Op, Path
+from hybridsim.foundation.errors import UsageError
 from hybridsim.studies.replay import replay
 from hybridsim.traces.trace import Trace
 
@@ -374,6 +375,11 @@ class TestCourse:
         result = judge(plain, cached, False, goal)
         assert result.forecast is None
         assert (result.low, result.high) == result.sampled
+
+    def test_disk_time_needs_drives_that_are_busy(self):
+        plain, cached = (side(ledger(even(4000), np.full(4000, each * MS))) for each in (9, 3))
+        with pytest.raises(UsageError, match="disk-time: the drives behind the cache have no busy"):
+            judge(plain, cached, False, "disk-time")
 
 
 def test_uniform_random_reads_are_never_worth_a_cache_by_chance():

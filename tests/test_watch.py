@@ -273,6 +273,14 @@ class TestDevices:
         assert (kind == "none") == (shadow.accesses == 0)
         assert shadow.mean_ns > 0
 
+    @pytest.mark.parametrize(
+        ("drive", "has_busy_time"), [("hgst-ultrastar-7k8", True), ("samsung-pm9a3-1920gb", False)]
+    )
+    def test_ssds_have_no_busy_time(self, drive, has_busy_time):
+        site = machine("none", "").with_options(backing_drive=drive)
+        (shadow,) = watch(pieces(), "x", [KernelCache(site, 8 * MIB, 0)], 1, print).shadows
+        assert (shadow.disk_busy_ns is not None) == has_busy_time
+
     def test_requests_beyond_the_disk_are_refused(self):
         with pytest.raises(UsageError, match="--volume"):
             watch(pieces(), "x", [KernelCache(Scenario.default(), MIB, 0)], 1, print)

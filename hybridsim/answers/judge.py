@@ -59,6 +59,7 @@ from hybridsim.answers.forecast import (
 )
 from hybridsim.answers.intervals import TRACE, Blocks, Interval, combined, means
 from hybridsim.answers.ledger import JOINED, READ, WRITE, Ledger
+from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.histogram import BINS, VALUES, Distribution
 
 Floats = npt.NDArray[np.float64]
@@ -685,7 +686,12 @@ class Both:
             return result
         if goal == "disk-time":
             shown = side.counters.at("slow_busy_ns", done_ns[start:])
-            cost = np.diff(shown) if shown is not None else np.zeros(len(blocks))
+            if shown is None:
+                raise UsageError(
+                    "--goal disk-time: the drives behind the cache have no busy time in their "
+                    "model, as SSDs have none; choose another goal"
+                )
+            cost = np.diff(shown)
         elif in_time(goal, adapts):
             return self._times(side, start, blocks)
         else:

@@ -252,9 +252,9 @@ class Machine:
 
     def make_replacement(self, parameters: CacheParameters, admission: Admission) -> Replacement:
         """Create the replacement policy, or return the admission policy if it is both."""
+        if parameters.replacement == parameters.admission[0] and isinstance(admission, Replacement):
+            return admission
         if parameters.replacement == "learned":
-            if isinstance(admission, Learned):
-                return admission
             return Learned(parameters.pages, admits=False, page_bytes=parameters.page_bytes)
         if parameters.replacement not in REPLACEMENT:
             raise ValueError(f"unknown replacement policy {parameters.replacement}")

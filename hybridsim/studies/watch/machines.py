@@ -80,6 +80,8 @@ class KernelCache:
     def now(self) -> list[Shadow]:
         """Return the state of the cache; a new interval begins."""
         machine, now_ns = self._run.machine, self._run.now_ns
+        totals = machine.below.slow.device.totals(now_ns)
+        busy_ns = int(totals["busy_ns"]) if "busy_ns" in totals else None
         accesses, hits = self._served()
         recent = share(hits - self._before[1], accesses - self._before[0])
         mean_ns = self._waited_ns / self._done if self._done else None
@@ -89,7 +91,7 @@ class KernelCache:
             Shadow(
                 self.kind, "", self.size_bytes, self.page_bytes, accesses, hits, recent, mean_ns,
                 int(machine.below.fast.device.totals(now_ns)["bytes_written"]),
-                int(machine.below.slow.device.totals(now_ns)["busy_ns"]),
+                busy_ns,
             )
         ]  # fmt: skip
 
