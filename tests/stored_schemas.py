@@ -1,6 +1,6 @@
-"""The schemas of the JSON documents as the last release has them, a line a key: data/schemas.txt.
+"""The schemas of the JSON documents as they were last stored, a line a key: data/schemas.txt.
 
-    python tests/stored_schemas.py        store those of this state, as at a release
+    python tests/stored_schemas.py        store those of this state, after a key was added
 
 A line is the key's place, its type, and "optional" if it may be missing.  A key that vanishes or
 changes its type needs a new number of its document.

@@ -375,7 +375,8 @@ def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
         )
         mean = f"{now} on average instead of {then}"
         now, then = latency(after.percentile(99)), latency(before.percentile(99))
-        yield f"{name.capitalize()}s take {mean}; p99 is {now} instead of {then}."
+        slowest = f"stays {now}" if now == then else f"is {now} instead of {then}"
+        yield f"{name.capitalize()}s take {mean}; p99 {slowest}."
     spells = max(case.without.overloaded, case.with_cache.overloaded)
     if spells >= 0.05:
         share = percent(spells)

@@ -90,7 +90,19 @@ class Cache(FastTier):
     @property
     def words(self) -> str:
         """Name of the cache in reports."""
-        return f"{self.mode}, {self.admission}"
+        return f"{self.mode}, {self.policy}"
+
+    @property
+    def policy(self) -> str:
+        """Admission and replacement, as the short key `cache.policy` names them."""
+        admission, replacement = self.admission, self.replacement
+        if admission == replacement:
+            return admission
+        if admission == "always" and replacement not in ADMISSION:
+            return replacement
+        if replacement == "lru" and admission not in REPLACEMENT:
+            return admission
+        return f"{admission}+{replacement}"
 
     @property
     def granule_bytes(self) -> int:

@@ -113,6 +113,8 @@ def build(document: Document) -> str:
     words += [each for each in scenario["options"] if each.startswith(BUILT)]
     if pick["kind"] == "open-cas":
         words.append("--from-source")
+    if pick["bought"]["mirrored"]:  # as priced: more than the one SSD that `setup` assumes
+        words += [f"--fast /dev/FAST{one}" for one in range(1, pick["bought"]["drives"] + 1)]
     return " ".join(words)
 
 

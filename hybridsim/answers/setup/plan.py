@@ -139,9 +139,8 @@ class Drives:
         """The layout in words."""
         if self.number == 1:
             return "one SSD"
-        return {0: "striped", 1: "mirrored", 10: "striped and mirrored"}[self.level or 0] + (
-            f", {self.number} SSDs"
-        )
+        layout = {0: "striped", 1: "mirrored", 10: "striped and mirrored"}[self.level or 0]
+        return f"{self.number} SSDs, {layout}"
 
 
 def placeholders(number: int) -> tuple[str, ...]:
