@@ -26,7 +26,7 @@ from hybridsim.requests.rows import UNKNOWN, no_requests
 from hybridsim.show import advice as words
 from hybridsim.show.advise import text as shown
 from hybridsim.studies.advise import advise, picked, sizes_to_try, why_not
-from hybridsim.studies.candidates import Candidate, candidates, purchase, variants
+from hybridsim.studies.candidates import Candidate, candidates, effort_of, purchase, variants
 
 ROOT = Path(__file__).parent.parent
 MS, SECOND, TB = 10**6, 10**9, 10**12
@@ -146,8 +146,8 @@ def machine(
 ):
     """A row of the search: what the choice reads of it."""
     candidate = SimpleNamespace(
-        installable=kind != "page", keeps_writes=mode == "write-back", name=f"{kind} {mode}",
-        setting=setting,
+        installable=kind != "page", effort=effort_of(kind), keeps_writes=mode == "write-back",
+        name=f"{kind} {mode}", setting=setting,
     )  # fmt: skip
     bought = SimpleNamespace(cost=cost, total=cost + 1000)
     return SimpleNamespace(
@@ -167,6 +167,18 @@ def test_the_installable_machine_with_the_surest_gain_is_picked():
     assert why_not(rows[0], rows[2], False) == "not available as a product"
     assert picked(rows[:1], False) is rows[0]
     assert picked([machine(9.0, keeps_up=False), rows[1]], False) is rows[1]
+
+
+def test_what_must_be_built_from_source_has_to_gain_a_tenth_more():
+    kernel, little, much = (
+        machine(2.0),
+        machine(2.15, kind="open-cas"),
+        machine(2.3, kind="open-cas"),
+    )
+    assert picked([kernel, little], False) is kernel
+    assert why_not(little, kernel, False) == "built from source, for less than a tenth more"
+    assert picked([kernel, much], False) is much
+    assert picked([little, much], False) is much
 
 
 def test_a_machine_that_is_worth_it_goes_before_one_that_may_gain_more():

@@ -370,7 +370,9 @@ def may_be_chosen(one: Row, rows: Sequence[Row]) -> bool:
 def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
     """Return the row with the largest cautious forecast, of those with the answer yes if any.
 
-    With prices in the scenario, it is the gain per cost of disks and SSDs.  Of rows within AS_GOOD
+    A kind that must be built from source, for each kernel, counts only where it gains more than
+    EFFORT times as much.  With prices in the scenario, it is the gain per cost of disks and SSDs.
+    Of rows within AS_GOOD
     of the best, the cheapest is chosen, then the smallest, then one whose SSD never holds the only
     copy, then one with default settings.
     """
@@ -391,8 +393,8 @@ def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
 
 def value_of(one: Row, is_per_cost: bool) -> float:
     """Return the value by which rows are compared: the lower end of the gain, or it per cost."""
-    total = one.bought.total
-    return one.sure / total if is_per_cost and total else one.sure
+    total, sure = one.bought.total, one.sure / one.candidate.effort
+    return sure / total if is_per_cost and total else sure
 
 
 def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
@@ -402,6 +404,8 @@ def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
     if not one.keeps_up and pick.keeps_up:
         return "its disks cannot keep up"
     ours, theirs = value_of(pick, is_per_cost), value_of(one, is_per_cost)
+    if theirs < ours <= theirs * one.candidate.effort:
+        return "built from source, for less than a tenth more"
     if theirs >= AS_GOOD * ours:
         return _no_dearer(one, pick)
     if is_per_cost and one.sure > pick.sure:

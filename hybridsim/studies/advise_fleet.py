@@ -25,6 +25,7 @@ from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Price, Scenario
 from hybridsim.studies.advise import AS_GOOD, Advice, advise
+from hybridsim.studies.candidates import effort_of
 from hybridsim.studies.sweep.compute import compiled_kind, remember_code
 from hybridsim.studies.sweep.fleet import volumes_of
 from hybridsim.studies.sweep.named_trace import NamedTrace
@@ -480,8 +481,8 @@ def one_kind(use: Sequence[Chosen]) -> list[OneKind]:
 def best_of(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the machine of some that `advise` would choose: of those as good, the cheapest."""
     able = [each for each in rows if each["keeps_up"]] or rows
-    best = max(each["cautious"] or 0.0 for each in able)
-    good = [each for each in able if (each["cautious"] or 0.0) >= AS_GOOD * best]
+    values = [(each["cautious"] or 0.0) / effort_of(each["kind"]) for each in able]
+    good = [each for each, value in zip(able, values) if value >= AS_GOOD * max(values)]
     return min(
         good, key=lambda each: (each["bought"]["cost"] or 0.0, each["size_bytes"], each["setting"])
     )

@@ -29,6 +29,8 @@ from hybridsim.scenario import Scenario
 
 BOTH_MODES = ("write-through", "write-back")
 NOT_INSTALLABLE = ("page",)  # kinds that no product has
+FROM_SOURCE = ("open-cas",)  # kinds that no distribution packages
+EFFORT = 1.1  # times: what a kernel has is taken, unless a kind of FROM_SOURCE gains more than that
 ONE_MODE = "dm-writecache"
 KIND, MODE, SIZE = ("cache", "kind"), ("cache", "mode"), ("cache", "size")
 # Settings that change what a kind gains, each with its name in reports.
@@ -45,6 +47,11 @@ SETTINGS: dict[str, tuple[tuple[str, dict[str, str]], ...]] = {
     ),
     "dm-writecache": (("90% full", {"high_watermark": "90%", "low_watermark": "85%"}),),
 }
+
+
+def effort_of(kind: str) -> float:
+    """Return how many times more a kind of cache must gain than one that a kernel has."""
+    return EFFORT if kind in FROM_SOURCE else 1.0
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,11 @@ class Candidate:
     def installable(self) -> bool:
         """Whether a product has this cache."""
         return self.kind not in NOT_INSTALLABLE
+
+    @property
+    def effort(self) -> float:
+        """How many times more it must gain than a kind that a kernel has."""
+        return effort_of(self.kind)
 
     @property
     def keeps_writes(self) -> bool:
