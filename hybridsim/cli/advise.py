@@ -111,11 +111,10 @@ def advise(
 
     Replays TRACE with the caches that can be installed (bcache, dm-cache, dm-writecache, Open CAS),
     write-through and write-back, at several sizes: some dozens of replays, which take minutes for a
-    large capture.  Chosen is what gains most as the load goes on; Open CAS, which must be built from
-    source, only where it gains a tenth more.  Options and the scenario narrow
-    the search.  --details: the questions of the guide (is the load I/O-bound, random, has it a hot
-    spot), and more disks, short-stroked disks and all SSD for comparison, with prices ([price] in
-    the scenario).
+    large capture. Chosen is what gains most as the load goes on; Open CAS, which must be built from
+    source, only where it gains a tenth more. Options and the scenario narrow the search. --details:
+    the questions of the guide (is the load I/O-bound, random, has it a hot spot), and more disks,
+    short-stroked disks and all SSD for comparison, with prices ([price] in the scenario).
     """
     from functools import partial
 
