@@ -7,6 +7,11 @@ the first request.  Of a minute in full, sampled pages are cached if they are in
 are drawn with the shares that were counted in the minutes around it, and as much together within a
 region as the sampled ones are.  The rest of the cache is filled with pages that the minute does not
 access.
+
+Of a large cache only a part is simulated.  A minute takes in no more pages than it accesses, so
+only so many of the least valuable pages can leave the cache; of those above them, the ones that
+the minute does not access are left out.  That is exact for policies that evict in the order in
+which pages are kept.  Others divide the cache into shares, and a large margin is left to these.
 """
 
 from __future__ import annotations
@@ -36,6 +41,9 @@ OFTEN, LONG = 4, 3  # classes by number of accesses (1, 2, 3, 4 and more) and by
 CLASSES = OFTEN * LONG * 2
 WINDOW = 3000  # pages of minutes that are counted around a minute, at least
 PRIOR = 20.0  # pages: weight of the whole capture's share of a class in that of a window
+# Places of a cache that are simulated, for each page access of a minute.
+IN_ORDER = (("always", "lru"), ("always", "fifo"))
+SPARE, SPARE_OF_OTHERS = 1, 100
 
 
 class Touched(NamedTuple):
@@ -100,6 +108,13 @@ class Kept(NamedTuple):
     held: list[int]  # pages in the scaled-down cache
 
 
+class Filled(NamedTuple):
+    """A cache before a minute."""
+
+    pages: int  # capacity of the part that is simulated
+    warm: WarmStart
+
+
 class Contents:
     """What each of some caches holds, minute by minute."""
 
@@ -111,8 +126,10 @@ class Contents:
         assert capture is not None
         self.capture: Thinned = capture
         self.page_bytes = page_bytes
-        self.distinct = 0  # sampled pages
-        self.end_bytes = 0  # of the last sampled request
+        self._spare = [
+            SPARE if (each.admission, each.replacement) in IN_ORDER else SPARE_OF_OTHERS
+            for each in caches
+        ]
         self._kept: dict[int, Kept] = {}
         self._total = np.zeros((1 + len(caches), CLASSES), np.int64)  # pages; cached, by cache
         self._pairs = np.zeros((len(caches), 2))
@@ -134,8 +151,6 @@ class Contents:
             served.append([len(page_ids), *(hits - hits_before)])
             hits_before = hits
             minutes.append(number)
-            self.end_bytes = max(self.end_bytes, int((part.offset + part.length).max()))
-        self.distinct = ids.count
         self._minutes = np.array(minutes)
         self._served = np.array(served).reshape(-1, 1 + len(caches))
         self._until = np.cumsum(np.array(tallies), axis=0)  # by minute, row and class
@@ -200,7 +215,7 @@ class Contents:
         prior = np.clip(of_all * level, 0.0, 1.0)
         return np.asarray((counts[1 + which] + PRIOR * prior) / (counts[0] + PRIOR))
 
-    def warm(
+    def filled(
         self,
         which: int,
         pages: int,
@@ -209,12 +224,13 @@ class Contents:
         end_bytes: int,
         granules: int,
         fewer: float = 0.0,
-    ) -> WarmStart:
-        """Return the pages of a cache of `pages` pages before a minute with these requests.
+    ) -> Filled:
+        """Return a cache of `pages` pages before a minute with these requests.
 
         A page has `granules`, all valid.  `fewer` lowers the shares of pages that are cached.
         """
-        touched = touched_by(rows, self.page_bytes)
+        minute_accesses = accesses_of(rows, self.page_bytes)
+        touched = Touched.of(minute_accesses, self.page_bytes)
         region = self._regions(touched.numbers)
         random = np.random.default_rng([minute, 26])
         alike = random.random(len(touched.numbers)) < self.together(which)
@@ -233,20 +249,27 @@ class Contents:
         mine = random.permutation(touched.numbers[cached])[:pages]
         end = -(-end_bytes // self.page_bytes)
         others = max(min(held, end) - len(mine), 0)
+        spare = self._spare[which] * len(minute_accesses.numbers)
+        top = 0  # of `mine`, those that stay
+        if pages - len(mine) > spare:
+            free = min(pages - len(mine) - others, spare)
+            leaving = spare - free
+            if leaving:
+                top = len(mine) - random.binomial(len(mine), leaving / (len(mine) + others))
+            others = max(leaving - (len(mine) - top), 0)
+            pages = len(mine) + others + free
         # In place where it can be: a large cache has a hundred million pages.
-        free = np.ones(min(others + len(touched.numbers), end), bool)
-        free[touched.numbers[touched.numbers < len(free)]] = False
-        kept = np.concatenate([mine, np.flatnonzero(free)[:others]])
-        random.shuffle(kept)
-        return WarmStart(kept=kept, valid=np.full(len(kept), (1 << granules) - 1))
+        free_pages = np.ones(min(others + len(touched.numbers), end), bool)
+        free_pages[touched.numbers[touched.numbers < len(free_pages)]] = False
+        kept = np.concatenate([mine[top:], np.flatnonzero(free_pages)[:others], mine[:top]])
+        random.shuffle(kept[: len(kept) - top])
+        return Filled(pages, WarmStart(kept=kept, valid=np.full(len(kept), (1 << granules) - 1)))
 
 
-def touched_by(rows: Requests, page_bytes: int) -> Touched:
-    """Return the pages of requests in full, with their classes."""
+def accesses_of(rows: Requests, page_bytes: int) -> Accesses:
+    """Return the page accesses of requests in full."""
     parts = [part for part in accesses(_Rows(rows), page_bytes) if isinstance(part, Accesses)]
-    if not parts:
-        return Touched(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    return Touched.of(_joined(parts), page_bytes)
+    return _joined(parts or [Accesses(*(np.zeros(0, np.int64) for _ in Accesses._fields))])
 
 
 class _Rows:

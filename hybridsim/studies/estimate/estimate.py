@@ -17,6 +17,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ from hybridsim.scenario import Cache as Table
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
 from hybridsim.studies.candidates import is_specified
-from hybridsim.studies.estimate.contents import Contents
+from hybridsim.studies.estimate.contents import Contents, Filled
 from hybridsim.studies.estimate.minutes import Floats, Minutes
 from hybridsim.studies.hits import PARAMETERS, Cache
 from hybridsim.studies.hits_of_sample import hits_of_sample
@@ -303,7 +304,8 @@ def estimate(
     scenarios = [suited(each, trace) for each in scenarios]
     (page_bytes,) = {each.cache.page_bytes for each in scenarios}
     minutes = Minutes.of(trace)
-    touched, end_bytes = _touched(trace, page_bytes)
+    with reading(trace, report):
+        touched, end_bytes = _touched(trace, page_bytes)
     pages = [each.cache.pages(touched * page_bytes) for each in scenarios]
     errors = _errors(trace, scenarios, pages)
     capture = trace.sample
@@ -321,16 +323,26 @@ def estimate(
     return job.estimates(str(scenarios[0].replay.mode))
 
 
+@contextmanager
+def reading(trace: Trace, report: Report | None) -> Iterator[None]:
+    """Report the progress of a pass over the files of a capture."""
+
+    def on_read(read_bytes: int, of_bytes: int) -> None:
+        if report:
+            report(Progress(0, 0, 0, read_bytes, of_bytes))
+
+    with trace.reading(on_read):
+        yield
+
+
 def _touched(trace: Trace, page_bytes: int) -> tuple[int, int]:
     """Return the pages that the capture touches, estimated, and the end of its volume."""
     capture = trace.sample
     assert capture is not None
-    ids, end = Ids(), 0
+    ids, end = Ids(), capture.end_bytes
     for part in accesses(Sampled(trace), page_bytes):
         ids.of(part.numbers)
         end = max(end, (int(part.numbers.max()) + 1) * page_bytes)
-    for _, rows in trace.in_full():
-        end = max(end, int((rows.offset_bytes + rows.length_bytes).max(initial=0)))
     return round(ids.count / capture.rate), end
 
 
@@ -399,14 +411,12 @@ class Job:
     def _replayed(self, runs: int) -> Iterator[tuple[int, Any, Requests]]:
         """Yield the place of each minute, its stretch and its requests; report after each."""
         at_of = {one.begin_ns: at for at, one in enumerate(self.minutes.stretches)}
-        for stretch, rows in self.trace.in_full():
-            at = at_of.get(stretch.begin_ns)
-            if at is not None:
-                yield at, stretch, rows
-                self._done += runs * rows.rows
-                if self.report:
-                    of = self._machines * self.minutes.replayed
-                    self.report(Progress(self._done, max(of, self._done), stretch.begin_ns))
+        for stretch, rows in self.trace.in_full(at_of):
+            yield at_of[stretch.begin_ns], stretch, rows
+            self._done += runs * rows.rows
+            if self.report:
+                of = self._machines * self.minutes.replayed
+                self.report(Progress(self._done, max(of, self._done), stretch.begin_ns))
 
     @property
     def _machines(self) -> int:
@@ -426,17 +436,20 @@ class Job:
         number = len(self.minutes.stretches)
         cached = [Ran(number) for _ in self.scenarios]
         lower = [Ran(number) if error > 0 else None for error in self.errors]
-        at_once = max(PAGES_AT_ONCE // max(*self.pages, 1), 1)
-        with ThreadPoolExecutor(min(at_once, os.cpu_count() or 1)) as threads:
+        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
             for at, stretch, rows in self._replayed(self._machines - 1):
                 runs: list[Future[None]] = []
-                for which in range(len(self.scenarios)):
+                for which, scenario in enumerate(self.scenarios):
                     both = ((cached[which], 0.0), (lower[which], self._fewer(which)))
-                    runs += [
-                        threads.submit(self._warm_run, at, rows, stretch, mode, which, ran, fewer)
-                        for ran, fewer in both
-                        if ran is not None
-                    ]
+                    for ran, fewer in both:
+                        if ran is None:
+                            continue
+                        pages, warm = self._filled(which, rows, stretch, fewer)
+                        runs.append(
+                            threads.submit(self._run, at, rows, mode, ran, scenario, pages, warm)
+                        )
+                        if pages > PAGES_AT_ONCE // 2:
+                            runs[-1].result()
                 for each in runs:
                     each.result()
         return cached, lower
@@ -445,19 +458,13 @@ class Job:
         """Return by how much the shares of cached pages may be too high: all errors are theirs."""
         return min(self.errors[which] / max(self.contents.first_share(), 1e-9), 1.0)
 
-    def _warm(self, which: int, rows: Requests, stretch: Any, fewer: float = 0.0) -> WarmStart:
+    def _filled(self, which: int, rows: Requests, stretch: Any, fewer: float) -> Filled:
+        """Return a cache before a minute."""
         cache = table_of(self.scenarios[which])
-        return self.contents.warm(
+        return self.contents.filled(
             which, self.pages[which], rows, stretch.begin_ns // MINUTE_NS, self.end_bytes,
             cache.page_bytes // cache.granule_bytes, fewer,
         )  # fmt: skip
-
-    def _warm_run(
-        self, at: int, rows: Requests, stretch: Any, mode: str, which: int, ran: Ran, fewer: float
-    ) -> None:
-        """Replay a minute with a cache."""
-        warm = self._warm(which, rows, stretch, fewer)
-        self._run(at, rows, mode, ran, self.scenarios[which], self.pages[which], warm)
 
     def _run(
         self, at: int, rows: Requests, mode: str, ran: Ran, scenario: Scenario, pages: int,
