@@ -5,8 +5,8 @@ capture on.  Before each minute with sampled requests it is counted which of the
 minute accesses are cached: by how often it accesses them, and by the length and direction of
 the first request.  Of a minute in full, sampled pages are cached if they are in that cache; others
 are drawn with the shares that were counted in the minutes around it, and as much together within a
-region as the sampled ones are.  The rest of the cache is filled with pages that the minute does not
-access.
+region, and from one region to the next, as the sampled ones are.  The rest of the cache is filled
+with pages that the minute does not access.
 
 Of a large cache only a part is simulated.  A minute takes in no more pages than it accesses, so
 only so many of the least valuable pages can leave the cache; of those above them, the ones that
@@ -16,6 +16,7 @@ which pages are kept.  Others divide the cache into shares, and a large margin i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -27,7 +28,7 @@ from hybridsim.caches.page.preload import WarmStart
 from hybridsim.foundation.arrays import Ints
 from hybridsim.requests.pages import Accesses, Ids, accesses
 from hybridsim.requests.rows import Requests
-from hybridsim.requests.sampling import hashed, hashed_regions
+from hybridsim.requests.sampling import hashed_regions
 from hybridsim.studies.hits import Cache
 from hybridsim.studies.page_sampling import Sampled
 from hybridsim.traces.formats.thinned import Thinned
@@ -132,7 +133,7 @@ class Contents:
         ]
         self._kept: dict[int, Kept] = {}
         self._total = np.zeros((1 + len(caches), CLASSES), np.int64)  # pages; cached, by cache
-        self._pairs = np.zeros((len(caches), 2))
+        self._within, self._across = np.zeros((2, len(caches), 2))  # by cache: see `_count`
         minutes, tallies, served = [], [], []
         ids, first, hits_before = Ids(), 0, np.zeros(len(caches), np.int64)
         for number, part in by_minute(trace, self.page_bytes):
@@ -164,6 +165,8 @@ class Contents:
         self._total += counts
         region = self._regions(touched.numbers)
         begins = np.flatnonzero(np.diff(region, prepend=-1))  # pages are in order
+        last = begins[1:] - 1
+        last = last[touched.numbers[last + 1] == touched.numbers[last] + 1]
         for which, each in enumerate(cached):
             share = self._total[1 + which] / np.maximum(self._total[0], 1)
             expected = share[touched.classes]
@@ -171,16 +174,35 @@ class Contents:
             for value, at in ((off, 0), (spread, 1)):
                 together = np.add.reduceat(value, begins)
                 alone = np.add.reduceat(value**2, begins)
-                self._pairs[which, at] += float((together**2 - alone).sum())
+                self._within[which, at] += float((together**2 - alone).sum())
+                self._across[which, at] += float((value[last] * value[last + 1]).sum())
         return counts
 
     def _regions(self, numbers: Ints) -> Ints:
         return numbers * self.page_bytes // self.capture.settings.region_bytes
 
-    def together(self, which: int) -> float:
-        """Return how much pages of a region are cached together: 0 not at all, 1 always."""
-        off, most = self._pairs[which].tolist()
-        return min(max(off / most, 0.0), 1.0) if most > 0 else 0.0
+    def together(self, which: int) -> tuple[float, float]:
+        """Return the correlation of pages being cached, within a region and across a border.
+
+        The latter is of the pages on both sides of the border between two regions.
+        """
+        within, across = (
+            min(max(off / most, 0.0), 1.0) if most > 0 else 0.0
+            for off, most in (self._within[which].tolist(), self._across[which].tolist())
+        )
+        return within, across
+
+    def _drawn(self, which: int, region: Ints, random: np.random.Generator) -> Floats:
+        """Draw a number of 0 to 1 for each page, in order, as much alike as pages are together."""
+        within, across = self.together(which)
+        within = max(within, across)
+        joins = across / within if within else 0.0
+        regions, place = np.unique(region, return_inverse=True)
+        joined = (np.diff(regions, prepend=-2) == 1) & (random.random(len(regions)) < joins)
+        first = np.maximum.accumulate(np.where(joined, 0, np.arange(len(regions))))
+        of_region = random.random(len(regions))[first][place]
+        alone = random.random(len(region))
+        return np.where(random.random(len(region)) < math.sqrt(within), of_region, alone)
 
     def hits(self, which: int, numbers: Ints) -> Floats:
         """Return the share of page accesses that hit in the hour of each minute."""
@@ -233,11 +255,7 @@ class Contents:
         touched = Touched.of(minute_accesses, self.page_bytes)
         region = self._regions(touched.numbers)
         random = np.random.default_rng([minute, 26])
-        alike = random.random(len(touched.numbers)) < self.together(which)
-        by_region = random.permutation(1 << 16) / (1 << 16)
-        drawn = np.where(
-            alike, by_region[hashed(region) % (1 << 16)], random.random(len(touched.numbers))
-        )
+        drawn = self._drawn(which, region, random)
         cached = drawn < self.shares(which, minute)[touched.classes] - fewer
         known = self._kept.get(minute)
         held = pages
