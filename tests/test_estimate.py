@@ -210,7 +210,7 @@ class TestAnswer:
     def test_think_times_if_the_disks_alone_do_not_keep_up(self, capture, monkeypatch, late, mode):
         modes = []
 
-        def run(job, at, rows, mode, ran, scenario, pages, warm):
+        def run(job, at, minute, mode, ran, scenario, pages, warm):
             ran.count[at] = 1
             ran.is_late[at] = at < late * len(ran.is_late)
             modes.append((mode, ran))

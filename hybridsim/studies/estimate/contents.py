@@ -28,7 +28,6 @@ from hybridsim.caches.page.preload import WarmStart
 from hybridsim.foundation.arrays import Ints
 from hybridsim.requests.pages import Accesses, Ids, accesses
 from hybridsim.requests.rows import Requests
-from hybridsim.requests.sampling import hashed_regions
 from hybridsim.studies.hits import Cache
 from hybridsim.studies.page_sampling import Sampled
 from hybridsim.traces.formats.thinned import Thinned
@@ -247,7 +246,7 @@ class Contents:
         granules: int,
         fewer: float = 0.0,
     ) -> Filled:
-        """Return a cache of `pages` pages before a minute with these requests.
+        """Return a cache of `pages` pages before a minute with these requests, and some before it.
 
         A page has `granules`, all valid.  `fewer` lowers the shares of pages that are cached.
         """
@@ -260,9 +259,9 @@ class Contents:
         known = self._kept.get(minute)
         held = pages
         if known is not None:
-            is_sampled = hashed_regions(region, self.capture.settings.seed) < self.capture.threshold
+            is_known = np.isin(touched.numbers, known.numbers)
             is_cached = np.isin(touched.numbers, known.numbers[known.cached[which]])
-            cached = np.where(is_sampled, is_cached, cached)
+            cached = np.where(is_known, is_cached, cached)
             held = min(round(known.held[which] / self.capture.rate), pages)
         mine = random.permutation(touched.numbers[cached])[:pages]
         end = -(-end_bytes // self.page_bytes)

@@ -29,23 +29,24 @@ from hybridsim.answers.counters import Counters
 from hybridsim.answers.metrics import Kind
 from hybridsim.answers.outcome import Outcome
 from hybridsim.caches.page.preload import COLD_START, WarmStart
+from hybridsim.foundation.arrays import distinct
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.histogram import BINS, VALUES
 from hybridsim.requests.pages import Ids, accesses
-from hybridsim.requests.rows import UNKNOWN, Requests
+from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
 from hybridsim.scenario import Cache as Table
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
 from hybridsim.studies.candidates import is_specified
-from hybridsim.studies.estimate.contents import Contents, Filled
+from hybridsim.studies.estimate.contents import Contents, Filled, accesses_of
+from hybridsim.studies.estimate.minute import Minute, apart, latest
 from hybridsim.studies.estimate.minutes import Floats, Minutes
 from hybridsim.studies.hits import PARAMETERS, Cache
 from hybridsim.studies.hits_of_sample import hits_of_sample
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.page_sampling import IMBALANCE, Sampled, check_sampled
 from hybridsim.studies.runs import Progress, Report
-from hybridsim.traces.formats.ordering import from_origin
-from hybridsim.traces.thinned.thinner import MINUTE_NS
+from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
 from hybridsim.traces.trace import Trace
 
 RESAMPLES = 400
@@ -88,19 +89,22 @@ class Ran:
         self.busy = np.zeros(minutes)  # share of the time, of the disks
         self.is_late = np.zeros(minutes, bool)  # it did not keep up
 
-    def put(self, at: int, pump: Pump, is_open: bool, requests: int) -> None:
-        """Add the run of a minute, which has so many requests in all."""
+    def put(self, at: int, pump: Pump, is_open: bool, begin_ns: int, requests: int) -> None:
+        """Add the run of a minute, from `begin_ns` on; it has so many requests in all."""
         outcome = Outcome(pump.collector, Counters(pump.counters()), is_open)
-        figures = outcome.whole.figures
+        end_ns = outcome.end_ns
+        phase = outcome.phase(begin_ns, end_ns)
+        last_fifth = outcome.phase(end_ns - (end_ns - begin_ns) // 5, end_ns)
+        figures = phase.figures
         times = requests / max(figures.requests, 1)
         for write, each in enumerate((figures.reads, figures.writes)):
             self.count[at, write] = each.count * times
             self.total_ns[at, write] = each.total_ns * times
             self.bins[at, write] = each.bins * times
         self.hits[at] = figures.latency[Kind.HIT].count * times
-        self.ssd_bytes[at] = outcome.whole.counters.get("fast_bytes_written", 0) * times
-        self.busy[at] = outcome.whole.utilisation or 0.0
-        self.is_late[at] = outcome.saturated
+        self.ssd_bytes[at] = phase.counters.get("fast_bytes_written", 0) * times
+        self.busy[at] = phase.utilisation or 0.0
+        self.is_late[at] = phase.saturated or last_fifth.saturated
 
     def mean_ns(self, at: NDArray[Any] | int) -> Any:
         """Return the mean of all reads and writes of minutes."""
@@ -275,21 +279,6 @@ def suited(scenario: Scenario, trace: Trace) -> Scenario:
     return scenario
 
 
-class Minute:
-    """The requests of a minute that is kept in full, as a trace."""
-
-    def __init__(self, rows: Requests, name: str) -> None:
-        self._rows, self.name = rows, name
-
-    def chunks(self) -> Iterator[Requests]:
-        """Yield the requests."""
-        yield self._rows
-
-    def from_first(self) -> Iterator[Requests]:
-        """Yield the requests from the first arrival on."""
-        yield from_origin(self._rows, int(self._rows.arrival_ns[0]))
-
-
 def estimate(
     trace: Trace,
     scenarios: Sequence[Scenario],
@@ -408,11 +397,16 @@ class Job:
             for which, weighing in enumerate(weighings)
         ]
 
-    def _replayed(self, runs: int) -> Iterator[tuple[int, Any, Requests]]:
-        """Yield the place of each minute, its stretch and its requests; report after each."""
+    def _replayed(self, runs: int) -> Iterator[tuple[int, Stretch, Requests, Requests]]:
+        """Yield the place of each minute, its stretch, and its requests; report after each.
+
+        The last ones are of the minutes before it.
+        """
+        before = no_requests()
         at_of = {one.begin_ns: at for at, one in enumerate(self.minutes.stretches)}
         for stretch, rows in self.trace.in_full(at_of):
-            yield at_of[stretch.begin_ns], stretch, rows
+            yield at_of[stretch.begin_ns], stretch, rows, before
+            before = latest(before, rows)
             self._done += runs * rows.rows
             if self.report:
                 of = self._machines * self.minutes.replayed
@@ -426,9 +420,10 @@ class Job:
     def _alone(self, mode: str) -> tuple[Ran, bool]:
         """Replay the minutes on the disks alone; return also whether completions are known."""
         alone, has_waits = Ran(len(self.minutes.stretches)), False
-        for at, _, rows in self._replayed(1):
+        for at, _, rows, before in self._replayed(1):
             has_waits |= bool((rows.complete_ns != UNKNOWN).any())
-            self._run(at, rows, mode, alone, self.scenarios[0], 0, COLD_START)
+            minute = self._minute(rows, before, mode)
+            self._run(at, minute, mode, alone, self.scenarios[0], 0, COLD_START)
         return alone, has_waits
 
     def _cached(self, mode: str) -> tuple[list[Ran], list[Ran | None]]:
@@ -436,17 +431,20 @@ class Job:
         number = len(self.minutes.stretches)
         cached = [Ran(number) for _ in self.scenarios]
         lower = [Ran(number) if error > 0 else None for error in self.errors]
+        page_bytes = self.contents.page_bytes
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-            for at, stretch, rows in self._replayed(self._machines - 1):
+            for at, stretch, rows, before in self._replayed(self._machines - 1):
+                numbers = distinct(accesses_of(rows, page_bytes).numbers)
+                minute = self._minute(rows, apart(before, numbers, page_bytes), mode)
                 runs: list[Future[None]] = []
                 for which, scenario in enumerate(self.scenarios):
                     both = ((cached[which], 0.0), (lower[which], self._fewer(which)))
                     for ran, fewer in both:
                         if ran is None:
                             continue
-                        pages, warm = self._filled(which, rows, stretch, fewer)
+                        pages, warm = self._filled(which, minute.rows, stretch, fewer)
                         runs.append(
-                            threads.submit(self._run, at, rows, mode, ran, scenario, pages, warm)
+                            threads.submit(self._run, at, minute, mode, ran, scenario, pages, warm)
                         )
                         if pages > PAGES_AT_ONCE // 2:
                             runs[-1].result()
@@ -458,8 +456,14 @@ class Job:
         """Return by how much the shares of cached pages may be too high: all errors are theirs."""
         return min(self.errors[which] / max(self.contents.first_share(), 1e-9), 1.0)
 
-    def _filled(self, which: int, rows: Requests, stretch: Any, fewer: float) -> Filled:
-        """Return a cache before a minute."""
+    def _minute(self, rows: Requests, before: Requests, mode: str) -> Minute:
+        """Return the requests that are run; they come at times of their own in mode open only."""
+        if mode != "open":
+            before = no_requests()
+        return Minute(rows, before, self.scenarios[0].replay.speed, self.trace.name)
+
+    def _filled(self, which: int, rows: Requests, stretch: Stretch, fewer: float) -> Filled:
+        """Return a cache before a minute and what runs in front of it."""
         cache = table_of(self.scenarios[which])
         return self.contents.filled(
             which, self.pages[which], rows, stretch.begin_ns // MINUTE_NS, self.end_bytes,
@@ -467,16 +471,17 @@ class Job:
         )  # fmt: skip
 
     def _run(
-        self, at: int, rows: Requests, mode: str, ran: Ran, scenario: Scenario, pages: int,
+        self, at: int, minute: Minute, mode: str, ran: Ran, scenario: Scenario, pages: int,
         warm: WarmStart,
     ) -> None:  # fmt: skip
         """Replay a minute on a machine."""
         machine = building.machine(scenario, mode, self.end_bytes, pages, warm)
         speed = scenario.replay.speed
         pump = Pump(machine, max(int(MINUTE_NS / speed) // SAMPLES, 1))
-        for batch in batches(Minute(rows, self.trace.name), speed, mode == "think"):
+        for batch in batches(minute, speed, mode == "think"):
             pump.take(batch)
-        ran.put(at, pump, mode == "open", int(self.minutes.requests[self.minutes.at[at]]))
+        requests = int(self.minutes.requests[self.minutes.at[at]])
+        ran.put(at, pump, mode == "open", minute.begin_ns, requests)
 
     def _estimate(
         self, which: int, mode: str, weighing: Weighing, alone: Ran, cached: Ran,
