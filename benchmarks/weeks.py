@@ -46,6 +46,28 @@ LOADS = {  # workload, size of the cache, rate of the sample
     "evening": ('kind = "zipf"\nspan = "8GiB"\nrate = 3\n\n[[load]]\nkind = "hot-spot"\n'
                 'span = "8GiB"\nhot = "2%"\nrate = 12\nbegin = "16h"\nend = "22h"\n',
                 "512MiB", 0.05),
+    "mail": ('kind = "zipf"\nspan = "64GiB"\ntheta = 0.8\nsize = "16KiB"\nread = "60%"\nrate = 5\n'
+             'burst_every = "24h"\nburst_lasts = "9h"\nburst_rate = 11\n\n[[load]]\n'
+             'kind = "sequential"\nspan = "64GiB"\nsize = "256KiB"\nread = "100%"\nrate = 8\n'
+             'begin = "13h"\nend = "15h"\n', "4GiB", 0.04),
+    "database": ('kind = "hot-spot"\nspan = "32GiB"\nsize = "8KiB"\nread = "90%"\nhot = "3%"\n'
+                 'every = "8h"\nmoved = "20%"\nrate = 12\n\n[[load]]\nkind = "sequential"\n'
+                 'at = "32GiB"\nspan = "1GiB"\nread = "0%"\nrate = 3\n', "2GiB", 0.02),
+    "quiet": ('kind = "zipf"\nspan = "2GiB"\ntheta = 0.9\nrate = 0.4\n' + BUSY
+              + "burst_rate = 0.8\n", "128MiB", 0.20),
+    "scans": ('kind = "random"\nspan = "12GiB"\nsize = "64KiB"\nrate = 1.5\narrivals = "even"\n\n'
+              '[[load]]\nkind = "sequential"\nspan = "12GiB"\nsize = "128KiB"\nread = "100%"\n'
+              'rate = 0.01\nburst_every = "6h"\nburst_lasts = "20m"\nburst_rate = 40\n',
+              "3GiB", 0.08),
+    "copies": ('kind = "zipf"\nspan = "8GiB"\nsize = "64KiB/50:256KiB/50"\nread = "80%"\nrate = 2\n'
+               + BUSY + "burst_rate = 6\n", "1GiB", 0.10),
+    "notebook": ('kind = "hot-spot"\nspan = "3GiB"\nsize = "16KiB"\nhot = "10%"\nevery = "5h"\n'
+                 'moved = "50%"\nrate = 0.6\n', "256MiB", 0.25),
+    "tables": ('kind = "zipf"\nspan = "24GiB"\ntheta = 1.0\nsize = "32KiB"\nrate = 2\n\n[[load]]\n'
+               'kind = "sequential"\nspan = "24GiB"\nsize = "512KiB"\nread = "100%"\nrate = 0.01\n'
+               'burst_every = "8h"\nburst_lasts = "1h"\nburst_rate = 12\n', "4GiB", 0.06),
+    "little": ('kind = "zipf"\nspan = "768MiB"\ntheta = 0.7\nsize = "8KiB"\nread = "50%"\n'
+               "rate = 0.8\n", "64MiB", 0.30),
 }  # fmt: skip
 REGION_BYTES = 1 << 16
 

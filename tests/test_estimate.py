@@ -24,7 +24,7 @@ from hybridsim.studies.estimate.answer import (
     smallest,
     worth,
 )
-from hybridsim.studies.estimate.contents import Contents, touched_by
+from hybridsim.studies.estimate.contents import Contents, Touched, accesses_of
 from hybridsim.studies.estimate.estimate import Figure, suited
 from hybridsim.studies.estimate.minutes import Minutes, calibrated
 from hybridsim.studies.hits import Cache
@@ -37,6 +37,10 @@ PAGE = 1 << 16
 SITE = Scenario.default().with_options(
     cache_size="32MiB", admission="always", replacement="lru", sequential_cutoff="0B", mode="open"
 )
+
+
+def pages_of(rows):
+    return Touched.of(accesses_of(rows, PAGE), PAGE)
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +92,14 @@ class TestContents:
         stretch, rows = list(trace.in_full())[-1]
         minute = stretch.begin_ns // MINUTE_NS
         contents = Contents(trace, PAGE, {minute}, [Cache("always", "lru", 300, PAGE)])
-        warm = contents.warm(0, 300, rows, minute, 1 << 28, 1)
+        pages, warm = contents.filled(0, 300, rows, minute, 1 << 28, 1)
         used = []
         for part in accesses(Trace.read(LOAD), PAGE):
             before = int(np.searchsorted(part.arrival_ns, stretch.begin_ns))
             used += part.numbers[: part.ends[before - 1] if before else 0].tolist()
         cached = set(list(dict.fromkeys(reversed(used)))[:300])  # LRU holds the last ones used
-        touched = set(touched_by(rows, PAGE).numbers.tolist())
-        assert len(warm.kept) == len(set(warm.kept.tolist())) == 300
+        touched = set(pages_of(rows).numbers.tolist())
+        assert len(warm.kept) == len(set(warm.kept.tolist())) == pages <= 300
         assert set(warm.kept.tolist()) & touched == cached & touched
 
     def test_pages_that_are_not_sampled_are_drawn_with_the_shares_of_those_that_are(self, capture):
@@ -105,14 +109,39 @@ class TestContents:
         sampled, others = [], []
         for one, rows in stretches:
             minute = one.begin_ns // MINUTE_NS
-            warm = contents.warm(0, 512, rows, minute, 1 << 28, 1)
-            touched = touched_by(rows, PAGE)
+            warm = contents.filled(0, 512, rows, minute, 1 << 28, 1).warm
+            touched = pages_of(rows)
             kept = np.isin(touched.numbers, warm.kept)
             known = np.isin(touched.numbers, contents._kept[minute].numbers)
             sampled += kept[known].tolist()
             others += kept[~known].tolist()
         assert len(others) > 400
         assert np.mean(others) == pytest.approx(np.mean(sampled), abs=0.08)
+
+
+    def test_the_part_of_a_cache_that_is_simulated_serves_as_all_of_it(self, capture, monkeypatch):
+        stretch, rows = max(capture.in_full(), key=lambda one: one[1].rows)
+        contents = Contents(capture, PAGE, set(), [Cache("always", "lru", 64, PAGE)])
+        numbers = accesses_of(rows, PAGE).numbers.tolist()
+
+        def hits(minute, spare):
+            """Return the hits of an LRU cache before one minute in a minute like another."""
+            monkeypatch.setattr(contents, "_spare", [spare])
+            pages, warm = contents.filled(0, 128, rows, minute, 1 << 28, 1)
+            order, found = dict.fromkeys(warm.kept.tolist()), 0
+            for each in numbers:
+                found += each in order
+                order.pop(each, None)
+                order[each] = None
+                if len(order) > pages:
+                    del order[next(iter(order))]
+            return found, pages
+
+        minutes = range(200)
+        part, whole = (np.array([hits(minute, spare) for minute in minutes]).mean(axis=0)
+                       for spare in (1, 1 << 40))  # fmt: skip
+        assert part[1] < whole[1] == 128
+        assert part[0] == pytest.approx(whole[0], abs=0.01 * len(numbers))
 
 
 class TestAnswer:
@@ -181,7 +210,7 @@ class TestAnswer:
     def test_think_times_if_the_disks_alone_do_not_keep_up(self, capture, monkeypatch, late, mode):
         modes = []
 
-        def run(job, at, rows, mode, ran, scenario, pages, warm):
+        def run(job, at, minute, mode, ran, scenario, pages, warm):
             ran.count[at] = 1
             ran.is_late[at] = at < late * len(ran.is_late)
             modes.append((mode, ran))

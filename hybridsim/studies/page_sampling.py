@@ -192,7 +192,7 @@ class Sampled:
 
     def chunks(self) -> Iterator[Requests]:
         """Yield the requests."""
-        return self._trace.recorded()
+        return self._trace.sampled()
 
 
 def capture_of(trace: Any) -> Thinned | None:

@@ -10,7 +10,7 @@ summary and address_map describe it after one pass.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,10 +176,21 @@ class Trace:
         counts = getattr(self._reader, "counts", None)
         yield from counts() if counts else ()
 
-    def in_full(self) -> Iterator[tuple[Stretch, Requests]]:
-        """Yield the stretches of a thinned capture with all requests; none for other formats."""
+    def in_full(self, begins: Collection[int] | None = None) -> Iterator[tuple[Stretch, Requests]]:
+        """Yield the stretches of a thinned capture with all requests; none for other formats.
+
+        `begins`: times at which the wanted ones begin; default: all.
+        """
         in_full = getattr(self._reader, "in_full", None)
-        yield from in_full() if in_full else ()
+        yield from in_full(begins) if in_full else ()
+
+    def sampled(self) -> Iterator[Requests]:
+        """Yield the reads and writes of a thinned capture's sample, which stays in memory.
+
+        Only arrivals, offsets, lengths and operations are right.
+        """
+        moves = getattr(self._reader, "moves", None)
+        yield from moves(Findings(), CHUNK_ROWS) if moves else ()
 
     @property
     def warnings(self) -> list[TraceWarning]:

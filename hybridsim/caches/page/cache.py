@@ -6,6 +6,7 @@ Writes go around the cache, through it, or into it and to the disks later (DESIG
 
 from __future__ import annotations
 
+from collections import Counter
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -55,7 +56,9 @@ from hybridsim.jit.events import CACHE, Events
 from hybridsim.jit.limits import READS, Limit, Limits
 
 FILL_BURST_NS = 100_000_000  # fills saved up at fill_rate: those of this time
-KEPT_COMPILED = 1 << 15  # pages of a warm start: fewer are there before a loop is compiled
+# Pages of warm starts with the same policies: fewer are in place before a loop is compiled.
+KEPT_COMPILED = 1 << 15
+_kept: Counter[tuple[type, type]] = Counter()  # so far
 
 
 @state_machine
@@ -132,7 +135,9 @@ class PageCache(NamedTuple):
         """Pre-populate an empty cache; the last page is the most recently used."""
         for number in warm.memory.numbers.tolist() if warm.memory else []:
             self.table.ids.add(number)
-        fitting(_keep, self, interpreted=len(warm.kept) < KEPT_COMPILED)(
+        policies = type(self.admission), type(self.replacement)
+        _kept[policies] += len(warm.kept)
+        fitting(_keep, self, interpreted=_kept[policies] < KEPT_COMPILED)(
             self, np.ascontiguousarray(warm.kept, np.int64),
             np.ascontiguousarray(warm.valid, np.int64),
         )  # fmt: skip

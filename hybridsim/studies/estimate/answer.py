@@ -25,6 +25,7 @@ from hybridsim.studies.estimate.estimate import (
     hit_ratio,
     mean,
     percentile,
+    reading,
 )
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.page_sampling import SMALL
@@ -145,7 +146,7 @@ def size_sample(
         sites = [scenario.with_options(cache_size=format_size(each)) for each in sizes]
         return [(one, checked(one, require)) for one in estimate(trace, sites, report, more)]
 
-    rows = tried(sizes_to_try(_curve(trace, scenario)))
+    rows = tried(sizes_to_try(_curve(trace, scenario, report)))
     first = smallest([one for _, one in rows])
     if first:
         low, high = rows[first - 1][0].cache_bytes, rows[first][0].cache_bytes
@@ -170,7 +171,7 @@ def advise_sample(trace: Trace, scenario: Scenario, report: Report | None = None
     """Recommend a size: the smallest with nearly the best gain of those tried."""
     if is_specified(scenario, SIZE):
         return replay_sample(trace, scenario, (), report)
-    sizes = sizes_to_try(_curve(trace, scenario))[-SIZES_OF_ADVICE:]
+    sizes = sizes_to_try(_curve(trace, scenario, report))[-SIZES_OF_ADVICE:]
     sites = [scenario.with_options(cache_size=format_size(each)) for each in sizes]
     found = estimate(trace, sites, report)
     best = max(each.gain.value for each in found)
@@ -183,8 +184,9 @@ def _check_unsized(scenario: Scenario) -> None:
         raise UsageError("this command searches the size of the cache: remove cache.size")
 
 
-def _curve(trace: Trace, scenario: Scenario) -> Curve:
-    return miss_ratio_curve(trace, "lru", None, scenario.cache.page_bytes)
+def _curve(trace: Trace, scenario: Scenario, report: Report | None) -> Curve:
+    with reading(trace, report):
+        return miss_ratio_curve(trace, "lru", None, scenario.cache.page_bytes)
 
 
 def sizes_to_try(curve: Curve) -> list[int]:

@@ -5,12 +5,18 @@ capture on.  Before each minute with sampled requests it is counted which of the
 minute accesses are cached: by how often it accesses them, and by the length and direction of
 the first request.  Of a minute in full, sampled pages are cached if they are in that cache; others
 are drawn with the shares that were counted in the minutes around it, and as much together within a
-region as the sampled ones are.  The rest of the cache is filled with pages that the minute does not
-access.
+region, and from one region to the next, as the sampled ones are.  The rest of the cache is filled
+with pages that the minute does not access.
+
+Of a large cache only a part is simulated.  A minute takes in no more pages than it accesses, so
+only so many of the least valuable pages can leave the cache; of those above them, the ones that
+the minute does not access are left out.  That is exact for policies that evict in the order in
+which pages are kept.  Others divide the cache into shares, and a large margin is left to these.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -22,7 +28,6 @@ from hybridsim.caches.page.preload import WarmStart
 from hybridsim.foundation.arrays import Ints
 from hybridsim.requests.pages import Accesses, Ids, accesses
 from hybridsim.requests.rows import Requests
-from hybridsim.requests.sampling import hashed, hashed_regions
 from hybridsim.studies.hits import Cache
 from hybridsim.studies.page_sampling import Sampled
 from hybridsim.traces.formats.thinned import Thinned
@@ -36,6 +41,9 @@ OFTEN, LONG = 4, 3  # classes by number of accesses (1, 2, 3, 4 and more) and by
 CLASSES = OFTEN * LONG * 2
 WINDOW = 3000  # pages of minutes that are counted around a minute, at least
 PRIOR = 20.0  # pages: weight of the whole capture's share of a class in that of a window
+# Places of a cache that are simulated, for each page access of a minute.
+IN_ORDER = (("always", "lru"), ("always", "fifo"))
+SPARE, SPARE_OF_OTHERS = 1, 100
 
 
 class Touched(NamedTuple):
@@ -100,6 +108,13 @@ class Kept(NamedTuple):
     held: list[int]  # pages in the scaled-down cache
 
 
+class Filled(NamedTuple):
+    """A cache before a minute."""
+
+    pages: int  # capacity of the part that is simulated
+    warm: WarmStart
+
+
 class Contents:
     """What each of some caches holds, minute by minute."""
 
@@ -111,11 +126,13 @@ class Contents:
         assert capture is not None
         self.capture: Thinned = capture
         self.page_bytes = page_bytes
-        self.distinct = 0  # sampled pages
-        self.end_bytes = 0  # of the last sampled request
+        self._spare = [
+            SPARE if (each.admission, each.replacement) in IN_ORDER else SPARE_OF_OTHERS
+            for each in caches
+        ]
         self._kept: dict[int, Kept] = {}
         self._total = np.zeros((1 + len(caches), CLASSES), np.int64)  # pages; cached, by cache
-        self._pairs = np.zeros((len(caches), 2))
+        self._within, self._across = np.zeros((2, len(caches), 2))  # by cache: see `_count`
         minutes, tallies, served = [], [], []
         ids, first, hits_before = Ids(), 0, np.zeros(len(caches), np.int64)
         for number, part in by_minute(trace, self.page_bytes):
@@ -134,8 +151,6 @@ class Contents:
             served.append([len(page_ids), *(hits - hits_before)])
             hits_before = hits
             minutes.append(number)
-            self.end_bytes = max(self.end_bytes, int((part.offset + part.length).max()))
-        self.distinct = ids.count
         self._minutes = np.array(minutes)
         self._served = np.array(served).reshape(-1, 1 + len(caches))
         self._until = np.cumsum(np.array(tallies), axis=0)  # by minute, row and class
@@ -149,6 +164,8 @@ class Contents:
         self._total += counts
         region = self._regions(touched.numbers)
         begins = np.flatnonzero(np.diff(region, prepend=-1))  # pages are in order
+        last = begins[1:] - 1
+        last = last[touched.numbers[last + 1] == touched.numbers[last] + 1]
         for which, each in enumerate(cached):
             share = self._total[1 + which] / np.maximum(self._total[0], 1)
             expected = share[touched.classes]
@@ -156,16 +173,35 @@ class Contents:
             for value, at in ((off, 0), (spread, 1)):
                 together = np.add.reduceat(value, begins)
                 alone = np.add.reduceat(value**2, begins)
-                self._pairs[which, at] += float((together**2 - alone).sum())
+                self._within[which, at] += float((together**2 - alone).sum())
+                self._across[which, at] += float((value[last] * value[last + 1]).sum())
         return counts
 
     def _regions(self, numbers: Ints) -> Ints:
         return numbers * self.page_bytes // self.capture.settings.region_bytes
 
-    def together(self, which: int) -> float:
-        """Return how much pages of a region are cached together: 0 not at all, 1 always."""
-        off, most = self._pairs[which].tolist()
-        return min(max(off / most, 0.0), 1.0) if most > 0 else 0.0
+    def together(self, which: int) -> tuple[float, float]:
+        """Return the correlation of pages being cached, within a region and across a border.
+
+        The latter is of the pages on both sides of the border between two regions.
+        """
+        within, across = (
+            min(max(off / most, 0.0), 1.0) if most > 0 else 0.0
+            for off, most in (self._within[which].tolist(), self._across[which].tolist())
+        )
+        return within, across
+
+    def _drawn(self, which: int, region: Ints, random: np.random.Generator) -> Floats:
+        """Draw a number of 0 to 1 for each page, in order, as much alike as pages are together."""
+        within, across = self.together(which)
+        within = max(within, across)
+        joins = across / within if within else 0.0
+        regions, place = np.unique(region, return_inverse=True)
+        joined = (np.diff(regions, prepend=-2) == 1) & (random.random(len(regions)) < joins)
+        first = np.maximum.accumulate(np.where(joined, 0, np.arange(len(regions))))
+        of_region = random.random(len(regions))[first][place]
+        alone = random.random(len(region))
+        return np.where(random.random(len(region)) < math.sqrt(within), of_region, alone)
 
     def hits(self, which: int, numbers: Ints) -> Floats:
         """Return the share of page accesses that hit in the hour of each minute."""
@@ -200,7 +236,7 @@ class Contents:
         prior = np.clip(of_all * level, 0.0, 1.0)
         return np.asarray((counts[1 + which] + PRIOR * prior) / (counts[0] + PRIOR))
 
-    def warm(
+    def filled(
         self,
         which: int,
         pages: int,
@@ -209,44 +245,48 @@ class Contents:
         end_bytes: int,
         granules: int,
         fewer: float = 0.0,
-    ) -> WarmStart:
-        """Return the pages of a cache of `pages` pages before a minute with these requests.
+    ) -> Filled:
+        """Return a cache of `pages` pages before a minute with these requests, and some before it.
 
         A page has `granules`, all valid.  `fewer` lowers the shares of pages that are cached.
         """
-        touched = touched_by(rows, self.page_bytes)
+        minute_accesses = accesses_of(rows, self.page_bytes)
+        touched = Touched.of(minute_accesses, self.page_bytes)
         region = self._regions(touched.numbers)
         random = np.random.default_rng([minute, 26])
-        alike = random.random(len(touched.numbers)) < self.together(which)
-        by_region = random.permutation(1 << 16) / (1 << 16)
-        drawn = np.where(
-            alike, by_region[hashed(region) % (1 << 16)], random.random(len(touched.numbers))
-        )
+        drawn = self._drawn(which, region, random)
         cached = drawn < self.shares(which, minute)[touched.classes] - fewer
         known = self._kept.get(minute)
         held = pages
         if known is not None:
-            is_sampled = hashed_regions(region, self.capture.settings.seed) < self.capture.threshold
+            is_known = np.isin(touched.numbers, known.numbers)
             is_cached = np.isin(touched.numbers, known.numbers[known.cached[which]])
-            cached = np.where(is_sampled, is_cached, cached)
+            cached = np.where(is_known, is_cached, cached)
             held = min(round(known.held[which] / self.capture.rate), pages)
         mine = random.permutation(touched.numbers[cached])[:pages]
         end = -(-end_bytes // self.page_bytes)
         others = max(min(held, end) - len(mine), 0)
+        spare = self._spare[which] * len(minute_accesses.numbers)
+        top = 0  # of `mine`, those that stay
+        if pages - len(mine) > spare:
+            free = min(pages - len(mine) - others, spare)
+            leaving = spare - free
+            if leaving:
+                top = len(mine) - random.binomial(len(mine), leaving / (len(mine) + others))
+            others = max(leaving - (len(mine) - top), 0)
+            pages = len(mine) + others + free
         # In place where it can be: a large cache has a hundred million pages.
-        free = np.ones(min(others + len(touched.numbers), end), bool)
-        free[touched.numbers[touched.numbers < len(free)]] = False
-        kept = np.concatenate([mine, np.flatnonzero(free)[:others]])
-        random.shuffle(kept)
-        return WarmStart(kept=kept, valid=np.full(len(kept), (1 << granules) - 1))
+        free_pages = np.ones(min(others + len(touched.numbers), end), bool)
+        free_pages[touched.numbers[touched.numbers < len(free_pages)]] = False
+        kept = np.concatenate([mine[top:], np.flatnonzero(free_pages)[:others], mine[:top]])
+        random.shuffle(kept[: len(kept) - top])
+        return Filled(pages, WarmStart(kept=kept, valid=np.full(len(kept), (1 << granules) - 1)))
 
 
-def touched_by(rows: Requests, page_bytes: int) -> Touched:
-    """Return the pages of requests in full, with their classes."""
+def accesses_of(rows: Requests, page_bytes: int) -> Accesses:
+    """Return the page accesses of requests in full."""
     parts = [part for part in accesses(_Rows(rows), page_bytes) if isinstance(part, Accesses)]
-    if not parts:
-        return Touched(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    return Touched.of(_joined(parts), page_bytes)
+    return _joined(parts or [Accesses(*(np.zeros(0, np.int64) for _ in Accesses._fields))])
 
 
 class _Rows:

@@ -17,6 +17,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,23 +29,24 @@ from hybridsim.answers.counters import Counters
 from hybridsim.answers.metrics import Kind
 from hybridsim.answers.outcome import Outcome
 from hybridsim.caches.page.preload import COLD_START, WarmStart
+from hybridsim.foundation.arrays import distinct
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.histogram import BINS, VALUES
 from hybridsim.requests.pages import Ids, accesses
-from hybridsim.requests.rows import UNKNOWN, Requests
+from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
 from hybridsim.scenario import Cache as Table
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
 from hybridsim.studies.candidates import is_specified
-from hybridsim.studies.estimate.contents import Contents
+from hybridsim.studies.estimate.contents import Contents, Filled, accesses_of
+from hybridsim.studies.estimate.minute import Minute, apart, latest
 from hybridsim.studies.estimate.minutes import Floats, Minutes
 from hybridsim.studies.hits import PARAMETERS, Cache
 from hybridsim.studies.hits_of_sample import hits_of_sample
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.page_sampling import IMBALANCE, Sampled, check_sampled
 from hybridsim.studies.runs import Progress, Report
-from hybridsim.traces.formats.ordering import from_origin
-from hybridsim.traces.thinned.thinner import MINUTE_NS
+from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
 from hybridsim.traces.trace import Trace
 
 RESAMPLES = 400
@@ -87,19 +89,22 @@ class Ran:
         self.busy = np.zeros(minutes)  # share of the time, of the disks
         self.is_late = np.zeros(minutes, bool)  # it did not keep up
 
-    def put(self, at: int, pump: Pump, is_open: bool, requests: int) -> None:
-        """Add the run of a minute, which has so many requests in all."""
+    def put(self, at: int, pump: Pump, is_open: bool, begin_ns: int, requests: int) -> None:
+        """Add the run of a minute, from `begin_ns` on; it has so many requests in all."""
         outcome = Outcome(pump.collector, Counters(pump.counters()), is_open)
-        figures = outcome.whole.figures
+        end_ns = outcome.end_ns
+        phase = outcome.phase(begin_ns, end_ns)
+        last_fifth = outcome.phase(end_ns - (end_ns - begin_ns) // 5, end_ns)
+        figures = phase.figures
         times = requests / max(figures.requests, 1)
         for write, each in enumerate((figures.reads, figures.writes)):
             self.count[at, write] = each.count * times
             self.total_ns[at, write] = each.total_ns * times
             self.bins[at, write] = each.bins * times
         self.hits[at] = figures.latency[Kind.HIT].count * times
-        self.ssd_bytes[at] = outcome.whole.counters.get("fast_bytes_written", 0) * times
-        self.busy[at] = outcome.whole.utilisation or 0.0
-        self.is_late[at] = outcome.saturated
+        self.ssd_bytes[at] = phase.counters.get("fast_bytes_written", 0) * times
+        self.busy[at] = phase.utilisation or 0.0
+        self.is_late[at] = phase.saturated or last_fifth.saturated
 
     def mean_ns(self, at: NDArray[Any] | int) -> Any:
         """Return the mean of all reads and writes of minutes."""
@@ -274,21 +279,6 @@ def suited(scenario: Scenario, trace: Trace) -> Scenario:
     return scenario
 
 
-class Minute:
-    """The requests of a minute that is kept in full, as a trace."""
-
-    def __init__(self, rows: Requests, name: str) -> None:
-        self._rows, self.name = rows, name
-
-    def chunks(self) -> Iterator[Requests]:
-        """Yield the requests."""
-        yield self._rows
-
-    def from_first(self) -> Iterator[Requests]:
-        """Yield the requests from the first arrival on."""
-        yield from_origin(self._rows, int(self._rows.arrival_ns[0]))
-
-
 def estimate(
     trace: Trace,
     scenarios: Sequence[Scenario],
@@ -303,7 +293,8 @@ def estimate(
     scenarios = [suited(each, trace) for each in scenarios]
     (page_bytes,) = {each.cache.page_bytes for each in scenarios}
     minutes = Minutes.of(trace)
-    touched, end_bytes = _touched(trace, page_bytes)
+    with reading(trace, report):
+        touched, end_bytes = _touched(trace, page_bytes)
     pages = [each.cache.pages(touched * page_bytes) for each in scenarios]
     errors = _errors(trace, scenarios, pages)
     capture = trace.sample
@@ -321,16 +312,26 @@ def estimate(
     return job.estimates(str(scenarios[0].replay.mode))
 
 
+@contextmanager
+def reading(trace: Trace, report: Report | None) -> Iterator[None]:
+    """Report the progress of a pass over the files of a capture."""
+
+    def on_read(read_bytes: int, of_bytes: int) -> None:
+        if report:
+            report(Progress(0, 0, 0, read_bytes, of_bytes))
+
+    with trace.reading(on_read):
+        yield
+
+
 def _touched(trace: Trace, page_bytes: int) -> tuple[int, int]:
     """Return the pages that the capture touches, estimated, and the end of its volume."""
     capture = trace.sample
     assert capture is not None
-    ids, end = Ids(), 0
+    ids, end = Ids(), capture.end_bytes
     for part in accesses(Sampled(trace), page_bytes):
         ids.of(part.numbers)
         end = max(end, (int(part.numbers.max()) + 1) * page_bytes)
-    for _, rows in trace.in_full():
-        end = max(end, int((rows.offset_bytes + rows.length_bytes).max(initial=0)))
     return round(ids.count / capture.rate), end
 
 
@@ -396,17 +397,20 @@ class Job:
             for which, weighing in enumerate(weighings)
         ]
 
-    def _replayed(self, runs: int) -> Iterator[tuple[int, Any, Requests]]:
-        """Yield the place of each minute, its stretch and its requests; report after each."""
+    def _replayed(self, runs: int) -> Iterator[tuple[int, Stretch, Requests, Requests]]:
+        """Yield the place of each minute, its stretch, and its requests; report after each.
+
+        The last ones are of the minutes before it.
+        """
+        before = no_requests()
         at_of = {one.begin_ns: at for at, one in enumerate(self.minutes.stretches)}
-        for stretch, rows in self.trace.in_full():
-            at = at_of.get(stretch.begin_ns)
-            if at is not None:
-                yield at, stretch, rows
-                self._done += runs * rows.rows
-                if self.report:
-                    of = self._machines * self.minutes.replayed
-                    self.report(Progress(self._done, max(of, self._done), stretch.begin_ns))
+        for stretch, rows in self.trace.in_full(at_of):
+            yield at_of[stretch.begin_ns], stretch, rows, before
+            before = latest(before, rows)
+            self._done += runs * rows.rows
+            if self.report:
+                of = self._machines * self.minutes.replayed
+                self.report(Progress(self._done, max(of, self._done), stretch.begin_ns))
 
     @property
     def _machines(self) -> int:
@@ -416,9 +420,10 @@ class Job:
     def _alone(self, mode: str) -> tuple[Ran, bool]:
         """Replay the minutes on the disks alone; return also whether completions are known."""
         alone, has_waits = Ran(len(self.minutes.stretches)), False
-        for at, _, rows in self._replayed(1):
+        for at, _, rows, before in self._replayed(1):
             has_waits |= bool((rows.complete_ns != UNKNOWN).any())
-            self._run(at, rows, mode, alone, self.scenarios[0], 0, COLD_START)
+            minute = self._minute(rows, before, mode)
+            self._run(at, minute, mode, alone, self.scenarios[0], 0, COLD_START)
         return alone, has_waits
 
     def _cached(self, mode: str) -> tuple[list[Ran], list[Ran | None]]:
@@ -426,17 +431,23 @@ class Job:
         number = len(self.minutes.stretches)
         cached = [Ran(number) for _ in self.scenarios]
         lower = [Ran(number) if error > 0 else None for error in self.errors]
-        at_once = max(PAGES_AT_ONCE // max(*self.pages, 1), 1)
-        with ThreadPoolExecutor(min(at_once, os.cpu_count() or 1)) as threads:
-            for at, stretch, rows in self._replayed(self._machines - 1):
+        page_bytes = self.contents.page_bytes
+        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+            for at, stretch, rows, before in self._replayed(self._machines - 1):
+                numbers = distinct(accesses_of(rows, page_bytes).numbers)
+                minute = self._minute(rows, apart(before, numbers, page_bytes), mode)
                 runs: list[Future[None]] = []
-                for which in range(len(self.scenarios)):
+                for which, scenario in enumerate(self.scenarios):
                     both = ((cached[which], 0.0), (lower[which], self._fewer(which)))
-                    runs += [
-                        threads.submit(self._warm_run, at, rows, stretch, mode, which, ran, fewer)
-                        for ran, fewer in both
-                        if ran is not None
-                    ]
+                    for ran, fewer in both:
+                        if ran is None:
+                            continue
+                        pages, warm = self._filled(which, minute.rows, stretch, fewer)
+                        runs.append(
+                            threads.submit(self._run, at, minute, mode, ran, scenario, pages, warm)
+                        )
+                        if pages > PAGES_AT_ONCE // 2:
+                            runs[-1].result()
                 for each in runs:
                     each.result()
         return cached, lower
@@ -445,31 +456,32 @@ class Job:
         """Return by how much the shares of cached pages may be too high: all errors are theirs."""
         return min(self.errors[which] / max(self.contents.first_share(), 1e-9), 1.0)
 
-    def _warm(self, which: int, rows: Requests, stretch: Any, fewer: float = 0.0) -> WarmStart:
+    def _minute(self, rows: Requests, before: Requests, mode: str) -> Minute:
+        """Return the requests that are run; they come at times of their own in mode open only."""
+        if mode != "open":
+            before = no_requests()
+        return Minute(rows, before, self.scenarios[0].replay.speed, self.trace.name)
+
+    def _filled(self, which: int, rows: Requests, stretch: Stretch, fewer: float) -> Filled:
+        """Return a cache before a minute and what runs in front of it."""
         cache = table_of(self.scenarios[which])
-        return self.contents.warm(
+        return self.contents.filled(
             which, self.pages[which], rows, stretch.begin_ns // MINUTE_NS, self.end_bytes,
             cache.page_bytes // cache.granule_bytes, fewer,
         )  # fmt: skip
 
-    def _warm_run(
-        self, at: int, rows: Requests, stretch: Any, mode: str, which: int, ran: Ran, fewer: float
-    ) -> None:
-        """Replay a minute with a cache."""
-        warm = self._warm(which, rows, stretch, fewer)
-        self._run(at, rows, mode, ran, self.scenarios[which], self.pages[which], warm)
-
     def _run(
-        self, at: int, rows: Requests, mode: str, ran: Ran, scenario: Scenario, pages: int,
+        self, at: int, minute: Minute, mode: str, ran: Ran, scenario: Scenario, pages: int,
         warm: WarmStart,
     ) -> None:  # fmt: skip
         """Replay a minute on a machine."""
         machine = building.machine(scenario, mode, self.end_bytes, pages, warm)
         speed = scenario.replay.speed
         pump = Pump(machine, max(int(MINUTE_NS / speed) // SAMPLES, 1))
-        for batch in batches(Minute(rows, self.trace.name), speed, mode == "think"):
+        for batch in batches(minute, speed, mode == "think"):
             pump.take(batch)
-        ran.put(at, pump, mode == "open", int(self.minutes.requests[self.minutes.at[at]]))
+        requests = int(self.minutes.requests[self.minutes.at[at]])
+        ran.put(at, pump, mode == "open", minute.begin_ns, requests)
 
     def _estimate(
         self, which: int, mode: str, weighing: Weighing, alone: Ran, cached: Ran,

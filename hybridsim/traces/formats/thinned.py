@@ -6,17 +6,18 @@ requests as `Reader.sample`; each stretch is a device of its own that has all re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybridsim.foundation.arrays import Ints, distinct
 from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.suggest import hint
-from hybridsim.requests.rows import Device, Findings, Requests
+from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, in_chunks
 from hybridsim.requests.sampling import SPAN, hashed_regions
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.text import no_dispatch, only
@@ -46,6 +47,7 @@ PAGE_BYTES = 1 << 12
 # Of the sample that is read: accesses to pages of PAGE_BYTES at most, which bound memory and time,
 # but not fewer regions.  A part of the regions of stretches shows how many there are at least.
 ACCESSES_MAX, REGIONS_ENOUGH, PART = 1 << 25, 1 << 12, 1 / 32
+MOVES_MAX = 1 << 25  # requests of a sample that are kept in memory
 
 
 def detect(head: bytes) -> bool:
@@ -64,6 +66,7 @@ class Thinned:
     worst: str  # names; empty: no stretch
     typical: str
     interruptions: tuple[int, ...]  # times at which recording began again
+    end_bytes: int  # of the last request of all stretches
 
     @property
     def rate(self) -> float:
@@ -84,8 +87,32 @@ class Thinned:
         return f"{worst} or --device {TYPICAL} (a typical one, {self.typical})"
 
 
+class Moves(NamedTuple):
+    """What caches see of requests, in 21 bytes each."""
+
+    arrival_ns: Ints
+    offset_bytes: Ints
+    length_bytes: NDArray[np.uint32]
+    op: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, rows: Requests) -> Moves:
+        """Return what caches see of requests; lengths beyond any that is possible may change."""
+        length = np.minimum(rows.length_bytes, np.iinfo(np.uint32).max).astype(np.uint32)
+        return cls(rows.arrival_ns.copy(), rows.offset_bytes.copy(), length, rows.op.copy())
+
+    def requests(self) -> Requests:
+        """Return the requests; all else is unknown."""
+        count = len(self.op)
+        none, unknown = np.broadcast_to(np.uint8(0), count), np.broadcast_to(UNKNOWN, count)
+        return Requests(
+            self.arrival_ns, self.offset_bytes, self.length_bytes.astype(np.int64), self.op,
+            none, none.astype(np.uint16), unknown.astype(np.int32), unknown, unknown,
+        )  # fmt: skip
+
+
 class Reader:
-    """A thinned capture; each pass reads the file again."""
+    """A thinned capture; each pass reads the file again, but for `moves`."""
 
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
         self._source = only(sources, "thinned")
@@ -106,6 +133,7 @@ class Reader:
         ]
         self.origin_unix_ns = self._about.origin_unix_ns
         self.capture = self._about  # also of a stretch
+        self._moves: list[Moves] | None = None  # of all the sample
 
     @property
     def sample(self) -> Thinned | None:
@@ -143,6 +171,22 @@ class Reader:
                 fix="record again with a larger --buffer",
             )
 
+    def moves(self, findings: Findings, rows: int) -> Iterator[Requests]:
+        """Yield `requests`, `rows` at a time; only what `Moves` has is right.
+
+        At most MOVES_MAX are kept in memory; then the file is read once.
+        """
+        if self._moves is not None:
+            yield from (each.requests() for each in self._moves)
+            return
+        kept: list[Moves] = []
+        for part in in_chunks(self.requests(findings), rows):
+            if len(kept) * rows < MOVES_MAX:
+                kept.append(Moves.of(part))
+            yield part
+        if len(kept) * rows < MOVES_MAX:
+            self._moves = kept
+
     def counts(self) -> Iterator[Counts]:
         """Yield the counts of each minute that has requests, in order."""
         minute: Counts | None = None
@@ -156,16 +200,26 @@ class Reader:
         if minute is not None:
             yield minute
 
-    def in_full(self) -> Iterator[tuple[Stretch, Requests]]:
-        """Yield the chosen stretches, each with all its requests, in order of the file."""
+    def in_full(self, begins: Collection[int] | None = None) -> Iterator[tuple[Stretch, Requests]]:
+        """Yield stretches, each with all its requests, in order of the file.
+
+        `begins`: times at which they begin; default: all that were chosen.
+        """
         chosen = {one.begin_ns for one in self._about.stretches.values()}
-        for one, rows in self._blocks(Findings(), Kind.STRETCH):
+        if begins is not None:
+            chosen &= set(begins)
+        for one, rows in self._blocks(Findings(), Kind.STRETCH, begins=chosen):
             if one.begin_ns in chosen:
                 chosen.remove(one.begin_ns)
                 yield Stretch.of(one), rows
 
-    def _blocks(self, findings: Findings, *kinds: Kind) -> Iterator[tuple[Block, Any]]:
-        """Yield blocks whose payload is right, with its content; others are findings."""
+    def _blocks(
+        self, findings: Findings, *kinds: Kind, begins: Collection[int] | None = None
+    ) -> Iterator[tuple[Block, Any]]:
+        """Yield blocks whose payload is right, with its content; others are findings.
+
+        `begins`: only those that begin at one of these times.
+        """
         with self._source.open(findings) as stream:
             signature = stream.read(len(SIGNATURE))
             if signature[:-1] != SIGNATURE[:-1]:
@@ -178,6 +232,8 @@ class Reader:
             for one in blocks(stream.read, kinds):
                 if isinstance(one, Skipped):
                     self._note(one, findings)
+                    continue
+                if begins is not None and one.begin_ns not in begins:
                     continue
                 try:
                     found = content(one)
@@ -215,6 +271,7 @@ class Reader:
         total: Counts | None = None
         self._sizes: dict[str, tuple[int, int]] = {}
         regions: list[Ints] = []  # of stretches
+        end_bytes = 0
         for one, found in self._blocks(Findings(), Kind.START, Kind.COUNTS, Kind.STRETCH):
             if one.kind == Kind.START:
                 again, lowest = found
@@ -223,6 +280,8 @@ class Reader:
                 settings, threshold = settings or again, min(threshold, lowest)
             elif one.kind == Kind.STRETCH:
                 chosen.take(Stretch.of(one))
+                ends = found.offset_bytes + found.length_bytes
+                end_bytes = max(end_bytes, int(ends.max(initial=0)))
                 if settings is not None:
                     each = found.offset_bytes // settings.region_bytes
                     regions.append(distinct(each[hashed_regions(each, 0) < PART * SPAN]))
@@ -252,7 +311,7 @@ class Reader:
                           if one in chosen.worst.values())),
             _best(names, ((one.rank, name) for name, one in names.items()
                           if one in chosen.typical.values())),
-            tuple(interruptions),
+            tuple(interruptions), end_bytes,
         )  # fmt: skip
 
     @staticmethod
