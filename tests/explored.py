@@ -13,7 +13,7 @@ KINDS = {"bcache": 0.9, "dm-cache": 0.7, "dm-writecache": 0.3, "open-cas": 0.85,
 CLIFF = 10 * 2**20  # bytes: from here on the whole hot spot fits
 
 
-def made_up(point):
+def made_up(point, shared_folder=None):
     """Return the figures of a machine whose hit ratio has a knee, and a cliff in p99."""
     site = point.scenario
     cache, speed = site.cache, site.replay.speed

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import math
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,7 +60,7 @@ from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.point import Point, point
 from hybridsim.studies.sweep.running import Progress, Running
 from hybridsim.studies.sweep.store import FOLDER, Store
-from hybridsim.studies.sweep.sweep import check_crew, crew, in_order
+from hybridsim.studies.sweep.sweep import check_crew, crew
 from hybridsim.studies.sweep.workers import Settled
 
 if TYPE_CHECKING:
@@ -72,6 +75,8 @@ DOUBTFUL = 8  # as many where the surfaces are unsure; the others are spread
 NEAR_POWER = 4  # of what machines have in common: weights of the replays around a place
 DOUBT = 0.05  # of that weight: a smaller share of the replays around a place does not count
 CLOSE = 0.03  # relative error that counts as right
+CHECK_SHARE = 0.2  # of a limited time, at most for the replays that check
+LOOKED_AT = 500  # machines drawn for the usual width of a band
 SEED = 1
 
 SHARE, TIME, FACTOR, NUMBER = "share", "ns", "factor", "number"
@@ -125,6 +130,8 @@ QUANTITIES = (
                False, HIT) for n in range(PARTS)),
 )  # fmt: skip
 KEY = (HIT, READ, READ_P99, GAIN)  # whose bands decide where to replay next
+BAND = GAIN  # whose band the progress shows
+OVER, INTERRUPTED = "time", "interrupt"
 RULE = {"worth_it": WORTH_IT, "nothing": NOTHING, "much": MUCH, "sure": SURE, "loss": LOSS}
 
 
@@ -188,6 +195,7 @@ class Status:
     known: int  # of these, on disk before
     left_s: float | None  # None: unknown
     settled: Settled | None = None
+    band: float | None = None  # half of that of BAND, of the figure, in the median; None: unknown
 
 
 Report = Callable[[Status], None]
@@ -212,7 +220,23 @@ class Exploration:
     computed: int = 0
     known: int = 0
     seconds: float = 0.0
-    interrupted: bool = False
+    planned: int = 0  # replays, without those that check
+    ended: str = ""  # why not all planned ones were done: OVER or INTERRUPTED
+    limit_s: float | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user interrupted it."""
+        return self.ended == INTERRUPTED
+
+    @functools.cached_property
+    def bands(self) -> dict[str, float]:
+        """Half of the band of the KEY quantities, of the figure: in the median of machines drawn."""
+        return {
+            name: usual_band(self.surfaces[name], self.axes)
+            for name in KEY
+            if name in self.surfaces
+        }
 
     @functools.cached_property
     def where(self) -> Coordinates:
@@ -331,7 +355,12 @@ class Exploration:
                 "computed": self.computed,
                 "known": self.known,
                 "failed": len(self.failed),
+                "planned": self.planned,
+                "ended": self.ended or None,
+                "seconds": round(self.seconds, 1),
+                "limit_s": self.limit_s,
             },
+            "bands": self.bands,
             "command": self._command_parts(),
             "price": {**prices.price.model_dump(), "source": prices.source},
             "rule": RULE,
@@ -552,7 +581,9 @@ class _Planned:
         self.digest = trace.digest()
         self.replays: list[Replay] = []
         self.failed: dict[Place, tuple[str, str]] = {}
-        self._ends = ends
+        self.ended = ""  # OVER or INTERRUPTED: nothing more begins
+        self.reserved = 0  # replays that there is to be time for after these
+        self.ends = ends
         self._able: dict[Place, bool] = {}
 
     @property
@@ -561,9 +592,18 @@ class _Planned:
         return [*(each.place for each in self.replays), *self.failed]
 
     @property
-    def is_over(self) -> bool:
-        """Whether the time is used up."""
-        return time.monotonic() >= self._ends
+    def pace_s(self) -> float:
+        """Seconds from one computed replay to the next, of all workers; 0: unknown."""
+        progress = self.running.progress
+        worked = progress.computed + progress.failed
+        return progress.passed_s / worked if worked else 0.0
+
+    def may_begin(self, under_way: int) -> bool:
+        """Return whether there is time for a replay beside those under way; the first one has."""
+        needed_s = self.pace_s * (under_way + self.reserved)
+        if (under_way or self.replays or self.failed) and time.monotonic() + needed_s >= self.ends:
+            self.ended = OVER
+        return not self.ended
 
     def able(self, place: Place) -> bool:
         """Return whether the machine at a place can be built, as far as two axes decide it.
@@ -592,7 +632,11 @@ class _Planned:
         return replace(made, detail=DETAIL)
 
     def run(self, places: Sequence[Place]) -> list[Replay]:
-        """Replay these places; return the replays that succeeded."""
+        """Replay these places; return the replays that succeeded.
+
+        If the time is over, or the user interrupts, these are of the first places, as far as all of
+        them are done: which replays an exploration has follows from their number.
+        """
         points: dict[str, tuple[Place, Point]] = {}
         for each in places:
             try:
@@ -601,13 +645,21 @@ class _Planned:
                 self.failed[each] = ("", str(error))
                 continue
             points[one.key] = each, one
-        rows = self.running.finish(in_order([one for _, one in points.values()]))
+        wanted = [one for _, one in points.values()]
+        try:
+            rows = self.running.finish(wanted, self.may_begin)
+            figures = {key: row["figures"] for key, row in rows.items()}
+        except KeyboardInterrupt:
+            self.ended = INTERRUPTED
+            figures = self.running.on_disk(wanted)
         done = []
         for key, (place, one) in points.items():
-            if key in rows:
-                done.append(Replay(place, rows[key]["figures"], one.command))
+            if key in figures:
+                done.append(Replay(place, figures[key], one.command))
             elif key in self.running.failures:
                 self.failed[place] = (one.command, self.running.failures[key].why)
+            else:
+                break
         return done
 
 
@@ -626,8 +678,10 @@ def explore(
 ) -> Exploration:
     """Replay `points` machines (fewer if `seconds` are over); return what lies between them.
 
+    The result depends on the number of the replays only, not on when the time was over.
+
     `check` further replays, at places drawn at random, are compared with the surfaces, and added to
-    them afterwards.  `choices` are those of `axes.axes`: caches, policies, sizes, ssds, members,
+    them afterwards; of limited time they take CHECK_SHARE at most.  `choices` are those of `axes.axes`: caches, policies, sizes, ssds, members,
     loads.  Results are kept in `folder`; `workers` is a number of processes (None: one per core).
 
     All replays have one mode: the scenario's, or what `replay` chooses for the scenario itself.
@@ -643,9 +697,9 @@ def explore(
     summary = trace.open().summary()
     of, notes = axes(site, summary.footprint_bytes, **choices)
     points = min(points, planning.all_places(of))
-    hire = functools.partial(crew, workers, None, compute or explored)
-    interrupted = False
+    ended = ""
     checked: list[Checked] = []
+    band: float | None = None
 
     def on_point(progress: Progress, settled: Settled | None) -> None:
         worked = progress.computed + progress.failed
@@ -654,17 +708,28 @@ def explore(
             left = progress.passed_s / worked * max(points + check - progress.done, 0)
             if seconds is not None:
                 left = min(left, max(begun + seconds - time.monotonic(), 0.0))
-        report(Status(progress.done, points + check, progress.known, left, settled))
+        report(Status(progress.done, points + check, progress.known, left, settled, band))
 
-    with Store(folder) as store, Running(hire, store, on_point) as running:
+    def on_band(half: float) -> None:
+        nonlocal band
+        band = half
+
+    with contextlib.ExitStack() as opened:
+        shared = opened.enter_context(tempfile.TemporaryDirectory(prefix="hybridsim-"))
+        store = opened.enter_context(Store(folder))
+        compute = compute or functools.partial(explored, shared_folder=shared)
+        hire = functools.partial(crew, workers, None, compute)
+        running = opened.enter_context(Running(hire, store, on_point))
         ends = math.inf if seconds is None else begun + seconds
         plan = _Planned(trace, site, of, running, ends)
         try:
             plan = _with_mode(plan)
-            _replay(plan, points)
-            checked = _check(plan, check)
+            _replay(plan, points, functools.partial(_checks_in, seconds, check), on_band)
+            ended = plan.ended
+            if ended != INTERRUPTED:
+                checked = _check(plan, check)
         except KeyboardInterrupt:
-            interrupted = True
+            ended = INTERRUPTED
         progress = running.progress
     if not plan.replays:
         raise UsageError(next(iter(plan.failed.values()))[1] if plan.failed else "interrupted")
@@ -678,7 +743,7 @@ def explore(
     }
     return Exploration(
         trace, about, plan.site, of, plan.replays, list(plan.failed.values()), checked, notes,
-        progress.computed, progress.known, time.monotonic() - begun, interrupted,
+        progress.computed, progress.known, time.monotonic() - begun, points, ended, seconds,
     )  # fmt: skip
 
 
@@ -691,24 +756,39 @@ def _with_mode(plan: _Planned) -> _Planned:
     if not done:
         raise UsageError(plan.failed[base][1])
     site = plan.site.with_options(mode=str(done[0].figures["mode"]))
-    return _Planned(plan.trace, site, plan.axes, plan.running, plan._ends)
+    return _Planned(plan.trace, site, plan.axes, plan.running, plan.ends)
 
 
-def _replay(plan: _Planned, points: int) -> None:
+def _replay(
+    plan: _Planned,
+    points: int,
+    reserved: Callable[[float], int],
+    on_band: Callable[[float], None],
+) -> None:
     """Replay places step by step; what a step does not depend on how many follow.
 
-    So an exploration with more points repeats one with fewer, and reuses its results.
+    So an exploration with more points repeats one with fewer, and reuses its results.  Places along
+    the axes and places between them take turns at first, so that the surfaces know all axes however
+    early the time is over.
+
+    `reserved` returns for how many replays there is to be time afterwards, by the seconds of one;
+    `on_band` is called with the usual band of BAND.
     """
     where = Coordinates(plan.axes)
-    queue = [each for each in planning.lines(plan.axes) if plan.able(each)]
-    queue += planning.spread(plan.axes, where, SPREAD_FIRST, queue, plan.able, SEED)
+    along = [each for each in planning.lines(plan.axes) if plan.able(each)]
+    between = planning.spread(plan.axes, where, SPREAD_FIRST, along, plan.able, SEED)
+    pairs = itertools.zip_longest(along, between)
+    queue = [each for pair in pairs for each in pair if each is not None]
     for part in _parts(queue[:points], STEP):
-        if plan.is_over and plan.replays:
+        if plan.ended:
             return
         plan.replays += plan.run(part)
-    while (left := points - len(plan.taken)) > 0 and not plan.is_over:
+        plan.reserved = reserved(plan.pace_s)
+    while (left := points - len(plan.taken)) > 0 and not plan.ended:
         taken = plan.taken
         unsure = surfaces_of(where, plan.replays, KEY)
+        if BAND in unsure:
+            on_band(usual_band(unsure[BAND], plan.axes))
         seed = SEED + len(taken)
         hits = {each.place: _figure(each.figures.get(HIT)) for each in plan.replays}
         known = {place: value for place, value in hits.items() if value is not None}
@@ -722,12 +802,29 @@ def _replay(plan: _Planned, points: int) -> None:
         if not more:
             return
         plan.replays += plan.run(more[:left])
+        plan.reserved = reserved(plan.pace_s)
+
+
+def _checks_in(seconds: float | None, check: int, pace_s: float) -> int:
+    """Return how many of the replays that check there is time for, of `pace_s` each."""
+    if seconds is None or not pace_s:
+        return check
+    return min(check, int(CHECK_SHARE * seconds / pace_s))
+
+
+def usual_band(surface: Surface, of: Sequence[Axis]) -> float:
+    """Return half of the band, relative to the figure: in the median of LOOKED_AT places."""
+    draw = np.random.default_rng(SEED)
+    places = np.column_stack([draw.integers(0, len(axis.choices), LOOKED_AT) for axis in of])
+    middle, low, high = surface.at(places)
+    return float(np.median((high - low) / 2 / np.maximum(np.abs(middle), 1e-12)))
 
 
 def _check(plan: _Planned, number: int) -> list[Checked]:
     """Compare the surfaces with replays that they do not hold; then add these to the replays."""
     if not number:
         return []
+    plan.ended, plan.reserved = "", 0
     where = Coordinates(plan.axes)
     surfaces = surfaces_of(where, plan.replays)
     if not surfaces:
