@@ -55,7 +55,7 @@ def _bytes(site):
     return parse_size(site.cache.size)
 
 
-def exploration(folder, points=90, check=40, site=None, **choices):
+def exploration(folder, points=90, check=40, site=None, compute=made_up, **choices):
     site = (site or Scenario.default()).with_options(mode="open")
     return explore(NamedTrace.here((LOAD,)), site, points=points, check=check, folder=folder,
-                   workers=1, compute=made_up, **choices)  # fmt: skip
+                   workers=1, compute=compute, **choices)  # fmt: skip

@@ -213,6 +213,6 @@ def words(status: Status) -> str:
         parts.append(f"{status.known:,} reused")
     if status.band is not None:
         parts.append(f"gain known to {percent(status.band)}")
-    if status.left_s is not None:
+    if status.left_s:
         parts.append(f"{span(round(status.left_s) * 1e9)} to go")
     return " · ".join(parts)

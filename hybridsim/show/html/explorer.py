@@ -28,7 +28,7 @@ def explorer(document: Mapping[str, Any], subtitle: str) -> str:
         _style(),
         _script(),
         title=TITLE,
-        subtitle=subtitle,
+        subtitle=f"{subtitle} · {_known(document)}",
         result=island(document),
         sure=_sure(document),
         checked=_checked(document),
@@ -45,6 +45,13 @@ def _style() -> str:
 @cache
 def _script() -> str:
     return "\n" + (HERE / "templates" / "explorer.js").read_text(encoding="utf-8")
+
+
+def _known(document: Mapping[str, Any]) -> str:
+    """Return on what the page stands: the number of replays, and the usual band of the gain."""
+    known = counted(len(document["replays"]), "replay")
+    half = document["bands"].get("gain")
+    return known if half is None else f"{known}, gain \N{PLUS-MINUS SIGN}{percent(half)}"
 
 
 def _sure(document: Mapping[str, Any]) -> list[str]:

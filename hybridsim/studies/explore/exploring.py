@@ -231,7 +231,7 @@ class Exploration:
 
     @functools.cached_property
     def bands(self) -> dict[str, float]:
-        """Half of the band of the KEY quantities, of the figure: in the median of machines drawn."""
+        """Half of the bands of the KEY quantities, relative to them: the median of all machines."""
         return {
             name: usual_band(self.surfaces[name], self.axes)
             for name in KEY
@@ -571,19 +571,39 @@ def surfaces_of(
     return result
 
 
+@dataclass
+class _Time:
+    """The time that an exploration may take."""
+
+    limit_s: float | None
+    checks: int  # replays that there is to be time for at the end
+    begun_s: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def passed_s(self) -> float:
+        """Seconds since the begin."""
+        return time.monotonic() - self.begun_s
+
+    def is_over(self, done: int, under_way: int) -> bool:
+        """Return whether a replay would end too late, by the number of those done and under way."""
+        if self.limit_s is None:
+            return False
+        each_s = self.passed_s / done if done else 0.0  # of all workers
+        checks_s = min(self.checks * each_s, CHECK_SHARE * self.limit_s)
+        return self.passed_s + under_way * each_s + checks_s >= self.limit_s
+
+
 class _Planned:
     """The replays of an exploration in progress."""
 
     def __init__(
-        self, trace: NamedTrace, site: Scenario, of: list[Axis], running: Running, ends: float
+        self, trace: NamedTrace, site: Scenario, of: list[Axis], running: Running, time: _Time
     ) -> None:
-        self.trace, self.site, self.axes, self.running = trace, site, of, running
+        self.trace, self.site, self.axes, self.running, self.time = trace, site, of, running, time
         self.digest = trace.digest()
         self.replays: list[Replay] = []
         self.failed: dict[Place, tuple[str, str]] = {}
         self.ended = ""  # OVER or INTERRUPTED: nothing more begins
-        self.reserved = 0  # replays that there is to be time for after these
-        self.ends = ends
         self._able: dict[Place, bool] = {}
 
     @property
@@ -591,17 +611,11 @@ class _Planned:
         """The places that are replayed or failed."""
         return [*(each.place for each in self.replays), *self.failed]
 
-    @property
-    def pace_s(self) -> float:
-        """Seconds from one computed replay to the next, of all workers; 0: unknown."""
-        progress = self.running.progress
-        worked = progress.computed + progress.failed
-        return progress.passed_s / worked if worked else 0.0
-
     def may_begin(self, under_way: int) -> bool:
         """Return whether there is time for a replay beside those under way; the first one has."""
-        needed_s = self.pace_s * (under_way + self.reserved)
-        if (under_way or self.replays or self.failed) and time.monotonic() + needed_s >= self.ends:
+        progress = self.running.progress
+        is_first = not (under_way or self.replays or self.failed)
+        if not is_first and self.time.is_over(progress.computed + progress.failed, under_way):
             self.ended = OVER
         return not self.ended
 
@@ -681,8 +695,9 @@ def explore(
     The result depends on the number of the replays only, not on when the time was over.
 
     `check` further replays, at places drawn at random, are compared with the surfaces, and added to
-    them afterwards; of limited time they take CHECK_SHARE at most.  `choices` are those of `axes.axes`: caches, policies, sizes, ssds, members,
-    loads.  Results are kept in `folder`; `workers` is a number of processes (None: one per core).
+    them afterwards; of limited time they take CHECK_SHARE at most.  `choices` are those of
+    `axes.axes`: caches, policies, sizes, ssds, members, loads.  Results are kept in `folder`;
+    `workers` is a number of processes (None: one per core).
 
     All replays have one mode: the scenario's, or what `replay` chooses for the scenario itself.
 
@@ -692,7 +707,7 @@ def explore(
     check_crew(workers, None)
     if points < 1 or check < 0 or (seconds is not None and seconds <= 0):
         raise UsageError("the numbers of replays and seconds must be positive")
-    begun = time.monotonic()
+    clock = _Time(seconds, check)
     site = site or Scenario.default()
     summary = trace.open().summary()
     of, notes = axes(site, summary.footprint_bytes, **choices)
@@ -707,7 +722,7 @@ def explore(
         if worked:
             left = progress.passed_s / worked * max(points + check - progress.done, 0)
             if seconds is not None:
-                left = min(left, max(begun + seconds - time.monotonic(), 0.0))
+                left = min(left, max(seconds - clock.passed_s, 0.0))
         report(Status(progress.done, points + check, progress.known, left, settled, band))
 
     def on_band(half: float) -> None:
@@ -720,11 +735,10 @@ def explore(
         compute = compute or functools.partial(explored, shared_folder=shared)
         hire = functools.partial(crew, workers, None, compute)
         running = opened.enter_context(Running(hire, store, on_point))
-        ends = math.inf if seconds is None else begun + seconds
-        plan = _Planned(trace, site, of, running, ends)
+        plan = _Planned(trace, site, of, running, clock)
         try:
             plan = _with_mode(plan)
-            _replay(plan, points, functools.partial(_checks_in, seconds, check), on_band)
+            _replay(plan, points, on_band)
             ended = plan.ended
             if ended != INTERRUPTED:
                 checked = _check(plan, check)
@@ -743,7 +757,7 @@ def explore(
     }
     return Exploration(
         trace, about, plan.site, of, plan.replays, list(plan.failed.values()), checked, notes,
-        progress.computed, progress.known, time.monotonic() - begun, points, ended, seconds,
+        progress.computed, progress.known, clock.passed_s, points, ended, seconds,
     )  # fmt: skip
 
 
@@ -756,34 +770,25 @@ def _with_mode(plan: _Planned) -> _Planned:
     if not done:
         raise UsageError(plan.failed[base][1])
     site = plan.site.with_options(mode=str(done[0].figures["mode"]))
-    return _Planned(plan.trace, site, plan.axes, plan.running, plan.ends)
+    return _Planned(plan.trace, site, plan.axes, plan.running, plan.time)
 
 
-def _replay(
-    plan: _Planned,
-    points: int,
-    reserved: Callable[[float], int],
-    on_band: Callable[[float], None],
-) -> None:
+def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> None:
     """Replay places step by step; what a step does not depend on how many follow.
 
     So an exploration with more points repeats one with fewer, and reuses its results.  Places along
     the axes and places between them take turns at first, so that the surfaces know all axes however
-    early the time is over.
-
-    `reserved` returns for how many replays there is to be time afterwards, by the seconds of one;
-    `on_band` is called with the usual band of BAND.
+    early the time is over.  `on_band` is called with the usual band of BAND.
     """
     where = Coordinates(plan.axes)
     along = [each for each in planning.lines(plan.axes) if plan.able(each)]
     between = planning.spread(plan.axes, where, SPREAD_FIRST, along, plan.able, SEED)
     pairs = itertools.zip_longest(along, between)
     queue = [each for pair in pairs for each in pair if each is not None]
-    for part in _parts(queue[:points], STEP):
+    for part in (queue[:1], *_parts(queue[1:points], STEP)):  # one alone: there is time for it
         if plan.ended:
             return
         plan.replays += plan.run(part)
-        plan.reserved = reserved(plan.pace_s)
     while (left := points - len(plan.taken)) > 0 and not plan.ended:
         taken = plan.taken
         unsure = surfaces_of(where, plan.replays, KEY)
@@ -802,14 +807,6 @@ def _replay(
         if not more:
             return
         plan.replays += plan.run(more[:left])
-        plan.reserved = reserved(plan.pace_s)
-
-
-def _checks_in(seconds: float | None, check: int, pace_s: float) -> int:
-    """Return how many of the replays that check there is time for, of `pace_s` each."""
-    if seconds is None or not pace_s:
-        return check
-    return min(check, int(CHECK_SHARE * seconds / pace_s))
 
 
 def usual_band(surface: Surface, of: Sequence[Axis]) -> float:
@@ -824,7 +821,7 @@ def _check(plan: _Planned, number: int) -> list[Checked]:
     """Compare the surfaces with replays that they do not hold; then add these to the replays."""
     if not number:
         return []
-    plan.ended, plan.reserved = "", 0
+    plan.ended, plan.time.checks = "", 0
     where = Coordinates(plan.axes)
     surfaces = surfaces_of(where, plan.replays)
     if not surfaces:

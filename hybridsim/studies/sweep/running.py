@@ -99,9 +99,7 @@ class Running:
         if self.progress.passed_s > QUIET_S:
             self._report(self.progress, None)
 
-    def finish(
-        self, points: Iterable[Point], may_begin: MayBegin | None = None
-    ) -> dict[str, Row]:
+    def finish(self, points: Iterable[Point], may_begin: MayBegin | None = None) -> dict[str, Row]:
         """Settle all points; return the rows of the successful ones, by key.
 
         With `may_begin` points begin in their order, and none once it returned False.
