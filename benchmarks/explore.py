@@ -11,6 +11,7 @@ the page.  A replay of the demo takes a second; all results are kept in DIR.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -66,6 +67,7 @@ def by_figure(found: Any, fewer: Any) -> Iterator[tuple[str, int, int, int, floa
 
 
 def main() -> None:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported, as of hybridsim.cli
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("traces", nargs="*", default=[DEMO])
     parser.add_argument("--points", type=int, default=240)

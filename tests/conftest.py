@@ -1,5 +1,10 @@
 """Fixtures and settings that all tests share."""
 
+import os
+
+# Before NumPy is imported: threads of its linear algebra spin beside other tests.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import functools
 from pathlib import Path
 

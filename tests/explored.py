@@ -13,7 +13,7 @@ KINDS = {"bcache": 0.9, "dm-cache": 0.7, "dm-writecache": 0.3, "open-cas": 0.85,
 CLIFF = 10 * 2**20  # bytes: from here on the whole hot spot fits
 
 
-def made_up(point):
+def made_up(point, shared_folder=None):
     """Return the figures of a machine whose hit ratio has a knee, and a cliff in p99."""
     site = point.scenario
     cache, speed = site.cache, site.replay.speed
@@ -55,7 +55,7 @@ def _bytes(site):
     return parse_size(site.cache.size)
 
 
-def exploration(folder, points=90, check=40, site=None, **choices):
+def exploration(folder, points=90, check=40, site=None, compute=made_up, **choices):
     site = (site or Scenario.default()).with_options(mode="open")
     return explore(NamedTrace.here((LOAD,)), site, points=points, check=check, folder=folder,
-                   workers=1, compute=made_up, **choices)  # fmt: skip
+                   workers=1, compute=compute, **choices)  # fmt: skip

@@ -18,12 +18,16 @@ from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.show import schemas
 from hybridsim.show.explore import text
 from hybridsim.show.html import of
+from hybridsim.studies.disks_alone import SharedAlone
 from hybridsim.studies.explore import planning
 from hybridsim.studies.explore.axes import CACHE, SIZE, axes, scenario_at, values_at
-from hybridsim.studies.explore.exploring import QUANTITIES, explore
+from hybridsim.studies.explore.exploring import OVER, QUANTITIES, explore
+from hybridsim.studies.explore.figures import explored
 from hybridsim.studies.explore.surface import LOG, Coordinates, Surface
+from hybridsim.studies.replay import replay
 from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.point import point
+from hybridsim.traces.trace import Trace
 
 
 @pytest.fixture(scope="module")
@@ -204,9 +208,87 @@ def test_too_few_replays_for_a_surface_still_answer_where_they_were(tmp_path):
     assert "page write-back lru" in text(few)
 
 
-def test_time_stops_the_exploration(folder):
-    found = exploration(folder, points=90, check=0, seconds=1e-6, loads=[1.5])
-    assert 0 < len(found.replays) < 90
+def test_the_first_replay_is_made_however_short_the_time(folder):
+    found = exploration(folder, points=90, check=3, seconds=1e-6, loads=[1.5])
+    assert [each.place for each in found.replays] == [found.own]
+    assert found.ended == OVER
+
+
+def test_a_time_holds_the_checks_and_the_replays_follow_from_their_number(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def slow(point):
+        now[0] += 1.0
+        return made_up(point)
+
+    found = exploration(tmp_path / "a", points=240, check=12, seconds=60.0, compute=slow)
+    checks = {each.place for each in found.checked}
+    planned = [each.place for each in found.replays if each.place not in checks]
+    assert now[0] <= 60
+    assert len(checks) == 12
+    assert 46 <= len(planned) <= 48
+    again = exploration(tmp_path / "b", points=len(planned), check=12)
+    assert again.to_dict()["replays"] == found.to_dict()["replays"]
+    assert again.ended == ""
+    assert "the time of 60 s was over" in " ".join(text(found).split())
+    assert "the time of 60 s was over" in of(found.to_dict())
+
+
+def test_an_interrupt_gives_the_page_of_what_is_done_and_the_same_command_goes_on(tmp_path):
+    left = [30]
+
+    def interrupted(point):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return made_up(point)
+
+    found = exploration(tmp_path, compute=interrupted)
+    fewer = exploration(tmp_path / "fewer", points=30, check=0)
+    assert found.interrupted
+    assert [each.place for each in found.replays] == [each.place for each in fewer.replays]
+    assert found.checked == []
+    assert "they were interrupted" in " ".join(text(found).split())
+    assert "they were interrupted" in of(found.to_dict())
+    on = exploration(tmp_path)
+    assert on.known == 30
+    assert [each.place for each in on.replays[:30]] == [each.place for each in found.replays]
+
+
+def test_few_replays_know_all_axes(folder):
+    few = exploration(folder, points=16, check=0)
+    for number, axis in enumerate(few.axes):
+        assert len({each.place[number] for each in few.replays}) > min(len(axis.choices), 4) / 2
+
+
+def test_caches_of_all_kinds_share_what_the_disks_do_alone(tmp_path):
+    load = "gen:hot-spot,span=16MiB,hot=10%,share=90%,rate=150,read=70%,requests=600"
+    trace, site = NamedTrace.here((load,)), Scenario.default().with_options(mode="open")
+    shared = str(tmp_path)
+    for kind in ("page", "dm-cache"):
+        one = point(trace, trace.digest(), site, {"cache.kind": kind, "cache.size": "4MiB"}, None)
+        assert explored(one, shared) == explored(one)
+    assert len(list(tmp_path.iterdir())) == 1
+    one = point(trace, trace.digest(), site, {"backing.members": 6}, None)
+    assert explored(one, shared) == explored(one)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_process_takes_what_another_one_kept(tmp_path):
+    here, there = SharedAlone(str(tmp_path)), SharedAlone(str(tmp_path))
+    site = Scenario.default()
+    load = Trace.read("gen:zipf,requests=300,span=16MiB,rate=100")
+    first = replay(load, site, alone=here)
+    [file] = tmp_path.iterdir()
+    which = here.which(site, first.scenario["mode"], first.trace["volume_bytes"])
+    ran = there.get(which)
+    assert there.get(which + " ") is None
+    assert ran.collector.last_done_ns == first.plain.last_done_ns
+    before = file.read_bytes()
+    again = replay(load, site, alone=there)
+    assert again.to_dict() == first.to_dict()
+    assert file.read_bytes() == before
 
 
 def test_places_are_named_and_wrong_names_refused(found):

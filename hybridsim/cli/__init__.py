@@ -142,6 +142,9 @@ def main() -> None:
     # Most objects of a command are modules and classes, which live to its end: looking through them
     # for garbage each 700 objects is a twelfth of a short command's time.
     gc.set_threshold(50_000)
+    # Before NumPy is imported.  Threads of its linear algebra spin while they wait for each other:
+    # beside other work the small matrices of `explore` took forty times the CPU time of one thread.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     prepare_streams()
     handle_signals()
     try:

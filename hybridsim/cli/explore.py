@@ -49,8 +49,9 @@ DRAWN_EVERY_S = 0.1
     "the interpolation is least sure.",
 )  # fmt: skip
 @click.option(
-    "--time", "limit", metavar="TIME",
-    help="Start no further replays after this time, such as 5m; the page is made of those done.",
+    "--time", "limit", metavar="TIME", default="5m", show_default=True,
+    help="End after this time, such as 30m, if the replays are not done by then: the page is made "
+    "of those that are.  The same command again goes on from there.",
 )  # fmt: skip
 @click.option(
     "--check", type=click.IntRange(0, 1000), metavar="N", default=12, show_default=True,
@@ -119,7 +120,7 @@ def explore(
     Replays a planned set of machines, with other caches, sizes, SSDs, numbers of disks and loads,
     and interpolates between them; the error of the interpolation is shown as a band.  The page is
     one file that loads nothing.  Results are stored: the same command again takes seconds, and one
-    with more --points adds to them.
+    with more --points adds to them.  Ctrl-C makes the page of the replays that are done.
     """
     from hybridsim.cli.running import check_folder, note_compiling, write_html, write_json
     from hybridsim.show.explore import text
@@ -205,11 +206,13 @@ def _progress() -> Iterator[Report]:
 
 def words(status: Status) -> str:
     """Return the progress as a line."""
-    from hybridsim.foundation.wording import span
+    from hybridsim.foundation.wording import percent, span
 
     parts = [f"{status.done:,} of {status.of:,} replays"]
     if status.known:
         parts.append(f"{status.known:,} reused")
-    if status.left_s is not None:
+    if status.band is not None:
+        parts.append(f"gain known to {percent(status.band)}")
+    if status.left_s:
         parts.append(f"{span(round(status.left_s) * 1e9)} to go")
     return " · ".join(parts)

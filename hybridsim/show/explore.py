@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from hybridsim.foundation.wording import NONE, counted, latency, percent
+from hybridsim.foundation.wording import NONE, counted, latency, percent, span
 from hybridsim.show.page import page, paragraph, table, trace_line
 from hybridsim.studies.explore.axes import CACHE, SIZE
 from hybridsim.studies.explore.exploring import (
     CLOSE,
     GAIN,
     HIT,
+    OVER,
+    QUANTITIES,
     READ,
     READ_P99,
     Exploration,
@@ -35,10 +37,34 @@ def _head(found: Exploration) -> Iterator[str]:
     )
     if found.failed:
         yield from paragraph("failed", f"{len(found.failed):,}, such as: {found.failed[0][1]}")
+    if found.ended:
+        yield from paragraph("ended", ended(found.planned, found.ended, found.limit_s))
+    if found.bands:
+        yield from paragraph("band", bands(found.bands))
     yield from paragraph("sure", sure(found))
     for note in found.notes:
         yield from paragraph("note", note)
     yield from paragraph("assumed", f"{found.mode} mode")
+
+
+def ended(planned: int, why: str, limit_s: float | None) -> str:
+    """Return why there are fewer replays than planned, and how to go on."""
+    words = "they were interrupted"
+    if why == OVER and limit_s is not None:
+        words = f"the time of {span(round(limit_s * 1e9))} was over"
+    return (
+        f"{counted(planned, 'replay')} were planned, but {words}. The same command again goes on "
+        "from here and narrows the bands."
+    )
+
+
+def bands(halves: Mapping[str, float]) -> str:
+    """Return how wide the bands are, in the median of all machines."""
+    if not halves:
+        return ""
+    titles = {each.name: each.title for each in QUANTITIES}
+    parts = [f"{titles[name]} \N{PLUS-MINUS SIGN}{percent(half)}" for name, half in halves.items()]
+    return f"Usual widths: {', '.join(parts)}."
 
 
 def sure(found: Exploration) -> str:

@@ -5,7 +5,12 @@ Replays that differ only in their caches share them, as most points of a sweep d
 
 from __future__ import annotations
 
+import hashlib
+import os
+import pickle
+import zlib
 from collections import OrderedDict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.requests.inflight import Batch
@@ -49,6 +54,10 @@ class Alone:
     def __init__(self) -> None:
         self._known: OrderedDict[str, Ran] = OrderedDict()
 
+    def which(self, scenario: Scenario, mode: str, volume_bytes: int) -> str:
+        """Return the identity of a scenario's disks: all that determines their results."""
+        return disks(scenario, mode, volume_bytes)
+
     def get(self, which: str) -> Ran | None:
         """Return the results of these disks; None if there are none."""
         known = self._known.get(which)
@@ -62,6 +71,45 @@ class Alone:
         self._known.move_to_end(which)
         while len(self._known) > KEPT_MAX:
             self._known.popitem(last=False)
+
+
+class SharedAlone(Alone):
+    """Results that processes share by files, for replays of one trace.
+
+    Caches of all kinds share them too: the disks do the same beside each, and only the pages that
+    their requests touch are counted by the pages of the cache, so that these are of any of them.
+    The files are trusted: the folder is to be one that nobody else can write.
+    """
+
+    def __init__(self, folder: str) -> None:
+        """Keep results in a folder."""
+        super().__init__()
+        self._folder = Path(folder)
+
+    def which(self, scenario: Scenario, mode: str, volume_bytes: int) -> str:
+        """Return the identity of a scenario's disks, whatever the cache in front of them."""
+        return f"{mode} {volume_bytes} {identity(scenario, DISKS)}"
+
+    def get(self, which: str) -> Ran | None:
+        """Return the results of these disks; None if no process has them yet."""
+        known = super().get(which)
+        if known is None and (file := self._file(which)).exists():
+            ran: Ran = pickle.loads(zlib.decompress(file.read_bytes()))
+            super().keep(which, ran)
+            known = Ran(ran)
+        return known
+
+    def keep(self, which: str, pump: Pump | Ran) -> None:
+        """Keep the results of these disks for all processes."""
+        super().keep(which, pump)
+        file = self._file(which)
+        if not file.exists():
+            part = file.with_suffix(f".{os.getpid()}")
+            part.write_bytes(zlib.compress(pickle.dumps(Ran(pump)), 1))
+            part.replace(file)
+
+    def _file(self, which: str) -> Path:
+        return self._folder / hashlib.sha256(which.encode()).hexdigest()[:32]
 
 
 def disks(scenario: Scenario, mode: str, volume_bytes: int) -> str:

@@ -29,7 +29,7 @@ from hybridsim.jit import compiled
 from hybridsim.requests.rows import Requests, TraceWarning
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
-from hybridsim.studies.disks_alone import Alone, Ran, disks
+from hybridsim.studies.disks_alone import Alone, Ran
 from hybridsim.studies.flush import flush_rate
 from hybridsim.studies.hindsight import look_back
 from hybridsim.studies.life import check_happened, taken
@@ -161,8 +161,8 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
         return building.machine(scenario, mode, volume_bytes, *starts[which], has_life=True)
 
     machines: list[Machine | Ran] = [built(volume_bytes, which) for which in range(len(starts))]
-    which = disks(scenario, mode, volume_bytes)
     alone = None if scenario.events else task.alone  # a run with events is not shared
+    which = alone.which(scenario, mode, volume_bytes) if alone else ""
     if alone and (ran := alone.get(which)):
         machines[1] = ran
     recorded = RecordedLatencies()

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from hybridsim.foundation.wording import counted, percent
+from hybridsim.show.explore import bands, ended
 from hybridsim.show.html.page import HERE, island, rendered, report_style
 
 TITLE = "What if?"
@@ -27,7 +28,7 @@ def explorer(document: Mapping[str, Any], subtitle: str) -> str:
         _style(),
         _script(),
         title=TITLE,
-        subtitle=subtitle,
+        subtitle=f"{subtitle} · {_known(document)}",
         result=island(document),
         sure=_sure(document),
         checked=_checked(document),
@@ -46,6 +47,13 @@ def _script() -> str:
     return "\n" + (HERE / "templates" / "explorer.js").read_text(encoding="utf-8")
 
 
+def _known(document: Mapping[str, Any]) -> str:
+    """Return on what the page stands: the number of replays, and the usual band of the gain."""
+    known = counted(len(document["replays"]), "replay")
+    half = document["bands"].get("gain")
+    return known if half is None else f"{known}, gain \N{PLUS-MINUS SIGN}{percent(half)}"
+
+
 def _sure(document: Mapping[str, Any]) -> list[str]:
     machines = 1
     for axis in document["axes"]:
@@ -55,15 +63,19 @@ def _sure(document: Mapping[str, Any]) -> list[str]:
         f"{counted(replays, 'replay')} stand for {counted(machines, 'machine')}. Where a machine "
         "was replayed, the page shows the figures of that replay; elsewhere it interpolates. The "
         "band is as wide as the errors that were found when each replay was left out: it should "
-        "hold 99 of 100 figures.",
+        f"hold 99 of 100 figures. {bands(document['bands'])}".strip(),
         f"{MODES[document['inputs']['mode']]} Times and hit ratios are of the "
         "whole trace, from an empty cache on; the verdict is the judge's forecast, as in "
         "`hybridsim replay`. Prices change the costs, and so which machine is the cheapest.",
     ]
+    run = document["replays_run"]
+    first = []
+    if run["ended"]:
+        first.append(ended(run["planned"], run["ended"], run["limit_s"]))
     if document["failed"]:
         failed = document["failed"]
         words.append(f"{counted(len(failed), 'machine')} could not be replayed: {failed[0]['why']}")
-    return words
+    return [*first, *words]
 
 
 def _checked(document: Mapping[str, Any]) -> list[list[str]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import math
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,7 +60,7 @@ from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.point import Point, point
 from hybridsim.studies.sweep.running import Progress, Running
 from hybridsim.studies.sweep.store import FOLDER, Store
-from hybridsim.studies.sweep.sweep import check_crew, crew, in_order
+from hybridsim.studies.sweep.sweep import check_crew, crew
 from hybridsim.studies.sweep.workers import Settled
 
 if TYPE_CHECKING:
@@ -72,6 +75,8 @@ DOUBTFUL = 8  # as many where the surfaces are unsure; the others are spread
 NEAR_POWER = 4  # of what machines have in common: weights of the replays around a place
 DOUBT = 0.05  # of that weight: a smaller share of the replays around a place does not count
 CLOSE = 0.03  # relative error that counts as right
+CHECK_SHARE = 0.2  # of a limited time, at most for the replays that check
+LOOKED_AT = 500  # machines drawn for the usual width of a band
 SEED = 1
 
 SHARE, TIME, FACTOR, NUMBER = "share", "ns", "factor", "number"
@@ -125,6 +130,8 @@ QUANTITIES = (
                False, HIT) for n in range(PARTS)),
 )  # fmt: skip
 KEY = (HIT, READ, READ_P99, GAIN)  # whose bands decide where to replay next
+BAND = GAIN  # whose band the progress shows
+OVER, INTERRUPTED = "time", "interrupt"
 RULE = {"worth_it": WORTH_IT, "nothing": NOTHING, "much": MUCH, "sure": SURE, "loss": LOSS}
 
 
@@ -188,6 +195,7 @@ class Status:
     known: int  # of these, on disk before
     left_s: float | None  # None: unknown
     settled: Settled | None = None
+    band: float | None = None  # half of that of BAND, of the figure, in the median; None: unknown
 
 
 Report = Callable[[Status], None]
@@ -212,7 +220,23 @@ class Exploration:
     computed: int = 0
     known: int = 0
     seconds: float = 0.0
-    interrupted: bool = False
+    planned: int = 0  # replays, without those that check
+    ended: str = ""  # why not all planned ones were done: OVER or INTERRUPTED
+    limit_s: float | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user interrupted it."""
+        return self.ended == INTERRUPTED
+
+    @functools.cached_property
+    def bands(self) -> dict[str, float]:
+        """Half of the bands of the KEY quantities, relative to them: the median of all machines."""
+        return {
+            name: usual_band(self.surfaces[name], self.axes)
+            for name in KEY
+            if name in self.surfaces
+        }
 
     @functools.cached_property
     def where(self) -> Coordinates:
@@ -331,7 +355,12 @@ class Exploration:
                 "computed": self.computed,
                 "known": self.known,
                 "failed": len(self.failed),
+                "planned": self.planned,
+                "ended": self.ended or None,
+                "seconds": round(self.seconds, 1),
+                "limit_s": self.limit_s,
             },
+            "bands": self.bands,
             "command": self._command_parts(),
             "price": {**prices.price.model_dump(), "source": prices.source},
             "rule": RULE,
@@ -542,17 +571,39 @@ def surfaces_of(
     return result
 
 
+@dataclass
+class _Time:
+    """The time that an exploration may take."""
+
+    limit_s: float | None
+    checks: int  # replays that there is to be time for at the end
+    begun_s: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def passed_s(self) -> float:
+        """Seconds since the begin."""
+        return time.monotonic() - self.begun_s
+
+    def is_over(self, done: int, under_way: int) -> bool:
+        """Return whether a replay would end too late, by the number of those done and under way."""
+        if self.limit_s is None:
+            return False
+        each_s = self.passed_s / done if done else 0.0  # of all workers
+        checks_s = min(self.checks * each_s, CHECK_SHARE * self.limit_s)
+        return self.passed_s + under_way * each_s + checks_s >= self.limit_s
+
+
 class _Planned:
     """The replays of an exploration in progress."""
 
     def __init__(
-        self, trace: NamedTrace, site: Scenario, of: list[Axis], running: Running, ends: float
+        self, trace: NamedTrace, site: Scenario, of: list[Axis], running: Running, time: _Time
     ) -> None:
-        self.trace, self.site, self.axes, self.running = trace, site, of, running
+        self.trace, self.site, self.axes, self.running, self.time = trace, site, of, running, time
         self.digest = trace.digest()
         self.replays: list[Replay] = []
         self.failed: dict[Place, tuple[str, str]] = {}
-        self._ends = ends
+        self.ended = ""  # OVER or INTERRUPTED: nothing more begins
         self._able: dict[Place, bool] = {}
 
     @property
@@ -560,10 +611,13 @@ class _Planned:
         """The places that are replayed or failed."""
         return [*(each.place for each in self.replays), *self.failed]
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the time is used up."""
-        return time.monotonic() >= self._ends
+    def may_begin(self, under_way: int) -> bool:
+        """Return whether there is time for a replay beside those under way; the first one has."""
+        progress = self.running.progress
+        is_first = not (under_way or self.replays or self.failed)
+        if not is_first and self.time.is_over(progress.computed + progress.failed, under_way):
+            self.ended = OVER
+        return not self.ended
 
     def able(self, place: Place) -> bool:
         """Return whether the machine at a place can be built, as far as two axes decide it.
@@ -592,7 +646,11 @@ class _Planned:
         return replace(made, detail=DETAIL)
 
     def run(self, places: Sequence[Place]) -> list[Replay]:
-        """Replay these places; return the replays that succeeded."""
+        """Replay these places; return the replays that succeeded.
+
+        If the time is over, or the user interrupts, these are of the first places, as far as all of
+        them are done: which replays an exploration has follows from their number.
+        """
         points: dict[str, tuple[Place, Point]] = {}
         for each in places:
             try:
@@ -601,13 +659,21 @@ class _Planned:
                 self.failed[each] = ("", str(error))
                 continue
             points[one.key] = each, one
-        rows = self.running.finish(in_order([one for _, one in points.values()]))
+        wanted = [one for _, one in points.values()]
+        try:
+            rows = self.running.finish(wanted, self.may_begin)
+            figures = {key: row["figures"] for key, row in rows.items()}
+        except KeyboardInterrupt:
+            self.ended = INTERRUPTED
+            figures = self.running.on_disk(wanted)
         done = []
         for key, (place, one) in points.items():
-            if key in rows:
-                done.append(Replay(place, rows[key]["figures"], one.command))
+            if key in figures:
+                done.append(Replay(place, figures[key], one.command))
             elif key in self.running.failures:
                 self.failed[place] = (one.command, self.running.failures[key].why)
+            else:
+                break
         return done
 
 
@@ -626,9 +692,12 @@ def explore(
 ) -> Exploration:
     """Replay `points` machines (fewer if `seconds` are over); return what lies between them.
 
+    The result depends on the number of the replays only, not on when the time was over.
+
     `check` further replays, at places drawn at random, are compared with the surfaces, and added to
-    them afterwards.  `choices` are those of `axes.axes`: caches, policies, sizes, ssds, members,
-    loads.  Results are kept in `folder`; `workers` is a number of processes (None: one per core).
+    them afterwards; of limited time they take CHECK_SHARE at most.  `choices` are those of
+    `axes.axes`: caches, policies, sizes, ssds, members, loads.  Results are kept in `folder`;
+    `workers` is a number of processes (None: one per core).
 
     All replays have one mode: the scenario's, or what `replay` chooses for the scenario itself.
 
@@ -638,14 +707,14 @@ def explore(
     check_crew(workers, None)
     if points < 1 or check < 0 or (seconds is not None and seconds <= 0):
         raise UsageError("the numbers of replays and seconds must be positive")
-    begun = time.monotonic()
+    clock = _Time(seconds, check)
     site = site or Scenario.default()
     summary = trace.open().summary()
     of, notes = axes(site, summary.footprint_bytes, **choices)
     points = min(points, planning.all_places(of))
-    hire = functools.partial(crew, workers, None, compute or explored)
-    interrupted = False
+    ended = ""
     checked: list[Checked] = []
+    band: float | None = None
 
     def on_point(progress: Progress, settled: Settled | None) -> None:
         worked = progress.computed + progress.failed
@@ -653,18 +722,28 @@ def explore(
         if worked:
             left = progress.passed_s / worked * max(points + check - progress.done, 0)
             if seconds is not None:
-                left = min(left, max(begun + seconds - time.monotonic(), 0.0))
-        report(Status(progress.done, points + check, progress.known, left, settled))
+                left = min(left, max(seconds - clock.passed_s, 0.0))
+        report(Status(progress.done, points + check, progress.known, left, settled, band))
 
-    with Store(folder) as store, Running(hire, store, on_point) as running:
-        ends = math.inf if seconds is None else begun + seconds
-        plan = _Planned(trace, site, of, running, ends)
+    def on_band(half: float) -> None:
+        nonlocal band
+        band = half
+
+    with contextlib.ExitStack() as opened:
+        shared = opened.enter_context(tempfile.TemporaryDirectory(prefix="hybridsim-"))
+        store = opened.enter_context(Store(folder))
+        compute = compute or functools.partial(explored, shared_folder=shared)
+        hire = functools.partial(crew, workers, None, compute)
+        running = opened.enter_context(Running(hire, store, on_point))
+        plan = _Planned(trace, site, of, running, clock)
         try:
             plan = _with_mode(plan)
-            _replay(plan, points)
-            checked = _check(plan, check)
+            _replay(plan, points, on_band)
+            ended = plan.ended
+            if ended != INTERRUPTED:
+                checked = _check(plan, check)
         except KeyboardInterrupt:
-            interrupted = True
+            ended = INTERRUPTED
         progress = running.progress
     if not plan.replays:
         raise UsageError(next(iter(plan.failed.values()))[1] if plan.failed else "interrupted")
@@ -678,7 +757,7 @@ def explore(
     }
     return Exploration(
         trace, about, plan.site, of, plan.replays, list(plan.failed.values()), checked, notes,
-        progress.computed, progress.known, time.monotonic() - begun, interrupted,
+        progress.computed, progress.known, clock.passed_s, points, ended, seconds,
     )  # fmt: skip
 
 
@@ -691,24 +770,30 @@ def _with_mode(plan: _Planned) -> _Planned:
     if not done:
         raise UsageError(plan.failed[base][1])
     site = plan.site.with_options(mode=str(done[0].figures["mode"]))
-    return _Planned(plan.trace, site, plan.axes, plan.running, plan._ends)
+    return _Planned(plan.trace, site, plan.axes, plan.running, plan.time)
 
 
-def _replay(plan: _Planned, points: int) -> None:
+def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> None:
     """Replay places step by step; what a step does not depend on how many follow.
 
-    So an exploration with more points repeats one with fewer, and reuses its results.
+    So an exploration with more points repeats one with fewer, and reuses its results.  Places along
+    the axes and places between them take turns at first, so that the surfaces know all axes however
+    early the time is over.  `on_band` is called with the usual band of BAND.
     """
     where = Coordinates(plan.axes)
-    queue = [each for each in planning.lines(plan.axes) if plan.able(each)]
-    queue += planning.spread(plan.axes, where, SPREAD_FIRST, queue, plan.able, SEED)
-    for part in _parts(queue[:points], STEP):
-        if plan.is_over and plan.replays:
+    along = [each for each in planning.lines(plan.axes) if plan.able(each)]
+    between = planning.spread(plan.axes, where, SPREAD_FIRST, along, plan.able, SEED)
+    pairs = itertools.zip_longest(along, between)
+    queue = [each for pair in pairs for each in pair if each is not None]
+    for part in (queue[:1], *_parts(queue[1:points], STEP)):  # one alone: there is time for it
+        if plan.ended:
             return
         plan.replays += plan.run(part)
-    while (left := points - len(plan.taken)) > 0 and not plan.is_over:
+    while (left := points - len(plan.taken)) > 0 and not plan.ended:
         taken = plan.taken
         unsure = surfaces_of(where, plan.replays, KEY)
+        if BAND in unsure:
+            on_band(usual_band(unsure[BAND], plan.axes))
         seed = SEED + len(taken)
         hits = {each.place: _figure(each.figures.get(HIT)) for each in plan.replays}
         known = {place: value for place, value in hits.items() if value is not None}
@@ -724,10 +809,19 @@ def _replay(plan: _Planned, points: int) -> None:
         plan.replays += plan.run(more[:left])
 
 
+def usual_band(surface: Surface, of: Sequence[Axis]) -> float:
+    """Return half of the band, relative to the figure: in the median of LOOKED_AT places."""
+    draw = np.random.default_rng(SEED)
+    places = np.column_stack([draw.integers(0, len(axis.choices), LOOKED_AT) for axis in of])
+    middle, low, high = surface.at(places)
+    return float(np.median((high - low) / 2 / np.maximum(np.abs(middle), 1e-12)))
+
+
 def _check(plan: _Planned, number: int) -> list[Checked]:
     """Compare the surfaces with replays that they do not hold; then add these to the replays."""
     if not number:
         return []
+    plan.ended, plan.time.checks = "", 0
     where = Coordinates(plan.axes)
     surfaces = surfaces_of(where, plan.replays)
     if not surfaces:

@@ -20,9 +20,12 @@ WEAR, YEARS = "dwpd.whole", "years.whole"  # over the whole trace, as of `advise
 HIT_PART = "hit.part."  # and the number of the part, from 0
 
 
-def explored(point: Point) -> dict[str, Any]:
-    """Replay a point; return the figures of a sweep, saturation, and the warm-up curve."""
-    return replayed(point, _curves)
+def explored(point: Point, shared_folder: str | None = None) -> dict[str, Any]:
+    """Replay a point; return the figures of a sweep, saturation, and the warm-up curve.
+
+    In `shared_folder` the processes share the results of the disks alone.
+    """
+    return replayed(point, _curves, shared_folder)
 
 
 def figures_of(result: Result) -> dict[str, Any]:

@@ -19,19 +19,25 @@ Kind = tuple[Any, ...]
 CODE = "kinds"  # folder next to the machine code: one file for each compiled kind
 
 
-def replayed(point: Point, more: Callable[[Any], dict[str, Any]] | None = None) -> dict[str, Any]:
+def replayed(
+    point: Point,
+    more: Callable[[Any], dict[str, Any]] | None = None,
+    shared_folder: str | None = None,
+) -> dict[str, Any]:
     """Replay a point; return the figures of its result, as of `hybridsim replay`.
 
-    `more` returns further figures of the Result.
+    `more` returns further figures of the Result.  In `shared_folder` processes that replay the same
+    trace share the results of the disks alone; by default each process has its own.
     """
     from hybridsim.studies.replay import replay
     from hybridsim.studies.sweep.figures import figures
-    from hybridsim.studies.sweep.worker_cache import kept
+    from hybridsim.studies.sweep.worker_cache import kept, shared_alone
 
     trace = kept(point.trace, point.digest, None)
     if trace.is_generated and point.seed is not None:
         trace = kept(point.trace, point.digest, point.seed)
-    result = replay(trace, point.scenario, alone=trace.alone)
+    alone = trace.alone if shared_folder is None else shared_alone(shared_folder)
+    result = replay(trace, point.scenario, alone=alone)
     row = figures(result)
     if more is not None:
         row |= more(result)

@@ -55,6 +55,7 @@ class Progress:
 
 
 Report = Callable[[Progress, Settled | None], None]
+MayBegin = Callable[[int], bool]  # of the number of points under way
 
 
 def silent(progress: Progress, settled: Settled | None) -> None:
@@ -98,16 +99,19 @@ class Running:
         if self.progress.passed_s > QUIET_S:
             self._report(self.progress, None)
 
-    def finish(self, points: Iterable[Point]) -> dict[str, Row]:
-        """Settle all points; return the rows of the successful ones, by key."""
+    def finish(self, points: Iterable[Point], may_begin: MayBegin | None = None) -> dict[str, Row]:
+        """Settle all points; return the rows of the successful ones, by key.
+
+        With `may_begin` points begin in their order, and none once it returned False.
+        """
         wanted = {point.key: point for point in points}
         self.progress.total += len(wanted)
         self._store.refresh()
         waiting = deque(point for point in wanted.values() if not self._is_known(point))
-        if waiting:
+        if waiting and may_begin is None:
             waiting = deque(dealt(list(waiting), self._crew.lanes))
         while waiting or self._under_way:
-            self._hand_out(waiting)
+            self._hand_out(waiting, may_begin)
             if self._under_way:
                 self._report(self.progress, None)
                 settled = self._crew.next(LOOK_AGAIN_S)
@@ -128,14 +132,17 @@ class Running:
         rows = {point.key: self._store.get(point.key) for point in points}
         return {key: row["figures"] for key, row in rows.items() if row is not None}
 
-    def _hand_out(self, waiting: deque[Point]) -> None:
-        """Submit points while the crew has room; points that cannot start yet keep waiting."""
-        for _ in range(len(waiting)):
-            if len(self._under_way) >= self._crew.room:
+    def _hand_out(self, waiting: deque[Point], may_begin: MayBegin | None) -> None:
+        """Submit points while the crew has room; points that cannot start yet keep their place."""
+        later = []
+        while waiting and len(self._under_way) < self._crew.room:
+            if may_begin is not None and not may_begin(len(self._under_way)):
+                waiting.clear()
                 return
             point = waiting.popleft()
             if not self._begin(point):
-                waiting.append(point)
+                later.append(point)
+        waiting.extendleft(reversed(later))
 
     def _is_known(self, point: Point) -> bool:
         row = self._store.get(point.key)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from hybridsim.requests.rows import Requests
-from hybridsim.studies.disks_alone import Alone
+from hybridsim.studies.disks_alone import Alone, SharedAlone
 from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import CHUNK_ROWS, Trace, Watch
@@ -60,6 +60,12 @@ class Kept(Trace):
 def kept(trace: NamedTrace, digest: str, seed: int | None) -> Kept:
     """Return an open trace; the last TRACES_MAX ones are reused."""
     return Kept(trace.open(seed), free_bytes() // (SHARE_OF_MEMORY * (os.cpu_count() or 1)))
+
+
+@functools.lru_cache(maxsize=1)
+def shared_alone(folder: str) -> SharedAlone:
+    """Return the results of the disks alone that the processes share in a folder."""
+    return SharedAlone(folder)
 
 
 def free_bytes() -> int:
