@@ -274,13 +274,14 @@ def judged(of: Columns, centre: np.ndarray, half: np.ndarray, formula: np.ndarra
         no = ~worth & (centre + sure * half < np.log(MUCH))
         for loss in LOSSES:
             yes = worth & (centre - sure * half >= np.log(NOTHING)) & (centre >= loss * half)
-            yes &= formula >= np.log(WORTH_IT)
+            yes &= formula >= np.log(NOTHING)
             right = (yes & (truth >= NOTHING)) | (no & (truth < MUCH))
             wrong = (yes | no) & ~right
             print(f"SURE {sure:.1f} LOSS {loss:.2f}: right {right.mean():.1%}, "
                   f"wrong {wrong.mean():.1%}, unsure {(~yes & ~no).mean():.1%}")  # fmt: skip
+    least = np.fmin(centre, of.later)  # nan without a simulation
     for caution in CAUTIONS:
-        regrets = np.array(list(regret(of, centre - caution * half)))
+        regrets = np.array(list(regret(of, least - caution * half)))
         print(f"CAUTION {caution:.2f}: regret, median {np.median(regrets):.1%}, "
               f"90 % {np.quantile(regrets, 0.9):.0%}, 95 % {np.quantile(regrets, 0.95):.0%}, "
               f"mean logarithm up to 2 {np.minimum(np.log1p(regrets), 2).mean():.3f}")  # fmt: skip

@@ -425,6 +425,12 @@ class TestLuck:
         assert result.judged.latency_gain == pytest.approx(20 * MS / (MS + missed_ns))
         assert result.by_chance == pytest.approx((10 * MS - missed_ns) / (MS + missed_ns))
 
+    @pytest.mark.parametrize("missed_ns", [5 * MS, 15 * MS])
+    def test_luck_may_last_so_the_interval_holds_the_gain_with_and_without_it(self, missed_ns):
+        result = self.found(missed_ns)
+        low, high = sorted((result.gain, result.judged.latency_gain))
+        assert result.sampled == pytest.approx((low, high), rel=0.006)
+
     def test_what_reads_wait_less_for_the_disks_is_the_cache_s_merit(self):
         """Half of the judged requests, the misses, waited half of all the time: 5 of 10 ms each."""
         result = self.found(5 * MS, before_wait_ns=2000 * 10 * MS)

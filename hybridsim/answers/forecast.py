@@ -104,7 +104,7 @@ ALLOWANCE_TRIED = Allowance(0.13, 1.56, 0.16, 0.35, 0.68, 3.09)  # where `off` i
 ALLOWANCE = Allowance(0.16, 1.58, 0.70, 0.33, 0.75, 2.55)
 CAUTION = 0.25  # of the allowance, that counts against a machine in a choice
 SURE = 0.5  # of the allowance: an answer that a smaller error would make wrong is not given
-SURE_TRIED = 0.4  # the same where `off` is known
+SURE_TRIED = 0.3  # the same where `off` is known
 LOSS = 0.6  # of the allowance: yes excludes a loss by such an error
 LOSS_BY_FORMULA = 0.8  # the same where the load was not continued
 
@@ -147,11 +147,7 @@ class Forecast:
     change: float  # factor that the end of cheap writes makes; 1: none in sight
     ahead: float | None  # lengths of the capture until then
     answer: str
-
-    @property
-    def cautious(self) -> float:
-        """The gain less CAUTION of the allowance: what machines are compared by."""
-        return float(self.gain * (self.low / self.gain) ** CAUTION)
+    cautious: float  # what machines are compared by, see `compared_by`
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -231,6 +227,18 @@ def answer_of(expected: float, half: float, sure: float = SURE, loss: float = LO
     return NO if expected + sure * half < math.log(MUCH) else UNSURE
 
 
+def compared_by(course: Course) -> float:
+    """Return the logarithm of what machines are compared by: a gain that is hardly too large.
+
+    It is the forecast less CAUTION of the allowance.  A simulated gain that is smaller takes its
+    place, as the formula overrates just those caches that seem the best of many: it does not see
+    that clean data and dirty data will fill a cache together.
+    """
+    expected = centre(course)
+    least = expected if course.later is None else min(expected, course.later)
+    return least - CAUTION * allowance(course)
+
+
 def forecast(course: Course) -> Forecast:
     """Return the gain over the HORIZON, its interval, and what that means: see `answer_of`."""
     before, expected, half = before_change(course), centre(course), allowance(course)
@@ -239,8 +247,8 @@ def forecast(course: Course) -> Forecast:
     sure = SURE if course.later is None or course.off is None else SURE_TRIED
     loss = LOSS_BY_FORMULA if course.later is None else LOSS
     answer = answer_of(expected, half, sure, loss)
-    if answer == YES and by_formula(course) < math.log(WORTH_IT):
-        answer = UNSURE  # the capture itself does not show it
+    if answer == YES and by_formula(course) < math.log(NOTHING):
+        answer = UNSURE  # the capture itself shows nothing of it
     return Forecast(
         math.exp(expected),
         math.exp(expected - half),
@@ -249,4 +257,5 @@ def forecast(course: Course) -> Forecast:
         math.exp(expected - before),
         course.ahead,
         answer,
+        math.exp(compared_by(course)),
     )

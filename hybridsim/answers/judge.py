@@ -23,7 +23,9 @@ What lasts as long as a run, such as what the buffers of its disks happen to hol
 all blocks and does not show in their scatter; on another day it may be the other machine's luck.
 But it shows in reads that the disks served on both machines.  That their latencies differ may be
 the cache's merit or fault as far as commands waited for the disks' arms; what is beyond that is
-luck and is taken out of the gain (a control variate).
+luck and is taken out of the gain (a control variate).  Some of it may last all the same: fills
+change what the disks' buffers hold for as long as the cache fills.  No part of a capture tells
+which, so the interval reaches over the gain both without the luck and with it.
 
 What is dirty at the end has not been paid for.  The gain counts it as free, as it is for the
 application; `charged` is the gain with a write that was put off at what it costs the disks alone,
@@ -72,7 +74,6 @@ STEADY_GROWTH = 0.05  # of what is written in the judged half: a dirty level tha
 QUEUED = 0.5  # of the latencies: waits for arms, from where on luck is not looked for
 REACHED = 0.9  # of the level from which on writes are not cheap: regulated ones stay near it
 LUCK_AT_MOST = -0.9
-LUCK = "luck"  # a source of the interval of a gain
 NOT_CHANCE = 1.1  # times: a gain that differs less from the measured one needs no word
 PARTS = 12  # of the judged half, in which the hit ratio is looked at
 SHORTEST = 1 / 8  # of the capture, for a gain to be measured since writes ceased to be cheap
@@ -319,18 +320,19 @@ def judge(
     charge = both.put_off(half, grown) if grown >= STEADY_GROWTH else 0.0
     luck = both.luck(half, blocks)
     free, paid = (both.ratio(goal, adapts, blocks, luck, each) for each in (0.0, charge))
+    measured = both.ratio(goal, adapts, blocks, np.zeros(BLOCKS), 0.0)
     ones = np.ones((1, BLOCKS))
     value, charged = float(free(ones)[0]), float(paid(ones)[0])
-    ends = free.interval(len(np.unique(blocks)))
+    held = len(np.unique(blocks))
+    ratios = (free, measured) if luck.any() else (free,)
+    lows, highs = zip(*(each.interval(held) for each in ratios))
+    sampled = min(lows), max(highs)
     if in_time(goal, adapts):  # to the last completion, as the times of the work are printed
         value, charged = (each * (pairs["judged"].took_gain or value) / value
                           for each in (value, charged))  # fmt: skip
-    # Luck that was taken out of the gain may last, as what the buffers of the disks hold does.
-    sampled = ends
-    if ends[0] > 0 and math.isfinite(ends[1]):
-        chance = math.expm1(abs(math.log1p(float(luck.sum()))))
-        known = combined(value, {TRACE: ends, LUCK: chance})
-        sampled = ends if known is None else (known.low, known.high)
+    if sampled[0] > 0 and math.isfinite(sampled[1]):
+        known = combined(value, {TRACE: sampled})
+        sampled = sampled if known is None else (known.low, known.high)
     later, course, (low, high) = None, None, sampled
     answer = YES if low >= WORTH_IT else NO if high < WORTH_IT else UNSURE
     if goal in ("time", "latency") or (goal == "throughput" and adapts):
