@@ -93,6 +93,7 @@ class Drives(RandomValues):
             "interface": self.rate(10**8, 600 * 10**6),
             "window": self.rng.choice([1, 32, 1024]),
             "order": self.rng.choice(["sptf", "sstf", "clook"]),
+            "aging": self.rng.choice([0, 0.006, 1]),
             "age_limit": self.time(0, 500 * MS),
             "read_ahead": self.size(0, 512, MIB),
             "segments": self.rng.choice([1, 8, 1024]),

@@ -355,6 +355,7 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
         flush_ns=draw(st.sampled_from([0, 0, 5_000_000])),
         host_ps_per_byte=draw(st.sampled_from([0, 0, 10_000, 200_000])),
         order=draw(st.sampled_from(Order)),
+        aging_ppm=draw(st.sampled_from([0, 6_000, 500_000])),
         window=draw(st.integers(1, 8)),
         age_limit_ns=draw(st.sampled_from([0, 6_400_000, 30_000_000, 10**12])),
         read_ahead_bytes=draw(st.sampled_from([0, 512, 4 * KIB, 20 * KIB, 100_000])),

@@ -60,6 +60,7 @@ class HddParameters(DeviceParameters):
     flush_ns: int = 0
     host_ps_per_byte: int = 0
     order: Order = Order.POSITION
+    aging_ppm: int = 0  # of a command's waiting, off its cost by position
     write_cache_bytes: int = 0
     write_cache_ranges: int = 1
     destage_window: int = 1
