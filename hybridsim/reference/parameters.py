@@ -113,6 +113,8 @@ class SsdParameters(DeviceParameters):
     needs_flush: int = 1
     load_ns: int = 0
     collect_ns: int = 0
+    page_units: int = 1  # read together by a die
+    write_lanes: int = 0  # of the controller, each takes one write at a time; 0: any number
 
 
 @dataclass
