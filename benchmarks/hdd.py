@@ -249,7 +249,8 @@ def disksim_rows():
             continue
         requests = disksim_requests(row)
         order, window = SCHEDULERS[row["scheduler"]]
-        how = {"order": building.ORDERS[order], "window": window, "age_limit_ns": NEVER_NS}
+        how = {"order": building.ORDERS[order], "window": window}
+        how |= {"age_limit_ns": NEVER_NS, "aging_ppm": 0}
         done_ns = np.sort(simulate(disk, requests, int(row["qd"]), **how).done_ns)
         skipped = len(done_ns) // 20
         iops = (len(done_ns) - skipped) / (done_ns[-1] - done_ns[skipped - 1]) * 1e9

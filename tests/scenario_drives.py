@@ -93,6 +93,7 @@ class Drives(RandomValues):
             "interface": self.rate(10**8, 600 * 10**6),
             "window": self.rng.choice([1, 32, 1024]),
             "order": self.rng.choice(["sptf", "sstf", "clook"]),
+            "aging": self.rng.choice([0, 0.006, 1]),
             "age_limit": self.time(0, 500 * MS),
             "read_ahead": self.size(0, 512, MIB),
             "segments": self.rng.choice([1, 8, 1024]),
@@ -182,7 +183,8 @@ class Drives(RandomValues):
         }
         parts = self.changes("ssd") | self.some(optional)
         if "flash" not in parts:
-            parts |= self.some({"map_unit": self.size(16 * KIB)})
+            lanes = {"page_size": self.size(16 * KIB), "write_lanes": self.rng.choice([0, 1, 12])}
+            parts |= self.some({"map_unit": self.size(16 * KIB)} | lanes)
         last = self.slc(write_rate) if self.yes() else self.some({"program_load": self.time(US)})
         return needed | parts | last
 

@@ -228,6 +228,58 @@ def test_completions_that_are_held_back_get_a_note(tmp_path):
     assert any("interrupt coalescing" in note for note in model.notes)
 
 
+def crowded(tmp_path, depths):
+    """Return fio's results of an SSD in which requests wait for one another, and the points."""
+    keys = {
+        "dies": 24, "page_size": "64KiB", "write_lanes": 3,
+        "random_read_iops": 200_000, "random_write_iops": 200_000,
+    }  # fmt: skip
+    kinds = ((job, np.full(2000, 80e3)), (writes, np.full(2000, 20e3)))
+    streams = [job(np.full(100, 1e6), 32, rw="read"), writes(np.full(100, 1e6), 32)]
+    streams[1]["job options"]["rw"] = "write"
+    for direction, one in zip(("read", "write"), streams, strict=True):
+        one[direction]["bw_bytes"] = 3e9
+    alone = results(tmp_path / "alone.json", *(make(latency) for make, latency in kinds), *streams)
+    drive = {f"backing.drive.{key}": value for key, value in keys.items()}
+    known = fit(alone, check=False).scenario().with_values(drive)
+    jobs = [make(latency, depth) for make, latency in kinds for depth in depths]
+    points = read([str(results(tmp_path / "unknown.json", *jobs))])
+    for one, point in zip(jobs, points, strict=True):
+        one[point.direction]["iops"] = fio_disk.simulated_iops(known, point, 6000)
+    points = read([str(results(tmp_path / "ssd.json", *jobs))])
+    return [*jobs, *streams], points
+
+
+def errors(model, points):
+    scenario = model.scenario()
+    return [fio_disk.simulated_iops(scenario, point) / point.iops - 1 for point in points]
+
+
+def test_the_dies_and_lanes_on_which_requests_wait_are_recovered(tmp_path):
+    jobs, points = crowded(tmp_path, (1, 2, 4, 8, 16, 64))
+    model = fit(results(tmp_path / "all.json", *jobs), check=False)
+    drive = model.scenario().backing.drive
+    assert drive.dies == pytest.approx(24, rel=0.15)
+    assert drive.write_lanes == 3
+    assert estimate(model, "dies").determined
+    assert errors(model, points) == pytest.approx([0] * len(points), abs=0.08)
+
+
+def test_a_rate_below_the_limit_determines_those_between(tmp_path):
+    jobs, points = crowded(tmp_path, (1, 2, 3, 4))
+    ends = [one for one in jobs if one["job options"]["iodepth"] not in ("2", "3")]
+    model = fit(results(tmp_path / "ends.json", *ends), check=False)
+    assert errors(model, points) == pytest.approx([0] * len(points), abs=0.08)
+
+
+def test_a_limit_alone_leaves_the_dies_assumed(tmp_path):
+    reads = [job(np.full(2000, 80e3)), job(np.full(2000, 640e3), 64, 100_000.0)]
+    model = fit(results(tmp_path / "limit.json", *reads), check=False)
+    dies = estimate(model, "dies")
+    assert not dies.determined
+    assert dies.value == pytest.approx(1.5 * 100_000 * 80e-6, abs=1)
+
+
 def test_an_ssd_at_several_depths_is_recovered(tmp_path):
     latency = np.full(1000, 90_000)
     model = fit(results(tmp_path / "ssd.json", job(latency), job(latency * 4, 32, iops=80_000)))

@@ -215,6 +215,15 @@ class TestHdd:
         limited = replace(DISK, window=3, age_limit_ns=round(age_limit * MS))
         assert on(limited, self.QUEUE).facts[1].number == second
 
+    @pytest.mark.parametrize(("aging_ppm", "second"), [(0, 2), (499_999, 2), (500_001, 1)])
+    def test_waiting_counts_against_the_time_to_the_place(
+        self, aging_ppm: int, second: int
+    ) -> None:
+        # At 3.2 sector 50 is 1.8 ms away and has waited for 2.2; sector 40 is 0.8 away, for 0.2.
+        queue = [read(0, 30 * SECTOR), read(1, 50 * SECTOR), read(3, 40 * SECTOR)]
+        outcome = on(replace(DISK, window=8, aging_ppm=aging_ppm), queue)
+        assert outcome.facts[1].number == second
+
     @pytest.mark.parametrize(
         ("order", "numbers"),
         [

@@ -194,7 +194,9 @@ class Hdd(Device):
             ready = self.ready(command)
             move = self.platters.move(self.track, track, write)
             there = max(ready + move, command.arrived)
-            return there - ready + (self.platters.angle(place) - there) % p.rev_ns
+            reach = there - ready + (self.platters.angle(place) - there) % p.rev_ns
+            waited = self.clock.now - command.entered
+            return max(0, reach - waited * p.aging_ppm // 1_000_000)
         if p.order == Order.DISTANCE:
             return abs(track // p.surfaces - self.track // p.surfaces)
         return track - self.track if track >= self.track else track - self.track + 2**40

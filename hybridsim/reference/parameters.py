@@ -60,6 +60,7 @@ class HddParameters(DeviceParameters):
     flush_ns: int = 0
     host_ps_per_byte: int = 0
     order: Order = Order.POSITION
+    aging_ppm: int = 0  # of a command's waiting, off its cost by position
     write_cache_bytes: int = 0
     write_cache_ranges: int = 1
     destage_window: int = 1
@@ -112,6 +113,8 @@ class SsdParameters(DeviceParameters):
     needs_flush: int = 1
     load_ns: int = 0
     collect_ns: int = 0
+    page_units: int = 1  # read together by a die
+    write_lanes: int = 0  # of the controller, each takes one write at a time; 0: any number
 
 
 @dataclass

@@ -8,10 +8,14 @@ from hybridsim.reference.parameters import SsdParameters
 STREAMS = 8  # of writes in sequence that a drive follows at once
 
 
+def scattered(address: int) -> int:
+    """Return a hash of an address, below 32,768."""
+    return address % 2**31 * 1_327_217_885 % 2**31 // 65_536
+
+
 def level(address: int) -> int:
     """Return the number of extra read levels of a page: 0, 1 or 3, by a hash of its address."""
-    scattered = address % 2**31 * 1_327_217_885 % 2**31
-    return [0, 1, 3][scattered // 65_536 % 3]
+    return [0, 1, 3][scattered(address) % 3]
 
 
 class Ssd(Device):
@@ -26,6 +30,7 @@ class Ssd(Device):
         self.controller_free = 0
         self.link_free = 0
         self.pipe_free = 0
+        self.lane_free = [0] * parameters.write_lanes
         self.read_free = [0] * parameters.dies
         self.write_free = [0] * parameters.dies
         self.units_written = self.requests_written = 0
@@ -78,11 +83,11 @@ class Ssd(Device):
         return end
 
     def read(self, begin: int, offset: int, length: int) -> int:
-        """Read each unit from its die and send it over the link; return the completion time."""
+        """Read each page from its die and send it over the link; return the completion time."""
         p = self.parameters
         completion = self.link_free
-        for unit, size in self.units(offset, length):
-            sensed = self.sense(unit % p.dies, p.read_ns + p.step_ns * level(unit), begin)
+        for page, size in self.pages(offset, length):
+            sensed = self.sense(page % p.dies, p.read_ns + p.step_ns * level(page), begin)
             completion = max(completion, sensed + self.wire(size))
         return completion
 
@@ -111,7 +116,7 @@ class Ssd(Device):
         p = self.parameters
         self.written = True
         self.pipe_free = max(self.pipe_free, begin) + length * 10**9 // p.pipe_bytes_per_s
-        buffered = max(self.link_free, self.pipe_free) + p.write_ns
+        buffered = self.buffered(max(self.link_free, self.pipe_free), offset)
         self.fold(buffered)
         follows = self.follows(offset, length)
         units = self.programmed_units(offset, length, follows)
@@ -121,6 +126,15 @@ class Ssd(Device):
         if forced and not p.is_protected:
             return max(*free, self.close(buffered)) + p.flush_ns
         return max(buffered, max(free) - p.buffer_ns)
+
+    def buffered(self, arrived: int, offset: int) -> int:
+        """Return when a write is in the buffer, behind others on its lane of the controller."""
+        p = self.parameters
+        if not p.write_lanes:
+            return arrived + p.write_ns
+        lane = scattered(offset // p.unit_bytes) % p.write_lanes
+        self.lane_free[lane] = max(arrived, self.lane_free[lane]) + p.write_ns
+        return self.lane_free[lane]
 
     def close(self, begin: int) -> int:
         """Program the units of a program that is not complete; return when that ends."""
@@ -223,12 +237,12 @@ class Ssd(Device):
         """Return the time of `size` bytes on the link."""
         return size * 10**9 // self.parameters.link_bytes_per_s
 
-    def units(self, offset: int, length: int) -> list[tuple[int, int]]:
-        """Return the units that a range touches, in order, each with its touched bytes."""
-        size = self.parameters.unit_bytes
+    def pages(self, offset: int, length: int) -> list[tuple[int, int]]:
+        """Return the pages that a range touches, in order, each with its touched bytes."""
+        size = self.parameters.unit_bytes * self.parameters.page_units
         end = offset + length
         first, last = offset // size, (end - 1) // size
         return [
-            (unit, min(end, (unit + 1) * size) - max(offset, unit * size))
-            for unit in range(first, last + 1)
+            (page, min(end, (page + 1) * size) - max(offset, page * size))
+            for page in range(first, last + 1)
         ]

@@ -58,7 +58,7 @@ class Backing(Part):
     stroke: Literal["full", "short"] = "full"
     scheduler: Literal["ncq", "sptf", "sstf", "clook", "fcfs"] = "ncq"  # ncq: the drive's own order
     window: int = Field(32, ge=1, le=1024)
-    age_limit_ns: Time = 500_000_000
+    age_limit_ns: Time = 5 * 10**9
     write_cache: Literal["drive", "off"] = "drive"
     # Linux's writeback throttling (blk-wbt) of a single drive: the latency of reads above which
     # background writes have to wait; auto: 75ms for a hard disk and 2ms for an SSD, below bcache

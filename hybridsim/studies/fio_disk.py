@@ -142,22 +142,22 @@ def _order(found: Fit, reads: list[Point]) -> list[Estimate]:
                      how="no limit was seen in 60 s of any disk"),
         ]  # fmt: skip
 
-    def nearest(order: str) -> tuple[float, int]:
+    def best(order: str) -> tuple[float, int]:
         windows = [each for each in WINDOWS if each <= max(one.depth for one in reads)]
-        return _nearest(windows, lambda each: _error(found, keys(order, each, 0.0), reads))
+        return nearest(windows, lambda each: _error(found, keys(order, each, 0.0), reads))
 
     if sure:
-        (error, window), order = min((nearest(order), order) for order in ORDERS)
+        (error, window), order = min((best(order), order) for order in ORDERS)
         return keys(order, window, error)
-    error, window = nearest("clook")
+    error, window = best("clook")
     if error > CLEARLY:
-        other, choice = nearest("sptf")
+        other, choice = best("sptf")
         if other < error - CLEARLY:
             return keys("sptf", choice, other)
     return keys("clook", window, error)
 
 
-def _nearest(values: list[int], error: Callable[[int], float]) -> tuple[float, int]:
+def nearest(values: list[int], error: Callable[[int], float]) -> tuple[float, int]:
     """Return the least error, and the value that has it; the error has one minimum."""
     known: dict[int, float] = {}
 
@@ -197,11 +197,11 @@ def _cached(found: Fit, point: Point) -> Fit:
             Estimate(DRIVE, "destage_window", window, how=how),
         ]  # fmt: skip
 
-    error, window = _nearest(list(DESTAGES), lambda each: _error(found, keys(each, 0), [point]))
+    error, window = nearest(list(DESTAGES), lambda each: _error(found, keys(each, 0), [point]))
     if error > NEAR:
         return found
     notes = [note for note in found.notes if not note.startswith("The random writes of ")]
     return replace(_with(found, keys(window, error)), notes=notes)
 
 
-__all__ = ["fitted", "latencies", "random_requests", "simulated", "simulated_iops"]
+__all__ = ["fitted", "latencies", "nearest", "random_requests", "simulated", "simulated_iops"]

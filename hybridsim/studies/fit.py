@@ -19,7 +19,7 @@ from hybridsim.foundation.errors import FitError, TraceError
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.rows import no_requests
 from hybridsim.scenario import Scenario, building
-from hybridsim.studies import fio_disk
+from hybridsim.studies import fio_disk, fio_flash
 from hybridsim.studies.batches import Sent, batches
 from hybridsim.traces.trace import PathLike, Trace
 
@@ -53,6 +53,7 @@ def fit(
         points = fio_results.read(names)
         progress("simulating depths and writes", 0, 1)
         found = fio_disk.fitted(fio.fit(", ".join(names), points), points)
+        found = fio_flash.fitted(found, points)
         point = fio.checked(points) if check else None
         if point is None:
             return found

@@ -126,6 +126,7 @@ def hdd_parameters(
         "read_percent": drive.read_watermark,
         "write_percent": drive.write_watermark,
         "window": drive.window,
+        "aging_ppm": round(drive.aging * 1e6),
         "age_limit_ns": drive.age_limit_ns,
         "order": int(ORDERS[drive.order]),
         "reacquire_ns": drive.reacquire_ns,

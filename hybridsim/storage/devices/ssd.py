@@ -9,7 +9,7 @@ import numpy as np
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.jit import method, state_machine
-from hybridsim.storage.devices.ssd_levels import level
+from hybridsim.storage.devices.ssd_levels import level, scattered
 
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1
@@ -53,10 +53,13 @@ class SSD(NamedTuple):
     folded_program_ns: int
     load_ns: int
     collect_ns: int
+    page_units: int
+    write_lanes: int
     capacity_bytes: int
     controller_free_ns: Ints
     link_free_ns: Ints
     pipe_free_ns: Ints  # [member]: of writes
+    lane_free_ns: Ints  # [member, lane]: of the controller, for writes
     read_free_ns: Ints  # [member, die]
     write_free_ns: Ints  # [member, die]
     # [member, UNITS | REQUESTS | OWED_NS]: counts that determine the next die; REQUESTS, where dies
@@ -74,10 +77,11 @@ class SSD(NamedTuple):
         """Return `members` idle drives; `timing` has the parameters by name."""
         dies = (members, timing["dies"])
         return cls(
-            **{name: timing[name] for name in cls._fields[:31]},
+            **{name: timing[name] for name in cls._fields[:33]},
             controller_free_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),
             pipe_free_ns=np.zeros(members, np.int64),
+            lane_free_ns=np.zeros((members, max(timing["write_lanes"], 1)), np.int64),
             read_free_ns=np.zeros(dies, np.int64),
             write_free_ns=np.zeros(dies, np.int64),
             written=np.zeros((members, 3), np.int64),
@@ -121,7 +125,7 @@ class SSD(NamedTuple):
                 pipe_free = max(self.pipe_free_ns[member], begin) + pipe_ns
                 self.pipe_free_ns[member] = pipe_free
                 forced = op & FUA != 0 and self.is_protected == 0
-                buffered = max(link_free, pipe_free) + self.write_ns
+                buffered = self.buffered(member, offset, max(link_free, pipe_free))
                 done = self.write_done(member, offset, length, buffered, forced)
         self.flush[member, LAST_DONE_NS] = max(self.flush[member, LAST_DONE_NS], done)
         events.push(done, kind, tag)
@@ -130,6 +134,16 @@ class SSD(NamedTuple):
     def complete(self, now, tag, kind, events):
         """Return the tag of the completed request."""
         return tag
+
+    @method
+    def buffered(self, member, offset, arrived):
+        """Return when a write is in the buffer, behind others on its lane of the controller."""
+        if self.write_lanes == 0:
+            return arrived + self.write_ns
+        lane = scattered(offset // self.unit_bytes) % self.write_lanes
+        done = max(arrived, self.lane_free_ns[member, lane]) + self.write_ns
+        self.lane_free_ns[member, lane] = done
+        return done
 
     @method
     def wire_ns(self, length):
@@ -155,26 +169,27 @@ class SSD(NamedTuple):
 
     @method
     def read_done(self, member, offset, length, begin, link_free):
-        """Read every unit from its die; return when the last byte has crossed the link."""
+        """Read every page from its die; return when the last byte has crossed the link."""
         self.counts[member, BYTES_READ] += length
+        page_bytes = self.unit_bytes * self.page_units
         done = link_free
         end = offset + length
         at = offset
         while at < end:
-            unit = at // self.unit_bytes
-            upto = min((unit + 1) * self.unit_bytes, end)
-            die = unit % self.dies
-            end_ns = self.sense(member, die, unit, begin)
+            page = at // page_bytes
+            upto = min((page + 1) * page_bytes, end)
+            die = page % self.dies
+            end_ns = self.sense(member, die, page, begin)
             done = max(done, end_ns + self.wire_ns(upto - at))
             at = upto
         return done
 
     @method
-    def sense(self, member, die, unit, begin):
+    def sense(self, member, die, page, begin):
         """Read a page from its die; return when it is read."""
         sense_ns = self.read_ns
         if self.step_ns > 0:
-            sense_ns += self.step_ns * level(unit)
+            sense_ns += self.step_ns * level(page)
         return self.occupy(member, die, sense_ns, begin)
 
     @method

@@ -40,7 +40,7 @@ class Timing(NamedTuple):
 
     capacity_bytes: int
     dies: int
-    unit_bytes: int  # address u // unit_bytes lies on die (u // unit_bytes) % dies
+    unit_bytes: int
     command_ns: int
     interval_ns: int
     write_interval_ns: int
@@ -69,6 +69,8 @@ class Timing(NamedTuple):
     folded_program_ns: int  # die time of a unit where there is none; 0: that makes no difference
     load_ns: int  # of a program, in which it is not suspended; 0: dies are given units
     collect_ns: int  # of the reads of a collection
+    page_units: int  # units that a die reads together
+    write_lanes: int  # of the controller, each takes one write at a time; 0: any number
 
 
 def timing(drive: SolidState) -> Timing:
@@ -127,6 +129,8 @@ def timing(drive: SolidState) -> Timing:
         folded_program_ns=folded_program_ns,
         load_ns=drive.program_load_ns,
         collect_ns=collect_ns,
+        page_units=drive.page_bytes // UNIT_BYTES,
+        write_lanes=drive.write_lanes,
     )
 
 

@@ -62,7 +62,9 @@ class HardDisk(Datasheet):
     write_watermark: int = Field(100, ge=0, le=100)
     window: int = Field(32, ge=1, le=1024)  # number of commands that it chooses from
     order: Literal["sptf", "sstf", "clook"] = "sptf"  # by position, by distance, in a sweep
-    age_limit_ns: Time = Field(500_000_000, alias="age_limit")  # in the disk, then it is next
+    # by position: share of a command's waiting that its positioning time is taken to be shorter
+    aging: float = Field(0.006, ge=0, le=1)
+    age_limit_ns: Time = Field(5 * 10**9, alias="age_limit")  # in the disk, then it is next
     read_ahead_bytes: Size = Field(2**20, alias="read_ahead")  # per segment
     segments: int = Field(8, ge=1, le=1024)  # number of streams with read-ahead
     read_behind_bytes: Size | None = Field(None, alias="read_behind")  # default: as read_ahead

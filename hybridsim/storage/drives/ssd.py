@@ -75,6 +75,9 @@ class SolidState(Datasheet):
     write_rule: Literal["streams", "requests"] = "streams"
     map_bytes: Size = Field(UNIT_BYTES, alias="map_unit", ge=UNIT_BYTES, le=65_536)
     dies: int = Field(32, ge=1, le=65_536)  # that work in parallel
+    page_bytes: Size = Field(UNIT_BYTES, alias="page_size", ge=UNIT_BYTES, le=2**20)  # read at once
+    # of the controller, by address, each for one write at a time; 0: any number of writes
+    write_lanes: int = Field(0, ge=0, le=1024)
     program_bytes: Size = Field(UNIT_BYTES, alias="program_size", ge=UNIT_BYTES)  # by a die at once
     # of a program's data on the way to the die: a read that arrives meanwhile waits for the
     # program's end. With it dies are given whole programs, and collection is programs and reads
@@ -146,8 +149,9 @@ class SolidState(Datasheet):
                 )
         if self.read_ns < 0:
             yield "read_step", "with this read_step the mean read takes longer than read_latency"
-        if self.program_bytes % UNIT_BYTES:
-            yield "program_size", "program_size must be a multiple of 4096 bytes"
+        for key, size in (("program_size", self.program_bytes), ("page_size", self.page_bytes)):
+            if size % UNIT_BYTES:
+                yield key, f"{key} must be a multiple of 4096 bytes"
         yield from self._contradictions_of_programs()
         yield from self._contradictions_of_flash()
         yield from self._contradictions_of_slc()
@@ -162,7 +166,7 @@ class SolidState(Datasheet):
                     f"{iops} writes per second of {self.map_bytes // 1024} KiB are fewer than the "
                     f"{rate // SEQUENTIAL_BYTES} of 128 KiB that {rate_key} means",
                 )
-        busiest = max(self.random_read_iops, self.sequential_read // 4096)
+        busiest = max(self.random_read_iops, self.sequential_read // self.page_bytes)
         minimum = busiest * max(self.mean_read_ns, 0) // 10**9 + 1
         if self.dies < minimum:
             yield (
@@ -206,6 +210,9 @@ class SolidState(Datasheet):
     def _contradictions_of_flash(self) -> Iterator[tuple[str, str]]:
         if self.flash is None:
             return
+        if self.page_bytes > UNIT_BYTES or self.write_lanes:
+            key = "write_lanes" if self.write_lanes else "page_size"
+            yield key, f"{key} is of drives by datasheet: leave out flash, or {key}"
         if self.flash.channels > self.dies:
             yield "dies", f"{self.dies} dies cannot use {self.flash.channels} channels"
         if self.flash.placement == "by-address" and self.flash.gc == "simulated":

@@ -54,6 +54,7 @@ class HDD(NamedTuple):
     host_ps_per_byte: int
     order: int
     age_limit_ns: int
+    aging_ppm: int  # share of a command's waiting that counts against its positioning time
     takes_turns: int  # 1: destages and commands take turns while the write cache is crowded
     read_percent: int  # part of a read that is in the buffer before its transfer begins
     write_percent: int  # part of a write that has arrived before the platters are written
@@ -78,7 +79,9 @@ class HDD(NamedTuple):
     def new(cls, members: int, parameters: dict[str, Any], capacity: int = 256) -> HDD:
         """Return `members` idle disks; `parameters` has numbers and tables by name."""
         return cls(
-            **{name: parameters[name] for name in cls._fields[:7]},
+            **{name: parameters[name] for name in cls._fields[:6]},
+            aging_ppm=parameters.get("aging_ppm", 0),
+            takes_turns=parameters["takes_turns"],
             read_percent=parameters.get("read_percent", 0),
             write_percent=parameters.get("write_percent", 100),
             is_protected=parameters.get("is_protected", 0),
@@ -487,7 +490,8 @@ class HDD(NamedTuple):
             _, track, cylinder, angle_ns = platters.place(stop)
         if self.order == POSITION:
             arrived = ready if reads else self.arrived_ns(slot)
-            return self.arm.reach_ns(member, ready, arrived, track, cylinder, angle_ns, not reads)
+            reach = self.arm.reach_ns(member, ready, arrived, track, cylinder, angle_ns, not reads)
+            return max(0, reach - (now - queue.entered_ns[slot]) * self.aging_ppm // 1_000_000)
         if self.order == DISTANCE:
             return abs(cylinder - self.arm.cylinder[member])
         ahead = track - self.arm.track[member]

@@ -1,0 +1,133 @@
+"""What fio's rates at higher depths determine about an SSD, by simulating it.
+
+Requests that meet on a die wait for one another, and so do writes on a lane of the controller: the
+rate grows more slowly than the depth long before it reaches the drive's limit.  The numbers of dies
+and of lanes are those whose simulated rates are nearest to the measured ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hybridsim.answers.fitting.answer import Estimate, Fit
+from hybridsim.answers.fitting.fio import DRIVE, usable
+from hybridsim.answers.fitting.fio_results import Point
+from hybridsim.answers.fitting.flash import KIB4
+from hybridsim.storage.drives import SolidState
+from hybridsim.studies.fio_disk import nearest, simulated_iops
+
+REQUESTS = 6000
+LIMIT = 0.9  # a rate below this share of the highest is not held down by the drive's limit
+BUSY = 0.5  # nor is the highest, where so large a share of the depth is served at once
+# Dies per those that are busy at the highest rate, where only that is known: of 15 SSDs measured at
+# several depths it gives the rates between best (1.2, 1.6 and 2.5 were compared).
+USUAL = 1.5
+PAGES = (16, 32, 64, 128)  # KiB that a die reads at once: pages of 16 KiB of 1 to 8 planes
+MOST_DIES, MOST_LANES = 1024, 64
+NOT_REACHED = 1.5  # times the highest measured rate, where that is not the drive's limit
+
+
+def fitted(found: Fit, points: list[Point]) -> Fit:
+    """Return the fit of an SSD with what its other random reads and writes determine."""
+    if not any(one.key == "dies" for one in found.estimates):
+        return found
+    chosen = [one for one in usable(points) if one.block_bytes == KIB4 and one.iops > 0]
+    reads = sorted((one for one in chosen if one.direction == "read"), key=lambda one: one.depth)
+    writes = sorted((one for one in chosen if one.direction == "write"), key=lambda one: one.depth)
+    return _lanes(_dies(found, reads), writes)
+
+
+def _dies(found: Fit, reads: list[Point]) -> Fit:
+    """Return the fit with the number of dies and what each reads at once."""
+    drive = found.scenario().backing.drive
+    if not isinstance(drive, SolidState):
+        return found
+    telling, is_limit = _telling(reads)
+    found = found if is_limit else _with(found, [_not_reached("random_read_iops", reads)])
+    value = next(one.value for one in found.estimates if one.key == "random_read_iops")
+    least = int(float(value) * drive.mean_read_ns / 1e9) + 2
+
+    def keys(dies: int, how: str, is_sure: bool) -> list[Estimate]:
+        streamed = drive.sequential_read * drive.mean_read_ns / 1e9  # bytes read at once
+        page = next((size for size in PAGES if streamed / (size * 1024) + 2 <= dies), PAGES[-1])
+        enough = max(dies, int(streamed / (page * 1024)) + 2)
+        why = "pages of 16 KiB, of as many planes as its sequential reads need"
+        return [
+            Estimate(DRIVE, "dies", enough, determined=is_sure, how=how),
+            Estimate(DRIVE, "page_size", page * 1024, "bytes", determined=False, how=why),
+        ]
+
+    if not telling:
+        dies = max(least, round(USUAL * float(value) * drive.read_latency_ns / 1e9))
+        how = f"{USUAL} times those busy at the highest rate; give fio at depths between"
+        return _with(found, keys(dies, how, False))
+    counts = _spaced(least, MOST_DIES)
+    error, dies = nearest(counts, lambda n: _error(_with(found, keys(n, "", True)), telling))
+    return _with(found, keys(dies, _how(telling, error), True))
+
+
+def _lanes(found: Fit, writes: list[Point]) -> Fit:
+    """Return the fit with the number of writes that the controller takes at once."""
+    telling, is_limit = _telling(writes)
+    if not telling:
+        return found
+
+    def keys(lanes: int, how: str) -> list[Estimate]:
+        return [Estimate(DRIVE, "write_lanes", lanes, how=how)]
+
+    free = found if is_limit else _with(found, [_not_reached("random_write_iops", writes)])
+    counts = list(range(1, MOST_LANES + 1))
+    error, lanes = nearest(counts, lambda n: _error(_with(free, keys(n, "")), telling))
+    if error < _error(free, telling):
+        return _with(free, keys(lanes, _how(telling, error)))
+    return found
+
+
+def _not_reached(key: str, points: list[Point]) -> Estimate:
+    """Return a limit above all rates, where the rate still grows with the depth."""
+    value = NOT_REACHED * max(one.iops for one in points)
+    how = "not reached at the depths measured: half as many again, assumed"
+    return Estimate(DRIVE, key, value, "/s", determined=False, how=how)
+
+
+def _telling(points: list[Point]) -> tuple[list[Point], bool]:
+    """Return the points if their rates show what waits, and whether the highest is the limit."""
+    alone = next((one for one in points if one.depth == 1), None)
+    others = [one for one in points if one.depth > 1]
+    if alone is None or not others:
+        return [], True
+    top = max(one.iops for one in others)
+    deepest = others[-1]
+    is_limit = deepest.iops < BUSY * deepest.depth * alone.iops
+    is_told = not is_limit or any(one.iops < LIMIT * top for one in others)
+    return (others if is_told else []), is_limit
+
+
+def _spaced(least: int, most: int) -> list[int]:
+    """Return whole numbers, about a tenth apart."""
+    return sorted({round(least * 1.1**step) for step in range(100) if least * 1.1**step <= most})
+
+
+def _error(found: Fit, points: list[Point]) -> float:
+    """Return the RMS error of the simulated rates, as logarithms."""
+    scenario = found.scenario()
+    rates = [simulated_iops(scenario, one, REQUESTS) / one.iops for one in points]
+    return float(np.sqrt(np.mean(np.square(np.log(rates)))))
+
+
+def _how(points: list[Point], error: float) -> str:
+    depths = ", ".join(str(one.depth) for one in points)
+    return f"nearest to the rate at depth {depths}: {error:.0%} off"
+
+
+def _with(found: Fit, more: list[Estimate]) -> Fit:
+    """Return the fit with estimates of the drive, in place of those of the same keys."""
+    new = {one.key: one for one in more}
+    estimates = [new.pop(one.key, one) for one in found.estimates]
+    end = max(place for place, one in enumerate(estimates) if one.table == DRIVE) + 1
+    return replace(found, estimates=[*estimates[:end], *new.values(), *estimates[end:]])
+
+
+__all__ = ["fitted"]
