@@ -118,9 +118,8 @@ class TestContents:
         assert len(others) > 400
         assert np.mean(others) == pytest.approx(np.mean(sampled), abs=0.08)
 
-
     def test_the_part_of_a_cache_that_is_simulated_serves_as_all_of_it(self, capture, monkeypatch):
-        stretch, rows = max(capture.in_full(), key=lambda one: one[1].rows)
+        _, rows = max(capture.in_full(), key=lambda one: one[1].rows)
         contents = Contents(capture, PAGE, set(), [Cache("always", "lru", 64, PAGE)])
         numbers = accesses_of(rows, PAGE).numbers.tolist()
 

@@ -65,7 +65,7 @@ def test_the_default_machine_has_the_documented_values():
     assert default.backing.drive.rpm == 7200
     assert default.backing.chunk_bytes == 65_536
     assert default.backing.capacity == "trace"
-    assert (default.backing.window, default.backing.age_limit_ns) == (32, 5_000_000_000)
+    assert (default.backing.window, default.backing.age_limit_ns) == (32, 500_000_000)
     assert (default.cache.kind, default.cache.mode) == ("page", "write-through")
     assert (default.cache.page_bytes, default.cache.size) == (65_536, "10%")
     assert (default.cache.admission, default.cache.replacement) == ("learned", "learned")
