@@ -40,7 +40,7 @@ SITE = Scenario.default().with_options(
 
 
 def pages_of(rows):
-    return Touched.of(accesses_of(rows, PAGE), PAGE)
+    return Touched.of(accesses_of(rows, PAGE), PAGE, PAGE)
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +118,19 @@ class TestContents:
         assert len(others) > 400
         assert np.mean(others) == pytest.approx(np.mean(sampled), abs=0.08)
 
+
+    def test_requests_of_several_regions_hit_as_often_as_in_full(self, tmp_path):
+        """Their pages are cached together, and the sample has only parts of them."""
+        load = LOAD.replace("zipf,", "zipf,size=256KiB,").replace("256MiB", "2GiB")
+        thin(Trace.read(load), tmp_path / "a", Settings(rate=0.3, region_bytes=PAGE))
+        site = SITE.with_options(cache_size="512MiB")
+        result, (one,) = replay(Trace.read(load), site), module.estimate(
+            Trace.read(tmp_path / "a"), [site]
+        )
+        known = result.phases["whole"].figures
+        assert 0.2 < known.hit_ratio < 0.8
+        assert one.cached["hit_ratio"].low <= known.hit_ratio <= one.cached["hit_ratio"].high
+        assert one.cached["hit_ratio"].error < 0.15
 
     def test_the_part_of_a_cache_that_is_simulated_serves_as_all_of_it(self, capture, monkeypatch):
         stretch, rows = max(capture.in_full(), key=lambda one: one[1].rows)
