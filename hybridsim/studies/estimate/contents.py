@@ -315,7 +315,10 @@ class Contents:
 def accesses_of(rows: Requests, page_bytes: int) -> Accesses:
     """Return the page accesses of requests in full."""
     parts = [part for part in accesses(_Rows(rows), page_bytes) if isinstance(part, Accesses)]
-    return _joined(parts or [Accesses(*(np.zeros(0, np.int64) for _ in Accesses._fields))])
+    if not parts:
+        none = np.zeros(0, np.int64)
+        return Accesses(none, none, np.zeros(0, np.uint8), none, none, none)
+    return _joined(parts)
 
 
 class _Rows:
