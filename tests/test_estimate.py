@@ -10,10 +10,12 @@ from jsonschema import Draft202012Validator
 
 from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.intervals import Interval
+from hybridsim.answers.metrics import BASE_NS
 from hybridsim.answers.requirements import Checked, parse
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.requests.pages import accesses
+from hybridsim.requests.rows import no_requests
 from hybridsim.show import estimate as shown
 from hybridsim.show import schemas
 from hybridsim.studies.estimate import estimate as module
@@ -26,6 +28,7 @@ from hybridsim.studies.estimate.answer import (
 )
 from hybridsim.studies.estimate.contents import Contents, Touched, accesses_of
 from hybridsim.studies.estimate.estimate import Figure, suited
+from hybridsim.studies.estimate.minute import LED_BY, Minute, apart, latest
 from hybridsim.studies.estimate.minutes import Minutes, calibrated
 from hybridsim.studies.hits import Cache
 from hybridsim.studies.thin import thin
@@ -40,7 +43,7 @@ SITE = Scenario.default().with_options(
 
 
 def pages_of(rows):
-    return Touched.of(accesses_of(rows, PAGE), PAGE)
+    return Touched.of(accesses_of(rows, PAGE), PAGE, PAGE)
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +121,20 @@ class TestContents:
         assert len(others) > 400
         assert np.mean(others) == pytest.approx(np.mean(sampled), abs=0.08)
 
+    def test_requests_of_several_regions_hit_as_often_as_in_full(self, tmp_path):
+        """Their pages are cached together, and the sample has only parts of them."""
+        load = LOAD.replace("zipf,", "zipf,size=256KiB,").replace("256MiB", "2GiB")
+        thin(Trace.read(load), tmp_path / "a", Settings(rate=0.3, region_bytes=PAGE))
+        site = SITE.with_options(cache_size="512MiB")
+        result, (one,) = (
+            replay(Trace.read(load), site),
+            module.estimate(Trace.read(tmp_path / "a"), [site]),
+        )
+        known = result.phases["whole"].figures
+        assert 0.2 < known.hit_ratio < 0.8
+        assert one.cached["hit_ratio"].low <= known.hit_ratio <= one.cached["hit_ratio"].high
+        assert one.cached["hit_ratio"].error < 0.15
+
     def test_the_part_of_a_cache_that_is_simulated_serves_as_all_of_it(self, capture, monkeypatch):
         _, rows = max(capture.in_full(), key=lambda one: one[1].rows)
         contents = Contents(capture, PAGE, set(), [Cache("always", "lru", 64, PAGE)])
@@ -141,6 +158,39 @@ class TestContents:
                        for spare in (1, 1 << 40))  # fmt: skip
         assert part[1] < whole[1] == 128
         assert part[0] == pytest.approx(whole[0], abs=0.01 * len(numbers))
+
+
+class TestMinute:
+    def test_requests_before_it_end_where_its_figures_begin(self, capture):
+        first, second = (rows for _, rows in list(capture.in_full())[:2])
+        before = latest(latest(no_requests(), first), first)
+        assert before.rows == min(2 * first.rows, LED_BY)
+        minute = Minute(second, before, 1.0, "a minute")
+        arrival = minute.rows.arrival_ns
+        assert (np.diff(arrival) >= 0).all()
+        assert arrival[0] == 0
+        assert arrival[minute.led_by - 1] < minute.begin_ns == arrival[minute.led_by]
+        assert (minute.begin_ns // BASE_NS).bit_count() == 1  # it stays the border of two bins
+        assert minute.rows.rows == before.rows + second.rows
+
+    def test_before_a_cache_they_access_other_pages(self, capture):
+        first, second = (rows for _, rows in list(capture.in_full())[:2])
+        numbers = pages_of(second).numbers
+        found = apart(latest(no_requests(), first), numbers, PAGE)
+        assert 0 < found.rows < first.rows
+        assert not set(pages_of(found).numbers.tolist()) & set(numbers.tolist())
+
+    def test_disks_have_data_in_their_buffers(self, tmp_path):
+        """Their buffers hold a tenth of the data; without requests before it a minute is slow."""
+        load = "gen:zipf,duration=20h,rate=0.5,span=1GiB,theta=0.7"
+        thin(Trace.read(load), tmp_path / "a", Settings(rate=0.5, region_bytes=PAGE))
+        site = SITE.with_options(cache_size="64MiB")
+        result, (one,) = (
+            replay(Trace.read(load), site),
+            module.estimate(Trace.read(tmp_path / "a"), [site]),
+        )
+        known = result.phases["none_whole"].figures.reads.mean_ns
+        assert one.alone["read_mean_ns"].value == pytest.approx(known, rel=0.05)
 
 
 class TestAnswer:

@@ -377,6 +377,20 @@ class TestAnswers:
         thin(trace, folder / "a", Settings(rate=0.1, region_bytes=65536))
         return trace, Trace.read(folder / "a")
 
+    def test_the_sample_is_read_once(self, both, monkeypatch):
+        again = Trace.read(both[1].name)
+        columns = ("arrival_ns", "offset_bytes", "length_bytes", "op")
+
+        def read(parts):
+            rows = list(parts)
+            return [np.concatenate([getattr(each, name) for each in rows]) for name in columns]
+
+        known, first = read(again.recorded()), read(again.sampled())
+        monkeypatch.setattr(thinned_reader.Reader, "_blocks", None)
+        for one, other, third in zip(known, first, read(again.sampled())):
+            assert (one == other).all()
+            assert (one == third).all()
+
     @pytest.mark.parametrize("policy", ["lru", "arc"])
     def test_hit_ratios_are_those_of_the_trace_within_the_error(self, both, policy):
         trace, sample = both

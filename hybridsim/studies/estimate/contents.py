@@ -2,11 +2,11 @@
 
 The sampled requests run through a cache that is scaled down to the sample, from the start of the
 capture on.  Before each minute with sampled requests it is counted which of the pages that the
-minute accesses are cached: by how often it accesses them, and by the length and direction of
-the first request.  Of a minute in full, sampled pages are cached if they are in that cache; others
-are drawn with the shares that were counted in the minutes around it, and as much together within a
-region, and from one region to the next, as the sampled ones are.  The rest of the cache is filled
-with pages that the minute does not access.
+minute accesses are cached: by how often it accesses them, and by the direction of the first
+request and its length within their region.  Of a minute in full, sampled pages are cached if they
+are in that cache; others are drawn with the shares that were counted in the minutes around it, and
+as much together within a region, and from one region to the next, as the sampled ones are.  The
+rest of the cache is filled with pages that the minute does not access.
 
 Of a large cache only a part is simulated.  A minute takes in no more pages than it accesses, so
 only so many of the least valuable pages can leave the cache; of those above them, the ones that
@@ -53,11 +53,17 @@ class Touched(NamedTuple):
     classes: Ints
 
     @classmethod
-    def of(cls, part: Accesses, page_bytes: int) -> Touched:
-        """Return the pages of accesses, with their classes."""
+    def of(cls, part: Accesses, page_bytes: int, region_bytes: int) -> Touched:
+        """Return the pages of accesses, with their classes.
+
+        A length is that within the region of the page: samples have requests cut to regions.
+        """
         numbers, first, count = np.unique(part.numbers, return_index=True, return_counts=True)
         request = np.searchsorted(part.ends, first, "right")
-        length = part.length[request]
+        region = numbers * page_bytes // region_bytes * region_bytes
+        begin = np.maximum(part.offset[request], region)
+        end = np.minimum(part.offset[request] + part.length[request], region + region_bytes)
+        length = end - begin
         long = (length >= page_bytes).astype(np.int64) + (length >= 4 * page_bytes)
         often = np.minimum(count, OFTEN) - 1
         return cls(numbers, (often * LONG + long) * 2 + part.write[request])
@@ -136,7 +142,7 @@ class Contents:
         minutes, tallies, served = [], [], []
         ids, first, hits_before = Ids(), 0, np.zeros(len(caches), np.int64)
         for number, part in by_minute(trace, self.page_bytes):
-            touched = Touched.of(part, self.page_bytes)
+            touched = self.touched(part)
             known = ids.of(touched.numbers)
             cached = [each.holds(known) > 0 for each in caches]
             if number in wanted:
@@ -154,6 +160,10 @@ class Contents:
         self._minutes = np.array(minutes)
         self._served = np.array(served).reshape(-1, 1 + len(caches))
         self._until = np.cumsum(np.array(tallies), axis=0)  # by minute, row and class
+
+    def touched(self, part: Accesses) -> Touched:
+        """Return the pages of accesses, with their classes."""
+        return Touched.of(part, self.page_bytes, self.capture.settings.region_bytes)
 
     def _count(self, touched: Touched, cached: list[Bools]) -> Ints:
         """Count the pages of a minute by class; return its counts."""
@@ -191,17 +201,29 @@ class Contents:
         )
         return within, across
 
-    def _drawn(self, which: int, region: Ints, random: np.random.Generator) -> Floats:
-        """Draw a number of 0 to 1 for each page, in order, as much alike as pages are together."""
+    def _drawn(
+        self, which: int, numbers: Ints, share: Floats, known: Bools, cached: Bools,
+        random: np.random.Generator,
+    ) -> Floats:  # fmt: skip
+        """Draw a number of 0 to 1 for each page, in order: it is cached if that is below its share.
+
+        The numbers are as much alike as pages are together.  Where some of these are `known`, they
+        are those with which the first of them would be cached, or not.
+        """
         within, across = self.together(which)
         within = max(within, across)
         joins = across / within if within else 0.0
-        regions, place = np.unique(region, return_inverse=True)
+        regions, place = np.unique(self._regions(numbers), return_inverse=True)
         joined = (np.diff(regions, prepend=-2) == 1) & (random.random(len(regions)) < joins)
-        first = np.maximum.accumulate(np.where(joined, 0, np.arange(len(regions))))
-        of_region = random.random(len(regions))[first][place]
-        alone = random.random(len(region))
-        return np.where(random.random(len(region)) < math.sqrt(within), of_region, alone)
+        group = (np.cumsum(~joined) - 1)[place]
+        of_group = random.random(len(regions))
+        at = np.flatnonzero(known)
+        groups, first = np.unique(group[at], return_index=True)
+        one = at[first]
+        low, high = np.where(cached[one], 0.0, share[one]), np.where(cached[one], share[one], 1.0)
+        of_group[groups] = low + of_group[groups] * (high - low)
+        alike = random.random(len(numbers)) < math.sqrt(within)
+        return np.where(alike, of_group[group], random.random(len(numbers)))
 
     def hits(self, which: int, numbers: Ints) -> Floats:
         """Return the share of page accesses that hit in the hour of each minute."""
@@ -245,28 +267,34 @@ class Contents:
         end_bytes: int,
         granules: int,
         fewer: float = 0.0,
+        led_by: int = 0,
     ) -> Filled:
-        """Return a cache of `pages` pages before a minute with these requests, and some before it.
+        """Return a cache of `pages` pages before a minute with these requests.
 
-        A page has `granules`, all valid.  `fewer` lowers the shares of pages that are cached.
+        The first `led_by` of them run before the minute, and access other pages, for which there
+        are places of their own.  A page has `granules`, all valid.  `fewer` lowers the shares of
+        pages that are cached.
         """
-        minute_accesses = accesses_of(rows, self.page_bytes)
-        touched = Touched.of(minute_accesses, self.page_bytes)
-        region = self._regions(touched.numbers)
+        part = accesses_of(rows, self.page_bytes)
+        touched = self.touched(part)
+        earlier = int(part.ends[led_by - 1]) if led_by else 0  # accesses
+        is_earlier = np.isin(touched.numbers, part.numbers[:earlier])
         random = np.random.default_rng([minute, 26])
-        drawn = self._drawn(which, region, random)
-        cached = drawn < self.shares(which, minute)[touched.classes] - fewer
+        share = self.shares(which, minute)[touched.classes]
         known = self._kept.get(minute)
         held = pages
+        is_known = is_cached = np.zeros(len(share), bool)
         if known is not None:
             is_known = np.isin(touched.numbers, known.numbers)
             is_cached = np.isin(touched.numbers, known.numbers[known.cached[which]])
-            cached = np.where(is_known, is_cached, cached)
             held = min(round(known.held[which] / self.capture.rate), pages)
+        drawn = self._drawn(which, touched.numbers, share, is_known, is_cached, random)
+        cached = np.where(is_known, is_cached, drawn < share - fewer)
+        of_earlier = int((is_earlier & ~cached).sum())  # places
         mine = random.permutation(touched.numbers[cached])[:pages]
         end = -(-end_bytes // self.page_bytes)
         others = max(min(held, end) - len(mine), 0)
-        spare = self._spare[which] * len(minute_accesses.numbers)
+        spare = self._spare[which] * (len(part.numbers) - earlier)
         top = 0  # of `mine`, those that stay
         if pages - len(mine) > spare:
             free = min(pages - len(mine) - others, spare)
@@ -280,13 +308,17 @@ class Contents:
         free_pages[touched.numbers[touched.numbers < len(free_pages)]] = False
         kept = np.concatenate([mine[top:], np.flatnonzero(free_pages)[:others], mine[:top]])
         random.shuffle(kept[: len(kept) - top])
-        return Filled(pages, WarmStart(kept=kept, valid=np.full(len(kept), (1 << granules) - 1)))
+        valid = np.full(len(kept), (1 << granules) - 1)
+        return Filled(pages + of_earlier, WarmStart(kept=kept, valid=valid))
 
 
 def accesses_of(rows: Requests, page_bytes: int) -> Accesses:
     """Return the page accesses of requests in full."""
     parts = [part for part in accesses(_Rows(rows), page_bytes) if isinstance(part, Accesses)]
-    return _joined(parts or [Accesses(*(np.zeros(0, np.int64) for _ in Accesses._fields))])
+    if not parts:
+        none = np.zeros(0, np.int64)
+        return Accesses(none, none, np.zeros(0, np.uint8), none, none, none)
+    return _joined(parts)
 
 
 class _Rows:

@@ -442,7 +442,7 @@ class Job:
                     for ran, fewer in both:
                         if ran is None:
                             continue
-                        pages, warm = self._filled(which, minute.rows, stretch, fewer)
+                        pages, warm = self._filled(which, minute, stretch, fewer)
                         runs.append(
                             threads.submit(self._run, at, minute, mode, ran, scenario, pages, warm)
                         )
@@ -462,12 +462,12 @@ class Job:
             before = no_requests()
         return Minute(rows, before, self.scenarios[0].replay.speed, self.trace.name)
 
-    def _filled(self, which: int, rows: Requests, stretch: Stretch, fewer: float) -> Filled:
+    def _filled(self, which: int, minute: Minute, stretch: Stretch, fewer: float) -> Filled:
         """Return a cache before a minute and what runs in front of it."""
         cache = table_of(self.scenarios[which])
         return self.contents.filled(
-            which, self.pages[which], rows, stretch.begin_ns // MINUTE_NS, self.end_bytes,
-            cache.page_bytes // cache.granule_bytes, fewer,
+            which, self.pages[which], minute.rows, stretch.begin_ns // MINUTE_NS, self.end_bytes,
+            cache.page_bytes // cache.granule_bytes, fewer, minute.led_by,
         )  # fmt: skip
 
     def _run(

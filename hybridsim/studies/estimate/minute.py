@@ -27,7 +27,7 @@ class Minute:
     def __init__(self, rows: Requests, before: Requests, speed: float, name: str) -> None:
         """Put `before` in front of a minute; it may be empty."""
         self.name = name
-        self.begin_ns = 0
+        self.begin_ns, self.led_by = 0, before.rows
         first_ns = int(rows.arrival_ns[0])
         if before.rows:
             passed = np.cumsum(np.clip(np.diff(before.arrival_ns, prepend=0), 0, GAP_NS))
@@ -65,7 +65,7 @@ def latest(before: Requests, rows: Requests) -> Requests:
 def apart(before: Requests, numbers: Ints, page_bytes: int) -> Requests:
     """Return the requests that access none of these pages, which are in order.
 
-    Behind a cache: they would change what the sample says of the pages of a minute.
+    Before a minute with a cache: they would change what it holds of the minute's pages.
     """
     first = before.offset_bytes // page_bytes
     last = (before.offset_bytes + before.length_bytes - 1) // page_bytes
