@@ -65,8 +65,8 @@ def to_do(document: Document) -> str:
     what = f"{label(pick)} with {human_size(pick['size_bytes'])} of SSD"
     if document["answer"] == YES:
         note = "" if pick["installable"] else " (no product implements it)"
-        use = "Use" if is_certain(YES, pick["low"], pick["high"]) else "Probably worth it: use"
-        return f"{use} {what}{note}."
+        is_sure = not document["disks_keep_up"] or is_certain(YES, pick["low"], pick["high"])
+        return f"{'Use' if is_sure else 'Probably worth it: use'} {what}{note}."
     if document["answer"] == NO:
         tried = len({each["name"] for each in document["rows"]})
         each = "kind and mode" if tried == 1 else "kinds and modes"
