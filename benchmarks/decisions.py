@@ -11,6 +11,8 @@ runs: an interrupted benchmark goes on where it was, and the judge alone takes s
 
     right, wrong   "yes" is wrong where the truth is below 1.05, "no" where it is 1.25 or more
     unsure         "not yet", whatever the truth is
+    certain        answers that read "yes" or "no", not "probably", of all; of these, how many are
+                   wrong, and of the probable ones
     regret         how many times more the best candidate gains than the chosen one, less 1; chosen
                    is what advise chooses: the largest cautious forecast (the largest gain where
                    the capture is too short for one), or no cache where that is below 1
@@ -43,7 +45,7 @@ from decision_runs import SHOWN, Machine, Runs, border, collected
 from decision_traces import is_tuned
 from scipy.stats import kendalltau
 
-from hybridsim.answers.forecast import NO, UNSURE, YES
+from hybridsim.answers.forecast import NO, UNSURE, YES, is_certain
 from hybridsim.answers.judge import Judgement, judge
 
 LENGTHS = (0.15, 0.225)  # of captures whose answers are held against those of SHOWN
@@ -180,6 +182,11 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
     lengths = flips((each.answer, one) for each in of for one in each.sooner)
     right, pairs = mode_picks(of)
     known = [x for x in of if np.isfinite(x.high)]
+    answered = [x for x in of if x.answer != UNSURE]
+    certain, probable = (
+        [x for x in answered if is_certain(x.answer, x.low, x.high) == wanted]
+        for wanted in (True, False)
+    )
     picks = [max(one, key=lambda each: each.cautious) for one in cases]
     count = len(of)
     return {
@@ -187,6 +194,9 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
         "right": sum(x.is_right for x in of) / count,
         "wrong": sum(x.is_wrong for x in of) / count,
         "unsure": sum(x.answer == UNSURE for x in of) / count,
+        "certain": len(certain) / count,
+        "certain wrong": sum(x.is_wrong for x in certain) / max(len(certain), 1),
+        "probable wrong": sum(x.is_wrong for x in probable) / max(len(probable), 1),
         "regret": float(np.median(regrets)), "regret 95%": float(np.quantile(regrets, 0.95)),
         "regret max": float(regrets.max()),
         "lost": float(np.median(losts)), "lost 95%": float(np.quantile(losts, 0.95)),

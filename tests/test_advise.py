@@ -217,6 +217,19 @@ def test_an_unsure_answer_says_how_long_a_capture_is_needed_in_total():
     )
 
 
+@pytest.mark.parametrize(
+    ("low", "keep_up", "first"),
+    [(1.2, True, "Use "), (0.9, True, "Probably worth it: use "), (0.9, False, "Use ")],
+)
+def test_a_cache_that_may_gain_nothing_is_probably_worth_it(low, keep_up, first):
+    pick = {
+        "kind": "bcache", "mode": "write-back", "name": "bcache write-back", "setting": "",
+        "size_bytes": 1 << 30, "installable": True, "low": low, "high": 3.0,
+    }  # fmt: skip
+    sentence = words.to_do({"answer": YES, "recommended": pick, "disks_keep_up": keep_up})
+    assert sentence == f"{first}bcache write-back with 1.00 GiB of SSD."
+
+
 def test_other_settings_are_picked_where_they_gain_more_and_not_where_they_gain_the_same():
     default, same, more = (
         machine(2.0), machine(2.01, setting="nhit"), machine(2.5, setting="64K lines"),

@@ -14,6 +14,7 @@ from hybridsim.answers.forecast import (
     AFTER,
     ALLOWANCE,
     ANY_AFTER,
+    CAUTION,
     FALLS,
     HORIZON,
     LATER,
@@ -30,6 +31,7 @@ from hybridsim.answers.forecast import (
     Course,
     deviation,
     forecast,
+    is_certain,
 )
 
 FLAT = Course(
@@ -165,6 +167,34 @@ def test_the_worse_the_past_was_forecast_the_wider_the_interval(course, later, o
     assert all(0.7 < width / widths[2] < 1.42 for width in widths[:2])
     assert better.gain == worse.gain == usual.gain
     assert forecast(dataclasses.replace(course, off=off)) == forecast(course)  # by the formula
+
+
+@settings(max_examples=200, deadline=None)
+@given(courses(), st.floats(-2, 4))
+def test_machines_are_compared_by_the_simulated_gain_where_it_is_less(course, later):
+    """By the forecast where it is not, and less a part of the allowance."""
+    result = forecast(dataclasses.replace(course, later=later))
+    least = min(result.gain, math.exp(later))
+    assert result.cautious == pytest.approx(least * (result.low / result.gain) ** CAUTION)
+
+
+@pytest.mark.parametrize(
+    ("answer", "low", "high", "certain"),
+    [(YES, 1.06, 9.0, True), (YES, 1.04, 9.0, False), (NO, 0.5, 1.2, True),
+     (NO, 0.5, 1.3, False), (UNSURE, 0.5, 3.0, True), (YES, None, None, True)],
+)  # fmt: skip
+def test_an_answer_is_certain_if_it_is_right_at_both_ends_of_the_interval(
+    answer, low, high, certain
+):
+    assert is_certain(answer, low, high) == certain
+
+
+def test_what_the_capture_itself_does_not_show_is_no_yes():
+    """The simulation alone expects much, the formula next to nothing."""
+    nothing = dataclasses.replace(FLAT, gain=math.log(1.03), noise=0.0, later=math.log(3))
+    assert forecast(nothing).answer == UNSURE
+    little = dataclasses.replace(nothing, gain=math.log(1.1))
+    assert forecast(little).answer == YES
 
 
 def test_a_deviation_counts_in_halves_of_the_interval():

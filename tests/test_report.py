@@ -10,12 +10,13 @@ import pytest
 from fakes import SCENARIO, TRACE, Load, collected, machines, result
 
 from hybridsim.answers.counters import Counters
+from hybridsim.answers.forecast import is_certain
 from hybridsim.answers.metrics import Collector
 from hybridsim.answers.requirements import parse_all
 from hybridsim.answers.result import Warning, conclude
 from hybridsim.foundation.codes import Reason
 from hybridsim.foundation.histogram import LAST_NS
-from hybridsim.foundation.wording import NONE, lasting, latency, percent, span, times
+from hybridsim.foundation.wording import NONE, answered, lasting, latency, percent, span, times
 from hybridsim.show import WRITERS, write
 from hybridsim.show.curve import draw
 from hybridsim.show.terminal import render
@@ -118,6 +119,21 @@ def test_the_first_screen_answers_in_order_and_fits(found, width):
     commands = ("  sudo ", "  hybridsim ")
     assert all(len(line) <= width for line in lines if not line.startswith(commands))
     assert "--details" in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("answer", "low", "high", "words"),
+    [("yes", 1.3, 2.0, "Yes."), ("yes", 0.9, 3.0, "Probably yes."), ("no", 0.9, 1.1, "No."),
+     ("no", 0.7, 1.5, "Probably not."), ("unsure", 0.5, 3.0, "Can't say yet.")],
+)  # fmt: skip
+def test_an_answer_is_worded_by_its_interval(answer, low, high, words):
+    assert answered(answer, is_certain(answer, low, high)) == words
+
+
+def test_the_first_screen_says_that_an_answer_is_only_probable():
+    found = result(CASES["warm"])
+    unlikely = replace(found, verdict=replace(found.verdict, answer="yes", is_certain=False))
+    assert render(unlikely).startswith("VERDICT      Probably yes.")
 
 
 def test_the_first_screen_states_gain_with_its_interval_price_risks_and_assumptions():

@@ -239,6 +239,16 @@ def compared_by(course: Course) -> float:
     return least - CAUTION * allowance(course)
 
 
+def is_certain(answer: str, low: float | None, high: float | None) -> bool:
+    """Return whether an answer would be right at either end of an interval of the gain.
+
+    A yes whose interval reaches to NOTHING, or a no whose interval reaches to MUCH, is probable.
+    """
+    if answer == YES:
+        return low is None or low >= NOTHING
+    return answer != NO or high is None or high < MUCH
+
+
 def forecast(course: Course) -> Forecast:
     """Return the gain over the HORIZON, its interval, and what that means: see `answer_of`."""
     before, expected, half = before_change(course), centre(course), allowance(course)

@@ -347,6 +347,7 @@ def _border(warm_up: WarmUp, cached: Outcome, plain: Outcome) -> int:
 def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {
         "answer": verdict.answer,
+        "is_certain": verdict.is_certain,
         "headline": verdict.headline,
         "reasons": verdict.reasons,
         "advice": [vars(one) for one in verdict.advice],

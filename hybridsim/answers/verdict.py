@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hybridsim.answers.fidelity import Fidelity
-from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES
+from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES, is_certain
 from hybridsim.answers.judge import Judgement
 from hybridsim.answers.outcome import SECOND, Outcome, Phase
 from hybridsim.answers.warmup import State, WarmUp
@@ -74,6 +74,7 @@ class Verdict:
     effect: list[str] = field(default_factory=list)
     risks: list[str] = field(default_factory=list)
     basis: list[str] = field(default_factory=list)
+    is_certain: bool = True  # the answer; else it is what is probable
     condition: str = ""  # under which the machine was judged: "with the SSD dead from 13 s on"
 
     def under(self, condition: str) -> Verdict:
@@ -152,6 +153,7 @@ def judge(case: Case) -> Verdict:
         list(_effect(case, headline)),
         list(_risks(case)),
         [f"Compared: {_compared(case)}."] if case.has_cache else [],
+        _endless(case) or is_certain(answer, case.judgement.low, case.judgement.high),
     )
 
 

@@ -11,6 +11,8 @@ from hybridsim.foundation.units import human_count, human_size, human_time
 NONE = "\N{EN DASH}"
 UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 MOST_TIMES = 1000
+ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say yet."}
+PROBABLE = {"yes": "Probably yes.", "no": "Probably not."}
 SPANS_NS = 17 * 10**9  # latencies are shorter
 
 
@@ -24,6 +26,11 @@ def percent(share: float | None) -> str:
     if number == 100 and share < 1:
         return ">99.9%"
     return f"{number:.0f}%" if number in (0, 100) or 10 <= number < 99 else f"{number:.1f}%"
+
+
+def answered(answer: str, is_certain: bool = True) -> str:
+    """Return an answer in words: 'Yes.', 'Probably yes.'"""
+    return ANSWERS[answer] if is_certain else PROBABLE[answer]
 
 
 def factor(gain: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES
+from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES, is_certain
 from hybridsim.answers.verdict import CHANCE
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_count, human_size
@@ -65,7 +65,8 @@ def to_do(document: Document) -> str:
     what = f"{label(pick)} with {human_size(pick['size_bytes'])} of SSD"
     if document["answer"] == YES:
         note = "" if pick["installable"] else " (no product implements it)"
-        return f"Use {what}{note}."
+        is_sure = not document["disks_keep_up"] or is_certain(YES, pick["low"], pick["high"])
+        return f"{'Use' if is_sure else 'Probably worth it: use'} {what}{note}."
     if document["answer"] == NO:
         tried = len({each["name"] for each in document["rows"]})
         each = "kind and mode" if tried == 1 else "kinds and modes"

@@ -6,8 +6,15 @@ from collections.abc import Callable, Iterator
 
 from hybridsim.answers.forecast import WORTH_IT
 from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import counted, latency, percent, ranged, ranged_size, span
-from hybridsim.show.first_screen import ANSWERS
+from hybridsim.foundation.wording import (
+    answered,
+    counted,
+    latency,
+    percent,
+    ranged,
+    ranged_size,
+    span,
+)
 from hybridsim.show.page import page, paragraph, table
 from hybridsim.show.week import ASCII, SHADES, shaded
 from hybridsim.studies.estimate.answer import Answer
@@ -90,7 +97,7 @@ def _verdict(answer: Answer) -> Iterator[str]:
     gain = one.gain
     if answer.pick is None:
         yield "No size that was tried meets all requirements; the largest one:"
-    yield ANSWERS[answer.verdict]
+    yield answered(answer.verdict)
     cached, alone = one.cached["mean_ns"], one.alone["mean_ns"]
     yield (
         f"With {human_size(one.cache_bytes)} of cache requests take "

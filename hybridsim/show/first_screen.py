@@ -16,7 +16,7 @@ from hybridsim.answers.result import Result
 from hybridsim.answers.verdict import SHORTEST_NS, Step
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import lasting, money, percent, ranged, recorded, span
+from hybridsim.foundation.wording import answered, lasting, money, percent, ranged, recorded, span
 from hybridsim.show.findings import per_day
 from hybridsim.show.labels import GLUE, LABELS, rows, unbroken
 from hybridsim.show.page import MARGIN
@@ -28,7 +28,6 @@ LONGEST_SENTENCE = 4  # lines
 LONGEST_NAME = 40  # characters
 ROOMY = 2  # times what it ever held: a cache for which a smaller one is suggested
 SHORT_LIFE_YEARS = 5.0  # the usual warranty of an SSD
-ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say yet."}
 MET, MISSED = "✓", "✗"
 LOADS = {
     "open": "Requests arrive at their recorded times.",
@@ -87,7 +86,7 @@ def _paragraph(label: str, sentences: list[str], width: int) -> list[str]:
 def _what_to_do(result: Result) -> list[str]:
     verdict = result.verdict
     missed = [each for each in result.required if not each.met]
-    answer = ANSWERS[verdict.answer]
+    answer = answered(verdict.answer, verdict.is_certain)
     if missed and verdict.answer == YES:
         answer = "Not as required. Apart from that: yes."
     if verdict.condition:

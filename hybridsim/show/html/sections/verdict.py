@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hybridsim.foundation.units import human_count, human_size
-from hybridsim.foundation.wording import NONE, latency, percent, span
+from hybridsim.foundation.wording import NONE, answered, latency, percent, span
 from hybridsim.show.charts.documents import Phase, phases
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
-
-ANSWERS = {"yes": "Yes.", "no": "No.", "unsure": "Can't say yet."}
 
 
 def section(document: Mapping[str, Any]) -> Section:
     """Return the answer, its reasons, the key figures and the warnings."""
     verdict = document["verdict"]
-    answer = f"{ANSWERS[verdict['answer']]} {verdict['headline']}"
+    word = answered(verdict["answer"], verdict["is_certain"])
+    answer = f"{word} {verdict['headline']}"
     blocks: list[Block] = [
         Prose([answer, *verdict["reasons"]], verdict["answer"]),
         KeyFigures(list(_figures(document))),
