@@ -184,6 +184,7 @@ class Drives(RandomValues):
         parts = self.changes("ssd") | self.some(optional)
         if "flash" not in parts:
             lanes = {"page_size": self.size(16 * KIB), "write_lanes": self.rng.choice([0, 1, 12])}
+            lanes |= {"wake_up": self.time(0, 5 * US), "sleep_after": self.time(0, 20 * US)}
             parts |= self.some({"map_unit": self.size(16 * KIB)} | lanes)
         last = self.slc(write_rate) if self.yes() else self.some({"program_load": self.time(US)})
         return needed | parts | last

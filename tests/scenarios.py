@@ -434,6 +434,8 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
         map_units=draw(st.sampled_from([1, 1, 2, 4])),
         page_units=draw(st.sampled_from([1, 1, 2, 4])),
         write_lanes=draw(st.sampled_from([0, 0, 1, 3])),
+        wake_ns=draw(st.sampled_from([0, 15_000])),
+        sleep_ns=draw(st.sampled_from([0, 10_000, 1_000_000])),
         slc_units=0 if load_ns else draw(st.sampled_from([0, 0, 1, 10, 1000])),
         slc_units_per_s=draw(st.sampled_from([1, 100, 10_000_000])),
         slc_idle_ns=draw(st.sampled_from([0, 1_000_000, 50_000_000])),

@@ -212,9 +212,9 @@ def test_random_reads_of_disks(tmp_path, name):
     assert iops == pytest.approx(DISKS[name], rel=TOLERANCE)
 
 
-def test_random_writes_of_a_disk_with_the_write_cache_off(tmp_path):
-    """The maker's 550 at depth 16, to which the window is fitted: a protected cache stays on."""
-    name = "seagate-exos-x18"
+@pytest.mark.parametrize("name", DISKS)
+def test_random_writes_of_a_disk_with_the_write_cache_off(tmp_path, name):
+    """The maker's 550 at depth 16, to which the X18's window is fitted: its cache stays on."""
     whole = parse_size(catalog.load(name).rows["capacity"].value) // 2**20 * 2**20
     job = ["--rw=randwrite", "--bs=4k", "--iodepth=16", f"--size={whole}", "--time_based"]
     off = 'kind = "single"\nmembers = 1\nwrite_cache = "off"'

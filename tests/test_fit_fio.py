@@ -181,6 +181,15 @@ def test_a_drive_that_falls_asleep_gets_a_note(tmp_path):
     jobs = job(latency), job(latency * 0.8, 2, 15_600)
     model = fit(results(tmp_path / "asleep.json", *jobs), check=False)
     assert any("asleep" in note for note in model.notes)
+    [point] = [one for one in read([str(tmp_path / "asleep.json")]) if one.depth == 2]
+    assert estimate(model, "wake_up").value == pytest.approx(150_000 - 2e9 / 15_600, rel=1e-6)
+    assert fio_disk.simulated_iops(model.scenario(), point) == pytest.approx(15_600, rel=0.03)
+
+
+def test_an_ssd_that_is_as_fast_alone_does_not_sleep(tmp_path):
+    latency = np.full(1000, 150_000)
+    model = fit(results(tmp_path / "awake.json", job(latency), job(latency, 2)), check=False)
+    assert not any(one.key == "wake_up" for one in model.estimates)
 
 
 def test_an_nvme_drive_without_sequential_results_is_fitted(tmp_path):

@@ -615,6 +615,28 @@ class TestSsd:
     def test_a_write_completes_when_it_is_in_the_buffer(self) -> None:
         assert self.done(self.SSD, write(0, 0, PAGE)) == [10 * US + PAGE + 5 * US]
 
+    def test_units_of_a_page_are_read_at_once(self) -> None:
+        four = read(0, 2 * PAGE, 4 * PAGE)  # of two pages
+        paged = replace(self.SSD, dies=2, page_units=4)
+        assert self.done(paged, four) == [10 * US + 50 * US + 2 * PAGE]
+        first, same, other = self.done(paged, *(read(0, unit * PAGE, PAGE) for unit in (0, 3, 4)))
+        assert (same - first, other - first) == (50 * US, 0)
+
+    def test_writes_of_one_lane_queue(self) -> None:
+        """By a hash of their addresses units 1 and 2 have the same lane of two, 4 the other."""
+        free = replace(self.SSD, program_ns=0, link_bytes_per_s=10**18)
+        lanes = replace(free, write_lanes=2, write_ns=100 * US)
+        writes = [write(0, unit * PAGE, PAGE) for unit in (1, 2, 4)]
+        assert self.done(lanes, *writes) == [110 * US, 210 * US, 110 * US]
+
+    def test_an_idle_drive_wakes_up(self) -> None:
+        asleep = replace(self.SSD, wake_ns=30 * US, sleep_ns=MS)
+        took = 10 * US + 50 * US + PAGE
+        times = (0, 1, 1 + 1.063, 1 + 2.2)  # the second ends at 1.064: 0.999 and more than 1 later
+        ends = self.done(asleep, *(read(time, 0, PAGE) for time in times))
+        waits = [end - round(time * MS) for end, time in zip(ends, times, strict=True)]
+        assert waits == [took, took, took, took + 30 * US]
+
     def test_with_a_full_buffer_writes_wait_for_the_dies(self) -> None:
         one, two, three = self.done(self.SSD, *[write(0, 0, PAGE)] * 3)
         buffered = 10 * US + PAGE + 5 * US

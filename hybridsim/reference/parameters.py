@@ -115,6 +115,8 @@ class SsdParameters(DeviceParameters):
     collect_ns: int = 0
     page_units: int = 1  # read together by a die
     write_lanes: int = 0  # of the controller, each takes one write at a time; 0: any number
+    wake_ns: int = 0  # more, of a request that finds the drive idle
+    sleep_ns: int = 0  # for so long
 
 
 @dataclass

@@ -51,6 +51,8 @@ class Ssd(Device):
             self.clock.at(self.clock.now, done)  # not sent: the drive reports no volatile cache
             return
         start = max(self.clock.now, self.controller_free)
+        if self.clock.now - self.last_completion >= p.sleep_ns:
+            start += p.wake_ns
         self.controller_free = start + (p.write_interval_ns if what == Op.WRITE else p.interval_ns)
         begin = start + p.command_ns
         if what == Op.FLUSH or op & PREFLUSH:

@@ -1,4 +1,4 @@
-"""What fio's rates at higher depths determine about an SSD, by simulating it.
+"""What fio's rates at higher depths determine about an SSD, most of it by simulating it.
 
 Requests that meet on a die wait for one another, and so do writes on a lane of the controller: the
 rate grows more slowly than the depth long before it reaches the drive's limit.  The numbers of dies
@@ -25,7 +25,11 @@ BUSY = 0.5  # nor is the highest, where so large a share of the depth is served 
 # several depths it gives the rates between best (1.2, 1.6 and 2.5 were compared).
 USUAL = 1.5
 PAGES = (16, 32, 64, 128)  # KiB that a die reads at once: pages of 16 KiB of 1 to 8 planes
-MOST_DIES, MOST_LANES = 1024, 64
+LATENCIES = ("read_latency", "write_latency")
+# A part of the latency that is smaller differs between runs as much; a larger leaves no drive.
+ASLEEP, MOST_ASLEEP = 0.05, 0.6
+MOST_DIES, MOST_LANES = 4096, 64
+STEP, SPREAD = 1.15, 32  # between numbers of dies that are tried; from so many more on none waits
 NOT_REACHED = 1.5  # times the highest measured rate, where that is not the drive's limit
 
 
@@ -36,7 +40,32 @@ def fitted(found: Fit, points: list[Point]) -> Fit:
     chosen = [one for one in usable(points) if one.block_bytes == KIB4 and one.iops > 0]
     reads = sorted((one for one in chosen if one.direction == "read"), key=lambda one: one.depth)
     writes = sorted((one for one in chosen if one.direction == "write"), key=lambda one: one.depth)
-    return _lanes(_dies(found, reads), writes)
+    return _lanes(_dies(_awake(found, reads, writes), reads), writes)
+
+
+def _awake(found: Fit, *directions: list[Point]) -> Fit:
+    """Return the fit with the time that a request takes longer where it is alone.
+
+    Of reads and writes the shorter one: what both have in common.
+    """
+    spared = [_spared_ns(points) for points in directions if points]
+    latency_ns = min(float(one.value) for one in found.estimates if one.key in LATENCIES)
+    if not spared or min(spared) < ASLEEP * latency_ns:
+        return found
+    how = "what a request at its best depth takes less than one at a time, of reads and of writes"
+    value = min(*spared, MOST_ASLEEP * latency_ns)
+    host = next((float(one.value) for one in found.estimates if one.table == "host"), 0.0)
+    after = "while fio and the kernel take their time for one request, with no other under way"
+    return _with(found, [
+        Estimate(DRIVE, "wake_up", value, "ns", how=how),
+        Estimate(DRIVE, "sleep_after", LIMIT * host, "ns", determined=False, how=after),
+    ])  # fmt: skip
+
+
+def _spared_ns(points: list[Point]) -> float:
+    """Return how much shorter a request is in its best company than alone, in ns."""
+    each_ns = {one.depth: one.depth / one.iops * 1e9 for one in points}
+    return each_ns[1] - min(each_ns.values()) if 1 in each_ns else 0.0
 
 
 def _dies(found: Fit, reads: list[Point]) -> Fit:
@@ -63,8 +92,8 @@ def _dies(found: Fit, reads: list[Point]) -> Fit:
         dies = max(least, round(USUAL * float(value) * drive.read_latency_ns / 1e9))
         how = f"{USUAL} times those busy at the highest rate; give fio at depths between"
         return _with(found, keys(dies, how, False))
-    counts = _spaced(least, MOST_DIES)
-    error, dies = nearest(counts, lambda n: _error(_with(found, keys(n, "", True)), telling))
+    counts = _spaced(least, min(SPREAD * least, MOST_DIES))
+    error, dies = min((_error(_with(found, keys(n, "", True)), telling), n) for n in counts)
     return _with(found, keys(dies, _how(telling, error), True))
 
 
@@ -106,8 +135,9 @@ def _telling(points: list[Point]) -> tuple[list[Point], bool]:
 
 
 def _spaced(least: int, most: int) -> list[int]:
-    """Return whole numbers, about a tenth apart."""
-    return sorted({round(least * 1.1**step) for step in range(100) if least * 1.1**step <= most})
+    """Return whole numbers from `least` on, about a sixth apart."""
+    steps = range(int(np.log(max(most / least, 1)) / np.log(STEP)) + 1)
+    return sorted({round(least * STEP**step) for step in steps})
 
 
 def _error(found: Fit, points: list[Point]) -> float:

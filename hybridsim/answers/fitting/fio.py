@@ -406,8 +406,8 @@ def _held_back(points: list[Point]) -> list[str]:
     if {1, 2} <= set(depths) and reads[2].iops > ASLEEP * reads[1].iops:
         return [
             f"Reads at depth 2 are {reads[2].iops / reads[1].iops:.1f} times those at depth 1: one "
-            "at a time the processor, the link or the drive falls asleep between them, which is "
-            "not modelled. The model is too slow at low depths above 1; turn off power saving."
+            "at a time the processor, the link or the drive falls asleep between them (wake_up); "
+            "turn off power saving, or expect this of requests that come one at a time."
         ]
     for few, more in pairwise(depths):
         deepest = reads[depths[-1]].iops

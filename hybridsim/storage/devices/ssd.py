@@ -55,6 +55,8 @@ class SSD(NamedTuple):
     collect_ns: int
     page_units: int
     write_lanes: int
+    wake_ns: int
+    sleep_ns: int
     capacity_bytes: int
     controller_free_ns: Ints
     link_free_ns: Ints
@@ -77,7 +79,7 @@ class SSD(NamedTuple):
         """Return `members` idle drives; `timing` has the parameters by name."""
         dies = (members, timing["dies"])
         return cls(
-            **{name: timing[name] for name in cls._fields[:33]},
+            **{name: timing[name] for name in cls._fields[:35]},
             controller_free_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),
             pipe_free_ns=np.zeros(members, np.int64),
@@ -109,6 +111,8 @@ class SSD(NamedTuple):
             events.push(now, kind, tag)  # no volatile cache: the host sends no FLUSH
             return
         start = max(now, self.controller_free_ns[member])
+        if now - self.flush[member, LAST_DONE_NS] >= self.sleep_ns:
+            start += self.wake_ns
         interval_ns = self.write_interval_ns if what == WRITE else self.interval_ns
         self.controller_free_ns[member] = start + interval_ns
         begin = start + self.command_ns

@@ -71,6 +71,8 @@ class Timing(NamedTuple):
     collect_ns: int  # of the reads of a collection
     page_units: int  # units that a die reads together
     write_lanes: int  # of the controller, each takes one write at a time; 0: any number
+    wake_ns: int  # more, of a request that finds the drive idle
+    sleep_ns: int  # for so long
 
 
 def timing(drive: SolidState) -> Timing:
@@ -102,7 +104,7 @@ def timing(drive: SolidState) -> Timing:
         scatter_ns=scatter_ns,
         is_by_stream=int(drive.write_rule == "streams"),
         suspend_ns=drive.suspend_ns,
-        write_ns=drive.write_latency_ns - drive.command_ns - drive.pipe_ns,
+        write_ns=drive.write_latency_ns - drive.wake_up_ns - drive.command_ns - drive.pipe_ns,
         # at depth 1 the host must not wait for the die
         buffer_ns=max(
             drain_ns,
@@ -131,6 +133,8 @@ def timing(drive: SolidState) -> Timing:
         collect_ns=collect_ns,
         page_units=drive.page_bytes // UNIT_BYTES,
         write_lanes=drive.write_lanes,
+        wake_ns=drive.wake_up_ns,
+        sleep_ns=drive.sleep_after_ns,
     )
 
 

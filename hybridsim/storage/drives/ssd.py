@@ -78,6 +78,10 @@ class SolidState(Datasheet):
     page_bytes: Size = Field(UNIT_BYTES, alias="page_size", ge=UNIT_BYTES, le=2**20)  # read at once
     # of the controller, by address, each for one write at a time; 0: any number of writes
     write_lanes: int = Field(0, ge=0, le=1024)
+    # part of the latencies at depth 1: of requests that find the drive idle, as it, its link or the
+    # host's processor has fallen asleep
+    wake_up_ns: Time = Field(0, alias="wake_up")
+    sleep_after_ns: Time = Field(0, alias="sleep_after")  # idle for so long
     program_bytes: Size = Field(UNIT_BYTES, alias="program_size", ge=UNIT_BYTES)  # by a die at once
     # of a program's data on the way to the die: a read that arrives meanwhile waits for the
     # program's end. With it dies are given whole programs, and collection is programs and reads
@@ -124,12 +128,12 @@ class SolidState(Datasheet):
     @property
     def command_ns(self) -> int:
         """Time of a command in the controller, in ns: assumed a quarter of the shorter latency."""
-        return min(self.read_latency_ns, self.write_latency_ns) // 4
+        return max(min(self.read_latency_ns, self.write_latency_ns) - self.wake_up_ns, 0) // 4
 
     @property
     def mean_read_ns(self) -> int:
-        """Mean time of a read on its die, in ns: the latency less controller and link."""
-        return self.read_latency_ns - self.command_ns - self.wire_ns
+        """Mean time of a read on its die, in ns: the latency awake, less controller and link."""
+        return self.read_latency_ns - self.wake_up_ns - self.command_ns - self.wire_ns
 
     @property
     def read_ns(self) -> int:
@@ -140,7 +144,9 @@ class SolidState(Datasheet):
         """Yield (key, problem) for latencies shorter than the link, and too few dies."""
         for key in ("read_latency", "write_latency"):
             transfer_ns = self.wire_ns if key == "read_latency" else self.pipe_ns
-            if getattr(self, f"{key}_ns") <= self.command_ns + transfer_ns:
+            if self.wake_up_ns and getattr(self, f"{key}_ns") <= self.wake_up_ns + 2 * transfer_ns:
+                yield "wake_up", f"wake_up is a part of {key}, which leaves too little for 4 KiB"
+            elif getattr(self, f"{key}_ns") <= self.command_ns + transfer_ns:
                 minimum_ns = 2 * transfer_ns
                 rate_key = "sequential_" + key.removesuffix("_latency")
                 yield (
@@ -210,9 +216,14 @@ class SolidState(Datasheet):
     def _contradictions_of_flash(self) -> Iterator[tuple[str, str]]:
         if self.flash is None:
             return
-        if self.page_bytes > UNIT_BYTES or self.write_lanes:
-            key = "write_lanes" if self.write_lanes else "page_size"
-            yield key, f"{key} is of drives by datasheet: leave out flash, or {key}"
+        by_datasheet = {
+            "page_size": self.page_bytes > UNIT_BYTES,
+            "write_lanes": self.write_lanes > 0,
+            "wake_up": self.wake_up_ns > 0,
+        }
+        for key, is_set in by_datasheet.items():
+            if is_set:
+                yield key, f"{key} is of drives by datasheet: leave out flash, or {key}"
         if self.flash.channels > self.dies:
             yield "dies", f"{self.dies} dies cannot use {self.flash.channels} channels"
         if self.flash.placement == "by-address" and self.flash.gc == "simulated":
