@@ -332,6 +332,11 @@ def test_quoted_fields_may_be_separated_by_blanks():
     agree(FIU, ['0 0 a b 0 8 R 6 0 ""', '0 0 a 0 8 R 6 "" 0 7', '0 "a" 0 0 8 R 6 0 7'])
 
 
+@pytest.mark.parametrize("time", ["1e3", "1.25E+2", "1e0", "1.e1", "700000e-5", "0.0007e4"])
+def test_an_exponent_counts_before_the_origin_of_times_is_taken_off(time):
+    agree(ANY, [f"R;0;0;R;{time};0;0;8"])
+
+
 def agree(table, texts):
     """Check that the parser, compiled and as plain Python, agrees with the naive one."""
     agreed(table, texts, parse)

@@ -77,8 +77,14 @@ def number(block, at, scale, zero, limit):
     """Return a decimal number, scaled, and the index after it, or BAD."""
     value, end = digits(block, at)
     long = end - at
+    if long == 0 or long > DIGITS_MAX:
+        return value, BAD
     value -= zero
-    if long == 0 or long > DIGITS_MAX or value < 0 or value > limit:
+    if value < 0 or value > limit:  # an exponent may bring it into range
+        if block[np.uint64(end)] == POINT:
+            end = digits(block, end + 1)[1]
+        if block[np.uint64(end)] | 32 == EXPONENT:
+            return scientific(block, at, scale, zero, limit)
         return value, BAD
     value *= scale
     if block[np.uint64(end)] == POINT:
