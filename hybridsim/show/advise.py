@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hybridsim.studies.advise import Advice
 
 SCREEN = 24  # lines of the first screen
+OTHERS_SHOWN = 3  # lines for other machines, that the command that replays the chosen one yields to
 
 
 def text(advice: Advice, ascii_only: bool = False, details: bool = False) -> str:
@@ -24,21 +25,24 @@ def text(advice: Advice, ascii_only: bool = False, details: bool = False) -> str
     document = plain(advice.to_dict())
     end = _next(document)
     head = list(_head(document, words.RISKS_SHOWN))
+    if not details and len(head) + len(end) + 2 + OTHERS_SHOWN > SCREEN:
+        head = list(_head(document, words.RISKS_SHOWN, has_check=False))
     for risks in range(words.RISKS_SHOWN - 1, 0, -1):
         if details or len(head) + len(end) + 2 <= SCREEN:
             break
-        head = list(_head(document, risks))  # fewer, so that --details can be named
+        # Fewer, so that --details can be named.
+        head = list(_head(document, risks, has_check=False))
     if not details:
         others = _others(document, SCREEN - len(head) - len(end) - 1)
         return page([*head, *others, *end], ascii_only)
     return page([*head, "", *_details(document), *end], ascii_only)
 
 
-def _head(document: Document, risks: int) -> Iterator[str]:
+def _head(document: Document, risks: int, has_check: bool = True) -> Iterator[str]:
     yield from trace_line(document["inputs"]["trace"])
     yield from paragraph("ADVICE", words.to_do(document))
     is_known = document["recommended"]["gain"] is not None
-    if document["answer"] != NO and is_known:
+    if has_check and document["answer"] != NO and is_known:
         yield from paragraph("", f"Check: {words.command(document)}")
     yield from paragraph("brings", words.brings(document))
     if is_known:
@@ -67,7 +71,10 @@ def _others(document: Document, room: int) -> list[str]:
             best.setdefault(each["name"], each)
     rows = list(best.values())
     others = len(document["rows"]) - 1
-    shown = rows[: max(room - 2, 0)] if len(rows) > room - 1 or others > len(rows) else rows
+    fits = max(room - 2, 0) if len(rows) > room - 1 or others > len(rows) else len(rows)
+    if fits < len(rows):  # then what the chosen kind gains with its defaults is the first to stay
+        rows.sort(key=lambda each: each["name"] != pick["name"])
+    shown = rows[:fits]
     left = others - len(shown)
     head = "rejected, with defaults" if pick["setting"] else "rejected"
     lines = [*table(
