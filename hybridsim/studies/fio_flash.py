@@ -130,8 +130,8 @@ def _telling(points: list[Point]) -> tuple[list[Point], bool]:
     top = max(one.iops for one in others)
     deepest = others[-1]
     is_limit = deepest.iops < BUSY * deepest.depth * alone.iops
-    is_told = not is_limit or any(one.iops < LIMIT * top for one in others)
-    return (others if is_told else []), is_limit
+    is_shown = not is_limit or any(one.iops < LIMIT * top for one in others)
+    return (others if is_shown else []), is_limit
 
 
 def _spaced(least: int, most: int) -> list[int]:
