@@ -59,7 +59,7 @@ def _warm(event: Document) -> Iterator[str]:
 def _unfinished(event: Document) -> Iterator[str]:
     left = human_size(event["flush_left_bytes"])
     forecast = event["flush_forecast_ns"]
-    more = f"another {span(forecast)} at this rate" if forecast else "at no measurable rate"
+    more = f"another {span(forecast)} at this rate" if forecast else "they have not become fewer"
     yield f"{left} were still to be written at the end of that: {more}."
 
 
