@@ -532,6 +532,14 @@ def test_help_and_check_do_not_import_numpy():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.parametrize("replacement", REPLACEMENT)
+def test_the_policy_of_a_report_is_what_the_short_key_takes(replacement):
+    for admission in ADMISSION:
+        site = Scenario.default().with_options(admission=admission, replacement=replacement)
+        short = Scenario.default().with_values({"cache.policy": site.cache.policy})
+        assert (short.cache.admission, short.cache.replacement) == (admission, replacement)
+
+
 def test_policy_names_are_those_of_the_registries():
     for name in ADMISSION:
         assert Scenario.default().with_options(admission=name).cache.admission == name
