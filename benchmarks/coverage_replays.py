@@ -14,8 +14,9 @@ measured by decisions.py.  `size` promises at least its share, as there are few 
 
 A simulated truth has no error of the model.  So the intervals of the capture as a sample (`trace`)
 are held against the later part itself, and those that are printed, which cover the model too,
-against the later part times the error of a real run.  That run's experiment is drawn from all on
-file with such a load, and the interval is that of its kind of cache without this experiment: an
+against the later part times the error of a real run.  Of means each real run on file with such a
+load is taken, and the case is the share that is inside, where each experiment counts once; of
+costs one run is drawn.  The interval is that of the run's kind of cache without its experiment: an
 error that an interval was made from is inside by construction.
 
 An interval is never narrower than FINEST on either side, the precision of what is printed.  Such a
@@ -45,7 +46,17 @@ from coverage_cases import Case  # noqa: E402
 from decision_traces import in_memory  # noqa: E402
 
 from hybridsim.answers.advice.bill import NS_PER_MS, cost_per_ms  # noqa: E402
-from hybridsim.answers.intervals import Blocks, gains, means, saved  # noqa: E402
+from hybridsim.answers.intervals import (  # noqa: E402
+    MODEL,
+    TRACE,
+    Blocks,
+    Ends,
+    combined,
+    gains,
+    means,
+    of_trace,
+    saved,
+)
 from hybridsim.answers.judge import Both, Side  # noqa: E402
 from hybridsim.answers.ledger import JOINED  # noqa: E402
 from hybridsim.answers.measured import of_measure, of_warm_up  # noqa: E402
@@ -164,12 +175,16 @@ class Found(list[Case]):
 
     def hold(self, what: str, truth: float, low: float, high: float, level: float = LEVEL) -> None:
         """Add whether an interval holds a truth."""
+        self.add(what, float(low <= truth <= high), low, high, level)
+
+    def add(self, what: str, inside: float, low: float, high: float, level: float = LEVEL) -> None:
+        """Add an interval and the share of its truths that it holds."""
         middle = (low + high) / 2
         width = (high - low) / 2 / middle if middle and math.isfinite(high) else 1.0
         if level == LEVEL and what != FORECAST and high <= low * (1 + FINEST) ** 2 * (1 + 1e-9):
             what += AT_FINEST
         at_least = level == ONE_SIDED or what == FORECAST or what.endswith(AT_FINEST)
-        self.append(Case(what, level, bool(low <= truth <= high), width, at_least))
+        self.append(Case(what, level, inside, width, at_least))
 
 
 @dataclass(frozen=True)
@@ -187,12 +202,18 @@ class AsPrinted(Blocks):
         return None if half is None else half.width
 
 
-def drawn_run(rng: Any, has_writes: bool, figure: str) -> RealRun:
-    """Return a real run with such a load and figure: of an experiment, one of its runs."""
+def runs_like(has_writes: bool, figure: str) -> dict[str, list[RealRun]]:
+    """Return the real runs with such a load and figure, by experiment."""
     runs: dict[str, list[RealRun]] = {}
     for run in real_runs():
         if figure in run.errors and (run.writes > FEW_WRITES) == has_writes:
             runs.setdefault(run.experiment, []).append(run)
+    return runs
+
+
+def drawn_run(rng: Any, has_writes: bool, figure: str) -> RealRun:
+    """Return a real run with such a load and figure: of an experiment, one of its runs."""
+    runs = runs_like(has_writes, figure)
     some = runs[str(rng.choice(sorted(runs)))]
     return some[int(rng.integers(len(some)))]
 
@@ -209,7 +230,7 @@ def one_case(seed: int) -> list[Case]:
     judged, later = zip(*(seen_and_later(whole[0], side, adapts) for side in whole[1:]))
     times_ns = Both(whole[0], whole[1]).times_ns  # of all requests, as recorded
     stretch = (times_ns[border - 1] - times_ns[half]) / (times_ns[-1] - times_ns[border])
-    _means(found, rng, judged[1], later[1], float(stretch))
+    _means(found, judged[1], later[1], float(stretch))
     for first, second in (("cached", "none"), ("cached", "cached")):
         a, b = judged[0][first], judged[2][second if second == "none" else first]
         truths = (later[0][first], later[2][second if second == "none" else first])
@@ -231,7 +252,7 @@ def one_case(seed: int) -> list[Case]:
 
 
 def _means(
-    found: Found, rng: Any, judged: dict[str, Blocks], later: dict[str, Blocks], stretch: float
+    found: Found, judged: dict[str, Blocks], later: dict[str, Blocks], stretch: float
 ) -> None:  # fmt: skip
     """Hold means and durations against what came; `stretch` is the recorded time judged by later.
 
@@ -243,11 +264,30 @@ def _means(
         _named(found, f"mean of {name}: trace", truth, known)
         if name not in FIGURES:
             continue
-        like = drawn_run(rng, cached.writes > FEW_WRITES, FIGURES[name])
-        printed = means(AsPrinted(**vars(cached), like=like))[name]
-        error = like.errors[FIGURES[name]]
-        truth *= 1 / (1 + error) if FIGURES[name] == "iops" else 1 + error
-        _named(found, f"mean of {name}, as printed: trace and model", truth, printed)
+        what = f"mean of {name}, as printed: trace and model"
+        inside, ends = _with_real_errors(cached, name, truth)
+        low, high = (float(each) for each in np.median(ends, axis=0))
+        found.add(what, inside, low, high)
+
+
+def _with_real_errors(cached: Blocks, name: str, truth: float) -> tuple[float, list[Ends]]:
+    """Return the share of real runs whose error the printed interval of a mean holds, and its ends.
+
+    Each experiment has the same weight, its runs equal parts of it.
+    """
+    figure, trace = FIGURES[name], of_trace(*cached.of(name))
+    value = float(cached.whole_ns) if name == "took" else _mean(cached, name)
+    inside, ends = 0.0, []
+    runs = runs_like(cached.writes > FEW_WRITES, figure)
+    for some in runs.values():
+        for like in some:
+            model = AsPrinted(**vars(cached), like=like).model(name)
+            known = combined(value, {TRACE: trace, MODEL: model})
+            error = like.errors[figure]
+            true = truth / (1 + error) if figure == "iops" else truth * (1 + error)
+            inside += (known.low <= true <= known.high) / len(some) / len(runs)
+            ends.append((known.low, known.high))
+    return inside, ends
 
 
 def bill(seed: int) -> list[Case]:
