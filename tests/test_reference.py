@@ -346,6 +346,14 @@ class TestReadAhead:
         requests = [self.FIRST, read(40, 20 * SECTOR), read(40.2, 30 * SECTOR)]
         assert done(on(disk, requests)) == [11.0, 40.1, 40.3]
 
+    def test_a_read_may_end_where_the_last_zone_does(self) -> None:
+        # Geometries from a catalog end their list of zones with the end of the disk.
+        end = 4 * TRACK
+        disk = replace(self.DISK, zone_byte=[0, end], capacity_bytes=end)
+        last = read(0, end - 10 * SECTOR, 10 * SECTOR)
+        then = read(5, end - 20 * SECTOR, 5 * SECTOR)
+        assert len(done(on(disk, [last, then]))) == 2
+
     def test_read_ahead_stops_at_the_end_of_the_disk(self) -> None:
         hdd = Hdd(Clock(), replace(self.DISK, capacity_bytes=64 * SECTOR))
         segment = ReadSegment(50 * SECTOR, 60 * SECTOR, 0)

@@ -12,8 +12,9 @@ class Platters:
         self.parameters = parameters
 
     def zone(self, byte: int) -> int:
-        """Return the zone of a byte."""
-        return bisect_right(self.parameters.zone_byte, byte) - 1
+        """Return the zone of a byte; the end of the disk is in the last one."""
+        p = self.parameters
+        return min(bisect_right(p.zone_byte, byte), len(p.zone_track_bytes)) - 1
 
     def track(self, byte: int) -> int:
         """Return the track of a byte."""
