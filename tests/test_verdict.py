@@ -58,6 +58,22 @@ def test_a_cache_that_makes_reads_much_faster_is_worth_it():
     assert not verdict.advice
 
 
+def test_a_yes_that_may_be_wrong_leads_to_a_search_among_all_caches():
+    # All hits fall into half of the minutes: on average the requests take two thirds of the time.
+    varies = QUICK._replace(
+        iops=20, hit_ratio=lambda share: np.where((share * 40).astype(int) % 2 == 0, 0.6, 0),
+        misses={Reason.NOT_HOT: 1}, cached_disk_ns=9_000_000,
+    )  # fmt: skip
+    verdict = result(
+        varies, scenario={**SCENARIO, "options": ["--cache bcache", "--mode open"]}
+    ).verdict
+    assert (verdict.answer, verdict.is_certain) == ("yes", False)
+    assert verdict.advice[0].text == (
+        "Another may gain more: let hybridsim advise search all kinds of cache."
+    )
+    assert verdict.advice[0].command == f"hybridsim advise {TRACE['name']} --mode open"
+
+
 def test_data_that_is_touched_once_is_no_case_for_a_cache():
     results = result(QUICK._replace(hit_ratio=never, misses=COLD_ONLY, cached_disk_ns=9_000_000))
     assert results.verdict.answer == "no"

@@ -9,11 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hybridsim.answers.forecast import UNSURE, YES
-from hybridsim.answers.verdict import Step, Verdict, command_line, goal_option
+from hybridsim.answers.verdict import Step, Verdict, command_line, goal_option, search_line
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import factor
-
-OF_CACHE = ("--cache", "--admission", "--replacement", "--set cache.")  # options
 
 
 @dataclass(frozen=True)
@@ -64,8 +62,7 @@ def beside(
     good = [each for each in others if each.answer == YES]
     advice = list(verdict.advice)
     best = max(good, key=lambda each: each.low or 0.0, default=None)
-    kept = [one for one in scenario.get("options", []) if not one.startswith(OF_CACHE)]
-    search = command_line("advise", scenario, trace, [*kept, *goal_option(goal)])
+    search = search_line(scenario, trace, goal)
     if best is not None and best.installable:
         text = "Look at the best of these, or let hybridsim advise search all kinds."
         command = command_line("replay", scenario, trace, [*best.options, *goal_option(goal)])

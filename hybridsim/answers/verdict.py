@@ -48,6 +48,7 @@ MISSES = (  # reason, minimum share of the reads, text
     (Reason.EVICTED, NOTICEABLE, "need data that was evicted: the cache is too small for them"),
 )
 BUSY = 0.9  # utilisation of disks that have no time for more fills
+OF_CACHE = ("--cache", "--admission", "--replacement", "--set cache.")  # options
 
 
 @dataclass(frozen=True)
@@ -143,17 +144,18 @@ class Case:
 def judge(case: Case) -> Verdict:
     """Return the verdict of this case."""
     answer, headline = _answer(case)
+    is_sure = _endless(case) or is_certain(answer, case.judgement.low, case.judgement.high)
     return Verdict(
         answer,
         headline,
         list(_reasons(case, answer)),
-        list(_advice(case)),
+        list(_advice(case, is_perhaps=answer == YES and not is_sure)),
         _confidence(case),
         _action(case, answer),
         list(_effect(case, headline)),
         list(_risks(case)),
         [f"Compared: {_compared(case)}."] if case.has_cache else [],
-        _endless(case) or is_certain(answer, case.judgement.low, case.judgement.high),
+        is_sure,
     )
 
 
@@ -505,7 +507,11 @@ def _about_writes(case: Case) -> Iterator[str]:
     )
 
 
-def _advice(case: Case) -> Iterator[Step]:
+def _advice(case: Case, is_perhaps: bool) -> Iterator[Step]:
+    """Yield the next steps; `is_perhaps`: the answer is a yes that may be wrong."""
+    if is_perhaps:
+        text = "Another may gain more: let hybridsim advise search all kinds of cache."
+        yield Step(text, search_line(case.scenario, case.trace, case.judgement.goal))
     if _endless(case):
         yield _against_backlog(case)
     if not case.has_cache:
@@ -601,6 +607,12 @@ def command_line(
     if scenario.get("file"):
         words += ["--scenario", shell_word(str(scenario["file"]))]
     return " ".join([*words, *options])
+
+
+def search_line(scenario: Mapping[str, Any], trace: Mapping[str, Any], goal: str) -> str:
+    """Return the command that searches all caches for this trace and array."""
+    kept = [one for one in scenario.get("options", []) if not one.startswith(OF_CACHE)]
+    return command_line("advise", scenario, trace, [*kept, *goal_option(goal)])
 
 
 def _replay(case: Case, option: str) -> str:

@@ -103,9 +103,10 @@ def _what_to_do(result: Result) -> list[str]:
 
 
 def _step(result: Result) -> Step | None:
-    """Return the first recommended step, if the answer is not yes."""
+    """Return the first recommended step, unless the answer is yes for sure."""
     verdict = result.verdict
-    return verdict.advice[0] if verdict.answer != "yes" and verdict.advice else None
+    is_done = verdict.answer == YES and verdict.is_certain
+    return verdict.advice[0] if verdict.advice and not is_done else None
 
 
 def _command(result: Result) -> str:
