@@ -20,6 +20,7 @@ from hybridsim.cli.machine_options import (
     mode_option,
     set_option,
 )
+from hybridsim.cli.progress import Line
 from hybridsim.cli.trace_arguments import examples, trace_options
 from hybridsim.foundation.errors import UsageError
 
@@ -118,7 +119,7 @@ def advise(
     """
     from functools import partial
 
-    from hybridsim.cli.running import check_folder, note_compiling, progress, stages, write_answer
+    from hybridsim.cli.running import check_folder, note_compiling, progress, write_answer
     from hybridsim.foundation.units import parse_size
     from hybridsim.show.advise import text
     from hybridsim.studies.advise import advise as ask
@@ -159,8 +160,8 @@ def advise(
         estimated(lambda report: advise_sample(trace, site, report), json_file)
         return
     note_compiling()
-    with progress() as report:
-        advice = ask(trace, site, listed(compare), data_bytes, report, stages(), goal)
+    with progress(line := Line(in_lines=True)) as report:
+        advice = ask(trace, site, listed(compare), data_bytes, report, line.stage, goal)
     write_answer(advice, partial(text, details=details), json_file, html_file)
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,14 +16,12 @@ from hybridsim.cli.machine_options import (
     mode_option,
     set_option,
 )
+from hybridsim.cli.progress import Line
 from hybridsim.cli.trace_arguments import examples, trace_options
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
-    from hybridsim.studies.explore.exploring import Report, Status
-
-LINE_EVERY_S = 10.0
-DRAWN_EVERY_S = 0.1
+    from hybridsim.studies.explore.exploring import Status
 
 
 @click.command(
@@ -135,7 +130,13 @@ def explore(
     site = machine(scenario_file, settings, preset=preset, mode=mode)
     trace = NamedTrace.here(paths, format, device, use_dispatch)
     note_compiling()
-    with _progress() as report:
+    with Line(in_lines=True) as line:
+
+        def report(status: Status) -> None:
+            if status.settled is not None and status.settled.row is None:
+                line.stays(f"failed: {status.settled.point.command}: {status.settled.why}")
+            line.update(lambda: words(status))
+
         found = run(
             trace, site, points=points, seconds=_seconds(limit), check=check,
             folder=folder or FOLDER, workers=workers, report=report, caches=caches,
@@ -174,34 +175,6 @@ def _numbers(option: str, text: str | None, of: Any) -> list[Any]:
         return [of(each) for each in listed(text)]
     except ValueError:
         raise UsageError(f"--{option} {text}: must be numbers, such as 4,6,8") from None
-
-
-@contextmanager
-def _progress() -> Iterator[Report]:
-    """Show the progress on standard error: in place at a terminal, else a line now and then."""
-    from hybridsim.show.screen import clear, show
-
-    is_terminal = sys.stderr.isatty()
-    written = time.monotonic()
-
-    def report(status: Status) -> None:
-        nonlocal written
-        if status.settled is not None and status.settled.row is None:
-            click.echo(f"failed: {status.settled.point.command}: {status.settled.why}", err=True)
-        now = time.monotonic()
-        if now - written < (DRAWN_EVERY_S if is_terminal else LINE_EVERY_S):
-            return
-        written = now
-        if is_terminal:
-            show(words(status))
-        else:
-            click.echo(words(status), err=True)
-
-    try:
-        yield report
-    finally:
-        if is_terminal:
-            clear()
 
 
 def words(status: Status) -> str:

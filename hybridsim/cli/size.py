@@ -16,6 +16,7 @@ from hybridsim.cli.machine_options import (
     mode_option,
     set_option,
 )
+from hybridsim.cli.progress import Line
 from hybridsim.cli.trace_arguments import examples, require_option, trace_options
 from hybridsim.foundation.errors import RequirementError
 
@@ -61,7 +62,7 @@ def size(
     from functools import partial
 
     from hybridsim.answers.requirements import parse_all
-    from hybridsim.cli.running import check_folder, note_compiling, progress, stages, write_answer
+    from hybridsim.cli.running import check_folder, note_compiling, progress, write_answer
     from hybridsim.show.size import text
     from hybridsim.studies.size import size as smallest
     from hybridsim.traces.trace import Trace
@@ -81,8 +82,8 @@ def size(
         estimated(lambda report: size_sample(trace, site, required, report), json_file)
         return
     note_compiling()
-    with progress() as report:
-        sizing = smallest(trace, site, require, report, stages())
+    with progress(line := Line(in_lines=True)) as report:
+        sizing = smallest(trace, site, require, report, line.stage)
     write_answer(sizing, partial(text, details=details), json_file, html_file)
     if sizing.answer is None and not sizing.needs_no_ssd:
         raise RequirementError(
