@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -9,19 +10,9 @@ import click
 from hybridsim.answers.goals import GOALS
 from hybridsim.caches import CACHES
 from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import (
-    cache_mode_option,
-    cache_option,
-    details_option,
-    html_option,
-    json_option,
-    machine,
-    machine_options,
-    mode_option,
-    set_option,
-)
+from hybridsim.cli.machine_options import details_option, html_option, json_option, machine_options
 from hybridsim.cli.progress import Line
-from hybridsim.cli.trace_arguments import examples, trace_options
+from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,11 +28,7 @@ if TYPE_CHECKING:
     )
 )
 @trace_options
-@machine_options
-@cache_option(CACHES)
-@cache_mode_option
-@set_option
-@mode_option("see `hybridsim replay --help`.")
+@machine_options(CACHES, "see `hybridsim replay --help`.")
 @click.option(
     "--goal",
     type=click.Choice(GOALS),
@@ -85,16 +72,8 @@ if TYPE_CHECKING:
 @json_option
 @html_option
 def advise(
-    paths: tuple[str, ...],
-    format: str | None,
-    device: str | None,
-    use_dispatch: bool,
-    scenario_file: str | None,
-    preset: str | None,
-    cache: str | None,
-    cache_mode: str | None,
-    settings: tuple[str, ...],
-    mode: str | None,
+    chosen: Chosen,
+    site_of: Callable[[], Scenario],
     goal: str,
     compare: str,
     data: str | None,
@@ -123,7 +102,7 @@ def advise(
     from hybridsim.foundation.units import parse_size
     from hybridsim.show.advise import text
     from hybridsim.studies.advise import advise as ask
-    from hybridsim.traces.trace import Trace, captures_of
+    from hybridsim.traces.trace import captures_of
 
     try:
         data_bytes = parse_size(data) if data else None
@@ -131,27 +110,24 @@ def advise(
         raise UsageError(f"--data: {error}") from None
     check_folder(json_file)
     check_folder(html_file)
-    site = machine(
-        scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode, mode=mode
-    )
-    how = (format, device, use_dispatch)
+    site = site_of()
     if fleet is not None:
         if data:
             raise UsageError("--data: the alternatives are not compared for a fleet: remove it")
         crew = {"folder": folder, "workers": workers, "scheduler": scheduler}
-        _fleet(paths, how, site, fleet, goal, crew, details, json_file, html_file)
+        _fleet(chosen, site, fleet, goal, crew, details, json_file, html_file)
         return
     for option, value in (("workers", workers), ("scheduler", scheduler), ("folder", folder)):
         if value is not None:
             raise UsageError(f"--{option} is for a fleet: specify --fleet all")
-    number = captures_of(paths)
+    number = captures_of(chosen.paths)
     if number > 1:
         click.echo(
             f"note: {number} captures are replayed together, as one load on the same disks; "
             "--fleet all answers for each",
             err=True,
         )
-    trace = Trace.read(paths, *how)
+    trace = chosen.read()
     if trace.sample is not None:
         from hybridsim.cli.estimate import estimated, refuse
         from hybridsim.studies.estimate.answer import advise_sample
@@ -166,8 +142,7 @@ def advise(
 
 
 def _fleet(
-    paths: tuple[str, ...],
-    how: tuple[str | None, str | None, bool],
+    chosen: Chosen,
     site: Scenario,
     fleet: str,
     goal: str,
@@ -187,7 +162,7 @@ def _fleet(
     from hybridsim.studies.sweep.named_trace import NamedTrace
 
     limit = number_of_volumes(fleet)
-    traces = [NamedTrace.here((path,), *how) for path in paths]
+    traces = [NamedTrace.here((path,), *chosen[1:]) for path in chosen.paths]
     note_compiling()
     specified = {name: value for name, value in crew.items() if value is not None}
     with progress_line() as report:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hybridsim.caches import CACHES
 from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import (
-    json_option,
-    machine,
-    machine_options,
-    mode_option,
-    set_option,
-)
+from hybridsim.cli.machine_options import json_option, machine_options
 from hybridsim.cli.progress import Line
-from hybridsim.cli.trace_arguments import examples, trace_options
+from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
+    from hybridsim.scenario import Scenario
     from hybridsim.studies.explore.exploring import Status
 
 
@@ -33,7 +29,7 @@ if TYPE_CHECKING:
     )
 )
 @trace_options
-@machine_options
+@machine_options(mode="see `hybridsim replay --help`; auto: as `replay` chooses for the scenario.")
 @click.option(
     "-o", "--output", "html_file", metavar="FILE",
     help="The page to write; default: what-if.html, unless --json is specified.",
@@ -77,8 +73,6 @@ if TYPE_CHECKING:
     "--load", "loads", metavar="X,X",
     help="Factors of the load: 2 is twice as fast as recorded.  Default: 0.5 to 2.",
 )  # fmt: skip
-@set_option
-@mode_option("see `hybridsim replay --help`; auto: as `replay` chooses for the scenario.")
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -88,12 +82,8 @@ if TYPE_CHECKING:
 @click.option("--folder", metavar="DIR", help="Folder of stored results; default: hybridsim-sweep.")
 @json_option
 def explore(
-    paths: tuple[str, ...],
-    format: str | None,
-    device: str | None,
-    use_dispatch: bool,
-    scenario_file: str | None,
-    preset: str | None,
+    chosen: Chosen,
+    site_of: Callable[[], Scenario],
     html_file: str | None,
     points: int,
     limit: str | None,
@@ -104,8 +94,6 @@ def explore(
     ssds: tuple[str, ...],
     members: str | None,
     loads: str | None,
-    settings: tuple[str, ...],
-    mode: str | None,
     workers: int | None,
     folder: str | None,
     json_file: str | None,
@@ -127,8 +115,8 @@ def explore(
     html_file = html_file or (None if json_file else "what-if.html")
     check_folder(html_file)
     check_folder(json_file)
-    site = machine(scenario_file, settings, preset=preset, mode=mode)
-    trace = NamedTrace.here(paths, format, device, use_dispatch)
+    site = site_of()
+    trace = NamedTrace.here(*chosen)
     note_compiling()
     with Line(in_lines=True) as line:
 
