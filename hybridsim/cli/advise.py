@@ -10,7 +10,13 @@ import click
 from hybridsim.answers.goals import GOALS
 from hybridsim.caches import CACHES
 from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import details_option, html_option, json_option, machine_options
+from hybridsim.cli.machine_options import (
+    crew_options,
+    details_option,
+    html_option,
+    json_option,
+    machine_options,
+)
 from hybridsim.cli.progress import Line
 from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 from hybridsim.foundation.errors import UsageError
@@ -53,21 +59,7 @@ if TYPE_CHECKING:
     help="Each TRACE is a server of its own: answer for each, or for each volume of a multi-volume "
     "trace (the N with most bytes, or all), and for the purchase as a whole.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    metavar="N",
-    help="With --fleet: number of processes; default: one per core.",
-)
-@click.option(
-    "--scheduler", metavar="ADDRESS",
-    help="With --fleet: address of a dask cluster: tcp://host:8786.",
-)  # fmt: skip
-@click.option(
-    "--folder",
-    metavar="DIR",
-    help="With --fleet: folder of stored answers; default: hybridsim-sweep.",
-)
+@crew_options("With --fleet: ")
 @details_option
 @json_option
 @html_option

@@ -10,7 +10,7 @@ import click
 
 from hybridsim.caches import CACHES
 from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import json_option, machine_options
+from hybridsim.cli.machine_options import crew_options, json_option, machine_options
 from hybridsim.cli.progress import Line
 from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 from hybridsim.foundation.errors import UsageError
@@ -73,13 +73,7 @@ if TYPE_CHECKING:
     "--load", "loads", metavar="X,X",
     help="Factors of the load: 2 is twice as fast as recorded.  Default: 0.5 to 2.",
 )  # fmt: skip
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Number of processes; default: one per core.",
-)
-@click.option("--folder", metavar="DIR", help="Folder of stored results; default: hybridsim-sweep.")
+@crew_options(has_cluster=False)
 @json_option
 def explore(
     chosen: Chosen,

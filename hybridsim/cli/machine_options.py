@@ -111,6 +111,27 @@ def set_option(function: Command) -> Command:
     )(function)  # fmt: skip
 
 
+def crew_options(only: str = "", has_cluster: bool = True) -> Callable[[Command], Command]:
+    """Return a decorator that adds the options of many replays: who computes, where they are kept.
+
+    `only` is put before each help, for a command of which these are not always options.
+    """
+
+    def text(words: str) -> str:
+        return f"{only}{words[:1].lower()}{words[1:]}" if only else words
+
+    def add(function: Command) -> Command:
+        folder = text("Folder of stored results; default: hybridsim-sweep.")
+        function = click.option("--folder", metavar="DIR", help=folder)(function)
+        if has_cluster:
+            address = text("Address of a dask cluster: tcp://host:8786.")
+            function = click.option("--scheduler", metavar="ADDRESS", help=address)(function)
+        number = text("Number of processes; default: one per core.")
+        return click.option("--workers", type=click.IntRange(1), metavar="N", help=number)(function)
+
+    return add
+
+
 def machine(
     scenario_file: str | None, settings: Sequence[str] = (), has_life: bool = False, **options: Any
 ) -> Scenario:

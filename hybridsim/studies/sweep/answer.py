@@ -378,15 +378,9 @@ class SweepResult:
             "notes": [*self.notes, *self.doubts],
         }
 
-    def to_pandas(self) -> Any:
-        """Return the records as a DataFrame."""
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError(
-                "to_pandas needs pandas: pip install 'hybridsim[notebooks]'"
-            ) from None
-        return pandas.DataFrame.from_records(self.records)
+    def to_pandas(self) -> DataFrame:
+        """Return the records as a pandas frame: a row per replay."""
+        return frame_of(self.records)
 
 
 def _named(plan: Plan) -> str:
