@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,10 +10,10 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from engine import facts_of
-from numba.core.errors import NumbaError
 
 from hybridsim import jit
 from hybridsim.caches import PageCache
@@ -24,9 +25,10 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import Level, Mode, Op, Replay
 from hybridsim.foundation.version import PACKAGE
-from hybridsim.jit import kernel, loop, method, shipped, state_machine
+from hybridsim.jit import internals, kernel, loop, method, shipped, state_machine
 from hybridsim.jit.code_folder import COMPILED, sources
 from hybridsim.jit.events import FAST, SLOW
+from hybridsim.jit.internals import NumbaError
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source
 from hybridsim.storage.devices import SSD
@@ -436,6 +438,42 @@ def test_a_loop_releases_the_arrays_of_its_arguments():
 def admit_and_evict(queue):
     queue.admit(1)
     return queue.evict()
+
+
+def test_the_installed_numba_has_the_internals_that_are_used():
+    """The message says which of them a release lacks."""
+
+    def loop(number):
+        return number
+
+    dispatcher = numba.njit(loop, cache=True)
+    library = internals.cpu_target.target_context.codegen().create_library("empty")
+    having = {
+        "dispatcher": dispatcher,
+        "cache": internals.FunctionCache(loop),
+        "cache file": internals.IndexDataCacheFile("folder", "name", "stamp"),
+        "library": library,
+        "codegen": library._codegen,
+    }
+    lacks = [
+        f"a {what}'s {name}"
+        for what, names in internals.PRIVATE.items()
+        for name in names
+        if not hasattr(having[what], name)
+    ]
+    assert not lacks, f"numba {numba.__version__} lacks {lacks}"
+
+
+def test_internals_of_numba_are_used_by_one_name_and_from_one_file():
+    named = {name for names in internals.PRIVATE.values() for name in names}
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if path.name != "internals.py":
+            assert not re.search(r"numba\.(core|np)\b", text), path
+        if path.parent.name in ("jit", "lean"):
+            own = set(re.findall(r"(?:def |self\.)(_\w+)", text))
+            used = set(re.findall(r"\w\.(_[a-z]\w+)", text))
+            assert used - own <= named | {"_names", "_make", "_fields", "_replace"}, path
 
 
 def test_without_a_writable_cache_machine_code_is_kept_in_memory(monkeypatch, tmp_path):

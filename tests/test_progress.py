@@ -4,9 +4,11 @@ import gzip
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from hybridsim.cli import progress
 from hybridsim.cli.running import _progress_line
 from hybridsim.jit import waiting
 from hybridsim.studies.replay import read_once
@@ -66,6 +68,39 @@ def test_the_line_of_reading_has_a_share_a_total_and_an_estimate():
 def test_the_line_of_a_replay_has_a_share_and_an_estimate():
     line = _progress_line(Progress(250, 1000, 40 * 10**9), 4.0)
     assert line == "replayed 25% · 40 s simulated, 10 times real time · 12 s to go"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that pass only where a test says so."""
+    now = SimpleNamespace(s=100.0)
+    monkeypatch.setattr("hybridsim.cli.progress.time.monotonic", lambda: now.s)
+    return now
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then_with_the_stage(clock, capsys):
+    """What takes less than ten seconds prints nothing; nor does a line for terminals alone."""
+    with progress.Line(in_lines=True) as line, progress.Line() as silent:
+        line.stage("replays of bcache")
+        for clock.s in (101.5, 109.0, 111.0, 115.0, 121.5):
+            line.update(lambda: f"at {clock.s:.0f} s")
+            silent.update(lambda: "never")
+        line.stays("failed: why")
+    assert capsys.readouterr().err.splitlines() == [
+        "replays of bcache: at 111 s", "replays of bcache: at 122 s", "failed: why",
+    ]  # fmt: skip
+    assert not silent.is_wanted
+
+
+def test_at_a_terminal_one_line_is_replaced_and_erased(clock, monkeypatch):
+    shown = []
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(progress, "show", shown.append)
+    monkeypatch.setattr(progress, "clear", lambda: shown.append(None))
+    with progress.Line() as line:
+        for clock.s in (100.5, 101.5, 101.55, 102.0):
+            line.update(lambda: f"at {clock.s:g} s")
+    assert shown == ["at 101.5 s", "at 102 s", None]
 
 
 def test_compiling_shows_what_how_far_and_how_long():

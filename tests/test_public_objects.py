@@ -8,8 +8,7 @@ import pytest
 
 import hybridsim
 from hybridsim import Scenario, Trace, hits, miss_ratio_curve, plot, replay
-from hybridsim.scenario.options import Choices, Options
-from hybridsim.scenario.origin import OPTIONS
+from hybridsim.scenario.options import OPTIONS, Choices, Options
 
 LOAD = "gen:hot-spot,span=16MiB,hot=10%,share=90%,rate=150,requests=400"
 EXAMPLES = sorted({*hybridsim.__all__} - {"HybridsimError", "Result", "__version__", "plot"})

@@ -389,6 +389,8 @@ def test_all_errors_are_reported_in_one_pass():
         ('[replay]\nspeed = "2x"', "speed must be a number without quotes, not '2x'"),
         ("[price]\ndate = '2026-11'\nhdd_per_gb = 1\ncurrency = 'USD'", "missing: ssd_per_gb"),
         ("[backing.drive]\nrpm = 7200", "missing: capacity"),
+        ('[cache.drive]\nkind = "ssd"\nrpms = 7200', "unknown key 'rpms': choose from kind, like"),
+        ('[cache.drive]\nkind = "ssd"\n[cache.drive.flash]\ndyes = 3', "'dyes': choose from gc"),
         ("[[cache]]\nsize = '1GB'", "cache must be a table"),
         ("seed = " + "9" * 5000, "not TOML"),
         ("seed = " + "[" * 5000, "nested too deep"),

@@ -253,6 +253,29 @@ def test_a_class_gives_the_keys_of_its_fields():
     }
 
 
+def test_an_object_has_no_other_keys_and_all_of_its_own_unless_it_says_so():
+    number = {"type": "number"}
+    schema = {
+        "properties": {
+            "own": {"type": "object", "properties": {"a": number, "b": number}, "required": ["a"]},
+            "more": {"like": "part", "properties": {"c": number}, "description": "A part and c."},
+        },
+        "$defs": {"part": {"type": "object", "properties": {"a": number}}},
+        "type": "object",
+    }
+    whole = filled(schema)
+    assert whole["required"] == ["own", "more"]
+    assert whole["properties"]["own"]["required"] == ["a"]
+    assert whole["properties"]["more"] == {
+        "type": "object",
+        "properties": {"a": number, "c": number},
+        "required": ["a", "c"],
+        "additionalProperties": False,
+        "description": "A part and c.",
+    }
+    assert all(each["additionalProperties"] is False for each in objects(whole))
+
+
 def test_every_document_has_a_schema_of_its_version():
     used = set()
     for package in ("hybridsim", "validate"):

@@ -19,7 +19,16 @@ def phase(counters, span_ns=DAY, start_ns=0, host_bytes=0):
         end_ns=start_ns + span_ns,
         bytes={kind: host_bytes if kind == Kind.WRITE else 7 * GB for kind in Kind},
     )
-    return Phase(figures, None, {}, None, None, None, 0.0, counters)
+    return Phase(
+        figures=figures,
+        utilisation=None,
+        disk_time_ns={},
+        disk_queue_ns=None,
+        ssd_utilisation=None,
+        ssd_time_ns=None,
+        overloaded=0.0,
+        counters=counters,
+    )
 
 
 def test_wear_of_a_day():

@@ -5,8 +5,9 @@ import math
 import pytest
 
 from hybridsim import Scenario, Trace, replay, what_if
+from hybridsim.answers.requirements import Seen, parse_all
 from hybridsim.foundation.errors import ScenarioError, UsageError
-from hybridsim.studies.sweep.answer import FRAME
+from hybridsim.studies.sweep.answer import COLUMNS, SURE
 
 LOAD = "gen:hot-spot,span=256MiB,hot=10%,share=90%,rate=150,requests=1500"
 SIZES = ["16MiB", "32MiB"]
@@ -24,7 +25,7 @@ def frame(folder):
 
 
 def test_a_grid_has_a_row_for_each_machine_and_a_column_for_each_option(frame):
-    assert list(frame.columns) == ["cache_size", "cache_mode", "answer", *FRAME]
+    assert list(frame.columns) == ["cache_size", "cache_mode", "answer", *COLUMNS]
     assert frame[["cache_size", "cache_mode"]].to_numpy().tolist() == [
         ["16MiB", "write-through"], ["16MiB", "write-back"],
         ["32MiB", "write-through"], ["32MiB", "write-back"],
@@ -42,6 +43,18 @@ def test_figures_are_those_of_a_replay_of_the_whole_trace(frame):
     assert row["write_ms"] == pytest.approx(cached.writes.mean_ns / 1e6)
     assert row["read_ms_alone"] == pytest.approx(alone.reads.mean_ns / 1e6)
     assert row["ssd_gib"] == 32 / 1024
+    hit, p99 = result.sure_of(
+        [each.check(Seen.cached(result)) for each in parse_all(["hit.whole>1%", "p99.whole>1ms"])]
+    )
+    for column, found, unit in (("hit_ratio", hit, 1), ("read_p99_ms", p99, 1e6)):
+        assert row[f"{column}_low"] == pytest.approx(found.interval.low / unit)
+        assert row[f"{column}_high"] == pytest.approx(found.interval.high / unit)
+
+
+def test_figures_with_the_cache_have_intervals(frame):
+    for column in SURE:
+        low, value, high = (frame[f"{column}{end}"] for end in ("_low", "", "_high"))
+        assert ((low < value) & (value < high)).all(), column
 
 
 def test_all_rows_are_judged_on_the_same_requests(frame):

@@ -232,6 +232,7 @@ def test_the_output_of_gen_reads_back_equal(option, suffix, tmp_path):
     ("line", "place", "message"),
     [
         ("zipf,thta=1", "1:10", "unknown key 'thta': did you mean 'theta'?"),
+        ("zipf,hop=1k", "1:10", "unknown key 'hop': choose from"),  # not hot, of hot-spot
         ("zipf+hotspot", "1:10", "unknown kind of load 'hotspot': did you mean 'hot-spot'?"),
         ("random,rate", "1:12", "'rate' is not of the form key=value"),
         ("random,rate=0", "1:12", "rate must be above 0, not '0'"),

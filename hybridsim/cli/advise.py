@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -10,17 +11,14 @@ from hybridsim.answers.goals import GOALS
 from hybridsim.caches import CACHES
 from hybridsim.cli.listed import listed
 from hybridsim.cli.machine_options import (
-    cache_mode_option,
-    cache_option,
+    crew_options,
     details_option,
     html_option,
     json_option,
-    machine,
     machine_options,
-    mode_option,
-    set_option,
 )
-from hybridsim.cli.trace_arguments import examples, trace_options
+from hybridsim.cli.progress import Line
+from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,11 +34,7 @@ if TYPE_CHECKING:
     )
 )
 @trace_options
-@machine_options
-@cache_option(CACHES)
-@cache_mode_option
-@set_option
-@mode_option("see `hybridsim replay --help`.")
+@machine_options(CACHES, "see `hybridsim replay --help`.")
 @click.option(
     "--goal",
     type=click.Choice(GOALS),
@@ -65,35 +59,13 @@ if TYPE_CHECKING:
     help="Each TRACE is a server of its own: answer for each, or for each volume of a multi-volume "
     "trace (the N with most bytes, or all), and for the purchase as a whole.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    metavar="N",
-    help="With --fleet: number of processes; default: one per core.",
-)
-@click.option(
-    "--scheduler", metavar="ADDRESS",
-    help="With --fleet: address of a dask cluster: tcp://host:8786.",
-)  # fmt: skip
-@click.option(
-    "--folder",
-    metavar="DIR",
-    help="With --fleet: folder of stored answers; default: hybridsim-sweep.",
-)
+@crew_options("With --fleet: ")
 @details_option
 @json_option
 @html_option
 def advise(
-    paths: tuple[str, ...],
-    format: str | None,
-    device: str | None,
-    use_dispatch: bool,
-    scenario_file: str | None,
-    preset: str | None,
-    cache: str | None,
-    cache_mode: str | None,
-    settings: tuple[str, ...],
-    mode: str | None,
+    chosen: Chosen,
+    site_of: Callable[[], Scenario],
     goal: str,
     compare: str,
     data: str | None,
@@ -118,11 +90,11 @@ def advise(
     """
     from functools import partial
 
-    from hybridsim.cli.running import check_folder, note_compiling, progress, stages, write_answer
+    from hybridsim.cli.running import check_folder, note_compiling, progress, write_answer
     from hybridsim.foundation.units import parse_size
     from hybridsim.show.advise import text
     from hybridsim.studies.advise import advise as ask
-    from hybridsim.traces.trace import Trace, captures_of
+    from hybridsim.traces.trace import captures_of
 
     try:
         data_bytes = parse_size(data) if data else None
@@ -130,27 +102,24 @@ def advise(
         raise UsageError(f"--data: {error}") from None
     check_folder(json_file)
     check_folder(html_file)
-    site = machine(
-        scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode, mode=mode
-    )
-    how = (format, device, use_dispatch)
+    site = site_of()
     if fleet is not None:
         if data:
             raise UsageError("--data: the alternatives are not compared for a fleet: remove it")
         crew = {"folder": folder, "workers": workers, "scheduler": scheduler}
-        _fleet(paths, how, site, fleet, goal, crew, details, json_file, html_file)
+        _fleet(chosen, site, fleet, goal, crew, details, json_file, html_file)
         return
     for option, value in (("workers", workers), ("scheduler", scheduler), ("folder", folder)):
         if value is not None:
             raise UsageError(f"--{option} is for a fleet: specify --fleet all")
-    number = captures_of(paths)
+    number = captures_of(chosen.paths)
     if number > 1:
         click.echo(
             f"note: {number} captures are replayed together, as one load on the same disks; "
             "--fleet all answers for each",
             err=True,
         )
-    trace = Trace.read(paths, *how)
+    trace = chosen.read()
     if trace.sample is not None:
         from hybridsim.cli.estimate import estimated, refuse
         from hybridsim.studies.estimate.answer import advise_sample
@@ -159,14 +128,13 @@ def advise(
         estimated(lambda report: advise_sample(trace, site, report), json_file)
         return
     note_compiling()
-    with progress() as report:
-        advice = ask(trace, site, listed(compare), data_bytes, report, stages(), goal)
+    with progress(line := Line(in_lines=True)) as report:
+        advice = ask(trace, site, listed(compare), data_bytes, report, line.stage, goal)
     write_answer(advice, partial(text, details=details), json_file, html_file)
 
 
 def _fleet(
-    paths: tuple[str, ...],
-    how: tuple[str | None, str | None, bool],
+    chosen: Chosen,
     site: Scenario,
     fleet: str,
     goal: str,
@@ -186,7 +154,7 @@ def _fleet(
     from hybridsim.studies.sweep.named_trace import NamedTrace
 
     limit = number_of_volumes(fleet)
-    traces = [NamedTrace.here((path,), *how) for path in paths]
+    traces = [NamedTrace.here((path,), *chosen[1:]) for path in chosen.paths]
     note_compiling()
     specified = {name: value for name, value in crew.items() if value is not None}
     with progress_line() as report:

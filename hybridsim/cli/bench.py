@@ -18,6 +18,7 @@ from hybridsim.cli.machine_options import (
     seeds_option,
     set_option,
 )
+from hybridsim.cli.progress import Line
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import UsageError
 
@@ -83,7 +84,7 @@ def bench(
     cached) and hot random read (of a hot spot), each at several queue depths.  Figures that are
     not steady are marked.
     """
-    from hybridsim.cli.running import check_folder, progress_of_jobs, stages, write_answer
+    from hybridsim.cli.running import check_folder, progress_of_jobs, write_answer
     from hybridsim.show.bench import text
     from hybridsim.studies.bench import bench as measure
     from hybridsim.studies.bench import over_seeds
@@ -96,12 +97,12 @@ def bench(
     check_folder(html_file)
     site = machine(scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode)
     chosen = depths_of(depths)
-    with progress_of_jobs() as progress:
+    with progress_of_jobs(line := Line()) as progress:
 
         def once(site: Scenario, randseed: int | None) -> Bench:
             return measure(
                 site, chosen, hot_bytes or None, block_bytes, sequential_bytes, requests,
-                randseed, stages(), progress,
+                randseed, line.stage, progress,
             )  # fmt: skip
 
         results = over_seeds(site, seeds, once) if seeds else once(site, None)

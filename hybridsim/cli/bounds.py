@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.machine_options import machine, machine_options, set_option
+from hybridsim.cli.machine_options import machine_options
 from hybridsim.cli.trace_arguments import examples
+
+if TYPE_CHECKING:
+    from hybridsim.scenario import Scenario
 
 SCHEMA = "hybridsim.bounds/1"
 
@@ -23,17 +28,9 @@ SCHEMA = "hybridsim.bounds/1"
 )
 @click.argument("file", metavar="FILE")
 @click.option("--device", metavar="NAME", help="Device in FILE, as printed there: sda, dm-0.")
-@machine_options
-@set_option
+@machine_options()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def bounds(
-    file: str,
-    device: str | None,
-    preset: str | None,
-    scenario_file: str | None,
-    settings: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def bounds(file: str, device: str | None, site_of: Callable[[], Scenario], as_json: bool) -> None:
     """Print the best and the worst that an SSD cache could do, from averages alone.
 
     FILE is the output of `iostat -x`, `iostat -x -o JSON`, `sar -d` or `fio --output-format=json`
@@ -49,7 +46,7 @@ def bounds(
     from hybridsim.storage.drives import SolidState
     from hybridsim.traces.averages import read
 
-    site = machine(scenario_file, settings, preset=preset)
+    site = site_of()
     drive = getattr(site.cache, "drive", None)
     if not isinstance(drive, SolidState):
         raise UsageError("bounds needs a cache on an SSD: choose one with --set cache.drive.like=")

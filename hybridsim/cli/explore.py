@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hybridsim.caches import CACHES
 from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import (
-    json_option,
-    machine,
-    machine_options,
-    mode_option,
-    set_option,
-)
-from hybridsim.cli.trace_arguments import examples, trace_options
+from hybridsim.cli.machine_options import crew_options, json_option, machine_options
+from hybridsim.cli.progress import Line
+from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
-    from hybridsim.studies.explore.exploring import Report, Status
-
-LINE_EVERY_S = 10.0
-DRAWN_EVERY_S = 0.1
+    from hybridsim.scenario import Scenario
+    from hybridsim.studies.explore.exploring import Status
 
 
 @click.command(
@@ -38,7 +29,7 @@ DRAWN_EVERY_S = 0.1
     )
 )
 @trace_options
-@machine_options
+@machine_options(mode="see `hybridsim replay --help`; auto: as `replay` chooses for the scenario.")
 @click.option(
     "-o", "--output", "html_file", metavar="FILE",
     help="The page to write; default: what-if.html, unless --json is specified.",
@@ -82,23 +73,11 @@ DRAWN_EVERY_S = 0.1
     "--load", "loads", metavar="X,X",
     help="Factors of the load: 2 is twice as fast as recorded.  Default: 0.5 to 2.",
 )  # fmt: skip
-@set_option
-@mode_option("see `hybridsim replay --help`; auto: as `replay` chooses for the scenario.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Number of processes; default: one per core.",
-)
-@click.option("--folder", metavar="DIR", help="Folder of stored results; default: hybridsim-sweep.")
+@crew_options(has_cluster=False)
 @json_option
 def explore(
-    paths: tuple[str, ...],
-    format: str | None,
-    device: str | None,
-    use_dispatch: bool,
-    scenario_file: str | None,
-    preset: str | None,
+    chosen: Chosen,
+    site_of: Callable[[], Scenario],
     html_file: str | None,
     points: int,
     limit: str | None,
@@ -109,8 +88,6 @@ def explore(
     ssds: tuple[str, ...],
     members: str | None,
     loads: str | None,
-    settings: tuple[str, ...],
-    mode: str | None,
     workers: int | None,
     folder: str | None,
     json_file: str | None,
@@ -132,10 +109,16 @@ def explore(
     html_file = html_file or (None if json_file else "what-if.html")
     check_folder(html_file)
     check_folder(json_file)
-    site = machine(scenario_file, settings, preset=preset, mode=mode)
-    trace = NamedTrace.here(paths, format, device, use_dispatch)
+    site = site_of()
+    trace = NamedTrace.here(*chosen)
     note_compiling()
-    with _progress() as report:
+    with Line(in_lines=True) as line:
+
+        def report(status: Status) -> None:
+            if status.settled is not None and status.settled.row is None:
+                line.stays(f"failed: {status.settled.point.command}: {status.settled.why}")
+            line.update(lambda: words(status))
+
         found = run(
             trace, site, points=points, seconds=_seconds(limit), check=check,
             folder=folder or FOLDER, workers=workers, report=report, caches=caches,
@@ -174,34 +157,6 @@ def _numbers(option: str, text: str | None, of: Any) -> list[Any]:
         return [of(each) for each in listed(text)]
     except ValueError:
         raise UsageError(f"--{option} {text}: must be numbers, such as 4,6,8") from None
-
-
-@contextmanager
-def _progress() -> Iterator[Report]:
-    """Show the progress on standard error: in place at a terminal, else a line now and then."""
-    from hybridsim.show.screen import clear, show
-
-    is_terminal = sys.stderr.isatty()
-    written = time.monotonic()
-
-    def report(status: Status) -> None:
-        nonlocal written
-        if status.settled is not None and status.settled.row is None:
-            click.echo(f"failed: {status.settled.point.command}: {status.settled.why}", err=True)
-        now = time.monotonic()
-        if now - written < (DRAWN_EVERY_S if is_terminal else LINE_EVERY_S):
-            return
-        written = now
-        if is_terminal:
-            show(words(status))
-        else:
-            click.echo(words(status), err=True)
-
-    try:
-        yield report
-    finally:
-        if is_terminal:
-            clear()
 
 
 def words(status: Status) -> str:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.show.screen import clear, show
+from hybridsim.cli.progress import Line
 
 if TYPE_CHECKING:
     from hybridsim.answers.fidelity import Fidelity
     from hybridsim.answers.fitting.answer import Fit
-    from hybridsim.answers.fitting.arrangement import Progress
 
-QUIET_S = 1.0  # shorter work shows no progress
 EXAMPLES = """\b
 Examples:
   hybridsim fit traces/blktrace/loop_ext4_mqdl_randrw
@@ -65,7 +60,11 @@ def fit(
     from hybridsim.studies.fit import fit
 
     check_folder(output)
-    with _progress() as progress:
+    with Line() as line:
+
+        def progress(what: str, done: int, of: int) -> None:
+            line.update(lambda: f"{what} {done + 1} of {of}" if of > 1 else what)
+
         fitted = fit(measured, format_, device, progress, not no_check)
     click.echo(fitted.to_json() if as_json else text(fitted))
     if output:
@@ -105,24 +104,3 @@ def _fidelity(fidelity: Fidelity) -> Iterator[str]:
         f"The two distributions are {of_the_mean(fidelity.demerit)} apart: a "
         f"{fidelity.likeness} match ({fidelity.measured.count:,} requests)."
     )
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Show the current step on standard error, if that is a terminal and the work takes long."""
-    begun = time.monotonic()
-    shown = False
-
-    def progress(what: str, done: int, of: int) -> None:
-        nonlocal shown
-        if not sys.stderr.isatty() or time.monotonic() - begun < QUIET_S:
-            return
-        shown = True
-        number = f" {done + 1} of {of}" if of > 1 else ""
-        show(f"{what}{number}")
-
-    try:
-        yield progress
-    finally:
-        if shown:
-            clear()

@@ -13,7 +13,7 @@ import click
 from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
 from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.listed import listed
-from hybridsim.cli.trace_arguments import examples, trace_options
+from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 
 if TYPE_CHECKING:
     from hybridsim.studies.hits import Hits
@@ -170,10 +170,7 @@ def parameters(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per cache.")
 def hits(
-    paths: tuple[str, ...],
-    format: str | None,
-    device: str | None,
-    use_dispatch: bool,
+    chosen: Chosen,
     cache_size: str,
     replacement: str,
     admission: str,
@@ -195,11 +192,10 @@ def hits(
     """
     from hybridsim.studies.hits import hits as count
     from hybridsim.studies.hits import more_ram
-    from hybridsim.traces.trace import Trace
 
     if as_json and as_csv:
         raise click.UsageError("--json and --csv exclude each other: specify one of them")
-    trace = Trace.read(paths, format, device, use_dispatch)
+    trace = chosen.read()
     results = count(
         trace,
         listed(cache_size),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,10 +19,35 @@ PRESET_HELP = "Start from this whole system; `hybridsim catalog` lists them."
 SCENARIO_HELP = "Scenario file: the machine to simulate (see `hybridsim scenario show`)."
 
 
-def machine_options(function: Command) -> Command:
-    """Add the options that select a machine."""
-    function = click.option("--preset", metavar="NAME", help=PRESET_HELP)(function)
-    return click.option("--scenario", "scenario_file", metavar="FILE", help=SCENARIO_HELP)(function)
+def machine_options(
+    kinds: Iterable[str] = (), mode: str = ""
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the options of a machine; the command gets `site_of`.
+
+    `site_of()` is the machine that they specify.  With `kinds` of caches there are options for the
+    cache, with `mode`, its help, one for the issue times of requests.
+    """
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def command(scenario_file: str | None, settings: tuple[str, ...], **options: Any) -> Any:
+            own = {name: options.pop(name) for name in added if name in options}
+            return function(site_of=partial(machine, scenario_file, settings, **own), **options)
+
+        added = ["preset"]
+        result = set_option(command)
+        if mode:
+            added.append("mode")
+            result = mode_option(mode)(result)
+        if kinds:
+            added += ["cache", "cache_mode"]
+            result = cache_option(kinds)(cache_mode_option(result))
+        result = click.option("--preset", metavar="NAME", help=PRESET_HELP)(result)
+        return click.option("--scenario", "scenario_file", metavar="FILE", help=SCENARIO_HELP)(
+            result
+        )
+
+    return add
 
 
 def cache_option(kinds: Iterable[str]) -> Callable[[Command], Command]:
@@ -82,6 +109,27 @@ def set_option(function: Command) -> Command:
     return click.option(
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help=text
     )(function)  # fmt: skip
+
+
+def crew_options(only: str = "", has_cluster: bool = True) -> Callable[[Command], Command]:
+    """Return a decorator that adds the options of many replays: who computes, where they are kept.
+
+    `only` is put before each help, for a command of which these are not always options.
+    """
+
+    def text(words: str) -> str:
+        return f"{only}{words[:1].lower()}{words[1:]}" if only else words
+
+    def add(function: Command) -> Command:
+        folder = text("Folder of stored results; default: hybridsim-sweep.")
+        function = click.option("--folder", metavar="DIR", help=folder)(function)
+        if has_cluster:
+            address = text("Address of a dask cluster: tcp://host:8786.")
+            function = click.option("--scheduler", metavar="ADDRESS", help=address)(function)
+        number = text("Number of processes; default: one per core.")
+        return click.option("--workers", type=click.IntRange(1), metavar="N", help=number)(function)
+
+    return add
 
 
 def machine(

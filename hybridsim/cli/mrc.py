@@ -9,7 +9,7 @@ import click
 
 from hybridsim.cli.hits import REPLACEMENTS, parameters, policy_options
 from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.trace_arguments import examples, trace_options
+from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 
 if TYPE_CHECKING:
     from hybridsim.studies.mrc import Curve
@@ -48,10 +48,7 @@ POINTS = 200  # maximum in JSON and CSV of an exact curve
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per size.")
 def mrc(
-    paths: tuple[str, ...],
-    format: str | None,
-    device: str | None,
-    use_dispatch: bool,
+    chosen: Chosen,
     policy: str,
     admission: str,
     sample: str | None,
@@ -67,11 +64,10 @@ def mrc(
     with their 95% confidence intervals.
     """
     from hybridsim.studies.mrc import miss_ratio_curve
-    from hybridsim.traces.trace import Trace
 
     if as_json and as_csv:
         raise click.UsageError("--json and --csv exclude each other: specify one of them")
-    trace = Trace.read(paths, format, device, use_dispatch)
+    trace = chosen.read()
     share: str | int | None = int(sample) if sample and sample.isdigit() else sample
     curve = miss_ratio_curve(
         trace, policy, None, page, share, admission=admission, **parameters(**policies)

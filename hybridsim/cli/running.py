@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.progress import REDRAW_S, Line
 from hybridsim.foundation.errors import RequirementError, UsageError
 from hybridsim.foundation.printable import shell_line
 from hybridsim.foundation.units import human_size
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
     from hybridsim.studies.runs import Progress, Report
     from hybridsim.traces.trace import Trace
-
-QUIET_S = 1.0  # shorter work shows no progress
-REDRAW_S = 0.1  # between two lines of progress
 
 
 def run(
@@ -155,17 +153,6 @@ def _is_named_twice(file: str, replaces: str) -> bool:
     return sum(os.path.realpath(word) == path for word in words) > 1
 
 
-def stages() -> Callable[[str], None]:
-    """Return a callback that shows the current step on standard error, if that is a terminal."""
-
-    def show_step(text: str) -> None:
-        if sys.stderr.isatty():
-            show(f"{text} ...")
-            click.echo(err=True)
-
-    return show_step
-
-
 def show_so_far(result: Result) -> None:
     """Print the verdict on what has arrived of a stream as a line on standard error."""
     from hybridsim.foundation.wording import span
@@ -207,31 +194,19 @@ def _show_compiling() -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Report | None]:
-    """Yield a callback that shows progress on standard error; None if that is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    started = begun = time.monotonic()
-    drawn = 0.0
-    shown = False
+def progress(line: Line | None = None) -> Iterator[Report | None]:
+    """Yield a callback that shows the progress of replays; None if nobody wants to see it."""
+    with line or Line() as shown:
+        begun_s = shown.begun_s
 
-    def report(now: Progress) -> None:
-        nonlocal shown, begun, drawn
-        clock = time.monotonic()
-        if not now.of_requests:
-            begun = clock  # the replay starts after one pass over the trace
-        if clock - started < QUIET_S or clock - drawn < REDRAW_S:
-            return
-        shown, drawn = True, clock
-        since = begun if now.of_requests else started
-        show(_progress_line(now, max(clock - since, 1e-3)))
+        def report(now: Progress) -> None:
+            nonlocal begun_s
+            if not now.of_requests:
+                begun_s = time.monotonic()  # the replay starts after one pass over the trace
+            since_s = begun_s if now.of_requests else shown.begun_s
+            shown.update(lambda: _progress_line(now, max(time.monotonic() - since_s, 1e-3)))
 
-    try:
-        yield report
-    finally:
-        if shown:
-            clear()
+        yield report if shown.is_wanted else None
 
 
 def reading_line(
@@ -263,24 +238,14 @@ def _progress_line(now: Progress, passed_s: float) -> str:
 
 
 @contextmanager
-def progress_of_jobs() -> Iterator[Callable[[int, int], None]]:
-    """Yield a callback that shows the progress of jobs on standard error, if that is a terminal.
+def progress_of_jobs(line: Line | None = None) -> Iterator[Callable[[int, int], None]]:
+    """Yield a callback that shows the progress of jobs, and the note about a compilation."""
+    with line or Line() as shown:
 
-    The note about a compilation is always written.
-    """
-    begun = time.monotonic()
-    shown = False
+        def report(done: int, now_ns: int) -> None:
+            if not done:
+                note_compiling()
+            else:
+                shown.update(lambda: f"{done:,} requests · {now_ns / 1e9:,.0f} s simulated")
 
-    def report(done: int, now_ns: int) -> None:
-        nonlocal shown
-        if not done:
-            note_compiling()
-        elif sys.stderr.isatty() and time.monotonic() - begun > QUIET_S:
-            shown = True
-            show(f"{done:,} requests · {now_ns / 1e9:,.0f} s simulated")
-
-    try:
         yield report
-    finally:
-        if shown:
-            clear()

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.machine_options import (
-    cache_mode_option,
-    cache_option,
-    json_option,
-    machine,
-    machine_options,
-    set_option,
-)
+from hybridsim.cli.machine_options import json_option, machine_options
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import UsageError
 
+if TYPE_CHECKING:
+    from hybridsim.scenario import Scenario
+
 SYSTEMS = ("debian12", "debian13", "ubuntu24.04", "rhel9", "rhel10")
+OF_MACHINE = ("cache", "cache_mode", "cache_size", "scenario_file", "preset", "settings")
 PARTS = ("check", "build", "install", "verify", "monitor", "remove")
 
 
@@ -29,11 +29,8 @@ PARTS = ("check", "build", "install", "verify", "monitor", "remove")
     )
 )
 @click.argument("result", required=False, metavar="[RESULT.json]")
-@machine_options
-@cache_option(CACHES)
-@cache_mode_option
+@machine_options(CACHES)
 @click.option("--cache-size", metavar="SIZE", help="Size of the cache: 64GiB.")
-@set_option
 @click.option(
     "--slow",
     metavar="DEVICE",
@@ -82,12 +79,8 @@ PARTS = ("check", "build", "install", "verify", "monitor", "remove")
 @json_option
 def setup(
     result: str | None,
-    scenario_file: str | None,
-    preset: str | None,
-    cache: str | None,
-    cache_mode: str | None,
+    site_of: Callable[..., Scenario],
     cache_size: str | None,
-    settings: tuple[str, ...],
     slow: str | None,
     fast: tuple[str, ...],
     distribution: str,
@@ -118,21 +111,21 @@ def setup(
     from hybridsim.show.setup import text
     from hybridsim.studies.setup import setup as ask
 
-    given = {"--cache": cache, "--cache-mode": cache_mode, "--cache-size": cache_size,
-             "--scenario": scenario_file, "--preset": preset, "--set": settings}  # fmt: skip
-    over = [name for name, value in given.items() if value]
+    context = click.get_current_context()
+    over = [
+        each.opts[0]
+        for each in context.command.params
+        if each.name in OF_MACHINE and context.params[each.name]
+    ]
     if result and over:
         raise UsageError(
             f"{over[0]} with a RESULT.json: the settings are those that were simulated; specify "
             "one or the other"
         )
-    if not (result or cache or scenario_file or preset or settings):
+    if not result and not {"--cache", "--scenario", "--preset", "--set"}.intersection(over):
         raise UsageError("specify a RESULT.json, or the cache: --cache bcache --cache-size 64GiB")
     check_folder(json_file)
-    site = machine(
-        scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode,
-        cache_size=cache_size,
-    )  # fmt: skip
+    site = site_of(cache_size=cache_size)
     places = Site(slow or SLOW, fast, distribution, from_source)
     try:
         duty_ns, share = parse_time(duty), float(parse_percent(spare))

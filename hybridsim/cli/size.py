@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.machine_options import (
-    cache_mode_option,
-    cache_option,
-    details_option,
-    html_option,
-    json_option,
-    machine,
-    machine_options,
-    mode_option,
-    set_option,
-)
-from hybridsim.cli.trace_arguments import examples, require_option, trace_options
+from hybridsim.cli.machine_options import details_option, html_option, json_option, machine_options
+from hybridsim.cli.progress import Line
+from hybridsim.cli.trace_arguments import Chosen, examples, require_option, trace_options
 from hybridsim.foundation.errors import RequirementError
+
+if TYPE_CHECKING:
+    from hybridsim.scenario import Scenario
 
 
 @click.command(
@@ -27,26 +24,14 @@ from hybridsim.foundation.errors import RequirementError
 )
 @trace_options
 @require_option
-@machine_options
-@cache_option(CACHES)
-@cache_mode_option
-@set_option
-@mode_option("see `hybridsim replay --help`.")
+@machine_options(CACHES, "see `hybridsim replay --help`.")
 @details_option
 @json_option
 @html_option
 def size(
-    paths: tuple[str, ...],
-    format: str | None,
-    device: str | None,
-    use_dispatch: bool,
+    chosen: Chosen,
     require: tuple[str, ...],
-    scenario_file: str | None,
-    preset: str | None,
-    cache: str | None,
-    cache_mode: str | None,
-    settings: tuple[str, ...],
-    mode: str | None,
+    site_of: Callable[[], Scenario],
     details: bool,
     json_file: str | None,
     html_file: str | None,
@@ -61,18 +46,15 @@ def size(
     from functools import partial
 
     from hybridsim.answers.requirements import parse_all
-    from hybridsim.cli.running import check_folder, note_compiling, progress, stages, write_answer
+    from hybridsim.cli.running import check_folder, note_compiling, progress, write_answer
     from hybridsim.show.size import text
     from hybridsim.studies.size import size as smallest
-    from hybridsim.traces.trace import Trace
 
     required = parse_all(require)
     check_folder(json_file)
     check_folder(html_file)
-    site = machine(
-        scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode, mode=mode
-    )
-    trace = Trace.read(paths, format, device, use_dispatch)
+    site = site_of()
+    trace = chosen.read()
     if trace.sample is not None:
         from hybridsim.cli.estimate import estimated, refuse
         from hybridsim.studies.estimate.answer import size_sample
@@ -81,8 +63,8 @@ def size(
         estimated(lambda report: size_sample(trace, site, required, report), json_file)
         return
     note_compiling()
-    with progress() as report:
-        sizing = smallest(trace, site, require, report, stages())
+    with progress(line := Line(in_lines=True)) as report:
+        sizing = smallest(trace, site, require, report, line.stage)
     write_answer(sizing, partial(text, details=details), json_file, html_file)
     if sizing.answer is None and not sizing.needs_no_ssd:
         raise RequirementError(

@@ -12,6 +12,7 @@ from hybridsim.cli.machine_options import (
     PRESET_HELP,
     cache_mode_option,
     cache_option,
+    crew_options,
     html_option,
     json_option,
     machine,
@@ -76,14 +77,7 @@ if TYPE_CHECKING:
     help="Replay each volume of a multi-volume trace separately (the N with most bytes, or all), "
     "and summarise.",
 )  # fmt: skip
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Number of processes; default: one per core.",
-)
-@click.option("--scheduler", metavar="ADDRESS", help="Address of a dask cluster: tcp://host:8786.")
-@click.option("--folder", metavar="DIR", help="Folder of stored results; default: hybridsim-sweep.")
+@crew_options()
 @click.option(
     "-o", "--output", metavar="FILE", help="Write all replays as .csv, .jsonl or .parquet."
 )

@@ -8,18 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-import click
-
+from hybridsim.cli.progress import Line
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.wording import NONE, span
-from hybridsim.show.screen import Steered, clear, show
+from hybridsim.show.screen import Steered
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.plan import Plan
     from hybridsim.studies.sweep.running import Progress, Report
     from hybridsim.studies.sweep.workers import Settled
 
-LINE_EVERY_S = 10.0
 DRAWN_EVERY_S = 0.2
 BEST_SHOWN = 5
 
@@ -28,7 +26,8 @@ BEST_SHOWN = 5
 def live_progress(plan: Plan) -> Iterator[Report]:
     """Yield a callback for each settled point, which shows the progress on standard error."""
     if not sys.stderr.isatty():
-        yield Lines().on_point
+        with progress_line() as report:
+            yield report
         return
     from rich.console import Console
     from rich.live import Live
@@ -46,41 +45,15 @@ def live_progress(plan: Plan) -> Iterator[Report]:
 
 @contextmanager
 def progress_line() -> Iterator[Report]:
-    """Yield a callback for each settled point, which shows one line on standard error."""
-    lines = Lines()
-    if not sys.stderr.isatty():
-        yield lines.on_point
-        return
-    shown_s = 0.0
+    """Yield a callback for each settled point, which shows one line; a failure has its own."""
+    with Line(in_lines=True) as line:
 
-    def on_point(progress: Progress, settled: Settled | None) -> None:
-        nonlocal shown_s
-        if settled is not None and settled.row is None:
-            clear()
-            lines.on_point(progress, settled)
-        if time.monotonic() - shown_s >= DRAWN_EVERY_S:
-            shown_s = time.monotonic()
-            show(words(progress))
+        def on_point(progress: Progress, settled: Settled | None) -> None:
+            if settled is not None and settled.row is None:
+                line.stays(f"failed: {settled.point.command}: {settled.why}")
+            line.update(lambda: words(progress))
 
-    try:
         yield on_point
-    finally:
-        clear()
-
-
-class Lines:
-    """Writes a line of progress to standard error now and then."""
-
-    def __init__(self) -> None:
-        self._written_s = time.monotonic()
-
-    def on_point(self, progress: Progress, settled: Settled | None) -> None:
-        """Write a line if the last one is LINE_EVERY_S old; report a failure at once."""
-        if settled is not None and settled.row is None:
-            click.echo(f"failed: {settled.point.command}: {settled.why}", err=True)
-        if time.monotonic() - self._written_s >= LINE_EVERY_S:
-            self._written_s = time.monotonic()
-            click.echo(words(progress), err=True)
 
 
 class BestSoFar:

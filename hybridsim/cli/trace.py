@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.trace_arguments import as_option, examples, trace_options
+from hybridsim.cli.trace_arguments import Chosen, as_option, examples, trace_options
 from hybridsim.cli.trace_fit import fit
 from hybridsim.cli.trace_gen import gen
 from hybridsim.cli.trace_record import record
@@ -53,7 +53,7 @@ trace.add_command(thin)
 )
 @trace_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def info(as_json: bool, **options: Any) -> None:
+def info(chosen: Chosen, as_json: bool) -> None:
     """Show a summary of a trace: requests, bytes, time span, devices.
 
     Of a thinned capture: totals of all requests, and load, p99 and hit ratio by hour and weekday.
@@ -63,9 +63,8 @@ def info(as_json: bool, **options: Any) -> None:
     from hybridsim.show import week
     from hybridsim.show.page import is_ascii
     from hybridsim.studies.week import PASSES
-    from hybridsim.traces.trace import Trace
 
-    opened = Trace.read(**with_path(options))  # once: standard input can be read once
+    opened = chosen.read()  # once: standard input can be read once
     if not as_json and opened.sample is not None:
         with with_progress(opened, PASSES):
             text = week.text(opened, is_ascii(sys.stdout))
@@ -90,7 +89,7 @@ def info(as_json: bool, **options: Any) -> None:
 )
 @trace_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def doctor(as_json: bool, **options: Any) -> None:
+def doctor(chosen: Chosen, as_json: bool) -> None:
     """Check a trace, and report how to fix its problems.
 
     Exit code 0: usable, possibly with reservations; 3: it contains nothing that can be replayed.
@@ -99,7 +98,8 @@ def doctor(as_json: bool, **options: Any) -> None:
     from hybridsim.foundation.errors import TraceError
 
     try:
-        opened, summary = summarized(**options)
+        opened = chosen.read()
+        summary = counted_summary(opened)
     except TraceError as error:
         if as_json:
             echo_document(DOCTOR, {"verdict": "unusable", "reason": str(error)})
@@ -125,13 +125,11 @@ def doctor(as_json: bool, **options: Any) -> None:
 @click.option(
     "-n", "rows", default=10, show_default=True, type=click.IntRange(1), help="Number of requests."
 )
-def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
+def head(chosen: Chosen, rows: int) -> None:
     """Show the first requests of a trace."""
     from hybridsim.cli.trace_text import head_text
-    from hybridsim.traces.trace import Trace
 
-    opened = Trace.read(paths, **options)
-    first = next(iter(opened.recorded(rows)), None)
+    first = next(iter(chosen.read().recorded(rows)), None)
     if first is not None:
         click.echo(head_text(first.between(0, rows)))
 
@@ -146,7 +144,7 @@ def head(rows: int, paths: tuple[str, ...], **options: Any) -> None:
 )
 @trace_options
 @as_option
-def convert(paths: tuple[str, ...], written: str | None, **options: Any) -> None:
+def convert(chosen: Chosen, written: str | None) -> None:
     """Write the requests of a trace in another format.
 
     The last path is the output file, compressed if it ends with .gz, .zst, .xz or .bz2; - is
@@ -161,28 +159,14 @@ def convert(paths: tuple[str, ...], written: str | None, **options: Any) -> None
     """
     from hybridsim.cli.trace_convert import convert_to
     from hybridsim.cli.trace_text import plural
-    from hybridsim.traces.trace import Trace
 
-    *inputs, output = paths
+    *inputs, output = chosen.paths
     if not inputs:
         raise click.UsageError("specify a trace and the output file, or - for standard output")
-    opened = Trace.read(inputs, **options)
+    opened = chosen._replace(paths=tuple(inputs)).read()
     rows = convert_to(opened, inputs, output, written)
     if output != "-":
         click.echo(f"{output}: {plural(rows, 'request')}")
-
-
-def with_path(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a command as parameters of Trace.read."""
-    return {"path" if name == "paths" else name: value for name, value in options.items()}
-
-
-def summarized(paths: tuple[str, ...], **options: Any) -> tuple[Trace, Summary]:
-    """Open a trace, read it once, and return it with its summary."""
-    from hybridsim.traces.trace import Trace
-
-    opened = Trace.read(paths, **options)
-    return opened, counted_summary(opened)
 
 
 def counted_summary(opened: Trace) -> Summary:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from hybridsim.traces.formats import FORMATS, WRITTEN
+
+if TYPE_CHECKING:
+    from hybridsim.traces.trace import Trace
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -24,12 +28,33 @@ DEVICE_HELP = (
 DISPATCH_HELP = "Use the requests as issued to the device, after merging and scheduling."
 
 
-def trace_options(function: Command) -> Command:
-    """Add the arguments that select a trace."""
-    function = click.option("--use-dispatch", is_flag=True, help=DISPATCH_HELP)(function)
-    function = click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)(function)
-    function = format_option("format", FORMAT_HELP)(function)
-    return click.argument("paths", metavar="TRACE...", nargs=-1, required=True)(function)
+class Chosen(NamedTuple):
+    """The trace that the arguments select, in the order of the parameters of `Trace.read`."""
+
+    paths: tuple[str, ...]
+    format: str | None
+    device: str | None
+    use_dispatch: bool
+
+    def read(self) -> Trace:
+        """Open it."""
+        from hybridsim.traces.trace import Trace
+
+        return Trace.read(*self)
+
+
+def trace_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the arguments that select a trace; the command gets them as `chosen`."""
+
+    @functools.wraps(function)
+    def command(**options: Any) -> Any:
+        chosen = Chosen(*(options.pop(name) for name in Chosen._fields))
+        return function(chosen=chosen, **options)
+
+    added = click.option("--use-dispatch", is_flag=True, help=DISPATCH_HELP)(command)
+    added = click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)(added)
+    added = format_option("format", FORMAT_HELP)(added)
+    return click.argument("paths", metavar="TRACE...", nargs=-1, required=True)(added)
 
 
 def require_option(function: Command) -> Command:

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from hybridsim.cli.running import QUIET_S, REDRAW_S, reading_line
+from hybridsim.cli.progress import Line
+from hybridsim.cli.running import reading_line
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.writing import whole_file
-from hybridsim.show.screen import clear, show
 from hybridsim.traces.formats import WRITTEN, writer
 from hybridsim.traces.formats.files import zstd
 
@@ -81,31 +81,26 @@ def with_progress(
 
     `passes` is how often it will be read.
     """
-    if not sys.stderr.isatty():
-        yield lambda chunks: chunks
-        return
-    begun = drawn_s = time.monotonic()
     requests = before = last_bytes = 0
-    shown = False
+    with Line() as line:
 
-    def on_read(read_bytes: int, of_bytes: int) -> None:
-        nonlocal drawn_s, shown, before, last_bytes
-        before = min(before + (read_bytes < last_bytes), passes - 1)
-        last_bytes = read_bytes
-        now_s = time.monotonic()
-        if now_s - begun > QUIET_S and now_s - drawn_s > REDRAW_S:
-            shown, drawn_s = True, now_s
-            show(reading_line(requests, read_bytes, of_bytes, now_s - begun, before, passes))
+        def on_read(read_bytes: int, of_bytes: int) -> None:
+            nonlocal before, last_bytes
+            before = min(before + (read_bytes < last_bytes), passes - 1)
+            last_bytes = read_bytes
+            passed_s = time.monotonic() - line.begun_s
+            line.update(
+                lambda: reading_line(requests, read_bytes, of_bytes, passed_s, before, passes)
+            )
 
-    def counted(chunks: Iterator[Requests]) -> Iterator[Requests]:
-        nonlocal requests
-        for chunk in chunks:
-            requests += chunk.rows
-            yield chunk
+        def counted(chunks: Iterator[Requests]) -> Iterator[Requests]:
+            nonlocal requests
+            for chunk in chunks:
+                requests += chunk.rows
+                yield chunk
 
-    try:
+        if not line.is_wanted:
+            yield lambda chunks: chunks
+            return
         with opened.reading(on_read):
             yield counted
-    finally:
-        if shown:
-            clear()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.trace_arguments import examples, trace_options
+from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 
 if TYPE_CHECKING:
     from hybridsim.studies.trace_fit import Likeness
@@ -33,14 +33,7 @@ SCHEMA = "hybridsim.likeness/1"
 )
 @click.option("--no-check", is_flag=True, help="Do not compare the stand-in with the capture.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def fit(
-    paths: tuple[str, ...],
-    output: str | None,
-    seed: int,
-    no_check: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def fit(chosen: Chosen, output: str | None, seed: int, no_check: bool, as_json: bool) -> None:
     """Fit a stand-in for TRACE: a synthetic workload.
 
     The stand-in can be shared: it contains distributions, but no addresses and no times of TRACE.
@@ -52,10 +45,9 @@ def fit(
     from hybridsim.cli.running import check_folder
     from hybridsim.foundation.writing import write_text
     from hybridsim.studies.trace_fit import fit
-    from hybridsim.traces.trace import Trace
 
     check_folder(output)
-    trace = Trace.read(paths, **options)
+    trace = chosen.read()
     fitted = fit(trace, seed, not no_check)
     if fitted.likeness and as_json:
         echo_document(SCHEMA, {"trace": trace.name, **fitted.likeness.to_dict()})

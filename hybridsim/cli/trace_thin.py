@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.trace_arguments import examples, trace_options
+from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 
 if TYPE_CHECKING:
     from hybridsim.studies.thin import Result
@@ -44,10 +44,7 @@ SCHEMA = "hybridsim.thinned/1"
 @click.option("--seed", default=0, show_default=True, help="Another seed samples other regions.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def thin(
-    paths: tuple[str, ...],
-    format: str | None,
-    device: str | None,
-    use_dispatch: bool,
+    chosen: Chosen,
     output: str,
     maximum: str | None,
     rate: str | None,
@@ -65,16 +62,15 @@ def thin(
     """
     from hybridsim.cli.trace_convert import with_progress
     from hybridsim.studies.thin import thin as run
-    from hybridsim.traces.trace import Trace
 
     if maximum is None and rate is None:
         raise click.UsageError("specify --max SIZE, --rate SHARE or both")
     if output == "-":
         raise click.UsageError("-o -: a thinned capture is rewritten as it fills: name a file")
     settings = settings_of(maximum, rate, region, seed)
-    opened = Trace.read(paths, format, device, use_dispatch)
-    chosen = next((each.name for each in opened.devices if each.chosen), "")
-    settings = replace(settings, device=chosen, source=opened.name)
+    opened = chosen.read()
+    device = next((each.name for each in opened.devices if each.chosen), "")
+    settings = replace(settings, device=device, source=opened.name)
     with with_progress(opened) as counted:
         result = run(opened, output, settings, counted)
     if as_json:

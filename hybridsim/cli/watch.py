@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import PRESET_HELP, SCENARIO_HELP, set_option
+from hybridsim.cli.machine_options import machine_options
 from hybridsim.cli.prometheus import address_of, serving
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.printable import printable
@@ -100,9 +100,7 @@ SIZES = "4GiB,16GiB,64GiB"
     metavar="SIZE",
     help="Size of the disk, for simulated devices; only needed for a stream.",
 )
-@click.option("--preset", metavar="NAME", help=PRESET_HELP)
-@click.option("--scenario", "scenario_file", metavar="FILE", help=SCENARIO_HELP)
-@set_option
+@machine_options()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line.")
 def watch(
     device: str,
@@ -117,9 +115,7 @@ def watch(
     user: str | None,
     buffer: str,
     volume: str | None,
-    preset: str | None,
-    scenario_file: str | None,
-    settings: tuple[str, ...],
+    site_of: Callable[[], Scenario],
     as_json: bool,
 ) -> None:
     """Simulate caches beside the running disk DEV, and print their hit ratios.
@@ -133,7 +129,6 @@ def watch(
     If DEV is a dm-cache or a bcache, its own counters stand beside, and a dm-cache is simulated
     with its settings.  A stream has counters where `dmsetup status` is written to `trace_marker`.
     """
-    from hybridsim.cli.machine_options import machine
     from hybridsim.cli.running import note_compiling
     from hybridsim.cli.trace_record import bytes_of, seconds_of
     from hybridsim.foundation.errors import UsageError
@@ -148,7 +143,7 @@ def watch(
     sizes = [bytes_of(each, "--cache-size") for each in listed(cache_size or SIZES)]
     if page_bytes < 512 or min(sizes) < page_bytes:
         raise UsageError("--page must be at least 512 bytes, and a cache at least a page")
-    site = machine(scenario_file, settings, preset=preset)
+    site = site_of()
     every_s = seconds_of(every, "--every")
     limit_s = seconds_of(duration, "--for") if duration else None
     if "page" in chosen:

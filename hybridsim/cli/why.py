@@ -6,7 +6,7 @@ import click
 
 from hybridsim.cli.hits import page_option
 from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.trace_arguments import examples, trace_options
+from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 
 SCHEMA = "hybridsim.why/1"
 
@@ -50,10 +50,7 @@ SCHEMA = "hybridsim.why/1"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def why(
-    paths: tuple[str, ...],
-    format: str | None,
-    device: str | None,
-    use_dispatch: bool,
+    chosen: Chosen,
     offsets: tuple[str, ...],
     cache_size: str,
     page: str,
@@ -73,9 +70,8 @@ def why(
     from hybridsim.show.page import is_ascii
     from hybridsim.show.why import text
     from hybridsim.studies.why import why as explained
-    from hybridsim.traces.trace import Trace
 
-    trace = Trace.read(paths, format, device, use_dispatch)
+    trace = chosen.read()
     answer = explained(trace, offsets, cache_size, page, sequential_cutoff, write_price)
     if as_json:
         echo_document(SCHEMA, {"trace": trace.name, **answer.to_dict()})

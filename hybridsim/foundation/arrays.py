@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ Ints: TypeAlias = NDArray[np.int64]
 Int32s: TypeAlias = NDArray[np.int32]
 Bytes: TypeAlias = NDArray[np.uint8]
 Floats: TypeAlias = NDArray[np.float64]
+Machine = TypeVar("Machine")
+KINDS = {"Ints": np.int64, "Int32s": np.int32, "Bytes": np.uint8, "Floats": np.float64}
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
@@ -48,11 +51,10 @@ def doubled(size: int, room: int, demand: int) -> int:
     return grown
 
 
-def free_list(length: int, used: int = 0) -> Int32s:
-    """Return the links of a free list over entries used..length-1, the last linked to -1."""
+def free_list(length: int) -> Int32s:
+    """Return the links of a free list over all entries, the last linked to -1."""
     links = np.arange(1, length + 1, dtype=np.int32)
     links[-1] = -1
-    links[:used] = -1
     return links
 
 
@@ -62,3 +64,46 @@ def extended_free_list(links: Int32s, head: int, length: int) -> tuple[Int32s, i
     grown[len(links) :] = np.arange(len(links) + 1, length + 1)
     grown[-1] = head
     return grown, len(links)
+
+
+def columns_of(
+    machine: type, length: int, names: Iterable[str] | None = None
+) -> list[NDArray[Any]]:
+    """Return an array of zeros with `length` entries for each field, or those named."""
+    kinds = machine.__annotations__
+    return [
+        np.zeros(length, KINDS[str(getattr(kinds[name], "__forward_arg__", kinds[name]))])
+        for name in names or kinds
+    ]
+
+
+def pool_of(machine: type[Machine], capacity: int) -> Machine:
+    """Return a pool in which all entries are free.
+
+    That is a state machine of arrays with an entry for each thing in it; its last two fields are
+    the links of the free list, and [first free, number of free].
+    """
+    cls: Any = machine
+    columns = columns_of(machine, capacity, cls._fields[:-2])
+    pool: Machine = cls._make([*columns, free_list(capacity), np.array([0, capacity])])
+    return pool
+
+
+def grown_pool(pool: Machine, capacity: int) -> Machine:
+    """Return a pool with room for `capacity` entries; the new ones are the first free ones."""
+    *columns, links, _ = cast("Any", pool)._fields
+    return with_room(pool, capacity, columns, links)
+
+
+def with_room(machine: Machine, capacity: int, columns: Iterable[str], links: str) -> Machine:
+    """Return a state machine with room for `capacity` entries in these fields of a pool.
+
+    `links` are those of its free list; its field `free` is [first free, number of free].
+    """
+    old: Any = machine
+    added = capacity - len(getattr(old, links))
+    linked, head = extended_free_list(getattr(old, links), int(old.free[0]), capacity)
+    longest = {name: longer(getattr(old, name), capacity) for name in columns}
+    state = np.array([head, old.free[1] + added])
+    grown: Machine = old._replace(**longest, **{links: linked}, free=state)
+    return grown

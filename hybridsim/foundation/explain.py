@@ -1,7 +1,7 @@
 """The glossary of printed words and figures, which `hybridsim explain` prints.
 
-The entries are in explain.toml; a key is the word as reports print it.  ALIASES maps other words
-that a user may ask for, in lower case, to the key of the entry that explains them.
+The entries are in explain.toml; a key is the word as reports print it.  Its last table has other
+words that a user may ask for: ALIASES maps them to the key of the entry that explains them.
 """
 
 from __future__ import annotations
@@ -26,74 +26,10 @@ REASONS = {
 }
 
 _ENTRIES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_ALIASES: dict[str, list[str]] = _ENTRIES.pop("aliases")
 TERMS: dict[str, str] = {word: " ".join(text.split()) for word, text in _ENTRIES.items()}
 
-ALIASES = {
-    "answer": "verdict",
-    "bins of": "bins",
-    "cutoff": "sequential cutoff",
-    "rated life": "endurance",
-    "tbw": "endurance",
-    "t50": "t90",
-    "t95": "t90",
-    "utilisation": "busy",
-    "utilization": "busy",
-    "backlog": "saturated",
-    "overloaded": "saturated",
-    "open": "open loop",
-    "closed": "closed loop",
-    "think": "think time",
-    "percentile": "p99",
-    "p90": "p99",
-    "p95": "p99",
-    "lvmcache": "dm-cache",
-    "byte hit ratio": "page hits",
-    "request hits": "hit",
-    "admitted": "fill",
-    "p999": "p99.9",
-    "wear": "SSD writes",
-    "fidelity": "model",
-    "likeness": "demerit",
-    "match": "demerit",
-    "site": "machine",
-    "apart": "demerit",
-    "dropped": "drops",
-    "why not from ssd": "not from SSD",
-    "with the cache": "with cache",
-    "none": "hit",  # the key of hits among the reasons ("bypass") of --json
-    "not hot": "not hot enough",
-    "filling": "being filled",
-    "not written": "not written lately",
-    "congested": "SSD congested",
-    "hits": "hit",
-    "page hit": "page hits",
-    "misses": "miss",
-    "mrc": "miss-ratio curve",
-    "promoted": "promotion",
-    "promotions": "promotion",
-    "demoted": "demotion",
-    "demotions": "demotion",
-    "eviction": "evicted",
-    "evictions": "evicted",
-    "clean": "dirty",
-    "cleaning": "write-back",
-    "written back": "write-back",
-    "occupancy": "usage",
-    "pass-through": "requests",
-    "partial miss": "requests",
-    "working set": "footprint",
-    "throughput": "bandwidth",
-    "depth": "queue depth",
-    "iodepth": "queue depth",
-    "row": "stripe",
-    "slow tier": "tier",
-    "fast tier": "tier",
-    "trim": "discard",
-    "discards": "discard",
-    "flushes": "flush",
-    "second chance": "CLOCK",
-    "budget": "write_budget",
-}
+ALIASES = {alias: word for word, aliases in _ALIASES.items() for alias in aliases}
 
 
 def explain(word: str) -> tuple[str, str] | None:

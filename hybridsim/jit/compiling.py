@@ -10,9 +10,8 @@ arguments of every call, which takes minutes to compile and is slow to run.  Her
 reference: its fields are unpacked once, into the stack frame of the call from Python, and methods
 get the address.
 
-Methods are compiled by lean/, the loops around them and what lean/ does not know by numba.  Only
-this file and lean/ use numba's internals (typing templates, data models, and the private flag
-`_nrt`); `pyproject.toml` pins numba to one minor version because of it.
+Methods are compiled by lean/, the loops around them and what lean/ does not know by numba.  What
+they use of numba's internals is listed in internals.py.
 """
 
 from __future__ import annotations
@@ -33,18 +32,6 @@ import numpy as np
 from llvmlite import binding as llvm
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.compiler import Flags, compile_internal
-from numba.core.imputils import impl_ret_borrowed
-from numba.core.registry import cpu_target
-from numba.core.runtime.nrt import rtsys
-from numba.core.typing.templates import (
-    AbstractTemplate,
-    AttributeTemplate,
-    infer_getattr,
-    signature,
-)
 from numba.extending import (
     NativeValue,
     lower_builtin,
@@ -57,6 +44,20 @@ from numba.extending import (
 
 from hybridsim.jit import lean, shipped, waiting
 from hybridsim.jit.code_folder import code_folder
+from hybridsim.jit.internals import (
+    AbstractTemplate,
+    AttributeTemplate,
+    Flags,
+    FunctionCache,
+    IndexDataCacheFile,
+    cgutils,
+    compile_internal,
+    cpu_target,
+    impl_ret_borrowed,
+    infer_getattr,
+    rtsys,
+    signature,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import intrinsic, overload
+
+from hybridsim.jit.internals import cgutils
 
 
 def prefetch(array: Any, index: int) -> None:

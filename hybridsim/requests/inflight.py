@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, columns_of, grown_pool, pool_of
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, SYNC, Op
 from hybridsim.jit import method, state_machine
 
@@ -62,8 +62,7 @@ class Facts(NamedTuple):
     @classmethod
     def new(cls, rows: int) -> Facts:
         """Return an empty table with room for `rows` facts."""
-        kinds = (np.int64,) * 3 + (np.uint8, np.int64, np.uint8, np.uint8, np.int32, np.int32)
-        columns = (np.zeros(rows, kind) for kind in kinds)
+        *columns, _ = columns_of(cls, rows)
         return cls._make([*columns, np.zeros(1, np.int64)])
 
     def drained(self) -> Facts:
@@ -99,19 +98,11 @@ class InFlight(NamedTuple):
     @classmethod
     def new(cls, capacity: int) -> InFlight:
         """Return an empty pool with room for `capacity` requests."""
-        kinds = (np.int64, np.int64, np.uint8, np.uint8, np.int64, np.int64, np.uint8, np.uint8)
-        columns = [np.zeros(capacity, kind) for kind in kinds]
-        columns += [np.zeros(capacity, np.int32) for _ in range(5)]
-        columns += [np.zeros(capacity, np.int64), np.zeros(capacity, np.uint8)]
-        return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
+        return pool_of(cls, capacity)
 
     def grown(self, capacity: int) -> InFlight:
         """Return the same requests with room for `capacity`."""
-        added = capacity - len(self.number)
-        links, head = extended_free_list(self.next_free, int(self.free[0]), capacity)
-        free = np.array([head, self.free[1] + added])
-        columns = (longer(column, capacity) for column in self[:-2])
-        return InFlight._make([*columns, links, free])
+        return grown_pool(self, capacity)
 
     @method
     def take(self, batch):

@@ -36,8 +36,8 @@ from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.event import Event
 from hybridsim.scenario.host import Host
 from hybridsim.scenario.machine import Price, Replay
-from hybridsim.scenario.options import Options
-from hybridsim.scenario.origin import OPTIONS, Origin
+from hybridsim.scenario.options import OPTIONS, Options
+from hybridsim.scenario.origin import Origin
 from hybridsim.scenario.overrides import SET, over, written
 from hybridsim.scenario.resolve import resolved
 from hybridsim.storage import catalog

@@ -26,6 +26,7 @@ def tables() -> list[Table]:
     from hybridsim.scenario.levels import Rebuild
     from hybridsim.scenario.machine import DEFAULT_KINDS, Machine, Price, Replay
     from hybridsim.storage.drives import DRIVES
+    from hybridsim.storage.drives.ssd import Flash
 
     caches = [
         Table(("cache",), get_args(model.model_fields["kind"].annotation), model)
@@ -43,6 +44,7 @@ def tables() -> list[Table]:
         Table(("backing", "controller"), (), ControllerDram),
         *caches,
         *drives,
+        *(Table((section, "drive", "flash"), ("ssd",), Flash) for section in DEFAULT_KINDS),
         Table(("host",), (), Host),
         Table(("replay",), (), Replay),
         Table(("price",), (), Price),
@@ -50,15 +52,15 @@ def tables() -> list[Table]:
     ]
 
 
-def known_keys(path: Path) -> list[str]:
-    """Return the valid keys of the table that contains the path."""
+def known_keys(path: Path, kind: str = "") -> list[str]:
+    """Return the keys of the table that contains the path: of that kind, or of all kinds."""
     table = path[:-1]
     if table[:1] == ("event",):
         table = ("event",)  # without the number of the event
     known = {
         fact.alias or name: None
         for each in tables()
-        if each.path == table
+        if each.path == table and (not kind or not each.kinds or kind in each.kinds)
         for name, fact in each.model.model_fields.items()
     }
     return list(known)

@@ -1,112 +1,133 @@
-"""The options of `Scenario.with_options` with their types, for completion and type checkers.
+"""The options of `Scenario.with_options` and `what_if`, with types, and the keys that they set.
 
-They are those of OPTIONS, without the hyphens: `--cache-size 64MiB` is `cache_size="64MiB"`.  A
-number of bytes, a time or a rate may be text with its unit.
+They are those of the command line without the hyphens: `--cache-size 64MiB` is
+`cache_size="64MiB"`.  An option sets the key of its name in its table, [backing], [cache], [host]
+or [replay]; one with the name of a table sets its `kind`, and one that begins with the name of its
+table the key behind it.  A number of bytes, a time or a rate may be text with its unit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, Generic, TypedDict, TypeVar
 
-Amount = str | int
+from hybridsim.foundation.toml.places import Path
+
+Word = TypeVar("Word")
+Count = TypeVar("Count")
+Amount = TypeVar("Amount")  # of bytes, time or a rate
+Number = TypeVar("Number")
+Drive = TypeVar("Drive")
+Numbers = TypeVar("Numbers")
+Switch = TypeVar("Switch")
 
 
-class Options(TypedDict, total=False):
+class OfMachine(TypedDict, Generic[Word, Count], total=False):
+    """Options of the whole."""
+
+    preset: Word
+    seed: Count
+
+
+class OfBacking(TypedDict, Generic[Word, Count, Amount, Drive, Numbers, Switch], total=False):
+    """Options of the disks."""
+
+    backing: Word
+    members: Count
+    chunk: Amount
+    backing_drive: Drive
+    capacity: Amount
+    layout: Word
+    stroke: Word
+    rmw_level: Word
+    failed: Numbers
+    scheduler: Word
+    window: Count
+    age_limit: Amount
+    write_cache: Switch
+    queue_depth: Count
+
+
+class OfCache(TypedDict, Generic[Word, Count, Amount, Drive], total=False):
+    """Options of the cache."""
+
+    cache: Word
+    cache_page: Amount
+    cache_block: Amount
+    cache_size: Amount
+    cache_drive: Drive
+    cache_members: Count
+    cache_mode: Word
+    admission: Word
+    touches: Count
+    probability: Word
+    request_max: Amount
+    replacement: Word
+    sequential_cutoff: Amount
+    max_fills: Count
+    migration_threshold: Amount
+    preload_idle: Amount
+    preload_chunk: Amount
+    preload_gap: Amount
+    preload_reads: Count
+    preload_rate: Amount
+    cache_line: Amount
+    promotion: Word
+    cleaning: Word
+
+
+class OfHost(TypedDict, Generic[Amount, Number], total=False):
+    """Options of the host."""
+
+    max_iops: Number
+    max_bandwidth: Amount
+    host_overhead: Amount
+
+
+class OfReplay(TypedDict, Generic[Word, Count, Number], total=False):
+    """Options of the replay."""
+
+    mode: Word
+    speed: Number
+    depth: Count
+
+
+class Options(
+    OfMachine[str | None, int | None],
+    OfBacking[
+        str | None, int | None, str | int | None, str | dict[str, Any] | None, list[int] | None,
+        bool | str | None,
+    ],
+    OfCache[str | None, int | None, str | int | None, str | dict[str, Any] | None],
+    OfHost[str | int | None, float | None],
+    OfReplay[str | None, int | None, float | None],
+    total=False,
+):  # fmt: skip
     """One value for each option; None leaves the scenario's."""
 
-    preset: str | None
-    seed: int | None
-    backing: str | None
-    members: int | None
-    chunk: Amount | None
-    backing_drive: str | dict[str, Any] | None
-    capacity: Amount | None
-    layout: str | None
-    stroke: str | None
-    rmw_level: str | None
-    failed: list[int] | None
-    scheduler: str | None
-    window: int | None
-    age_limit: str | int | None
-    write_cache: bool | str | None
-    queue_depth: int | None
-    cache: str | None
-    cache_page: Amount | None
-    cache_block: Amount | None
-    cache_size: Amount | None
-    cache_drive: str | dict[str, Any] | None
-    cache_members: int | None
-    cache_mode: str | None
-    admission: str | None
-    touches: int | None
-    probability: str | None
-    request_max: Amount | None
-    replacement: str | None
-    sequential_cutoff: Amount | None
-    max_fills: int | None
-    migration_threshold: Amount | None
-    preload_idle: str | int | None
-    preload_chunk: Amount | None
-    preload_gap: Amount | None
-    preload_reads: int | None
-    preload_rate: Amount | None
-    cache_line: Amount | None
-    promotion: str | None
-    cleaning: str | None
-    max_iops: float | None
-    max_bandwidth: Amount | None
-    host_overhead: str | int | None
-    mode: str | None
-    speed: float | None
-    depth: int | None
 
-
-class Choices(TypedDict, total=False):
+class Choices(
+    OfMachine[str | Sequence[str], int | Sequence[int]],
+    OfBacking[
+        str | Sequence[str], int | Sequence[int], str | int | Sequence[str | int],
+        str | Sequence[str], Sequence[Any], bool | str | Sequence[bool | str],
+    ],
+    OfCache[
+        str | Sequence[str], int | Sequence[int], str | int | Sequence[str | int],
+        str | Sequence[str],
+    ],
+    OfHost[str | int | Sequence[str | int], float | Sequence[float]],
+    OfReplay[str | Sequence[str], int | Sequence[int], float | Sequence[float]],
+    total=False,
+):  # fmt: skip
     """One value, or a list of values, for each option."""
 
-    preset: str | Sequence[str]
-    seed: int | Sequence[int]
-    backing: str | Sequence[str]
-    members: int | Sequence[int]
-    chunk: Amount | Sequence[Amount]
-    backing_drive: str | Sequence[str]
-    capacity: Amount | Sequence[Amount]
-    layout: str | Sequence[str]
-    stroke: str | Sequence[str]
-    rmw_level: str | Sequence[str]
-    failed: Sequence[Any]
-    scheduler: str | Sequence[str]
-    window: int | Sequence[int]
-    age_limit: str | Sequence[str]
-    write_cache: bool | str | Sequence[bool | str]
-    queue_depth: int | Sequence[int]
-    cache: str | Sequence[str]
-    cache_page: Amount | Sequence[Amount]
-    cache_block: Amount | Sequence[Amount]
-    cache_size: Amount | Sequence[Amount]
-    cache_drive: str | Sequence[str]
-    cache_members: int | Sequence[int]
-    cache_mode: str | Sequence[str]
-    admission: str | Sequence[str]
-    touches: int | Sequence[int]
-    probability: str | Sequence[str]
-    request_max: Amount | Sequence[Amount]
-    replacement: str | Sequence[str]
-    sequential_cutoff: Amount | Sequence[Amount]
-    max_fills: int | Sequence[int]
-    migration_threshold: Amount | Sequence[Amount]
-    preload_idle: str | Sequence[str]
-    preload_chunk: Amount | Sequence[Amount]
-    preload_gap: Amount | Sequence[Amount]
-    preload_reads: int | Sequence[int]
-    preload_rate: Amount | Sequence[Amount]
-    cache_line: Amount | Sequence[Amount]
-    promotion: str | Sequence[str]
-    cleaning: str | Sequence[str]
-    max_iops: float | Sequence[float]
-    max_bandwidth: Amount | Sequence[Amount]
-    host_overhead: str | Sequence[str]
-    mode: str | Sequence[str]
-    speed: float | Sequence[float]
-    depth: int | Sequence[int]
+
+# The key that each option sets, by its path.
+OPTIONS: dict[str, Path] = {name: (name,) for name in OfMachine.__annotations__} | {
+    name: (table, "kind" if name == table else name.removeprefix(f"{table}_"))
+    for table, options in (
+        ("backing", OfBacking), ("cache", OfCache), ("host", OfHost), ("replay", OfReplay)
+    )
+    for name in options.__annotations__
+}  # fmt: skip

@@ -11,55 +11,7 @@ from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.toml.parsing import parsed
 from hybridsim.foundation.toml.places import Path, Places
 from hybridsim.foundation.toml.problems import Problem
-
-# options of the command line and of `with_options`, and the keys that they set
-OPTIONS: dict[str, Path] = {
-    "preset": ("preset",),
-    "seed": ("seed",),
-    "backing": ("backing", "kind"),
-    "members": ("backing", "members"),
-    "chunk": ("backing", "chunk"),
-    "backing_drive": ("backing", "drive"),
-    "capacity": ("backing", "capacity"),
-    "layout": ("backing", "layout"),
-    "stroke": ("backing", "stroke"),
-    "rmw_level": ("backing", "rmw_level"),
-    "failed": ("backing", "failed"),
-    "scheduler": ("backing", "scheduler"),
-    "window": ("backing", "window"),
-    "age_limit": ("backing", "age_limit"),
-    "write_cache": ("backing", "write_cache"),
-    "queue_depth": ("backing", "queue_depth"),
-    "cache": ("cache", "kind"),
-    "cache_page": ("cache", "page"),
-    "cache_block": ("cache", "block"),
-    "cache_size": ("cache", "size"),
-    "cache_drive": ("cache", "drive"),
-    "cache_members": ("cache", "members"),
-    "cache_mode": ("cache", "mode"),
-    "admission": ("cache", "admission"),
-    "touches": ("cache", "touches"),
-    "probability": ("cache", "probability"),
-    "request_max": ("cache", "request_max"),
-    "replacement": ("cache", "replacement"),
-    "sequential_cutoff": ("cache", "sequential_cutoff"),
-    "max_fills": ("cache", "max_fills"),
-    "migration_threshold": ("cache", "migration_threshold"),
-    "preload_idle": ("cache", "preload_idle"),
-    "preload_chunk": ("cache", "preload_chunk"),
-    "preload_gap": ("cache", "preload_gap"),
-    "preload_reads": ("cache", "preload_reads"),
-    "preload_rate": ("cache", "preload_rate"),
-    "cache_line": ("cache", "line"),
-    "promotion": ("cache", "promotion"),
-    "cleaning": ("cache", "cleaning"),
-    "max_iops": ("host", "max_iops"),
-    "max_bandwidth": ("host", "max_bandwidth"),
-    "host_overhead": ("host", "overhead"),
-    "mode": ("replay", "mode"),
-    "speed": ("replay", "speed"),
-    "depth": ("replay", "depth"),
-}
+from hybridsim.scenario.options import OPTIONS
 
 
 @dataclass(frozen=True)

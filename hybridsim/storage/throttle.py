@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, doubled, extended_free_list, free_list
-from hybridsim.foundation.arrays import longer as lengthened
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, doubled, free_list, with_room
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE, CONTROLLER, Events
@@ -154,20 +153,9 @@ class Throttle(NamedTuple):
         """Return the same throttle with room for this demand, and a larger array."""
         if self.free[1] >= demand:
             return self._replace(array=array)
-        size = len(self.tag)
-        capacity = doubled(size, int(self.free[1]), demand)
-        links, head = extended_free_list(self.next, int(self.free[0]), capacity)
-        return self._replace(
-            array=array,
-            tag=lengthened(self.tag, capacity),
-            op=lengthened(self.op, capacity),
-            offset=lengthened(self.offset, capacity),
-            length=lengthened(self.length, capacity),
-            since_ns=lengthened(self.since_ns, capacity),
-            what=lengthened(self.what, capacity),
-            next=links,
-            free=np.array([head, self.free[1] + capacity - size]),
-        )
+        capacity = doubled(len(self.tag), int(self.free[1]), demand)
+        columns = ("tag", "op", "offset", "length", "since_ns", "what")
+        return with_room(self._replace(array=array), capacity, columns, "next")
 
     @method
     def is_idle(self):

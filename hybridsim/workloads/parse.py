@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from hybridsim.foundation.errors import WorkloadError
+from hybridsim.foundation.registry import Registry
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.parsing import cleaned, parsed
 from hybridsim.foundation.toml.places import Path, Places
@@ -111,9 +112,9 @@ def _of_line(text: str, name: str) -> tuple[dict[str, Any], dict[Path, int]]:
     return tables, places
 
 
-def known_keys(path: Path) -> list[str]:
-    """Return the keys of the table that the path lies in."""
-    tables = [Workload] if len(path) == 1 else TABLES
+def known_keys(path: Path, kind: str = "") -> list[str]:
+    """Return the keys of the table that the path lies in: of that kind of load, or of all."""
+    tables = [Workload] if len(path) == 1 else [Registry(KINDS)[kind]] if kind else TABLES
     known = {
         fact.alias or name: None for table in tables for name, fact in table.model_fields.items()
     }

@@ -9,8 +9,7 @@ import numpy as np
 
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
-from hybridsim.traces.formats.files import Source
-from hybridsim.traces.formats.text import Malformed, lines, no_dispatch, one_device, only
+from hybridsim.traces.formats.text import Malformed, OneDevice, lines
 
 LINE = re.compile(rb"(\d{1,15})/([RW])/(\d{1,15})/([1-9]\d{0,9})")
 
@@ -20,16 +19,10 @@ def detect(head: bytes) -> bool:
     return bool(LINE.fullmatch(head.split(b"\n")[0].rstrip(b"\r")))
 
 
-class Reader:
+class Reader(OneDevice):
     """Each pass reads the file anew, all at once."""
 
-    origin_unix_ns = None
-
-    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
-        self._source = only(sources, "slashes")
-        self.devices = [Device("0", 0, 0, chosen=True)]
-        one_device(self._source.name, "this format", device)
-        no_dispatch(self._source.name, use_dispatch)
+    format, what = "slashes", "this format"
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""

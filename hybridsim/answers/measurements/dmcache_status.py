@@ -6,12 +6,10 @@ The fields are those of the kernel's Documentation/admin-guide/device-mapper/cac
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-import numpy as np
-
-from hybridsim.answers.measurements.measurement import SECOND, Measurement, Samples
+from hybridsim.answers.measurements.measurement import SECOND, Measurement, sampled
 from hybridsim.foundation.errors import MeasurementError
-from hybridsim.foundation.levels import LEVELS
 
 LINE = re.compile(
     r"(?P<uptime>\d+\.\d+) (?:\S+: )?\d+ \d+ cache (?P<rest>\d+ \d+/\d+ \d+ \d+/\d+ .*)"
@@ -30,16 +28,17 @@ def detect(name: str, head: str) -> bool:
 
 def read(name: str, text: str) -> Measurement:
     """Return the counters over uptime; raise MeasurementError for an invalid line."""
-    rows = []
+    rows = [
+        [time_ns, *(int(fields[at].split("/")[0]) for at in FIELDS.values())]
+        for time_ns, fields in samples(name, text, LINE)
+    ]
+    return sampled(name, rows, FIELDS)
+
+
+def samples(name: str, text: str, form: re.Pattern[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the uptime in ns and the fields of each line of `dmsetup status`."""
     for number, line in enumerate(text.splitlines(), 1):
-        match = LINE.match(line)
+        match = form.match(line)
         if match is None:
             raise MeasurementError(f"{name}:{number}: not a line of uptime and `dmsetup status`")
-        fields = match["rest"].split()
-        values = [int(fields[at].split("/")[0]) for at in FIELDS.values()]
-        rows.append([round(float(match["uptime"]) * SECOND), *values])
-    columns = np.array(rows, np.int64).T
-    result = Measurement([name], levels=set(LEVELS & FIELDS.keys()))
-    for counter, values in zip(FIELDS, columns[1:]):
-        result.counters[counter] = Samples(columns[0], values)
-    return result
+        yield round(float(match["uptime"]) * SECOND), match["rest"].split()

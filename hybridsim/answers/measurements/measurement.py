@@ -7,6 +7,7 @@ second, latencies in ns.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from hybridsim.answers.intervals import Blocks
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.foundation.histogram import Distribution
+from hybridsim.foundation.levels import LEVELS
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -156,3 +158,13 @@ class Measurement:
 
 def _renamed(name: Name, job: str, title: str) -> Name:
     return name._replace(job=title) if name.job == job and name.what != CACHE else name
+
+
+def sampled(name: str, rows: Sequence[Sequence[int]], counters: Iterable[str]) -> Measurement:
+    """Return the counters of a file's rows: uptime in ns, then the value of each counter."""
+    time_ns, *columns = np.array(rows, np.int64).T
+    result = Measurement([name])
+    for counter, values in zip(counters, columns):
+        result.counters[counter] = Samples(time_ns, values)
+    result.levels = set(LEVELS & result.counters.keys())
+    return result

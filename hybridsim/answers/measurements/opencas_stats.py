@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import csv
 
-import numpy as np
-
-from hybridsim.answers.measurements.measurement import SECOND, Measurement, Samples
+from hybridsim.answers.measurements.measurement import SECOND, Measurement, sampled
 from hybridsim.foundation.errors import MeasurementError
-from hybridsim.foundation.levels import LEVELS
 
 UPTIME, BLOCKS, REQUESTS = "Uptime", "[4KiB Blocks]", "[Requests]"
 DIRECTIONS = ("Read", "Write")
@@ -59,8 +56,4 @@ def read(name: str, text: str) -> Measurement:
             ) from None
     if not rows:
         raise MeasurementError(f"{name}: no samples below the header")
-    columns = np.array(rows, np.int64).T
-    result = Measurement([name], levels=set(LEVELS & at.keys()))
-    for counter, series in zip(at, columns[1:]):
-        result.counters[counter] = Samples(columns[0], series)
-    return result
+    return sampled(name, rows, at)

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
-from hybridsim.answers.measurements.measurement import SECOND, Measurement, Samples
-from hybridsim.foundation.errors import MeasurementError
-from hybridsim.foundation.levels import LEVELS
+from hybridsim.answers.measurements.dmcache_status import samples
+from hybridsim.answers.measurements.measurement import Measurement, sampled
 
 # The fields after the word `writecache`, an error indicator and the number of blocks.
 FIELDS = (
@@ -31,14 +28,5 @@ def detect(name: str, head: str) -> bool:
 
 def read(name: str, text: str) -> Measurement:
     """Return the counters over uptime; raise MeasurementError for an invalid line."""
-    rows = []
-    for number, line in enumerate(text.splitlines(), 1):
-        match = LINE.match(line)
-        if match is None:
-            raise MeasurementError(f"{name}:{number}: not a line of uptime and `dmsetup status`")
-        rows.append([round(float(match["uptime"]) * SECOND), *map(int, match["rest"].split())])
-    columns = np.array(rows, np.int64).T
-    result = Measurement([name], levels=set(LEVELS & set(FIELDS)))
-    for counter, values in zip(FIELDS, columns[1:]):
-        result.counters[counter] = Samples(columns[0], values)
-    return result
+    rows = [[time_ns, *map(int, fields)] for time_ns, fields in samples(name, text, LINE)]
+    return sampled(name, rows, FIELDS)

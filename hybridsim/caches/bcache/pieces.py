@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, grown_pool, pool_of
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
@@ -28,16 +26,11 @@ class Pieces(NamedTuple):
     @classmethod
     def new(cls, room: int) -> Pieces:
         """Return room for `room` pieces."""
-        kinds = (np.int32, *[np.int64] * 4, np.int32)
-        columns = (np.zeros(room, kind) for kind in kinds)
-        return cls._make([*columns, free_list(room), np.array([0, room])])
+        return pool_of(cls, room)
 
     def grown(self, room: int) -> Pieces:
         """Return the same with room for `room` pieces."""
-        added = room - len(self.owner)
-        links, head = extended_free_list(self.following, int(self.free[0]), room)
-        columns = (longer(column, room) for column in self[:-2])
-        return Pieces._make([*columns, links, np.array([head, self.free[1] + added])])
+        return grown_pool(self, room)
 
     @method
     def take(self, owner, begin, end, place, now):
@@ -82,16 +75,11 @@ class Jobs(NamedTuple):
     @classmethod
     def new(cls, room: int) -> Jobs:
         """Return room for `room` inserts."""
-        kinds = (*[np.int64] * 4, *[np.uint8] * 2, *[np.int32] * 5)
-        columns = (np.zeros(room, kind) for kind in kinds)
-        return cls._make([*columns, free_list(room), np.array([0, room])])
+        return pool_of(cls, room)
 
     def grown(self, room: int) -> Jobs:
         """Return the same with room for `room` inserts."""
-        added = room - len(self.begin)
-        links, head = extended_free_list(self.following, int(self.free[0]), room)
-        columns = (longer(column, room) for column in self[:-2])
-        return Jobs._make([*columns, links, np.array([head, self.free[1] + added])])
+        return grown_pool(self, room)
 
     @method
     def take(self, kind, begin, end, task, request, waits):

@@ -7,7 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.dmcache.table import Table
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.foundation.arrays import (
+    Bytes,
+    Int32s,
+    Ints,
+    free_list,
+    grown_pool,
+    longer,
+    pool_of,
+    with_room,
+)
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
@@ -37,19 +46,11 @@ class Bios(NamedTuple):
     @classmethod
     def new(cls, capacity: int) -> Bios:
         """Return room for `capacity` bios."""
-        kinds = (
-            *(np.int32, np.uint8, np.int64, np.int64, np.int32),
-            *(np.uint8, np.uint8, np.uint8, np.int32, np.int32),
-        )
-        columns = (np.zeros(capacity, kind) for kind in kinds)
-        return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
+        return pool_of(cls, capacity)
 
     def grown(self, capacity: int) -> Bios:
         """Return the same bios with room for `capacity`."""
-        added = capacity - len(self.request)
-        links, head = extended_free_list(self.following, int(self.free[0]), capacity)
-        columns = (longer(column, capacity) for column in self[:-2])
-        return Bios._make([*columns, links, np.array([head, self.free[1] + added])])
+        return grown_pool(self, capacity)
 
     @method
     def take(self, request, op, offset, length):
@@ -104,14 +105,8 @@ class Cells(NamedTuple):
 
     def grown(self, capacity: int) -> Cells:
         """Return the same cells with room for `capacity`."""
-        added = capacity - len(self.holders)
-        links, head = extended_free_list(self.following, int(self.free[0]), capacity)
-        cells = Cells(
-            Table.new(capacity),
-            longer(self.holders, capacity),
-            longer(self.item, capacity, NOTHING),
-            links,
-            np.array([head, self.free[1] + added]),
+        cells = with_room(self, capacity, ("holders",), "following")._replace(
+            table=Table.new(capacity), item=longer(self.item, capacity, NOTHING)
         )
         for cell in range(len(self.holders)):
             if self.is_used(cell):

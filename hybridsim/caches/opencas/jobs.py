@@ -6,7 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.foundation.arrays import (
+    Bytes,
+    Int32s,
+    Ints,
+    columns_of,
+    free_list,
+    grown_pool,
+    pool_of,
+    with_room,
+)
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
@@ -35,23 +44,11 @@ class Needs(NamedTuple):
     @classmethod
     def new(cls, capacity: int) -> Needs:
         """Return room for `capacity` needs."""
-        return cls(
-            np.zeros(capacity, np.int64),
-            np.zeros(capacity, np.int64),
-            np.zeros(capacity, np.int32),
-            np.zeros(capacity, np.uint8),
-            np.zeros(capacity, np.uint8),
-            np.full(capacity, NOTHING, np.int32),
-            free_list(capacity),
-            np.array([0, capacity]),
-        )
+        return pool_of(cls, capacity)
 
     def grown(self, capacity: int) -> Needs:
         """Return the same with room for `capacity` needs."""
-        links, head = extended_free_list(self.following, int(self.free[FREE]), capacity)
-        added = capacity - len(self.line)
-        columns = (longer(column, capacity) for column in (*self[:5], self.waiting_next))
-        return Needs._make((*columns, links, np.array([head, self.free[COUNT] + added])))
+        return grown_pool(self, capacity)
 
     @method
     def take(self, job, core_line, line):
@@ -103,17 +100,13 @@ class Jobs(NamedTuple):
     @classmethod
     def new(cls, lines: int, capacity: int) -> Jobs:
         """Return room for `capacity` jobs and needs, with no line locked."""
-        kinds = (
-            *(np.int32, np.uint8, np.uint8, np.uint8, np.int64, np.int64, np.int32, np.int32),
-            *(np.uint8, np.uint8, np.uint8, np.int32, np.int32),
-        )
         return cls._make(
             (
                 Needs.new(capacity),
                 np.zeros(lines, np.int32),
                 *(np.full(lines, NOTHING, np.int32) for _ in range(2)),
                 np.array([NOTHING, NOTHING, 0]),
-                *(np.zeros(capacity, kind) for kind in kinds),
+                *columns_of(cls, capacity, cls._fields[5:-2]),
                 free_list(capacity),
                 np.array([0, capacity]),
             )
@@ -121,11 +114,8 @@ class Jobs(NamedTuple):
 
     def grown(self, capacity: int) -> Jobs:
         """Return the same with room for `capacity` jobs and needs."""
-        links, head = extended_free_list(self.following, int(self.free[FREE]), capacity)
-        added = capacity - len(self.request)
-        columns = (longer(column, capacity) for column in self[5:-2])
-        free = np.array([head, self.free[COUNT] + added])
-        return Jobs._make((self.needs.grown(capacity), *self[1:5], *columns, links, free))
+        larger = self._replace(needs=self.needs.grown(capacity))
+        return with_room(larger, capacity, self._fields[5:-2], "following")
 
     def size(self) -> int:
         """Return the number of jobs there is room for."""

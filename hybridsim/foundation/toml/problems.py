@@ -94,13 +94,13 @@ def report(problems: Iterable[Problem], what: str = "scenario") -> str:
 def explain(
     error: ValidationError,
     origin: Locates,
-    known: Callable[[Path], list[str]],
+    known: Callable[[Path, str], list[str]],
     path_of: Callable[[Path], Path],
 ) -> list[Problem]:
     """Return the problems of a failed validation, with the names that the text uses.
 
-    `known` returns the keys of the table of a path, `path_of` the path in the text for a
-    location of pydantic's.
+    `known` returns the keys of the table of a path, of a kind or ("") of all its kinds, `path_of`
+    the path in the text for a location of pydantic's, which names the kind too.
     """
     details = [(path_of(detail["loc"]), detail) for detail in error.errors()]
     missed = [one for one in details if one[1]["type"] == "missing"]
@@ -109,7 +109,8 @@ def explain(
     problems = []
     for path, detail in details:
         if detail["type"] == "extra_forbidden":
-            problems.append(_unknown(path, missing, origin, known(path)))
+            kind = next((str(part) for part in reversed(detail["loc"]) if part not in path), "")
+            problems.append(_unknown(path, missing, origin, known(path, kind), known(path, "")))
         elif detail["type"] != "missing":
             problems += _wrong(path, detail, origin)
     for table in {path[:-1]: None for path, _ in details if path in missing}:
@@ -118,14 +119,16 @@ def explain(
     return problems
 
 
-def _unknown(path: Path, missing: set[Path], origin: Locates, known: list[str]) -> Problem:
+def _unknown(
+    path: Path, missing: set[Path], origin: Locates, known: list[str], of_all_kinds: list[str]
+) -> Problem:
     """Explain an unknown key; one similar to a missing key is assumed to be that key, mistyped."""
     key = str(path[-1])
     meant = nearest(key, [str(other[-1]) for other in missing if other[:-1] == path[:-1]])
     if meant:
         missing.discard((*path[:-1], meant))
         return origin.problem(path, f"unknown key {key!r}: did you mean {meant!r}?", "key")
-    if key in known:
+    if key in of_all_kinds:
         table = next(name for name in reversed(path[:-1]) if isinstance(name, str))
         return origin.problem(
             path, f"{key!r} is a key of another kind of {table}: leave it out", "key"

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from numba import types
-from numba.core.registry import cpu_target
 
+from hybridsim.jit.internals import cpu_target
 from hybridsim.jit.lean.values import Unsupported
 
 INT, BOOL, FLOAT, NONE = types.int64, types.boolean, types.float64, types.none

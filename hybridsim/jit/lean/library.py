@@ -9,11 +9,9 @@ from typing import Any
 import llvmlite.binding
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.errors import NumbaError
-from numba.core.registry import cpu_target
 
 from hybridsim.jit import waiting
+from hybridsim.jit.internals import NumbaError, cgutils, cpu_target
 from hybridsim.jit.lean import kinds
 from hybridsim.jit.lean.function import Compiled, compiled
 from hybridsim.jit.lean.memory import frame

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.np.numpy_support import from_dtype
 
+from hybridsim.jit.internals import from_dtype
 from hybridsim.jit.lean import kinds
 from hybridsim.jit.lean.arithmetic import converted
 from hybridsim.jit.lean.body import STEADY, Body, leaves_of

@@ -1,9 +1,12 @@
-"""JSON Schemas of classes that are written as they are: each field is a key.
+"""Whole JSON Schemas from those in the files, which state each key once.
 
-An object of a schema with `"class": "module:Name"` has the fields of this class, all of them
-required, with the types of their annotations.  Its own `properties` are added, or replace those of
-a field that a type does not describe; `descriptions` has the sentences, by key, and `required` the
-keys that are always there if these are not all.
+An object has no other keys than its `properties`, all of them required: in a file, `required` is
+written only where some are not always there.
+
+An object with `"class": "module:Name"` has the fields of this class, with the types of their
+annotations.  Its own `properties` are added, or replace those of a field that a type does not
+describe; `descriptions` has the sentences, by key.  An object with `"like": "name"` has the keys of
+that one of the `$defs` too, before its own.
 """
 
 from __future__ import annotations
@@ -18,20 +21,27 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 NAMES = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
 
 
-def filled(schema: Any) -> Any:
-    """Return a schema in which every `class` is replaced by what the class says."""
+def filled(schema: Any, defs: Mapping[str, Any] | None = None) -> Any:
+    """Return a whole schema; `defs` are the `$defs` of its document, by default its own."""
     if isinstance(schema, list):
-        return [filled(each) for each in schema]
+        return [filled(each, defs) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    result = {key: filled(each) for key, each in schema.items()}
-    if not isinstance(result.get("class"), str):
+    defs = schema.get("$defs", {}) if defs is None else defs
+    result = {key: filled(each, defs) for key, each in schema.items()}
+    own = result.get("properties", {})
+    if isinstance(result.get("class"), str):
+        module, name = result.pop("class").split(":")
+        whole = _object(getattr(importlib.import_module(module), name), own)
+    elif isinstance(result.get("like"), str):
+        whole = _closed(filled(defs[result.pop("like")], defs)["properties"] | own)
+    elif isinstance(own, dict) and own and result.get("type") in ("object", ["object", "null"]):
+        whole = _closed(own)
+    else:
         return result
-    module, name = result.pop("class").split(":")
-    own = result.pop("properties", {})
-    whole = _object(getattr(importlib.import_module(module), name), own)
     for key, text in result.pop("descriptions", {}).items():
         whole["properties"][key] = whole["properties"][key] | {"description": text}
+    result.pop("properties", None)
     return whole | result
 
 
@@ -69,6 +79,10 @@ def _object(kind: Any, own: Mapping[str, Any] = MappingProxyType({})) -> dict[st
     properties = {
         name: own[name] if name in own else of_type(hint) for name, hint in fields.items()
     } | dict(own)
+    return _closed(properties)
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,

@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.foundation.arrays import (
+    Bytes,
+    Int32s,
+    Ints,
+    free_list,
+    grown_pool,
+    pool_of,
+    with_room,
+)
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CONTROLLER
 
@@ -33,17 +41,11 @@ class Jobs(NamedTuple):
     @classmethod
     def new(cls, capacity: int) -> Jobs:
         """Return room for `capacity` jobs."""
-        kinds = (np.int64, np.uint8, np.int64, np.int64, np.int32, np.uint8, np.uint8, np.int64)
-        columns = (np.zeros(capacity, kind) for kind in kinds)
-        return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
+        return pool_of(cls, capacity)
 
     def grown(self, capacity: int) -> Jobs:
         """Return the same jobs with room for `capacity`."""
-        added = capacity - len(self.tag)
-        links, head = extended_free_list(self.next, int(self.free[0]), capacity)
-        free = np.array([head, self.free[1] + added])
-        columns = (longer(column, capacity) for column in self[:-2])
-        return Jobs._make([*columns, links, free])
+        return grown_pool(self, capacity)
 
     @method
     def take(self, tag, op, offset, length):
@@ -110,15 +112,7 @@ class Link(NamedTuple):
 
     def grown(self, capacity: int) -> Link:
         """Return the same link with room for `capacity` transfers."""
-        added = capacity - len(self.job)
-        links, head = extended_free_list(self.next, int(self.free[0]), capacity)
-        return self._replace(
-            job=longer(self.job, capacity),
-            length=longer(self.length, capacity),
-            done_ns=longer(self.done_ns, capacity),
-            next=links,
-            free=np.array([head, self.free[1] + added]),
-        )
+        return with_room(self, capacity, ("job", "length", "done_ns"), "next")
 
     @method
     def take(self, job, length):

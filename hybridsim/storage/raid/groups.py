@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, grown_pool, pool_of
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
@@ -42,18 +42,11 @@ class Groups(NamedTuple):
     @classmethod
     def new(cls, capacity: int) -> Groups:
         """Return room for `capacity` groups."""
-        ints, int32s = np.int64, np.int32
-        kinds = (int32s, np.uint8, np.uint8, int32s, ints, ints, int32s, int32s, ints, ints)
-        columns = (np.zeros(capacity, kind) for kind in (*kinds, int32s, int32s))
-        return cls._make([*columns, free_list(capacity), np.array([0, capacity])])
+        return pool_of(cls, capacity)
 
     def grown(self, capacity: int) -> Groups:
         """Return the same groups with room for `capacity`."""
-        added = capacity - len(self.pending)
-        links, head = extended_free_list(self.next_free, int(self.free[0]), capacity)
-        free = np.array([head, self.free[1] + added])
-        columns = (longer(column, capacity) for column in self[:-2])
-        return Groups._make([*columns, links, free])
+        return grown_pool(self, capacity)
 
     @method
     def take(self, parent, tag):

@@ -47,6 +47,12 @@ FRAME = {  # column of a frame: stored figure, and its unit
     "ssd_gib": ("ssd_bytes", 2**30),
     "drive_writes_per_day": ("dwpd", 1.0),
 }
+SURE = ("hit_ratio", "read_ms", "read_p99_ms", "write_ms", "write_p99_ms")  # with an interval
+COLUMNS = [
+    name
+    for column in FRAME
+    for name in ([column, f"{column}_low", f"{column}_high"] if column in SURE else [column])
+]
 
 
 def _row(setting: Setting) -> dict[str, Any]:
@@ -54,8 +60,12 @@ def _row(setting: Setting) -> dict[str, Any]:
     row: dict[str, Any] = {"answer": _answer(setting)}
     for column, (name, unit) in FRAME.items():
         values = [each.get(name) for each in setting.figures]
-        known = [float(value) for value in values if value is not None]
-        row[column] = sum(known) / len(known) / unit if len(known) == len(values) else math.nan
+        mean = estimate(values)
+        row[column] = mean.mean / unit if mean else math.nan
+        if column in SURE:
+            found = apart.interval_over_seeds(name, setting.figures, values, mean)
+            ends = (found.low / unit, found.high / unit) if found else (math.nan, math.nan)
+            row[f"{column}_low"], row[f"{column}_high"] = ends
     return row
 
 
@@ -233,12 +243,13 @@ class SweepResult:
     def frame(self) -> DataFrame:
         """Return a pandas frame: a row per setting, all judged on the same requests.
 
-        Columns: the keys that were varied, and those of FRAME; NaN where a value is unknown, a mean
+        Columns: the keys that were varied, `answer`, and COLUMNS: `_low` and `_high` are the ends
+        of the interval of 90 % of the column before them.  NaN where a value is unknown, a mean
         over the seeds where there are several.  Needs pandas (`hybridsim[notebooks]`).
         """
         return frame_of(
             [{key: each.level(key) for key in self.keys} | _row(each) for each in self.settings],
-            None if self.settings else [*self.keys, "answer", *FRAME],
+            None if self.settings else [*self.keys, "answer", *COLUMNS],
         )
 
     @property
@@ -367,15 +378,9 @@ class SweepResult:
             "notes": [*self.notes, *self.doubts],
         }
 
-    def to_pandas(self) -> Any:
-        """Return the records as a DataFrame."""
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError(
-                "to_pandas needs pandas: pip install 'hybridsim[notebooks]'"
-            ) from None
-        return pandas.DataFrame.from_records(self.records)
+    def to_pandas(self) -> DataFrame:
+        """Return the records as a pandas frame: a row per replay."""
+        return frame_of(self.records)
 
 
 def _named(plan: Plan) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers import student
 from hybridsim.answers.intervals import SEEDS, TRACE, Blocks, Interval, combined, gains
-from hybridsim.studies.sweep.confidence import LEVEL
+from hybridsim.studies.sweep.confidence import LEVEL, Estimate
 from hybridsim.studies.sweep.figures import BLOCKS, FORECAST, GAIN, INTERVALS, name_of
 from hybridsim.studies.sweep.objectives import Objective
 
@@ -25,14 +25,23 @@ NOMINAL = 0.9  # of the intervals; those over the seeds are of LEVEL
 
 def interval_of(setting: Setting, number: int, objective: Objective) -> Interval | None:
     """Return the interval of an objective of a setting, over its seeds too; None if it has none."""
-    estimate = setting.estimates[number]
-    if estimate is None or not 0 < estimate.mean < math.inf:
-        return None
     name = objective.text if objective.measure is None else name_of(objective.measure)
-    known = [one.get(INTERVALS, {}).get(name) for one in setting.figures]
     values = [
         objective.value(one, point.scenario) for one, point in zip(setting.figures, setting.points)
     ]
+    return interval_over_seeds(name, setting.figures, values, setting.estimates[number])
+
+
+def interval_over_seeds(
+    name: str,
+    figures: Sequence[dict[str, Any]],
+    values: Sequence[float | None],
+    estimate: Estimate | None,
+) -> Interval | None:
+    """Return the interval of a figure from its value for each seed; None if it has none."""
+    if estimate is None or not 0 < estimate.mean < math.inf:
+        return None
+    known = [one.get(INTERVALS, {}).get(name) for one in figures]
     ends = None
     if known and all(known) and all(values):
         shares = [(low / value, high / value) for (low, high), value in zip(known, values) if value]

@@ -214,7 +214,7 @@ class _Keys(_Origin):
         return Problem(message, ".".join(map(str, path)) or "the plan")
 
 
-def _known_keys(path: Path) -> list[str]:
+def _known_keys(path: Path, kind: str = "") -> list[str]:
     table: type[Part] = SweepFile if len(path) == 1 else SweepTable
     if len(path) > 3:
         table = TraceTable

@@ -12,10 +12,12 @@ import sys
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+
+import numpy as np
 
 from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.printable import printable
@@ -26,7 +28,9 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-__all__ = ["STDIN", "ByteStream", "Source", "source", "zstd"]
+__all__ = ["STDIN", "ByteStream", "Source", "records_of", "source", "zstd"]
+
+BATCH = 1 << 16  # records that are read at a time
 
 STDIN = "-"
 HEAD_BYTES = 1 << 16
@@ -119,6 +123,20 @@ def source(path: str | os.PathLike[str], arriving: Arriving | None = None) -> So
     except OSError as error:
         raise TraceError(f"{shown}: cannot be read: {error.strerror}") from None
     return Source(shown, Path(name))
+
+
+def records_of(source: Source, layout: np.dtype[Any], findings: Findings) -> Iterator[Any]:
+    """Yield the records of a binary file as arrays, in batches."""
+    with source.open(findings) as stream:
+        while data := stream.read(BATCH * layout.itemsize):
+            if len(data) % layout.itemsize:
+                findings.add(
+                    "truncated",
+                    "the file ends within a record, which was skipped",
+                    place=source.name,
+                    fix="copy the file again",
+                )
+            yield np.frombuffer(data, layout, len(data) // layout.itemsize)
 
 
 def inline(text: str) -> Source:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
-from hybridsim.traces.formats.files import Source
-from hybridsim.traces.formats.text import Malformed, lines, no_dispatch, one_device, only
+from hybridsim.traces.formats.text import Malformed, OneDevice, lines
 
 BLOCK_BYTES = 512
 FIELDS = 4
@@ -47,16 +46,10 @@ def parse(line: bytes) -> tuple[int, int] | None:
     return (start, count) if count > 0 else None
 
 
-class Reader:
-    """A list; each pass reads the file again."""
+class Reader(OneDevice):
+    """A list."""
 
-    origin_unix_ns = None
-
-    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
-        self._source = only(sources, "lis")
-        self.devices = [Device("0", 0, 0, chosen=True)]
-        one_device(self._source.name, "a list", device)
-        no_dispatch(self._source.name, use_dispatch)
+    format, what = "lis", "a list"
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""

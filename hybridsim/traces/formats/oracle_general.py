@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
-from hybridsim.traces.formats.files import Source
+from hybridsim.traces.formats.files import records_of
 from hybridsim.traces.formats.ordering import SECOND_NS, from_origin, in_order, spread_seconds
-from hybridsim.traces.formats.text import no_dispatch, one_device, only
+from hybridsim.traces.formats.text import OneDevice
 
 RECORD = np.dtype([("second", "<u4"), ("object", "<u8"), ("bytes", "<u4"), ("next", "<i8")])
 PAGE_BYTES = 4096
@@ -52,16 +52,10 @@ def _agrees(
     return len(matches) >= CHECKED_MIN and bool(matches.all())
 
 
-class Reader:
-    """A trace; each pass reads the file again."""
+class Reader(OneDevice):
+    """A trace."""
 
-    origin_unix_ns: int | None = None
-
-    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
-        self._source = only(sources, "oracle-general")
-        self.devices = [Device("0", 0, 0, chosen=True)]
-        one_device(self._source.name, "an oracleGeneral trace", device)
-        no_dispatch(self._source.name, use_dispatch)
+    format, what = "oracle-general", "an oracleGeneral trace"
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""
@@ -102,23 +96,14 @@ class Reader:
         )
 
     def _records(self, findings: Findings) -> Iterator[Requests]:
-        with self._source.open(findings) as stream:
-            while data := stream.read(BATCH * RECORD.itemsize):
-                records = np.frombuffer(data, RECORD, len(data) // RECORD.itemsize)
-                if len(data) % RECORD.itemsize:
-                    findings.add(
-                        "truncated",
-                        "the file ends within a record, which was skipped",
-                        place=self._source.name,
-                        fix="copy the file again",
-                    )
-                following = records["next"]
-                possible = np.isin(following, NEVER) | (following >= 0) & (following < ACCESSES)
-                self._malformed += int((~possible).sum())
-                self._empty += int((records["bytes"] == 0).sum())
-                records = records[records["bytes"] > 0]
-                if len(records):
-                    yield in_columns(records["second"], records["object"] % OBJECTS)
+        for records in records_of(self._source, RECORD, findings):
+            following = records["next"]
+            possible = np.isin(following, NEVER) | (following >= 0) & (following < ACCESSES)
+            self._malformed += int((~possible).sum())
+            used = records[records["bytes"] > 0]
+            self._empty += len(records) - len(used)
+            if len(used):
+                yield in_columns(used["second"], used["object"] % OBJECTS)
 
 
 def in_columns(seconds: NDArray[np.uint32], objects: NDArray[np.uint64]) -> Requests:

@@ -8,8 +8,7 @@ import numpy as np
 
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import DTYPES, UNKNOWN, Device, Findings, Requests
-from hybridsim.traces.formats.files import Source
-from hybridsim.traces.formats.text import Malformed, lines, no_dispatch, one_device, only
+from hybridsim.traces.formats.text import Malformed, OneDevice, lines
 
 HEADER = "arrival_ns,op,offset,length,dispatch_ns,complete_ns"
 LETTERS = {
@@ -57,16 +56,10 @@ def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
     return rows
 
 
-class Reader:
-    """A converted trace; each pass reads the file again."""
+class Reader(OneDevice):
+    """A converted trace."""
 
-    origin_unix_ns = None
-
-    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
-        self._source = only(sources, "csv")
-        self.devices = [Device("0", 0, 0, chosen=True)]
-        one_device(self._source.name, "a CSV file", device)
-        no_dispatch(self._source.name, use_dispatch)
+    format, what = "csv", "a CSV file"
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from hybridsim.foundation.errors import TraceError
-from hybridsim.requests.rows import Findings
+from hybridsim.requests.rows import Device, Findings
 from hybridsim.traces.formats.columns import BOM
 from hybridsim.traces.formats.files import Source
 
@@ -94,13 +94,24 @@ def only(sources: list[Source], format: str) -> Source:
     return sources[0]
 
 
-def one_device(name: str, what: str, device: str | None) -> None:
-    """Raise TraceError for any device but 0; `what` names the kind of trace."""
-    if device not in (None, "0"):
-        raise TraceError(f"{name}: {what} has one device, named 0: remove --device")
-
-
 def no_dispatch(name: str, use_dispatch: bool) -> None:
     """Raise TraceError for --use-dispatch with a format that has no issue events."""
     if use_dispatch:
         raise TraceError(f"{name}: --use-dispatch needs a capture with issue events: remove it")
+
+
+class OneDevice:
+    """A reader of a file that has one device and no issue events; each pass reads it again."""
+
+    format: ClassVar[str]
+    what: ClassVar[str]  # the kind of trace, in words
+    origin_unix_ns: int | None = None
+
+    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
+        self._source = only(sources, self.format)
+        self.devices = [Device("0", 0, 0, chosen=True)]
+        if device not in (None, "0"):
+            raise TraceError(
+                f"{self._source.name}: {self.what} has one device, named 0: remove --device"
+            )
+        no_dispatch(self._source.name, use_dispatch)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
-from hybridsim.traces.formats.files import Source
-from hybridsim.traces.formats.text import no_dispatch, one_device, only
+from hybridsim.traces.formats.files import records_of
+from hybridsim.traces.formats.text import OneDevice
 
 RECORD = np.dtype(
     [
@@ -47,7 +47,6 @@ RECORDS = {2: RECORD_2, 1: RECORD}  # by version, in the order in which they are
 BLOCK_BYTES = 512
 # READ, WRITE, WRITE AND VERIFY of 6, 10, 12 and 16 bytes: operation codes of the SCSI standard
 READS, WRITES = (0x08, 0x28, 0xA8, 0x88), (0x0A, 0x2A, 0xAA, 0x8A, 0x2E, 0xAE, 0x8E)
-BATCH = 1 << 16
 BLOCK_MAX = 1 << 52
 SECONDS_MAX = 1 << 32
 RESPONSE_MAX_US = 3_600_000_000
@@ -68,47 +67,31 @@ def version_of(head: bytes) -> int | None:
     return None
 
 
-class Reader:
-    """A trace; each pass reads the file again."""
+class Reader(OneDevice):
+    """A trace."""
 
-    origin_unix_ns = None
-
-    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
-        self._source = only(sources, "vscsi")
-        self._version = version_of(self._source.head()) or 1
-        self.devices = [Device("0", 0, 0, chosen=True)]
-        one_device(self._source.name, "a vscsi trace", device)
-        no_dispatch(self._source.name, use_dispatch)
+    format, what = "vscsi", "a vscsi trace"
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""
         rows = size = others = disorder = 0
         origin_us, last_ns = -1, 0
-        layout = RECORDS[self._version]
-        with self._source.open(findings) as stream:
-            while data := stream.read(BATCH * layout.itemsize):
-                records = np.frombuffer(data, layout, len(data) // layout.itemsize)
-                if len(data) % layout.itemsize:
-                    findings.add(
-                        "truncated",
-                        "the file ends within a record, which was skipped",
-                        place=self._source.name,
-                        fix="copy the file again",
-                    )
-                sound = is_sound(records, self._version)
-                others += int((~sound).sum())
-                records = records[sound]
-                if not len(records):
-                    continue
-                if origin_us < 0:
-                    origin_us = int(records["time_us"][0])
-                time_ns = (records["time_us"].astype(np.int64) - origin_us) * 1000
-                ordered = np.maximum.accumulate(np.maximum(time_ns, last_ns))
-                disorder += int((time_ns < ordered).sum())
-                last_ns = int(ordered[-1])
-                rows += len(records)
-                size += int(records["length"].sum(dtype=np.int64))
-                yield in_columns(records, ordered)
+        version = version_of(self._source.head()) or 1
+        for part in records_of(self._source, RECORDS[version], findings):
+            sound = is_sound(part, version)
+            others += int((~sound).sum())
+            records = part[sound]
+            if not len(records):
+                continue
+            if origin_us < 0:
+                origin_us = int(records["time_us"][0])
+            time_ns = (records["time_us"].astype(np.int64) - origin_us) * 1000
+            ordered = np.maximum.accumulate(np.maximum(time_ns, last_ns))
+            disorder += int((time_ns < ordered).sum())
+            last_ns = int(ordered[-1])
+            rows += len(records)
+            size += int(records["length"].sum(dtype=np.int64))
+            yield in_columns(records, ordered)
         if not rows:
             raise TraceError(
                 f"{self._source.name}: contains no request in the format vscsi; "

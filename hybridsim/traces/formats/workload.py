@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Device, Findings, Requests
 from hybridsim.traces.formats.files import Source
-from hybridsim.traces.formats.text import no_dispatch, one_device, only
+from hybridsim.traces.formats.text import OneDevice
 
 SIZE_MAX = 1 << 26
 LOAD = re.compile(rb"(?m)^[ \t]*+\[\[load\]\]")
@@ -21,18 +21,16 @@ def detect(head: bytes) -> bool:
     return head.startswith(b"gen:") or is_of_iometer or LOAD.search(head) is not None
 
 
-class Reader:
+class Reader(OneDevice):
     """A workload; each pass generates the same requests again."""
 
-    origin_unix_ns = None
+    format, what = "workload", "a workload"
 
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
         from hybridsim.workloads import parse
 
-        source = only(sources, "workload")
-        self.devices = [Device("0", 0, 0, chosen=True)]
-        one_device(source.name, "a workload", device)
-        no_dispatch(source.name, use_dispatch)
+        super().__init__(sources, device, use_dispatch)
+        source = self._source
         with source.open(Findings()) as stream:
             text = stream.read(SIZE_MAX)
         try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hybridsim.foundation.printable import shell_line
-from hybridsim.scenario.origin import OPTIONS
+from hybridsim.scenario.options import OPTIONS
 from hybridsim.show.html.blocks import Block, Command, Section
 
 GID = "explore"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, columns_of, free_list, with_room
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
@@ -38,19 +38,14 @@ class Queue(NamedTuple):
     @classmethod
     def new(cls, lines: int, capacity: int) -> Queue:
         """Return empty queues with room for `capacity` commands in all."""
-        kinds = (np.int64, np.int32, np.uint8, np.uint8, *(np.int64,) * 9)
-        columns = (np.zeros(capacity, kind) for kind in kinds)
+        *columns, _, _, _, _ = columns_of(cls, capacity)
         free = np.array([0, capacity])
         ends = (np.full(lines, NOTHING, np.int32) for _ in range(2))
         return cls._make([*columns, free_list(capacity), free, *ends])
 
     def grown(self, capacity: int) -> Queue:
         """Return the same queues with room for `capacity` commands."""
-        added = capacity - len(self.tag)
-        links, head = extended_free_list(self.next, int(self.free[0]), capacity)
-        free = np.array([head, self.free[1] + added])
-        columns = (longer(column, capacity) for column in self[:COLUMNS])
-        return Queue._make([*columns, links, free, self.oldest, self.youngest])
+        return with_room(self, capacity, self._fields[:COLUMNS], "next")
 
     @method
     def take(self, now, member, tag, op, offset, length):
