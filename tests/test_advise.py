@@ -230,6 +230,16 @@ def test_a_cache_that_may_gain_nothing_is_probably_worth_it(low, keep_up, first)
     assert sentence == f"{first}bcache write-back with 1.00 GiB of SSD."
 
 
+@pytest.mark.parametrize(("high", "first"), [(1.1, "No SSD"), (1.5, "Probably no SSD")])
+def test_no_cache_that_may_gain_much_is_probably_none(high, first):
+    pick = {
+        "kind": "bcache", "mode": "write-back", "name": "bcache write-back", "setting": "",
+        "size_bytes": 1 << 30, "installable": True, "low": 0.7, "high": high,
+    }  # fmt: skip
+    document = {"answer": NO, "recommended": pick, "disks_keep_up": True, "rows": [pick]}
+    assert words.to_do(document).startswith(f"{first} cache: ")
+
+
 def test_other_settings_are_picked_where_they_gain_more_and_not_where_they_gain_the_same():
     default, same, more = (
         machine(2.0), machine(2.01, setting="nhit"), machine(2.5, setting="64K lines"),

@@ -13,7 +13,7 @@ from hybridsim import Scenario
 from hybridsim.answers.result import plain
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
-from hybridsim.show.fleet_advice import short, text
+from hybridsim.show.fleet_advice import short, text, worded
 from hybridsim.show.html import of
 from hybridsim.studies.advise_fleet import Member, best_of, concluded, members_of, server_of
 from hybridsim.studies.sweep.named_trace import NamedTrace
@@ -212,6 +212,17 @@ def advised(tmp_path_factory):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("answer", "low", "high", "words"),
+    [("yes", 1.2, 2.0, "yes"), ("yes", 0.9, 2.0, "probably yes"), ("no", 0.9, 1.1, "no"),
+     ("no", 0.7, 1.5, "probably not"), ("unsure", 0.5, 3.0, "not yet")],
+)  # fmt: skip
+def test_a_member_is_worded_as_replay_words_it(answer, low, high, words):
+    pick = {"low": low, "high": high}
+    advice = {"answer": answer, "recommended": pick, "disks_keep_up": True}
+    assert worded({"answer": answer, "advice": advice}) == words
 
 
 def test_a_member_gets_the_answer_that_it_gets_alone(advised):

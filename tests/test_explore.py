@@ -13,8 +13,10 @@ from jsonschema import Draft202012Validator
 
 from hybridsim import Scenario
 from hybridsim.answers.advice.alternatives import cache_cost
+from hybridsim.answers.forecast import is_certain
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.wording import in_table
 from hybridsim.show import schemas
 from hybridsim.show.explore import text
 from hybridsim.show.html import of
@@ -66,6 +68,21 @@ def test_at_a_replay_the_figures_and_the_answer_are_those_of_the_replay(found):
             assert estimate.value == each.figures[quantity.name]
             assert estimate.is_replayed
         assert found.answer(each.place) == (each.figures["answer"], False)
+
+
+def test_an_answer_is_worded_as_replay_words_it(found):
+    worded = set()
+    for each in found.replays:
+        low, high = each.figures["forecast.low"], each.figures["forecast.high"]
+        certain = is_certain(each.figures["answer"], low, high)
+        assert found.is_certain(each.place) == certain
+        worded.add((each.figures["answer"], certain))
+        stuck = dataclasses.replace(each, figures=each.figures | {"saturated": True})
+        assert dataclasses.replace(found, replays=[stuck]).is_certain(each.place)
+    assert {("yes", True), ("yes", False)} <= worded
+    own = found.answer(found.own)[0]
+    row = next(line for line in text(found).splitlines() if line.startswith("page"))
+    assert in_table(own, found.is_certain(found.own)) in row
 
 
 def test_estimates_hold_for_machines_that_were_not_replayed(found):

@@ -9,6 +9,7 @@ import pytest
 from browser import MISSING, browser
 from explored import exploration
 
+from hybridsim.foundation.wording import in_table
 from hybridsim.show.html import of
 from hybridsim.studies.explore.exploring import QUANTITIES
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 ANSWERS = """
 const places = JSON.parse(arguments[0]), names = JSON.parse(arguments[1]);
 return places.map((place) => ({
-  answer: explorer.answer(place), command: explorer.command(place),
+  answer: explorer.answer(place), words: explorer.inWords(place), command: explorer.command(place),
   figures: names.map((name) => {
     const { value, low, high, doubt } = explorer.estimate(name, place);
     return [value, low, high, doubt];
@@ -125,7 +126,10 @@ def test_the_page_computes_the_same_as_python(found, page):
     names = [each.name for each in QUANTITIES]
     places = places_of(found, 60)
     for place, shown in zip(places, answered(page, places, names), strict=True):
-        assert tuple(shown["answer"]) == found.answer(place), place
+        answer, may_differ = found.answer(place)
+        assert tuple(shown["answer"]) == (answer, may_differ), place
+        words = in_table(answer, found.is_certain(place)) + " ?" * may_differ
+        assert shown["words"].lower() == words, place
         for name, figures in zip(names, shown["figures"], strict=True):
             known = found.estimate(name, place)
             assert figures[3] == known.in_doubt
@@ -365,7 +369,7 @@ def test_lines_differ_by_more_than_colour(page):
     )
     assert len(set(dashes)) == 3
     assert page.run("return document.getElementById('verdict').textContent").startswith(
-        ("Yes", "No", "Not")
+        ("Yes", "No", "Not", "Probably")
     )
 
 

@@ -10,7 +10,7 @@ from hybridsim import Trace
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.show.html import of
 from hybridsim.show.sweep import text
-from hybridsim.studies.sweep.figures import ALONE, GAIN, WORK, WORK_NS
+from hybridsim.studies.sweep.figures import ALONE, FORECAST, GAIN, INTERVALS, WORK, WORK_NS
 from hybridsim.studies.sweep.fleet import volumes_of
 from hybridsim.studies.sweep.sweep import sweep
 
@@ -62,7 +62,8 @@ def volume(point):
     number = int(point.trace.device)
     row = made_up(point) | {"requests": 100 * number, WORK: 10 * number, GAIN: number}
     row |= {ALONE + WORK_NS: 10 * number * 8e6, WORK_NS: 10 * 8e6}
-    return row | {"answer": "yes" if number > 5 else "no"}
+    ends = {FORECAST: [1.0, 9.0] if number == 12 else [0.8 * number, 1.2 * number]}
+    return row | {"answer": "yes" if number > 5 else "no", INTERVALS: ends}
 
 
 def test_the_summary_adds_up_all_volumes(trace, tmp_path):
@@ -88,6 +89,10 @@ def test_the_summary_adds_up_all_volumes(trace, tmp_path):
     lines = text(row).splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert any("size=1GiB" in line and "7.00" in line for line in lines)
+    of_volume = {line.split()[0]: line for line in lines if line.strip()}
+    assert "probably yes" in of_volume["12"]  # its interval begins below a gain
+    assert "yes" in of_volume["7"]
+    assert "probably" not in of_volume["7"]
 
 
 def test_a_trace_without_several_volumes_is_refused(trace, tmp_path):

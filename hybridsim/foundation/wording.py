@@ -33,6 +33,11 @@ def answered(answer: str, is_certain: bool = True) -> str:
     return ANSWERS[answer] if is_certain else PROBABLE[answer]
 
 
+def in_table(answer: str, is_certain: bool = True) -> str:
+    """Return an answer as a cell of a table: 'yes', 'probably yes', 'unsure'."""
+    return answer if is_certain else PROBABLE[answer][:-1].lower()
+
+
 def factor(gain: float | None) -> str:
     """Return a gain: with two decimals below 10, and no more digits where a queue grows."""
     if gain is None:

@@ -65,12 +65,12 @@ def to_do(document: Document) -> str:
     what = f"{label(pick)} with {human_size(pick['size_bytes'])} of SSD"
     if document["answer"] == YES:
         note = "" if pick["installable"] else " (no product implements it)"
-        is_sure = not document["disks_keep_up"] or is_certain(YES, pick["low"], pick["high"])
-        return f"{'Use' if is_sure else 'Probably worth it: use'} {what}{note}."
+        return f"{'Use' if is_sure(document) else 'Probably worth it: use'} {what}{note}."
     if document["answer"] == NO:
         tried = len({each["name"] for each in document["rows"]})
         each = "kind and mode" if tried == 1 else "kinds and modes"
-        return f"No SSD cache: the best of {tried} {each}, {what}, is not worth its cost."
+        none = "No SSD cache" if is_sure(document) else "Probably no SSD cache"
+        return f"{none}: the best of {tried} {each}, {what}, is not worth its cost."
     if pick["too_short"]:
         best = "" if pick["gain"] is None else f" The best so far is {what}."
         return f"Not yet: record longer, the capture is too short: {pick['too_short']}.{best}"
@@ -78,6 +78,14 @@ def to_do(document: Document) -> str:
         longer = document["verdict"]["headline"].partition(". ")[0]  # how long in total
         return f"{longer}. The best so far is {what}."
     return f"Can't say: {document['verdict']['headline']}"
+
+
+def is_sure(document: Document) -> bool:
+    """Return whether the answer is right at either end of the interval, as `replay` words it."""
+    pick = document["recommended"]
+    return not document["disks_keep_up"] or is_certain(
+        document["answer"], pick["low"], pick["high"]
+    )
 
 
 def command(document: Document) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hybridsim.foundation.wording import NONE, counted, latency, percent, span
+from hybridsim.foundation.wording import NONE, counted, in_table, latency, percent, span
 from hybridsim.show.page import page, paragraph, table, trace_line
 from hybridsim.studies.explore.axes import CACHE, SIZE
 from hybridsim.studies.explore.exploring import (
@@ -89,8 +89,9 @@ def _table(found: Exploration) -> list[str]:
         gain, hit, mean, tail = (
             found.estimate(name, place).value for name in (GAIN, HIT, READ, READ_P99)
         )
+        words = in_table(answer, found.is_certain(place))
         rows.append([
-            choice.name, answer + " ?" * may_differ, NONE if gain is None else f"{gain:.2f}",
+            choice.name, words + " ?" * may_differ, NONE if gain is None else f"{gain:.2f}",
             percent(hit), latency(mean), latency(tail),
         ])  # fmt: skip
     own = found.axes[size].choices[found.own[size]].name

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hybridsim.answers.forecast import is_certain
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import NONE, counted, latency
+from hybridsim.foundation.wording import NONE, counted, in_table, latency
 from hybridsim.show.page import table
 from hybridsim.studies.sweep.answer import FleetRow, gain_of
-from hybridsim.studies.sweep.figures import WORK, WORK_NS
+from hybridsim.studies.sweep.figures import FORECAST, INTERVALS, WORK, WORK_NS
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.answer import Setting, SweepResult
@@ -53,13 +54,19 @@ def _times(gain: float | None) -> str:
     return NONE if gain is None else f"{gain:.2f}"
 
 
+def _answer(one: Setting) -> str:
+    figures = one.figures[0]
+    low, high = figures[INTERVALS].get(FORECAST, (None, None))
+    return in_table(figures["answer"], is_certain(figures["answer"], low, high))
+
+
 def _ends(row: FleetRow) -> Iterator[str]:
     known = [(gain, each) for each in row.settings if (gain := gain_of(each)) is not None]
     ranked = sorted(known, key=lambda pair: -pair[0])
     if len(ranked) > 2 * VOLUMES_SHOWN:
         ranked = ranked[:VOLUMES_SHOWN] + ranked[-VOLUMES_SHOWN:]
     cells = [
-        [each.points[0].trace.device or "", each.figures[0]["answer"], _times(gain),
+        [each.points[0].trace.device or "", _answer(each), _times(gain),
          latency(_mean_ns(each)), f"{each.figures[0]['requests']:,}",
          human_size(each.figures[0]["ssd_bytes"])]
         for gain, each in ranked

@@ -11,7 +11,7 @@ from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.result import plain
 from hybridsim.foundation.printable import shell_line
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import NONE, counted, factor, lasting, latency, percent
+from hybridsim.foundation.wording import NONE, counted, factor, in_table, lasting, latency, percent
 from hybridsim.show import advice as of_one
 from hybridsim.show.advice import Document
 from hybridsim.show.page import columns, page, paragraph, table
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SCREEN = 24  # lines of the first screen
 ANSWERS = {YES: "yes", UNSURE: "not yet", NO: "no"}
+SHORT = "probably", "prob."
 NAME_MIN = 12  # characters
 
 
@@ -60,7 +61,8 @@ def _failures(document: Document, all_of_them: bool = False) -> list[str]:
 
 
 def _fitting(heads: list[str], rows: list[list[str]]) -> list[list[str]]:
-    """Return rows whose names are cut so that the table fits the screen."""
+    """Return rows whose answers are short, and names cut, so that the table fits the screen."""
+    rows = [[name, answer.replace(*SHORT), *others] for name, answer, *others in rows]
     widths = [max(map(len, column)) for column in zip(heads, *rows)]
     room = max(columns() - sum(widths[1:]) - len(widths) + 1, NAME_MIN)
     return [[_cut(name, room), *others] for name, *others in rows]
@@ -224,10 +226,18 @@ def members(document: Document) -> tuple[list[str], list[list[str]]]:
             continue
         pick = each["advice"]["recommended"]
         rows.append([
-            name, ANSWERS[each["answer"]], of_one.label(pick), human_size(pick["size_bytes"]),
+            name, worded(each), of_one.label(pick), human_size(pick["size_bytes"]),
             factor(pick["gain"]), _forecast(pick),
         ])  # fmt: skip
     return heads, rows
+
+
+def worded(member: Document) -> str:
+    """Return a member's answer, as a cell: 'yes', 'probably not', 'not yet'."""
+    answer = member["answer"]
+    return (
+        ANSWERS[answer] if answer == UNSURE else in_table(answer, of_one.is_sure(member["advice"]))
+    )
 
 
 def _forecast(pick: Document) -> str:

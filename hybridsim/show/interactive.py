@@ -15,7 +15,7 @@ from hybridsim.answers.advice.alternatives import cache_cost
 from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import HybridsimError, ScenarioError, UsageError
 from hybridsim.foundation.in_notebooks import frame_of, table_html
-from hybridsim.foundation.wording import NONE, latency, money, percent, span
+from hybridsim.foundation.wording import NONE, answered, latency, money, percent, span
 from hybridsim.foundation.writing import write_text
 from hybridsim.scenario import Scenario
 from hybridsim.show.explore import sure
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 SHOWN = (HIT, READ, READ_P99, WRITE, WRITE_P99, GAIN, FORECAST, LOW, WEAR, WARM)
 FRAME_PIXELS = 900  # height of the page in a notebook
-SAY = {"yes": "Yes: use this cache.", "no": "No: do not buy this cache.",
+SAY = {"yes": "Use this cache.", "no": "Do not buy this cache.",
        "unsure": "This capture does not decide."}  # fmt: skip
 
 
@@ -207,7 +207,8 @@ class Explorer:
         """Return the figures at a place as text: names and values with their bands."""
         found = self.exploration
         answer, may_differ = found.answer(place)
-        rows = [("verdict", SAY[answer] + " Another answer is within the error." * may_differ)]
+        words = f"{answered(answer, found.is_certain(place))} {SAY[answer]}"
+        rows = [("verdict", words + " Another answer is within the error." * may_differ)]
         is_exact = place in found.by_place
         rows.append(("figures", "of a replay" if is_exact else "interpolated, with their bands"))
         titles = {each.name: each for each in QUANTITIES}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from hybridsim.foundation.wording import counted, percent
+from hybridsim.foundation.wording import PROBABLE, counted, percent
 from hybridsim.show.explore import bands, ended
 from hybridsim.show.html.page import HERE, island, rendered, report_style
 
@@ -33,6 +33,7 @@ def explorer(document: Mapping[str, Any], subtitle: str) -> str:
         sure=_sure(document),
         checked=_checked(document),
         notes=document["notes"],
+        probable=PROBABLE,
     )
 
 

@@ -26,6 +26,7 @@ from hybridsim.answers.forecast import (
     WORTH_IT,
     YES,
     answer_of,
+    is_certain,
 )
 from hybridsim.answers.result import Result, plain
 from hybridsim.foundation.errors import ScenarioError, UsageError
@@ -297,6 +298,17 @@ class Exploration:
         At a replay the answer is that of its judge.
         """
         return answered(self.surfaces, self.by_place, self.where, place)
+
+    def is_certain(self, place: Place) -> bool:
+        """Return whether the answer is right at either end of the forecast, as replay words it.
+
+        It is where a machine does not keep up with the load, which a replay shows.
+        """
+        known = self.by_place.get(place)
+        if known and (known.figures[SATURATED] or known.figures[ALONE_SATURATED]):
+            return True
+        low, high = (self.estimate(name, place).value for name in (LOW, HIGH))
+        return is_certain(self.answer(place)[0], low, high)
 
     def scenario(self, place: Place) -> Scenario:
         """Return the machine at a place; raise ScenarioError if it cannot be built."""

@@ -39,7 +39,7 @@ def _ranges(document: Mapping[str, Any], names: list[str]) -> list[Ranges]:
     for name, each in zip(names, document["members"]):
         pick = each["advice"] and each["advice"]["recommended"]
         if pick and pick["low"] and pick["high"]:
-            rows.append((f"{name}, {words.ANSWERS[each['answer']]}", pick["low"],
+            rows.append((f"{name}, {words.worded(each)}", pick["low"],
                          pick["forecast"] or pick["gain"], pick["high"]))  # fmt: skip
     if not rows:
         return []

@@ -9,7 +9,7 @@
   const packed = Uint8Array.from(atob(byId("result").textContent), (c) => c.charCodeAt(0));
   const doc = await new Response(
     new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
-  const { axes, quantities, replays, rule, near } = doc;
+  const { axes, quantities, replays, rule, near } = doc, PROBABLE = byId("verdict").dataset;
   const numberOf = Object.fromEntries(quantities.map((each, n) => [each.name, n]));
   const axisOf = Object.fromEntries(axes.map((each, n) => [each.name, n]));
   const [CACHE, SIZE, SSD, MEMBERS, LOAD] = ["cache", "size", "ssd", "members", "load"].map((name) => axisOf[name]);
@@ -221,6 +221,19 @@
     const seen = estimate("gain", place).low;
     const isShown = seen == null || seen >= rule.worth_it; // the judge's yes needs a capture that shows it
     return [given, others.some((each) => each !== given) || (given === "yes" && !isShown)];
+  }
+  // Whether an answer is right at either end of the forecast: is_certain in hybridsim/answers/forecast.py.
+  function isCertain(place) {
+    const exact = replayAt.get(keyOf(place)), [given] = answer(place);
+    if (exact && (exact.saturated || exact.alone_saturated)) return true;
+    const low = estimate("forecast.low", place).value, high = estimate("forecast.high", place).value;
+    if (given === "yes") return low == null || low >= rule.nothing;
+    return given !== "no" || high == null || high < rule.much;
+  }
+  // The answer in words, "Yes" or "Probably yes", and " ?" where another one is within the error.
+  function inWords(place) {
+    const [given, mayDiffer] = answer(place), plain = given[0].toUpperCase() + given.slice(1);
+    return (isCertain(place) ? plain : PROBABLE[given].replace(".", "")) + (mayDiffer ? " ?" : "");
   }
   function saturated(place, key) {
     const exact = replayAt.get(keyOf(place));
@@ -545,7 +558,7 @@
 
   // ---- Text.
 
-  const SAY = { yes: "Yes. Use this cache", no: "No. Do not buy this cache", unsure: "Not decided by this capture" };
+  const SAY = { yes: "Use this cache", no: "Do not buy this cache" };
   function showVerdict() {
     const { place } = state, exact = replayAt.get(keyOf(place)), [given, mayDiffer] = answer(place);
     const later = estimate("forecast", place), low = estimate("forecast.low", place), high = estimate("forecast.high", place);
@@ -566,7 +579,9 @@
         : "Interpolated between replays.";
     const box = byId("verdict");
     box.className = `prose tone-${given}`;
-    box.children[0].textContent = `${SAY[given]}: ${nameOf(place)}.`;
+    const word = given === "unsure" ? "Not decided by this capture"
+      : `${inWords(place).replace(" ?", "")}. ${SAY[given]}`;
+    box.children[0].textContent = `${word}: ${nameOf(place)}.`;
     box.children[1].textContent = `${text} ${sure}`;
   }
 
@@ -632,8 +647,8 @@
 
   // It stays in sight while the sliders move and the page scrolls.
   function showStrip() {
-    const { place } = state, [given, mayDiffer] = answer(place);
-    const verdict = html("b", { class: `tone-${given}` }, given[0].toUpperCase() + given.slice(1) + (mayDiffer ? " ?" : ""));
+    const { place } = state, [given] = answer(place);
+    const verdict = html("b", { class: `tone-${given}` }, inWords(place));
     const figure = (label, name) => (known(name) ? [html("span", {}, `${label} ${worded(name, estimate(name, place).value)}`)] : []);
     byId("strip").replaceChildren(verdict, ...figure("p99", "p99.reads.whole"), ...figure("mean", "mean.reads.whole"),
       ...figure("SSD hits", "hit.whole"), html("span", {}, money(costs(place).ssds)));
@@ -646,7 +661,7 @@
     const table = byId("caches");
     // Each column: its heading, what a cell shows, and by what it is sorted, the best with the smallest.
     const columns = [
-      ["use it?", (place) => { const [given, mayDiffer] = answer(place); return [given + (mayDiffer ? " ?" : ""), ANSWERS[given]]; }],
+      ["use it?", (place) => [inWords(place).toLowerCase(), ANSWERS[answer(place)[0]]]],
       ...COLUMNS.map(([head, name]) => [head, (place) => {
         const { value } = estimate(name, place);
         return [worded(name, value), value == null ? Infinity : wantsLess(name) ? value : -value];
@@ -867,5 +882,5 @@
   load();
   document.querySelector("main").hidden = false;
   render();
-  window.explorer = { doc, state, estimate, answer, command, costs, smallest, meeting, update };
+  window.explorer = { doc, state, estimate, answer, inWords, command, costs, smallest, meeting, update };
 })();
