@@ -11,7 +11,7 @@ import pytest
 
 from hybridsim.caches.dmcache import work
 from hybridsim.caches.dmcache.hotspot import THRESHOLD, USED
-from hybridsim.caches.dmcache.smq import JIFFY_NS, Smq
+from hybridsim.caches.dmcache.smq import EPOCH, JIFFY_NS, Smq
 from hybridsim.reference import smq as plain
 
 GIB = 1 << 30
@@ -79,6 +79,10 @@ class Compiled:
         hotspot = self.smq.hotspot
         return hotspot.queue.nodes.level[: hotspot.state[USED]].tolist()
 
+    def was_hit(self, block):
+        slot = self.smq.table.find(block)
+        return bool(self.smq.hit_epoch[slot] == self.smq.state[EPOCH])
+
     def hotspot_size(self):
         """Return blocks per entry, entries, and entries in the top levels."""
         hotspot = self.smq.hotspot
@@ -132,6 +136,9 @@ class Plain:
 
     def hotspot_levels(self):
         return [entry.level for entry in self.smq.hotspot.by_number.values()]
+
+    def was_hit(self, block):
+        return self.smq.cached[block].hit_in_period
 
     def hotspot_size(self):
         hotspot = self.smq.hotspot
@@ -459,6 +466,45 @@ def test_a_refused_write_back_goes_to_the_front_of_its_level(make, refused):
     policy.filled(5)
     assert policy.miss(10**6) == -1
     assert policy.begin() == ((work.WRITE_BACK, 0, 0) if refused else None)
+
+
+@both
+@pytest.mark.parametrize(("jiffies", "is_old"), [(2499, False), (2500, True)])
+def test_a_block_is_old_a_jiffy_less_than_ten_seconds_after_the_first_tick(make, jiffies, is_old):
+    """The policy exists a jiffy before its first tick, and all its periods begin there."""
+    policy = make(4)
+    policy.tick(0)
+    for block in range(4):
+        policy.miss(block, write=True, fast=True)
+        policy.filled(block)
+        policy.dirty(block)
+    for late in (jiffies, jiffies + 2501):  # the second change of sentinels passes the block
+        policy.tick(late * JIFFY_NS)
+    for _ in range(20):  # now every miss passes
+        policy.miss(10**6)
+        policy.tick((jiffies + 2501) * JIFFY_NS)
+    assert policy.miss(10**6) == -1
+    begun = policy.begin()
+    assert (begun[0] if begun else None) == (work.WRITE_BACK if is_old else None)
+
+
+@both
+def test_after_a_reload_no_slot_counts_as_hit_not_even_a_free_one(make):
+    policy = full(make, 4)
+    policy.tick(61 * SECOND)
+    for block in range(4):
+        policy.hit(block)
+    for _ in range(20):
+        policy.miss(10**6)
+        policy.tick(61 * SECOND + 1)
+    _, demoted, free = policy.begin()
+    policy.end(demoted)
+    policy.reload(62 * SECOND)
+    policy.miss(4, write=True, fast=True)
+    assert policy.filled(4) == free
+    assert not policy.was_hit(4)
+    policy.hit(4)
+    assert policy.was_hit(4)
 
 
 @pytest.mark.parametrize("seed", range(3))

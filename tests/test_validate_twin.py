@@ -151,8 +151,15 @@ def test_each_job_logs_from_its_own_start():
 
 def test_a_twin_may_be_half_a_window_of_the_log_ahead():
     pace = loosened(Pace(np.array([0, 1, 2, 3]) * SECOND, np.array([0, 100, 300, 600])))
-    assert (pace.time_ns / SECOND).tolist() == [0, 0.5, 1.5, 2.5]
+    assert (pace.time_ns / SECOND).tolist() == [0, 0.5, 1.5, 2.5, 3]
     assert pace.due_ns(100, 1, 0)[0] == SECOND // 2
+
+
+def test_a_twin_does_not_get_further_than_its_log():
+    """Else a cache that is filled by one run and used by another would hold more than the real."""
+    pace = loosened(Pace(np.array([0, 1, 2, 3]) * SECOND, np.array([0, 100, 300, 600])))
+    due = pace.due_ns(600, 4, 0) / SECOND
+    assert due.tolist() == [2.5, 3, 3, 3]
 
 
 def test_first_request_lies_between_the_last_zero_sample_and_the_next():

@@ -237,7 +237,7 @@ class Deadlines:
 
     hotspot: int = -1
     cache: int = -1
-    write_back: int = 2500
+    write_back: int = 2499
 
 
 @dataclass
@@ -289,9 +289,10 @@ class Smq:
     def reload(self, now: int) -> None:
         """Simulate a stop and restart of the cache at `now`, with no work pending."""
         jiffies = now // JIFFY
-        self.begin(Deadlines(jiffies - 1, jiffies - 1, jiffies + 2500))
-        for slot in sorted(self.cached.values(), key=lambda each: each.number):
+        self.begin(Deadlines(jiffies - 1, jiffies - 1, jiffies + 2499))
+        for slot in [*self.cached.values(), *self.free]:
             slot.hit_in_period = False
+        for slot in sorted(self.cached.values(), key=lambda each: each.number):
             (self.dirty if slot.dirty else self.clean).insert(0, slot)
         self.free = deque(sorted(self.free, key=lambda each: each.number))
 

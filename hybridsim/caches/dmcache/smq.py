@@ -72,7 +72,7 @@ class Smq(NamedTuple):
             np.zeros(blocks, np.int64),
             np.arange(blocks, dtype=np.int32),
             Work.new(),
-            np.array([-1, -1, WRITE_BACK_PERIOD, 1, 1, 0, blocks]),
+            np.array([-1, -1, WRITE_BACK_PERIOD - 1, 1, 1, 0, blocks]),
         )
 
     def reloaded(self, jiffies: int) -> Smq:
@@ -110,7 +110,7 @@ class Smq(NamedTuple):
             (dirty if is_dirty[slot] else clean).push_first(slot)
         order = np.zeros(blocks, np.int32)
         order[: len(unused)] = np.sort(unused)
-        due = (jiffies - 1, jiffies - 1, jiffies + WRITE_BACK_PERIOD)
+        due = (jiffies - 1, jiffies - 1, jiffies - 1 + WRITE_BACK_PERIOD)
         return self._replace(
             cleans=cleans,
             hotspot=self.hotspot.forgotten(),
