@@ -157,11 +157,9 @@ class Runs:
         if share not in PAST:
             return None
         cut, end = border(self.requests, PAST[share]), border(self.requests, share)
-        kind, places = PANEL
-        mine = [each for each in self.cached if each.machine.kind == kind]
-        mine.sort(key=lambda each: each.machine.size_bytes)
+        mine = panel([each.machine for each in self.cached])
         squares = []
-        for each in (mine[place] for place in places):
+        for each in (one for machine in mine for one in self.cached if one.machine == machine):
             both = Both(self.plain.side(0, cut), each.side(0, cut))
             if both.cached.later is None or both.too_short(both.half):
                 return None
@@ -173,13 +171,28 @@ class Runs:
         return float(np.sqrt(np.mean(squares)))
 
 
+def panel(machines: list[Machine]) -> list[Machine]:
+    """Return the machines on which the load's past is forecast."""
+    kind, places = PANEL
+    mine = sorted((x for x in machines if x.kind == kind), key=lambda x: x.size_bytes)
+    return [mine[place] for place in places]
+
+
 def collected(
-    folder: Path, of: Callable[[Runs], Result], quick: bool, workers: int, only: str = ""
+    folder: Path,
+    of: Callable[[Runs], Result],
+    quick: bool,
+    workers: int,
+    only: str = "",
+    shown: bool = False,
 ) -> Iterator[Result]:
-    """Yield what `of` makes of the runs of each case; simulate those that are not there yet."""
+    """Yield what `of` makes of the runs of each case; simulate those that are not there yet.
+
+    With `shown` the load goes on after SHOWN alone, and for the panel after its PAST.
+    """
     cases = [each for each in chosen(quick) if only in each.name]
     with ProcessPoolExecutor(workers) as pool:
-        done = [pool.submit(_made, folder, each.name, quick, of) for each in cases]
+        done = [pool.submit(_made, folder, each.name, quick, of, shown) for each in cases]
         for case, one in zip(cases, done):
             why, result = one.result()
             if why:
@@ -188,8 +201,10 @@ def collected(
                 yield result
 
 
-def _made(folder: Path, name: str, quick: bool, of: Callable[[Runs], Result]) -> tuple[str, Result]:
-    why = simulate(folder, name, quick)
+def _made(
+    folder: Path, name: str, quick: bool, of: Callable[[Runs], Result], shown: bool
+) -> tuple[str, Result]:
+    why = simulate(folder, name, quick, shown)
     case = next(each for each in all_cases() if each.name == name)
     return why, None if why else of(loaded(folder, case))
 
@@ -200,7 +215,7 @@ def chosen(quick: bool) -> list[Case]:
     return cases[::6] if quick else cases
 
 
-def simulate(folder: Path, name: str, quick: bool) -> str:
+def simulate(folder: Path, name: str, quick: bool, shown: bool = False) -> str:
     """Run all machines over a case; return why it is left out, if it is."""
     case = next(each for each in all_cases() if each.name == name)
     place = folder / _file(name)
@@ -211,7 +226,7 @@ def simulate(folder: Path, name: str, quick: bool) -> str:
         if not done.exists() and not (place / "done").exists():
             why = _simulate(case, place, quick)
         if not why:
-            _continue(case, place)
+            _continue(case, place, shown)
     except HybridsimError as error:
         why = str(error)
     done.write_text(why)
@@ -250,15 +265,17 @@ def border(requests: int, share: float) -> int:
     return max(round(requests * share / step), 1) * step
 
 
-def _continue(case: Case, place: Path) -> None:
+def _continue(case: Case, place: Path, shown: bool) -> None:
     """Let the load go on after each share of the trace, on all machines of the folder."""
-    missing = [share for share in LATER if not (place / f"later-{share}.json").exists()]
+    wanted = (SHOWN, PAST[SHOWN]) if shown else LATER
+    missing = [share for share in wanted if not (place / f"later-{share}.json").exists()]
     if not missing:
         return
     rows, mode = case.load(), (place / "mode").read_text()
-    machines = [_machine_of(path) for path in sorted(place.glob("*.npz"))]
-    machines = [each for each in machines if not each.is_plain]
+    every = [_machine_of(path) for path in sorted(place.glob("*.npz"))]
     for share in missing:
+        machines = panel(every) if shown and share != SHOWN else every
+        machines = [each for each in machines if not each.is_plain]
         cut = border(rows.rows, share)
         trace = in_memory(case.name, rows.between(0, cut), case.is_generated)
         task = Task(trace, trace.summary(), Scenario.default(), None, None)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from decision_loads import LOADS
 from policy_traces import data_folder, read_table
 
 from hybridsim.requests.rows import UNKNOWN, Requests, joined
@@ -117,7 +118,7 @@ GENERATED = {
 
 TUNED = frozenset({
     "rocksdb", "mariadb", "cloudphysics", "oltp", "loops", "mqsim", "dmcache-run",
-    "uniform", "moving", "zipf", "writes", "mail",
+    "uniform", "moving", "zipf", "writes", "mail", *LOADS,
 })  # fmt: skip
 
 
@@ -142,6 +143,13 @@ def made(requests: int) -> Iterator[Case]:
                     lambda text=text, seed=seed: generated(text, seed).between(0, requests),
                     True, f"{family} {number}",
                 )  # fmt: skip
+    for family, lines in LOADS.items():
+        for number, line in enumerate(lines, 1):
+            text = line.replace("{n}", str(requests // 2))
+            yield Case(
+                f"{family} {number}", family,
+                lambda text=text, seed=number: generated(text, seed), True,
+            )  # fmt: skip
 
 
 def captures(folder: Path, n: int) -> Iterator[Case]:
@@ -233,8 +241,10 @@ def public(folder: Path, n: int) -> Iterator[Case]:
 
 def kernel(folder: Path, n: int) -> Iterator[Case]:
     """Return captures of fio on loop devices and on caches."""
-    for case, name in (("loop_ext4_mqdl_randrw", "loop0"), ("loop_part_remap_bfq", "loop0"),
-                       ("zram_bio_based", "zram0")):  # fmt: skip
+    for case, name in (
+        ("loop_ext4_mqdl_randrw", "loop0"), ("loop_part_remap_bfq", "loop0"),
+        ("loop_ext4_buffered_meta", "loop0"), ("zram_bio_based", "zram0"),
+    ):  # fmt: skip
         parts = sorted((ROOT / "traces" / "blktrace" / case).glob(f"{name}.blktrace.*"))
         yield Case(case, "loops", lambda parts=parts: window(lambda: read(*parts), 0, n))
     for place, name, family in (

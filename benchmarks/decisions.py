@@ -2,12 +2,14 @@
 
     HYBRIDSIM_DATA=... python benchmarks/decisions.py FOLDER [--quick] [--workers N]
                                                       [--only NAME] [--json FILE] [--machines]
+                                                      [--shown]
 
 Each trace of decision_traces runs on the disks alone and on the candidates of decision_runs: nine
 kinds and modes of cache, four sizes.  What they do with the first 30 % of the requests is what the
 tool sees; what they do with the rest, the cache as it is by then, is the truth.  The gain is the
 judge's (hybridsim/answers/judge.py): plain over cached of the same requests.  FOLDER keeps the
-runs: an interrupted benchmark goes on where it was, and the judge alone takes seconds.
+runs: an interrupted benchmark goes on where it was, and the judge alone takes seconds.  --shown
+saves a third of the time: captures of other lengths than 30 % are judged by the formula.
 
     right, wrong   "yes" is wrong where the truth is below 1.05, "no" where it is 1.25 or more
     unsure         "not yet", whatever the truth is
@@ -234,11 +236,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="keeps the runs")
     parser.add_argument("--quick", action="store_true", help="one trace in six, two sizes")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--shown", action="store_true", help="forecasts after 30 % alone")
     parser.add_argument("--only", default="", help="traces whose names contain this")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--machines", action="store_true", help="each wrong or unsure answer too")
     options = parser.parse_args()
-    cases = collected(options.folder, decided, options.quick, options.workers, options.only)
+    cases = collected(
+        options.folder, decided, options.quick, options.workers, options.only, options.shown
+    )
     result = [each for case in cases for each in case]
     halves = {
         "tuned": [x for x in result if is_tuned(x.family)],

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim.requests.continuation import (
+    KINDS,
     REGION_BYTES,
     _later,
     _untouched,
@@ -104,6 +105,51 @@ def test_reads_and_writes_keep_their_own_regions():
     assert (regions_of(more)[more.op == 0] < 100).all()
 
 
+def test_what_comes_back_after_a_long_time_is_read_or_written_as_before():
+    draws = np.random.default_rng(7)
+    op = np.tile([0, 1], 1500)
+    rows = requests(draws.integers(0, 1200, 3000) + 2000 * op, op=op)  # much of it only once
+    more = continuation(rows, 6000)
+    read, written = (set(regions_of(more)[more.op == each].tolist()) for each in (0, 1))
+    assert not read & set(regions_of(rows)[rows.op == 1].tolist())
+    assert not written & set(regions_of(rows)[rows.op == 0].tolist())
+
+
+def test_a_sequence_of_requests_of_several_sizes_goes_on_without_overlaps():
+    rows = requests(np.zeros(600, np.int64), op=1)
+    rows.length_bytes[:] = np.tile([4096, 16384, 8192], 200)
+    rows.offset_bytes[:] = np.cumsum(rows.length_bytes) - rows.length_bytes
+    more = continuation(rows, 900)
+    follows = more.offset_bytes[1:] == (more.offset_bytes + more.length_bytes)[:-1]
+    assert follows.mean() > 0.99
+    assert np.mean(more.offset_bytes > rows.offset_bytes[-1]) > 0.99  # but for a begun region
+
+
+def test_streams_that_read_here_and_write_there_go_on_in_sequence():
+    draws = np.random.default_rng(9)
+    rows = requests(np.arange(600) % 2 * 10_000 + np.arange(600) // 2, op=draws.integers(0, 2, 600))
+    more = regions_of(continuation(rows, 900))
+    assert (more[2:] == more[:-2] + 1).mean() > 0.95
+
+
+def test_pages_of_16_kib_stay_whole():
+    draws = np.random.default_rng(8)
+    rows = requests(np.zeros(4000, np.int64), length=16384)
+    rows.offset_bytes[:] = 16384 * draws.zipf(1.2, 4000).clip(max=2000)
+    more = continuation(rows, 4000)
+    assert np.mean(more.offset_bytes % 16384 == 0) > 0.95
+    pages = [len(np.unique(each.offset_bytes[2000:] // 4096)) for each in (rows, more)]
+    assert pages[1] == pytest.approx(pages[0], rel=0.1)
+
+
+def test_what_is_read_again_in_large_requests_is_read_again():
+    each = 4 * REGION_BYTES
+    rows = requests(4 * (np.arange(400) % 100), length=each)
+    rows.offset_bytes[:] = regions_of(rows) * REGION_BYTES
+    more = continuation(rows, 400)
+    assert sorted(set(more.offset_bytes.tolist())) == [each * n for n in range(100)]
+
+
 def test_nothing_is_beyond_the_end_of_the_volume():
     rows = requests(np.arange(3000))
     end = 3500 * REGION_BYTES
@@ -131,7 +177,8 @@ def test_a_window_counts_each_region_that_a_request_touches():
     assert region.tolist() == [4, 9, 10, 11, 12]  # the last begins within region 9
     assert level.tolist() == [1, 0, 0, 0, 0]
     assert writes.tolist() == [1, 2, 2, 2, 2]
-    assert growth(rows) == [1, 1, 1, 5]
+    growths = [growth(rows, window(rows), kind) for kind in range(KINDS)]
+    assert growths == [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 4]]  # at least 1
 
 
 @given(st.sets(st.integers(0, 60), min_size=1), st.sets(st.integers(0, 60), min_size=1))

@@ -11,12 +11,14 @@ a class, a repetition does with a region that has this class by then.  So popula
 only as long as they did in the capture, and data grow cold and warm as they did there.  Exchanges
 keep the order of the addresses, so that neighbours stay neighbours and the disks' arms move about
 as far.  Within a region, pages that the window before had touched take the places of such pages,
-and others those of others: caches differ in the size of their pages.
+and others those of others: caches differ in the size of their pages.  All that requests touch is
+exchanged, not only where they begin: else those of several pages would overlap.
 
 Regions that the window before had not touched are new ones or such that come back after a longer
 time.  How many are new follows from the number of different regions in an eighth, a quarter, half
 and all of the capture: the growth from one doubling of the requests to the next goes on to fall as
-it fell.
+it fell.  What is only read, what is only written and what is both are counted each by itself and
+take places of their own kind: a log grows for ever, and nobody reads it where others read.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ PAGE_BYTES = 1 << 12  # of the smallest pages of caches; regions are those of la
 PAGES = REGION_BYTES // PAGE_BYTES
 MOST_BYTES = 1 << 26  # of one request that are counted
 READS_ONLY, WRITES_ONLY = 0.05, 0.95  # shares of writes that tell classes apart
+KINDS = 3  # of regions: hardly written, some of both, hardly anything but written
 
 
 class Window(NamedTuple):
@@ -48,7 +51,7 @@ class Window(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where the requests of the repeated half begin: regions and pages, each once, ascending."""
+    """What the requests of the repeated half touch: regions and pages, each once, ascending."""
 
     region: Ints
     level: Ints  # of the window before; -1: it had not touched the region
@@ -56,7 +59,7 @@ class Places(NamedTuple):
     page: Ints
     of_page: Ints  # index into `region`, by page
     is_known: npt.NDArray[np.bool_]  # by page: the window before had touched it
-    of_request: Ints  # index into `page`, by request
+    of_request: Ints  # index into `page`, by request: where it begins
 
 
 def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 << 62) -> Requests:
@@ -68,23 +71,26 @@ def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 <<
     half = rows.rows // 2
     repeated = rows.between(half, rows.rows)
     places = _places(repeated, rows.between(0, half))
-    different = growth(rows)
-    seen = distinct(_touches(rows)[0])
+    whole = window(rows)
+    seen, kind = whole.region, kinds(whole)
+    mine = kind[np.searchsorted(seen, places.region)]
+    different = [growth(rows, whole, each) for each in range(KINDS)]
     end = (end_bytes - int(rows.length_bytes.max())) // REGION_BYTES
     span_ns = int(rows.arrival_ns[-1] - rows.arrival_ns[half])
     span_ns += max(span_ns // max(repeated.rows - 1, 1), 1)  # until the next repetition begins
-    current, made = repeated, 0
+    current, before, made = repeated, window(repeated), 0
     parts: list[Requests] = []
     while made < more:
-        before = window(current)
         target = _kept(places, before, draws)
         others = np.flatnonzero(target < 0)
         asked = 1 + made / rows.rows, 1 + (made + repeated.rows) / rows.rows
-        new = _later(different, asked[1]) - _later(different, asked[0])
-        share = min(new / max(different[-1] - different[-2], 1), 1.0)
-        asleep = np.setdiff1d(seen, before.region, assume_unique=True)
-        back = min(len(others) - round(len(others) * share), len(asleep))
-        target[_some(others, back, draws)] = _some(asleep, back, draws)
+        is_asleep = ~np.isin(seen, before.region, assume_unique=True)
+        for each, known in enumerate(different):
+            new = _later(known, asked[1]) - _later(known, asked[0])
+            share = min(new / max(known[-1] - known[-2], 1), 1.0)
+            want, asleep = others[mine[others] == each], seen[is_asleep & (kind == each)]
+            back = min(len(want) - round(len(want) * share), len(asleep))
+            target[_some(want, back, draws)] = _some(asleep, back, draws)
         fresh = others[target[others] < 0]
         target[fresh] = _untouched(places.region[fresh], seen)
         stays = target >= end  # the volume has no more room: at the same address again
@@ -92,7 +98,11 @@ def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 <<
         page = _moved(places, target, current)
         page = np.where(stays[places.of_page], places.page, page)
         current = _later_rows(repeated, places, page, (len(parts) + 1) * span_ns)
-        seen = distinct(np.append(seen, _touches(current)[0]))
+        before = window(current)
+        is_new = ~np.isin(before.region, seen, assume_unique=True)
+        order = np.argsort(np.append(seen, before.region[is_new]))
+        seen = np.append(seen, before.region[is_new])[order]
+        kind = np.append(kind, kinds(before)[is_new])[order]
         parts.append(current)
         made += current.rows
     return joined(parts).between(0, more)
@@ -107,12 +117,26 @@ def window(rows: Requests) -> Window:
     return Window(region, level, np.digitize(share, (READS_ONLY, WRITES_ONLY)))
 
 
-def growth(rows: Requests) -> list[int]:
-    """Return how many different regions an eighth, a quarter, half and all requests touch."""
-    return [
-        max(len(distinct(_touches(rows.between(0, rows.rows // part))[0])), 1)
-        for part in (8, 4, 2, 1)
-    ]
+def kinds(of: Window) -> Ints:
+    """Return how much each region is written: as `Window.writes`, of all that is in one piece.
+
+    A stream that reads here and writes there is one piece, and stays one.
+    """
+    piece = np.cumsum(np.diff(of.region, prepend=of.region[:1]) > 1)
+    share = np.bincount(piece, of.writes) / np.bincount(piece) / (KINDS - 1)
+    result: Ints = np.digitize(share, (READS_ONLY, WRITES_ONLY))[piece]
+    return result
+
+
+def growth(rows: Requests, whole: Window, kind: int) -> list[int]:
+    """Return how many different regions an eighth, a quarter, half and all requests touch.
+
+    Those of a kind: that the `whole` of the requests hardly writes, writes too, or only writes.
+    """
+    touched = [distinct(_touches(rows.between(0, rows.rows // part))[0]) for part in (8, 4, 2, 1)]
+    of_whole = kinds(whole)
+    found = [of_whole[np.searchsorted(whole.region, each)] for each in touched]
+    return [max(int((each == kind).sum()), 1) for each in found]
 
 
 def _later(different: list[int], times: float) -> float:
@@ -148,10 +172,10 @@ def _touches(rows: Requests, unit_bytes: int = REGION_BYTES) -> tuple[Ints, Ints
 
 
 def _places(repeated: Requests, first: Requests) -> Places:
+    page = distinct(_touches(repeated, PAGE_BYTES)[0])
     has_data = repeated.length_bytes > 0
-    page, place = np.unique(repeated.offset_bytes[has_data] // PAGE_BYTES, return_inverse=True)
     of_request = np.zeros(repeated.rows, np.int64)
-    of_request[has_data] = place
+    of_request[has_data] = np.searchsorted(page, repeated.offset_bytes[has_data] // PAGE_BYTES)
     region, of_page = np.unique(page // PAGES, return_inverse=True)
     before = window(first)
     level, writes = np.full(len(region), -1, np.int64), np.zeros(len(region), np.int64)
@@ -171,7 +195,7 @@ def _kept(places: Places, before: Window, draws: np.random.Generator) -> Ints:
     free = np.ones(len(before.region), np.bool_)
     known = places.level >= 0
     for level in np.unique(places.level[known])[::-1]:
-        for writes in range(3):
+        for writes in range(KINDS):
             want = np.flatnonzero((places.level == level) & (places.writes == writes))
             have = np.flatnonzero((before.level == level) & (before.writes == writes))
             count = min(len(want), len(have))
