@@ -1,6 +1,6 @@
 """`hybridsim watch` beside the dm-cache of `beside.py`, killed and started again.
 
-    python benchmarks/beside_watch.py OUT [--kill MINUTE ...] [--down SECONDS]
+    python benchmarks/beside_watch.py OUT [--kill MINUTE ...] [--down SECONDS] [--worker-delay TIME]
 
 Follows OUT/stream.txt as it grows, from its begin.  OUT/watch.jsonl gets a line a minute,
 OUT/use.csv the CPU time and memory of the process, OUT/hits.csv at the end the hit ratios of both
@@ -48,10 +48,11 @@ class Feed(threading.Thread):
         os.close(self.pipe)
 
 
-def started(out, at):
+def started(out, at, worker_delay):
     """Return `watch`, and what feeds it from that byte of the stream on."""
     words = ["-m", "hybridsim", "watch", "-", "--every", "1m", "--json"]
     words += ["--scenario", str(running.MACHINE), "--state", str(out / "state.npz")]
+    words += ["--set", f"cache.worker_delay={worker_delay}"]
     read, write = os.pipe()
     with (out / "watch.jsonl").open("a") as lines_out, (out / "watch.err").open("a") as errors:
         watch = subprocess.Popen(
@@ -104,10 +105,13 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--kill", type=float, nargs="*", default=[], metavar="MINUTE")
     parser.add_argument("--down", type=float, default=60, metavar="SECONDS")
+    parser.add_argument(
+        "--worker-delay", default="20us", metavar="TIME", help="of the guest's kernel"
+    )
     args = parser.parse_args()
     begin = time.time()
     kills = sorted(args.kill)
-    feed, watch = started(args.out, 0)
+    feed, watch = started(args.out, 0, args.worker_delay)
     next_s = begin
     with (args.out / "use.csv").open("a") as table:
         while feed.is_alive():
@@ -123,7 +127,7 @@ def main():
                 time.sleep(args.down)
                 feed.join()
                 oldest = (args.out / "stream.txt").stat().st_size - BUFFERED_BYTES
-                feed, watch = started(args.out, max(feed.at, oldest))
+                feed, watch = started(args.out, max(feed.at, oldest), args.worker_delay)
             if time.time() >= next_s:
                 next_s += 60
                 cpu_s, mib = use(watch.pid)
