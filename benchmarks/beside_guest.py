@@ -4,8 +4,13 @@ python3 beside_guest.py SLOW FAST JOB
 
 Prints what `trace_pipe` has of the cached device.  Each 10 s the status of the cache is written to
 `trace_marker`, so that it stands in the same text, in order.
+
+A second instance has what the cache makes of the bios: `block_bio_remap` of each bio that it sends
+on, and of each block that it writes to the fast device; `block_rq_issue` of each request of a
+block or more on the slow one.  Their lines stand between the others; the events' names differ.
 """
 
+import os
 import subprocess
 import sys
 import threading
@@ -15,7 +20,8 @@ from validate import mapped
 
 NAME = "cached"
 METADATA_SECTORS, DATA_SECTORS, BLOCK_SECTORS = 8192, 131072, 128
-TRACING = Path("/sys/kernel/tracing/instances/watch")
+INSTANCES = Path("/sys/kernel/tracing/instances")
+TRACING, BLOCKS = INSTANCES / "watch", INSTANCES / "blocks"
 EVENTS = ("block_bio_queue", "block_split", "block_bio_complete")
 STATUS_S = 10
 
@@ -38,21 +44,40 @@ def cached(slow, fast):
     return create(NAME, f"0 {sectors(slow)} cache {table}\n")
 
 
-def traced(device):
-    number = Path(device).stat().st_rdev
-    major, minor = number >> 8 & 0xFFF, number & 0xFF
-    TRACING.mkdir()
-    (TRACING / "trace_clock").write_text("mono")
-    for event in EVENTS:
-        folder = TRACING / "events/block" / event
-        (folder / "filter").write_text(f"dev == {major << 20 | minor}")
+def number(device):
+    """Return the device number as the kernel's tracing filters take it."""
+    user = Path(device).stat().st_rdev
+    return os.major(user) << 20 | os.minor(user)
+
+
+def traced(instance, filters):
+    """Trace events in an instance of their own; return what prints them."""
+    instance.mkdir()
+    (instance / "trace_clock").write_text("mono")
+    for event, condition in filters.items():
+        folder = instance / "events/block" / event
+        (folder / "filter").write_text(condition)
         (folder / "enable").write_text("1")
-    return subprocess.Popen(["cat", TRACING / "trace_pipe"])
+    return subprocess.Popen(["cat", instance / "trace_pipe"])
+
+
+def stats(instance):
+    return [
+        line
+        for cpu in sorted(instance.glob("per_cpu/cpu*"))
+        for line in (cpu / "stats").read_text().splitlines()
+    ]
 
 
 def main(slow, fast, job):
     device = cached(slow, fast)
-    reader = traced(device)
+    cache, data, whole = number(device), number("/dev/mapper/data"), f"nr_sector >= {BLOCK_SECTORS}"
+    sent_on = f"old_dev == {cache} || (old_dev == {data} && {whole})"
+    fetched = f"dev == {number(slow)} && {whole}"
+    readers = [
+        traced(TRACING, dict.fromkeys(EVENTS, f"dev == {cache}")),
+        traced(BLOCKS, {"block_bio_remap": sent_on, "block_rq_issue": fetched}),
+    ]
     ended = threading.Event()
 
     def mark():
@@ -70,9 +95,11 @@ def main(slow, fast, job):
     (TRACING / "trace_marker").write_text(mapped.status(NAME)[0])
     ended.clear()
     ended.wait(2)
-    reader.terminate()
-    reader.wait()
-    print((TRACING / "per_cpu/cpu0/stats").read_text())
+    for reader in readers:
+        reader.terminate()
+        reader.wait()
+    print(*(f"blocks: {line}" for line in stats(BLOCKS)), sep="\n")
+    print(*stats(TRACING), sep="\n")
     return code
 
 

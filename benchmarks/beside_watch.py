@@ -1,17 +1,20 @@
 """`hybridsim watch` beside the dm-cache of `beside.py`, killed and started again.
 
-    python benchmarks/beside_watch.py OUT [--kill MINUTE ...] [--down SECONDS]
+    python benchmarks/beside_watch.py OUT [--kill MINUTE ...] [--down SECONDS] [--worker-delay TIME]
 
 Follows OUT/stream.txt as it grows, from its begin.  OUT/watch.jsonl gets a line a minute,
 OUT/use.csv the CPU time and memory of the process, OUT/hits.csv at the end the hit ratios of both
 caches.  After a kill the stream goes on where its reader was, as `trace_pipe` does: the kernel's
-buffer keeps what is not read, up to its size; what was in the pipe is lost.
+buffer keeps what is not read, up to its size; what was in the pipe is lost.  The minutes are those
+of the stream, so that a recorded one can be fed once more, at once (`--down 0`).
 """
 
 import argparse
 import csv
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -23,14 +26,19 @@ from validate.lab import running
 ENDED = b"dropped events:"  # what the guest prints last
 BUFFERED_BYTES = 2_500_000  # of text: 24,000 events of 60 bytes in the 1,410 kB of one CPU
 BLOCK_BYTES = 1 << 16
+TIME = re.compile(rb" (\d+\.\d{6}): ")
 
 
 class Feed(threading.Thread):
-    """Writes a growing file to a pipe, until the pipe breaks or the file ends."""
+    """Writes a growing file to a pipe, until the pipe breaks or the file ends.
 
-    def __init__(self, path, at, pipe):
+    It halts at a second of the stream, until `go_on` is set.
+    """
+
+    def __init__(self, path, at, pipe, halt_s):
         super().__init__(daemon=True)
-        self.path, self.at, self.pipe = path, at, pipe
+        self.path, self.at, self.pipe, self.halt_s = path, at, pipe, halt_s
+        self.halted, self.go_on = threading.Event(), threading.Event()
 
     def run(self):
         with self.path.open("rb") as file:
@@ -45,20 +53,36 @@ class Feed(threading.Thread):
                     self.at += os.write(self.pipe, data)
                 except BrokenPipeError:
                     break
+                times = TIME.findall(data)
+                if times and float(times[-1]) >= self.halt_s:
+                    self.halted.set()
+                    self.go_on.wait()
+                    break
         os.close(self.pipe)
 
 
-def started(out, at):
+def first_s(path):
+    """Return the time of the first line of a stream, as soon as there is one."""
+    while True:
+        with path.open("rb") as file:
+            found = TIME.search(file.read(BLOCK_BYTES))
+        if found:
+            return float(found[1])
+        time.sleep(0.2)
+
+
+def started(out, at, halt_s, worker_delay):
     """Return `watch`, and what feeds it from that byte of the stream on."""
     words = ["-m", "hybridsim", "watch", "-", "--every", "1m", "--json"]
     words += ["--scenario", str(running.MACHINE), "--state", str(out / "state.npz")]
+    words += ["--set", f"cache.worker_delay={worker_delay}"]
     read, write = os.pipe()
     with (out / "watch.jsonl").open("a") as lines_out, (out / "watch.err").open("a") as errors:
         watch = subprocess.Popen(
             [sys.executable, *words], stdin=read, stdout=lines_out, stderr=errors
         )
     os.close(read)
-    feed = Feed(out / "stream.txt", at, write)
+    feed = Feed(out / "stream.txt", at, write, halt_s)
     feed.start()
     return feed, watch
 
@@ -104,10 +128,13 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--kill", type=float, nargs="*", default=[], metavar="MINUTE")
     parser.add_argument("--down", type=float, default=60, metavar="SECONDS")
+    parser.add_argument(
+        "--worker-delay", default="20us", metavar="TIME", help="of the guest's kernel"
+    )
     args = parser.parse_args()
-    begin = time.time()
-    kills = sorted(args.kill)
-    feed, watch = started(args.out, 0)
+    begin, begin_s = time.time(), first_s(args.out / "stream.txt")
+    halts_s = [begin_s + 60 * each for each in sorted(args.kill)] + [math.inf]
+    feed, watch = started(args.out, 0, halts_s.pop(0), args.worker_delay)
     next_s = begin
     with (args.out / "use.csv").open("a") as table:
         while feed.is_alive():
@@ -115,15 +142,16 @@ def main():
             if watch.poll() is not None:
                 sys.exit(f"watch ended with {watch.returncode}: see {args.out / 'watch.err'}")
             minute = (time.time() - begin) / 60
-            if kills and minute >= kills[0]:
-                kills.pop(0)
+            if feed.halted.is_set():
                 watch.kill()
                 watch.wait()
+                feed.go_on.set()
                 table.write(f"{minute:.2f},killed\n")
                 time.sleep(args.down)
                 feed.join()
                 oldest = (args.out / "stream.txt").stat().st_size - BUFFERED_BYTES
-                feed, watch = started(args.out, max(feed.at, oldest))
+                at = feed.at if args.down == 0 else max(feed.at, oldest)
+                feed, watch = started(args.out, at, halts_s.pop(0), args.worker_delay)
             if time.time() >= next_s:
                 next_s += 60
                 cpu_s, mib = use(watch.pid)

@@ -243,6 +243,7 @@ class Drawn(Drives):
                 "mode": self.rng.choice(["writethrough", "write-back", "passthrough"]),
                 "policy": "smq",
                 "migration_threshold": self.rng.choice(["auto", self.size(512, MIB)]),
+                "worker_delay": self.time(0, 10**7),
             }
         )
 

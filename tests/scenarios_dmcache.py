@@ -42,7 +42,7 @@ def dmcache_scenarios(
         blocks=blocks,
         mode=draw(st.sampled_from([DmMode.WRITETHROUGH, *[DmMode.WRITEBACK] * 4, *DmMode])),
         migration_threshold_bytes=draw(st.sampled_from([0, 16 * KIB, 64 * KIB, 2**20])),
-        worker_ns=draw(st.sampled_from([0, 0, 20_000, 50_000])),
+        worker_delay_ns=draw(st.sampled_from([0, 0, 20_000, 50_000])),
         part_bytes=draw(st.sampled_from([KIB, 3 * KIB, 512 * KIB])),
     )
     source = SourceParameters(mode=draw(st.sampled_from(Replay)), depth=draw(st.integers(1, 9)))

@@ -31,7 +31,7 @@ UNITS = ("_bytes", "_ns", "_us", "_pages", "_blocks", "_lines")
 # Parameters that are no keys: sizes, the seed, what no user sets, and what a warm start brings.
 NO_KEY = {
     "pages", "blocks", "lines", "buckets", "granule_bytes", "budget", "kept", "preload", "seed",
-    "worker_ns", "part_bytes", "margin_lines", "backfills_max", "backfills_resume", "open_buckets",
+    "part_bytes", "margin_lines", "backfills_max", "backfills_resume", "open_buckets",
     "clean_window",
 }  # fmt: skip
 # Keys that the model does not have: the tier, names, and what other parameters are computed from.

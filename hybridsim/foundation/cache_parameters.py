@@ -107,7 +107,7 @@ class DmCacheParameters(Plain):
     blocks: int
     mode: DmMode
     migration_threshold_bytes: int
-    worker_ns: int = 20_000  # no key; 10 to 50 us: an estimate
+    worker_delay_ns: int = 20_000  # 10 to 50 us: an estimate
     part_bytes: int = 512 * 1024  # no key; kcopyd_subjob_size_kb
 
 

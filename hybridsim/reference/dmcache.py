@@ -29,10 +29,13 @@ class DmCache:
         self.smq = Smq(parameters.blocks, self.size, slow.capacity_bytes, migrates)
         self.mode = parameters.mode
         self.locks = Locks()
-        self.commits = Commits(fast, parameters.blocks * self.size)
         self.copier = Copier(slow, fast)
-        self.migrator = Worker(clock, parameters.worker_ns, self.migrate)
-        self.deferrer = Worker(clock, parameters.worker_ns, self.take_deferred)
+        self.migrator = Worker(clock, parameters.worker_delay_ns, self.migrate)
+        metadata = parameters.blocks * self.size
+        self.commits = Commits(
+            clock, parameters.worker_delay_ns, fast, metadata, self.migrator.let_go
+        )
+        self.deferrer = Worker(clock, parameters.worker_delay_ns, self.take_deferred)
         self.deferred: deque[Bio] = deque()
         self.bios: set[Bio] = set()  # bios under way
         self.in_flight = 0  # accounted bytes under way
@@ -257,6 +260,7 @@ class DmCache:
         self.running += 1
         work.lock = Lock.WRITES
         self.locks.when_free(work.block, lambda: self.copy(work))
+        self.migrator.is_held = work.is_locked_out
         return True
 
     def overwrite(self, bio: Bio, work: Work) -> None:
@@ -289,6 +293,7 @@ class DmCache:
 
         for _ in range(min(8, len(offsets))):
             next_part(parts.another())
+        self.copier.work()
 
     def copy_part(self, work: Work, start: int, done: Done) -> None:
         """Read a part, then write it."""
@@ -304,6 +309,10 @@ class DmCache:
 
     def update(self, work: Work, overwriting: Bio | None = None) -> None:
         """Update the mapping, after a commit if the work is a demotion."""
+        work.is_locked_out = work.kind != Kind.WRITE_BACK and self.commits.under_way
+        if work.is_locked_out:
+            self.commits.locked.append(lambda: self.update(work, overwriting))
+            return
         if work.kind != Kind.WRITE_BACK:
             self.commits.changed = True
         if work.kind == Kind.DEMOTION:

@@ -21,6 +21,7 @@ class Worker:
         self.delay = delay
         self.take = take
         self.awake = False
+        self.is_held = False
 
     def wake(self) -> None:
         """Schedule the worker, unless it is scheduled."""
@@ -29,11 +30,17 @@ class Worker:
             self.clock.at(self.clock.now + self.delay, self.run)
 
     def run(self) -> None:
-        """Process one item; run again if there was one."""
-        if self.take():
-            self.clock.at(self.clock.now, self.run)
-        else:
+        """Process one item; run again if there was one, unless that holds the worker."""
+        if not self.take():
             self.awake = False
+        elif not self.is_held:
+            self.clock.at(self.clock.now, self.run)
+
+    def let_go(self) -> None:
+        """Run again if an item held the worker."""
+        if self.is_held:
+            self.is_held = False
+            self.clock.at(self.clock.now, self.run)
 
 
 class Copier:
@@ -48,7 +55,7 @@ class Copier:
         self.sleeps = self.works = False
 
     def copy(self, promotes: bool, at_slow: int, at_fast: int, length: int, done: Done) -> None:
-        """Read a part and write it; `done` is called by the thread."""
+        """Queue a part to be read and written; `done` is called by the thread when it works."""
 
         def completed() -> None:
             self.sent -= 1
@@ -75,7 +82,6 @@ class Copier:
                 self.fast.submit(Op.READ, at_fast, length, was_read)
 
         self.to_begin.append(read)
-        self.work()
 
     def wake(self) -> None:
         """Continue after a write that was held back."""
@@ -101,25 +107,33 @@ class Copier:
 
 
 class Commits:
-    """Writes the metadata, once for all waiters (2.14.3)."""
+    """Writes the metadata, once for all waiters, and keeps them locked meanwhile (2.14.3)."""
 
-    def __init__(self, fast: Tier, start: int) -> None:
+    def __init__(
+        self, clock: Clock, delay: int, fast: Tier, start: int, unlocked: Callable[[], None]
+    ) -> None:
+        self.clock, self.delay = clock, delay
         self.fast = fast
         self.start = start
+        self.unlocked = unlocked
         self.changed = False
+        self.awake = False
         self.under_way = False
         self.waiting: list[tuple[int, Done]] = []
+        self.locked: list[Done] = []  # changes of the metadata that wait for the end
         self.count = 0
 
     def wait(self, rank: int, done: Done) -> None:
         """Call `done` when all changes up to now are on the medium; lower ranks first."""
         self.waiting.append((rank, done))
-        self.begin()
+        if not self.awake:
+            self.awake = True
+            if not self.under_way:
+                self.clock.at(self.clock.now + self.delay, self.begin)
 
     def begin(self) -> None:
-        """Begin a commit, unless one is under way or there is no waiter."""
-        if self.under_way or not self.waiting:
-            return
+        """Begin a commit for all that wait."""
+        self.awake = False
         served = sorted(self.waiting, key=lambda each: each[0])
         self.waiting = []
         if not self.changed:
@@ -130,16 +144,29 @@ class Commits:
         self.count += 1
         steps = self.steps()
 
+        def completed() -> None:
+            self.clock.at(self.clock.now + self.delay, go_on)
+
         def go_on() -> None:
             step = next(steps, None)
             if step is not None:
-                self.fast.submit(*step, go_on)
-                return
-            self.under_way = False
-            self.serve(served)
-            self.begin()
+                self.fast.submit(*step, completed)
+            else:
+                self.end(served)
 
         go_on()
+
+    def end(self, served: list[tuple[int, Done]]) -> None:
+        """Unlock the metadata, resume the waiters, and begin again if some came meanwhile."""
+        self.under_way = False
+        follows = self.awake
+        locked, self.locked = self.locked, []
+        for change in locked:
+            change()
+        self.unlocked()
+        self.serve(served)
+        if follows:
+            self.begin()
 
     def steps(self) -> Iterator[tuple[Op, int, int]]:
         """Yield the requests of a commit, issued one after another."""

@@ -66,6 +66,7 @@ class Work:
     block: int
     slot: Slot
     lock: Lock = Lock.NONE
+    is_locked_out: bool = False  # it waits for the end of a commit to change the metadata
 
 
 class Multiqueue:

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from pydantic import Field
+
 from hybridsim.foundation.cache_parameters import DmCacheParameters as Model
 from hybridsim.foundation.units import format_size, parse_size
 from hybridsim.scenario.fast_tier import AUTO, AutoSize, FastTier
+from hybridsim.storage.drives import Time
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 32 * 1024, 2**30
 LVM_BLOCK = 64 * 1024
@@ -34,6 +37,8 @@ class DmCacheTable(FastTier):
     policy: Literal["smq"] = "smq"
     # maximum amount under migration by idle write-back; auto: LVM's choice
     migration_threshold: AutoSize = AUTO
+    # from waking a thread of the kernel to its first step
+    worker_delay_ns: Time = Field(Model.worker_delay_ns, ge=0)
 
     @property
     def page_bytes(self) -> int:

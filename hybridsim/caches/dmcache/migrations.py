@@ -17,7 +17,9 @@ from hybridsim.caches.dmcache.work import (
     HOLDERS,
     HOLDERS_AGAIN,
     LANES,
+    METADATA_LOCK,
     PROMOTE,
+    WRITE_BACK,
     WRITES,
 )
 from hybridsim.foundation.arrays import Int32s, Ints
@@ -39,7 +41,7 @@ PASSTHROUGH = int(DmMode.PASSTHROUGH)
 # A tier request's tag is number << 2 | one of these.
 BIO, COPY_READ, COPY_WRITE, METADATA = range(4)
 # The number of an event is the worker to run.
-WAKER, MIGRATOR, DEFERRER, COPIER = range(4)
+WAKER, MIGRATOR, DEFERRER, COPIER, COMMITTER = range(5)
 
 COUNTERS = (
     "read_hits", "read_misses", "write_hits", "write_misses", "demotions", "promotions",
@@ -48,7 +50,7 @@ COUNTERS = (
 (READ_HITS, READ_MISSES, WRITE_HITS, WRITE_MISSES, DEMOTIONS, PROMOTIONS,
  DIRTY, PRESENT, WRITE_BACKS, COMMITS) = range(len(COUNTERS))  # fmt: skip
 (ACCOUNTED, IDLE_SINCE, RUNNING, CHANGED, COMMITTING, MIGRATOR_AWAKE, DEFERRER_AWAKE,
- COPIER_SLEEPS, SENT) = range(9)  # fmt: skip
+ COPIER_SLEEPS, SENT, COMMITTER_AWAKE, MIGRATOR_WAITS) = range(11)  # fmt: skip
 # Queues of the copier: parts to begin, parts to read or write, parts that are written.
 TO_BEGIN, TO_SEND, WRITTEN = range(3)
 
@@ -61,7 +63,7 @@ class Migrations(NamedTuple):
     blocks: int
     mode: int
     migration_threshold_bytes: int
-    worker_ns: int  # from waking a kernel worker to its first step
+    worker_delay_ns: int  # from waking a kernel worker to its first step
     part_bytes: int  # maximum length of one read or write of a copy
     smq: Smq
     bios: Bios
@@ -73,10 +75,11 @@ class Migrations(NamedTuple):
     waiting_bios: Fifo
     committing_items: Fifo  # for the commit in progress
     committing_bios: Fifo
+    locked_items: Fifo  # wait for the end of the commit to change the metadata
     counts: Ints  # COUNTERS
     first: Ints  # by queue of the copier: item and lane, or NOTHING
     last: Ints
-    state: Ints  # [ACCOUNTED ... SENT]
+    state: Ints  # [ACCOUNTED ... MIGRATOR_WAITS]
 
     @classmethod
     def new(cls, parameters: DmCacheParameters, origin_bytes: int, room: int) -> Migrations:
@@ -88,18 +91,18 @@ class Migrations(NamedTuple):
             blocks,
             mode,
             p.migration_threshold_bytes,
-            p.worker_ns,
+            p.worker_delay_ns,
             p.part_bytes,
             Smq.new(blocks, block_bytes, origin_bytes, mode != PASSTHROUGH),
             Bios.new(room),
             Cells.new(room),
             np.zeros(blocks, np.int32),
             Discards.new(block_bytes, origin_bytes),
-            *(Fifo.new() for _ in range(5)),
+            *(Fifo.new() for _ in range(6)),
             np.zeros(len(COUNTERS), np.int64),
             np.full(3, NOTHING, np.int64),
             np.full(3, NOTHING, np.int64),
-            np.zeros(9, np.int64),
+            np.zeros(11, np.int64),
         )
         return cls._make(parts)
 
@@ -129,10 +132,11 @@ class Migrations(NamedTuple):
             waiting_bios=Fifo.new(),
             committing_items=Fifo.new(),
             committing_bios=Fifo.new(),
+            locked_items=Fifo.new(),
             counts=counts,
             first=np.full(3, NOTHING, np.int64),
             last=np.full(3, NOTHING, np.int64),
-            state=np.zeros(9, np.int64),
+            state=np.zeros(11, np.int64),
         )
 
     @method
@@ -158,14 +162,14 @@ class Migrations(NamedTuple):
         """Schedule the worker that starts queued items."""
         if self.state[MIGRATOR_AWAKE] == 0:
             self.state[MIGRATOR_AWAKE] = 1
-            events.push(now + self.worker_ns, CACHE, MIGRATOR)
+            events.push(now + self.worker_delay_ns, CACHE, MIGRATOR)
 
     @method
     def wake_deferrer(self, now, events):
         """Schedule the worker that takes deferred bios."""
         if self.state[DEFERRER_AWAKE] == 0:
             self.state[DEFERRER_AWAKE] = 1
-            events.push(now + self.worker_ns, CACHE, DEFERRER)
+            events.push(now + self.worker_delay_ns, CACHE, DEFERRER)
 
     @method
     def migrate(self, now, below):
@@ -181,7 +185,10 @@ class Migrations(NamedTuple):
         self.smq.work.waits_for[item] = HOLDERS
         self.go_on(now, item, below)
         self.copy_on(now, below)
-        below.events.push(now, CACHE, MIGRATOR)
+        if self.smq.work.waits_for[item] == METADATA_LOCK:
+            self.state[MIGRATOR_WAITS] = 1
+        else:
+            below.events.push(now, CACHE, MIGRATOR)
 
     @method
     def is_idle(self, now):
@@ -371,6 +378,10 @@ class Migrations(NamedTuple):
     def update(self, now, item, below):
         """Change the mapping; a demotion waits until that is durable."""
         work = self.smq.work
+        if work.kind[item] != WRITE_BACK and self.state[COMMITTING] > 0:
+            work.waits_for[item] = METADATA_LOCK
+            self.locked_items.append(item, work.following)
+            return
         if work.kind[item] == PROMOTE:
             self.state[CHANGED] = 1
         elif work.kind[item] == DEMOTE:
@@ -432,9 +443,38 @@ class Migrations(NamedTuple):
 
     @method
     def commit(self, now, below):
-        """Start a commit for all that wait for one, unless one is in progress."""
-        if self.state[COMMITTING] > 0:
-            return
+        """Wake the worker that commits; one in progress is followed by another."""
+        if self.state[COMMITTER_AWAKE] == 0:
+            self.state[COMMITTER_AWAKE] = 1
+            if self.state[COMMITTING] == 0:
+                self.wake_committer(now, below)
+
+    @method
+    def wake_committer(self, now, below):
+        """Schedule the worker that commits, which also sleeps during each of its requests."""
+        below.events.push(now + self.worker_delay_ns, CACHE, COMMITTER)
+
+    @method
+    def commit_on(self, now, below):
+        """Begin a commit, or go on with its next step; after the last one unlock the metadata."""
+        state = self.state
+        if state[COMMITTING] == 0:
+            self.begin_commit(now, below)
+        elif state[COMMITTING] < 4:
+            state[COMMITTING] += 1
+            self.commit_step(now, below)
+        else:
+            state[COMMITTING] = 0
+            follows = state[COMMITTER_AWAKE] == 1
+            self.unlock_metadata(now, below)
+            self.committed(now, below)
+            if follows:
+                self.begin_commit(now, below)
+
+    @method
+    def begin_commit(self, now, below):
+        """Start a commit for all that wait for one."""
+        self.state[COMMITTER_AWAKE] = 0
         self.committing_items.take_over(self.waiting_items)
         self.committing_bios.take_over(self.waiting_bios)
         if self.state[CHANGED] == 0:
@@ -444,6 +484,15 @@ class Migrations(NamedTuple):
         self.state[COMMITTING] = 1
         self.counts[COMMITS] += 1
         self.commit_step(now, below)
+
+    @method
+    def unlock_metadata(self, now, below):
+        """Continue the items that waited for the end of a commit, and the migrator."""
+        while not self.locked_items.is_empty():
+            self.update(now, self.locked_items.pop(self.smq.work.following), below)
+        if self.state[MIGRATOR_WAITS] == 1:
+            self.state[MIGRATOR_WAITS] = 0
+            below.events.push(now, CACHE, MIGRATOR)
 
     @method
     def commit_step(self, now, below):
@@ -457,18 +506,6 @@ class Migrations(NamedTuple):
             below.fast.submit(now, METADATA, WRITE, at, SUPERBLOCK_BYTES, below.events)
         else:
             below.fast.submit(now, METADATA, FLUSH, 0, 0, below.events)
-
-    @method
-    def commit_went_on(self, now, below):
-        """Start the next of the four steps; after the last one start the next commit."""
-        if self.state[COMMITTING] < 4:
-            self.state[COMMITTING] += 1
-            self.commit_step(now, below)
-            return
-        self.state[COMMITTING] = 0
-        self.committed(now, below)
-        if not (self.waiting_items.is_empty() and self.waiting_bios.is_empty()):
-            self.commit(now, below)
 
     @method
     def committed(self, now, below):

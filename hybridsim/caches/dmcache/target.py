@@ -16,6 +16,7 @@ from hybridsim.caches.dmcache.bios import COMMITTED
 from hybridsim.caches.dmcache.mapping import Mapping
 from hybridsim.caches.dmcache.migrations import (
     BIO,
+    COMMITTER,
     COPIER,
     COPY_READ,
     COPY_WRITE,
@@ -207,7 +208,7 @@ class DmCache(NamedTuple):
         elif what == COPY_WRITE:
             self.mapping.migrations.part_written(now, number, below)
         else:
-            self.mapping.migrations.commit_went_on(now, below)
+            self.mapping.migrations.wake_committer(now, below)
         return NOTHING
 
     @method
@@ -223,6 +224,8 @@ class DmCache(NamedTuple):
             self.take_deferred(now, requests, below)
         elif number == COPIER:
             self.mapping.migrations.copier_woken(now, below)
+        elif number == COMMITTER:
+            self.mapping.migrations.commit_on(now, below)
         else:
             self.woken(now, below.events)
         return NOTHING

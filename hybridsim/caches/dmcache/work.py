@@ -18,7 +18,7 @@ LANES = 8  # parts of a copy in progress at once
 PROMOTE, DEMOTE, WRITE_BACK = range(3)
 FREE, USED, QUEUED, DEMOTIONS = range(4)
 # What an item waits for.
-ITS_TURN, HOLDERS, COPIES, HOLDERS_AGAIN, COMMIT = range(5)
+ITS_TURN, HOLDERS, COPIES, HOLDERS_AGAIN, COMMIT, METADATA_LOCK = range(6)
 # The requests that the lock of its block excludes, as `level`.
 NOBODY, WRITES, EVERYBODY = -1, 0, 1
 
