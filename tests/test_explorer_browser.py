@@ -183,6 +183,24 @@ def test_the_kind_stays_when_the_mode_is_chosen_after_it(found, page):
         assert found.axes[0].choices[place[0]].words == ("dm-cache", mode, "")
 
 
+def test_keys_that_pass_a_kind_with_one_mode_keep_the_mode_that_was_chosen(found, page):
+    page.run("document.querySelector('#kinds input:checked').focus()")
+    words = lambda: found.axes[0].choices[page.run("return explorer.state.place[0]")].words  # noqa: E731
+    assert words() == ("page", "write-through", "learned")
+    passed = []
+    while words()[0] != "bcache":
+        change(page, lambda: press(page, "ArrowLeft", 37))
+        passed.append(words())
+    assert ("dm-writecache", "write-back", "") in passed
+    assert words() == ("bcache", "write-through", "")
+    page.run("document.querySelector('#caches [data-cache=\"1\"]').focus()")  # a whole cache
+    change(page, lambda: press(page, "Enter", 13, "\r"))
+    assert words() == ("bcache", "write-back", "")
+    page.run("document.querySelector('#kinds input:checked').focus()")
+    change(page, lambda: press(page, "ArrowRight", 39))
+    assert words() == ("dm-cache", "write-back", "")
+
+
 def test_dragging_a_slider_changes_the_size(page):
     before = page.run("return explorer.state.place[1]")
     change(page, lambda: drag(page, "#slide-size input", 0.45, 0.95))
@@ -300,6 +318,56 @@ def test_prices_decide_what_meets_a_requirement_for_the_least_money(page):
     assert costly_disks[0]["label"] != "disks alone" == costly_ssds[0]["label"]
     change(page, lambda: click(page, "#meeting tbody button"))
     assert page.run("return explorer.state.place") == costly_ssds[1]["place"]
+
+
+def test_the_price_at_which_a_cache_is_not_worth_it_is_stated(found, page):
+    wanted = {"quantity": "mean.reads.whole", "bound": 4.5e6, "diskPrice": 0.04}
+    meeting(page, ssdPrice=0.08, **wanted)
+    price = page.run("return explorer.breakEven().price")
+    text = page.run("return document.getElementById('worth').textContent")
+    assert f"A cache costs less while SSDs cost less than ${price:.3f} per GB" in text
+    assert meeting(page, ssdPrice=0.98 * price, **wanted)[0]["label"] != "disks alone"
+    assert meeting(page, ssdPrice=1.02 * price, **wanted)[0]["label"] == "disks alone"
+    disks = page.run("return document.getElementById('worth').textContent")
+    assert disks == text  # the price of SSDs does not change it
+
+
+def test_a_requirement_that_disks_alone_do_not_meet_says_so(found, page):
+    name = "mean.reads.whole"
+    alone = min(
+        found.estimate("alone." + name, (0, 0, 0, members, found.own[4])).value
+        for members in range(len(found.axes[3].choices))
+    )
+    rows = meeting(page, quantity=name, bound=0.9 * alone)
+    assert rows
+    assert "disks alone" not in [row["label"] for row in rows]
+    assert page.run("return explorer.breakEven()") is None
+    text = page.run("return document.getElementById('worth').textContent")
+    assert text == "Disks alone do not meet it, with any of these numbers of disks."
+
+
+def test_on_a_phone_the_price_of_what_meets_a_requirement_is_in_sight(window, file):
+    window.open(file, 390, 844)
+    until(window, "typeof explorer === 'object'")
+    meeting(window, quantity="mean.reads.whole", bound=4.5e6)
+    right = window.run(
+        "return document.querySelector('#meeting tbody td').getBoundingClientRect().right"
+    )
+    assert right <= 390
+
+
+def test_a_warm_up_that_some_replays_nearby_lack_says_so(found, page):
+    sizes = range(len(found.axes[1].choices))
+    places = [(*found.own[:1], size, *found.own[2:]) for size in sizes]
+    doubted = [p for p in places if found.estimate("warmup", p).in_doubt]
+    assert doubted
+    for place in doubted:
+        state = f"explorer.state.place = {list(map(int, place))}; explorer.update()"
+        change(page, lambda state=state: page.run(state))
+        text = page.run("return document.querySelector('[data-figure=warmup]').textContent")
+        known = found.estimate("warmup", place).value is not None
+        assert ("or not steady at the end" if known else "of some replays nearby") in text
+        assert ("unclear" in text) != known
 
 
 def test_the_table_of_caches_is_sorted_by_a_click_on_a_heading(page):

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 
 import numpy as np
 import pytest
@@ -22,8 +23,8 @@ def result():
 def test_reprs_are_short_and_say_what_it_is(result):
     curve = miss_ratio_curve(Trace.read(LOAD))
     site = Scenario.default().with_options(cache="bcache", cache_size="64MiB")
-    objects = [result, curve, site, Trace.read(LOAD), hits(Trace.read(LOAD))[0]]
-    for each in objects[:-1]:
+    one, two = hits(Trace.read(LOAD)), hits(Trace.read(LOAD), ["1MiB", "2MiB"])
+    for each in [result, curve, site, Trace.read(LOAD), one, two]:
         text = repr(each)
         assert text.startswith(f"<{type(each).__name__}")
         assert len(text) < 200
@@ -31,6 +32,19 @@ def test_reprs_are_short_and_say_what_it_is(result):
     assert result.verdict.answer in repr(result)
     assert "4 x HGST" in repr(site)
     assert "bcache" in repr(site)
+    assert "always, lru" in repr(one)
+    assert "2 caches" in repr(two)
+
+
+def test_a_notebook_completes_the_options():
+    for function, keys in (
+        (hybridsim.what_if, Choices),
+        (Scenario.default().with_options, Options),
+    ):
+        signature = inspect.signature(function)  # of this IPython takes the names
+        assert set(keys.__annotations__) <= set(signature.parameters)
+        assert "**" not in str(signature)
+        assert "ForwardRef" not in str(signature)
 
 
 def test_tables_in_notebooks_are_escaped(result):

@@ -74,7 +74,9 @@ def _arguments(signature: inspect.Signature) -> Iterator[str]:
 def _bare(thing: inspect.Signature | inspect.Parameter) -> str:
     """Return it as in the source, its types without quotes and without functions as defaults."""
     return re.sub(
-        r"<function .*? at 0x\w+>", "...", re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(thing))
+        r"<function .*? at 0x\w+>|Ellipsis",
+        "...",
+        re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(thing)),
     )
 
 

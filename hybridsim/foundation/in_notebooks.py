@@ -1,15 +1,42 @@
-"""How objects look in notebooks: a small table, escaped; and their rows as a pandas frame."""
+"""How objects look in notebooks: a small table, escaped; their rows as a pandas frame; keywords."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def with_keywords(keys: type) -> Callable[[Function], Function]:
+    """Return a decorator: what a notebook completes for `**options` are the keys of a TypedDict.
+
+    Notebooks complete the names of a signature, and do not look into `Unpack`, as editors do.
+    """
+
+    def named(function: Function) -> Function:
+        plain = inspect.signature(function)
+        known = [each for each in plain.parameters.values() if each.kind != each.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=...,
+                annotation=getattr(of, "__forward_arg__", of),
+            )
+            for name, of in keys.__annotations__.items()
+        ]
+        function.__signature__ = plain.replace(parameters=[*known, *more])  # type: ignore[attr-defined]
+        return function
+
+    return named
 
 
 def table_html(caption: str, rows: Iterable[tuple[str, str]]) -> str:

@@ -24,7 +24,7 @@ from pathlib import Path as FilePath
 from typing import Any, Unpack
 
 from hybridsim.foundation.errors import ScenarioError
-from hybridsim.foundation.in_notebooks import table_html
+from hybridsim.foundation.in_notebooks import table_html, with_keywords
 from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.parsing import cleaned
@@ -83,6 +83,7 @@ class Scenario:
         """Read a scenario from text; errors refer to it as `name`."""
         return cls._of(Origin.read(cleaned(text), name))
 
+    @with_keywords(Options)
     def with_options(self, **options: Unpack[Options]) -> Scenario:
         """Return the scenario with command-line options applied; None leaves a value as it is.
 

@@ -249,7 +249,8 @@ def _worded(unit: str, estimate: Estimate) -> str:
     text = _one(unit, estimate.value)
     if estimate.is_replayed:
         return text
-    return f"{text} ({_one(unit, estimate.low)} to {_one(unit, estimate.high)})"
+    text += f" ({_one(unit, estimate.low)} to {_one(unit, estimate.high)})"
+    return f"{text}, or unknown" if estimate.in_doubt else text
 
 
 class _Panel:

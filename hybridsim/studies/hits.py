@@ -158,6 +158,13 @@ class HitsList(list[Hits]):
             for each in self
         )  # fmt: skip
 
+    def __repr__(self) -> str:
+        if len(self) != 1:
+            return f"<HitsList of {len(self)} caches>"
+        [one] = self
+        words = f"{one.admission}, {one.replacement}, {human_size(one.pages * one.page_bytes)}"
+        return f"<HitsList of 1 cache: {words}, {percent(one.page_hit_ratio)} of accesses hit>"
+
     def _repr_html_(self) -> str:
         rows = [
             (f"{each.admission}, {each.replacement}, {human_size(each.pages * each.page_bytes)}",

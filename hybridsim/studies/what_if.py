@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Unpack
 
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.in_notebooks import with_keywords
 from hybridsim.foundation.suggest import hint
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.options import OPTIONS, Choices
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+@with_keywords(Choices)
 def what_if(
     trace: Trace | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     site: Scenario | None = None,

@@ -67,7 +67,7 @@ def _sure(document: Mapping[str, Any]) -> list[str]:
         f"hold 99 of 100 figures. {bands(document['bands'])}".strip(),
         f"{MODES[document['inputs']['mode']]} Times and hit ratios are of the "
         "whole trace, from an empty cache on; the verdict is the judge's forecast, as in "
-        "`hybridsim replay`. Prices change the costs, and so which machine is the cheapest.",
+        "hybridsim replay. Prices change the costs, and so which machine is the cheapest.",
     ]
     run = document["replays_run"]
     first = []

@@ -378,6 +378,26 @@
     }));
     return [...found.values()].sort((one, other) => one.cost - other.cost || one.size - other.size);
   }
+  // The price of SSDs up to which a cache meets the requirement for less than disks alone; null if the disks cannot meet
+  // it, or no cache can.
+  function breakEven() {
+    const alone = "alone." + state.quantity;
+    if (state.bound == null || !(alone in numberOf)) return null;
+    let disksAlone = Infinity, most = null;
+    const each = (act) => axes[MEMBERS].choices.forEach((_, members) => axes[SSD].choices.forEach((_, ssd) =>
+      act(state.place.map((n, axis) => (axis === MEMBERS ? members : axis === SSD ? ssd : n)))));
+    each((here) => {
+      const { disks } = costs(here);
+      if (disks != null && meets(state.quantity, valueOf(alone, here))) disksAlone = Math.min(disksAlone, disks);
+    });
+    if (disksAlone === Infinity) return null;
+    each((here) => caches.forEach((_, cache) => {
+      const { disks } = costs(here), ssd = axes[SSD].choices[here[SSD]];
+      if (ssd.kind !== "ssd" || metRun(cached(here, cache)).likely == null) return;
+      most = Math.max(most ?? 0, (disksAlone - disks) / ((caches[cache].copies ?? 1) * ssd.gb));
+    }));
+    return most == null ? null : { price: most, disks: disksAlone };
+  }
   function metBy({ likely, last }) {
     const [from, to] = [sizes[likely].name, sizes[last].name];
     if (last === sizes.length - 1) return `Met from ${from} on`;
@@ -591,8 +611,10 @@
     const figure = (label, name, note) => {
       if (!known(name)) return;
       const found = estimate(name, place);
-      const notes = [note(found)];
+      const notes = found.doubt ? [] : [note(found)];
       if (!found.replayed && found.value != null) notes.push(band(name, found));
+      if (found.doubt) notes.push(found.value == null ? `${name === "warmup" ? "steady at the end of" : "known of"} some replays nearby, not of others`
+        : `or ${name === "warmup" ? "not steady at the end" : "unknown"}, as in some replays nearby`);
       if (pinned) notes.push(`compared: ${worded(name, estimate(name, pinned).value)}`);
       cells.push([label, found.value == null ? (found.doubt ? "unclear" : "unknown") : worded(name, found.value), notes, name]);
     };
@@ -632,14 +654,19 @@
 
   function showMeeting() {
     const rows = state.bound == null ? [] : meeting(), table = byId("meeting");
-    table.parentElement.hidden = rows.length === 0;
+    table.parentElement.hidden = byId("meeting-title").hidden = rows.length === 0;
+    const even = rows.length ? breakEven() : null, hasAlone = rows.some(({ size }) => size < 0);
+    byId("worth").textContent = !rows.length || !("alone." + state.quantity in numberOf) ? ""
+      : !hasAlone ? "Disks alone do not meet it, with any of these numbers of disks."
+        : even == null ? "" : even.price <= 0 ? `Disks alone meet it for ${money(even.disks)}: no cache costs less, at any price of SSDs.`
+          : `Disks alone meet it for ${money(even.disks)}. A cache costs less while SSDs cost less than ${perGB(even.price)}.`;
     const ssdsVary = axes[SSD].choices.length > 1, membersVary = axes[MEMBERS].choices.length > 1;
-    table.tHead.replaceChildren(html("tr", {}, ...["cache", "size", ...(ssdsVary ? ["SSD"] : []), ...(membersVary ? ["disks"] : []), "disks and SSD"]
+    table.tHead.replaceChildren(html("tr", {}, ...["cache", "in all", "size", ...(membersVary ? ["disks"] : []), ...(ssdsVary ? ["SSD"] : [])]
       .map((head) => html("th", { scope: "col" }, head))));
     table.tBodies[0].replaceChildren(...rows.map(({ label, cost, place, size, sure }) => {
       const isAlone = size < 0;
-      const cells = [isAlone ? DASH : sizes[size].name, ...(ssdsVary ? [isAlone ? DASH : axes[SSD].choices[place[SSD]].name] : []),
-        ...(membersVary ? [axes[MEMBERS].choices[place[MEMBERS]].name] : []), money(cost)];
+      const cells = [money(cost), isAlone ? DASH : sizes[size].name, ...(membersVary ? [axes[MEMBERS].choices[place[MEMBERS]].name] : []),
+        ...(ssdsVary ? [isAlone ? DASH : axes[SSD].choices[place[SSD]].name] : [])];
       const name = isAlone ? label : html("button", { type: "button", onclick: () => { state.place = [...place]; update(); } }, label);
       return html("tr", {}, html("th", { scope: "row" }, name, sure ? "" : " ?"), ...cells.map((cell) => html("td", {}, cell)));
     }));
@@ -711,6 +738,9 @@
   // ---- Controls.
 
   const unique = (list) => [...new Set(list)];
+  // The words that were chosen by hand.  A cache that lacks one does not change it: who goes past dm-writecache, which
+  // has one mode, keeps the mode of before.  Another way to a cache (a table, a link) chooses all its words.
+  const wished = { words: [], cache: -1 };
   const TITLES = { 0: "kinds", 1: "modes", 2: "policies" };
   function pills(place, names, chosen, able, title, choose) {
     const legend = place.querySelector("legend");
@@ -739,9 +769,10 @@
       const names = unique((position === 1 ? caches : goes).map((each) => each.words[position])).filter(Boolean);
       pills(byId(TITLES[position]), names, own[position], (name) => goes.some((each) => each.words[position] === name),
         (name) => name, (name) => {
-          const wanted = words().map((word, n) => (n === position ? name : word));
-          const score = (each) => each.words.reduce((sum, word, n) => sum + (word === wanted[n] ? [100, 10, 1][n] * (n === position ? 100 : 1) : 0), 0);
-          state.place[CACHE] = caches.reduce((best, each, n) => (score(each) > score(caches[best]) ? n : best), 0);
+          if (wished.cache !== state.place[CACHE]) wished.words = [...words()];
+          wished.words[position] = name;
+          const score = (each) => each.words.reduce((sum, word, n) => sum + (word === wished.words[n] ? [100, 10, 1][n] * (n === position ? 100 : 1) : 0), 0);
+          state.place[CACHE] = wished.cache = caches.reduce((best, each, n) => (score(each) > score(caches[best]) ? n : best), 0);
           update();
         });
     });
@@ -882,5 +913,7 @@
   load();
   document.querySelector("main").hidden = false;
   render();
-  window.explorer = { doc, state, estimate, answer, inWords, command, costs, smallest, meeting, update };
+  window.explorer = {
+    doc, state, estimate, answer, inWords, command, costs, smallest, meeting, breakEven, update,
+  };
 })();
