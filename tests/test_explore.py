@@ -433,3 +433,25 @@ def test_lines_come_first_the_scenario_and_each_cache_at_its_ends(found):
     for number in range(len(found.axes[cache].choices)):
         of_one = {each[size] for each in places if each[cache] == number}
         assert {0, len(found.axes[size].choices) - 1} <= of_one
+
+
+def test_a_mode_with_cliffs_does_not_widen_the_bands_of_another():
+    grid, _ = axes(Scenario.default(), 2**30, caches=["page"], policies=["lru"])
+    where = Coordinates(grid)
+    modes = [each.words[1] for each in grid[0].choices]
+    draw = np.random.default_rng(5)
+    places = list(
+        dict.fromkeys(tuple(int(draw.integers(len(a.choices))) for a in grid) for _ in range(160))
+    )
+    smooth = [0.3 + 0.01 * place[1] for place in places]
+    rough = [
+        value + draw.normal(0, 0.1) * (modes[place[0]] == "write-back")
+        for value, place in zip(smooth, places)
+    ]
+    surface = Surface.of("f", LOG, where, places, rough)
+    of = surface.to_dict()
+    back, through = (of["factors"][modes.index(m)] for m in ("write-back", "write-through"))
+    assert of["factor"] == max(back, through)
+    assert through < back
+    few = Surface.of("f", LOG, where, places[:8], rough[:8]).to_dict()  # too few of each mode
+    assert set(few["factors"]) == {few["factor"]}

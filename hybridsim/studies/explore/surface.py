@@ -7,7 +7,8 @@ likelihood.
 
 The band: leaving each replay out gives its error in units of the standard deviation that the model
 expects there.  Where those errors are large nearby, as at a cliff, the band widens; its factor is
-chosen so that COVERED of the replays that were left out are inside, times MARGIN.
+chosen so that COVERED of the replays that were left out are inside, times MARGIN: one factor for
+each mode, as surfaces of write-back have cliffs (the limits of dirty data) that others lack.
 
 The HTML page computes the same in JavaScript (show/html/templates/explorer.js): change both.
 """
@@ -27,11 +28,11 @@ from hybridsim.studies.explore.axes import CACHE, Axis, Place
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-COVERED = 0.995  # of the replays that are left out, that the band holds, times MARGIN:
+COVERED = 0.995  # of the replays of a mode that are left out, that the band holds, times MARGIN:
 # replays are dense where the surface was in doubt, so one left out has neighbours that machines
-# elsewhere lack.  Chosen on replays of three captures (RESULTS.md).
-MARGIN = 1.25
-FEWEST = 8  # replays that a surface needs
+# elsewhere lack.  Chosen on replays of two captures (RESULTS.md).
+MARGIN = 1.5
+FEWEST = 8  # replays that a surface needs, and a factor of a mode
 ERROR_MOST = 8.0  # standard deviations: a larger error counts no more
 NEARBY = 4.0  # weight of the expected error among those found nearby
 SHARPER = 4  # power of what machines have in common, that makes a replay "nearby"
@@ -50,7 +51,11 @@ class Coordinates:
     def __init__(self, axes: Sequence[Axis]) -> None:
         self.ordered: list[tuple[int, Floats]] = []  # axis, positions of its choices in 0 .. 1
         self.words: list[tuple[int, npt.NDArray[np.int64]]] = []  # axis, code of each choice
+        self.cache, self.modes = 0, np.zeros(1, np.int64)  # axis, code of the mode of each choice
         for number, axis in enumerate(axes):
+            if axis.name == CACHE:
+                modes = [each.words[1] if len(each.words) > 1 else "" for each in axis.choices]
+                self.cache, self.modes = number, _codes(modes)
             if not axis.varies:
                 continue
             if axis.is_ordered:
@@ -67,6 +72,11 @@ class Coordinates:
     def kinds(self) -> list[str]:
         """The kind of each parameter: of the ordered axes, of the words, the scatter."""
         return ["ordered"] * len(self.ordered) + ["word"] * len(self.words) + ["scatter"]
+
+    def mode_of(self, places: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the code of the mode of each place."""
+        of_caches = np.asarray(places, np.int64).reshape(-1, _axes(places))[:, self.cache]
+        return self.modes[np.minimum(of_caches, len(self.modes) - 1)]
 
     def apart(self, some: npt.ArrayLike, others: npt.ArrayLike) -> list[Floats]:
         """Return how far places are apart: a matrix per parameter; 0 or 1 for words."""
@@ -171,7 +181,7 @@ class Surface:
     inverse: Floats
     weights: Floats
     errors: Floats  # of each replay left out, in standard deviations
-    factor: float  # half of the band, in standard deviations
+    factors: Floats  # half of the band, in standard deviations, by the code of the mode
 
     @classmethod
     def of(
@@ -216,11 +226,10 @@ class Surface:
         errors: Floats = weights / own / np.sqrt(variance / own)
         near = alike**SHARPER * (1 - np.eye(n))
         local = _unrest(near, errors)
-        ratios = np.sort(np.abs(errors) / local)
-        factor = MARGIN * float(ratios[min(math.ceil(COVERED * (n + 1)), n) - 1])
+        factors = _factors(np.abs(errors) / local, where.mode_of(at), int(where.modes.max()) + 1)
         return cls(
             name, scale, floor, rows, parameters, where, at, mean, variance, inverse, weights,
-            errors, factor,
+            errors, factors,
         )  # fmt: skip
 
     def at(self, places: Sequence[Place] | npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
@@ -235,7 +244,8 @@ class Surface:
         scatter = math.exp(self.parameters[-1])
         left = 1 + scatter - np.einsum("ij,jk,ik->i", alike, self.inverse, alike)
         spread = np.sqrt(self.variance * np.maximum(left, scatter))
-        return middle, self.factor * spread * _unrest(alike**SHARPER, self.errors)
+        factors = self.factors[self.where.mode_of(places)]
+        return middle, factors * spread * _unrest(alike**SHARPER, self.errors)
 
     def _out(self, values: Floats) -> Floats:
         if self.scale == LINEAR:
@@ -256,8 +266,25 @@ class Surface:
             "scale": self.scale,
             "floor": self.floor,
             "parameters": [float(each) for each in self.parameters],
-            "factor": self.factor,
+            "factor": float(self.factors.max()),
+            "factors": [float(each) for each in self.factors[self.where.modes]],
         }
+
+
+def _factors(ratios: Floats, modes: npt.NDArray[np.int64], number: int) -> Floats:
+    """Return the factor of each mode: of all replays where a mode has too few."""
+    result = np.full(number, _factor(ratios))
+    for mode in range(number):
+        own = ratios[modes == mode]
+        if len(own) >= FEWEST:
+            result[mode] = _factor(own)
+    return result
+
+
+def _factor(ratios: Floats) -> float:
+    ordered = np.sort(ratios)
+    n = len(ordered)
+    return MARGIN * float(ordered[min(math.ceil(COVERED * (n + 1)), n) - 1])
 
 
 def _unrest(near: Floats, errors: Floats) -> Floats:

@@ -118,7 +118,8 @@
   }
 
   // The middle, and unless it alone is wanted half the band, which takes n times as long.
-  function raw(surface, at, isBanded) {
+  function raw(surface, place, isBanded) {
+    const at = columnsOf(place);
     const { n, rows, scales, inverse, weights, squares, scatter } = surface;
     const common = new Float64Array(n);
     let middle = surface.mean, close = near.nearby, unrest = near.nearby;
@@ -138,7 +139,7 @@
       left -= common[i] * sum;
     }
     const spread = Math.sqrt(surface.variance * Math.max(left, scatter));
-    return [middle, surface.about.factor * spread * Math.sqrt(unrest / close)];
+    return [middle, surface.about.factors[place[CACHE]] * spread * Math.sqrt(unrest / close)];
   }
 
   const keyOf = (place) => place.join(",");
@@ -187,7 +188,7 @@
     }
     const doubt = near.doubt < share && share < 1 - near.doubt;
     if (share < 0.5) return { ...NOTHING, doubt };
-    const [middle, half] = raw(surface, columnsOf(place), isBanded);
+    const [middle, half] = raw(surface, place, isBanded);
     const out = surface.about.scale === "linear"
       ? (v) => Math.min(Math.max(v, 0), 1)
       : (v) => Math.max(Math.exp(Math.min(v, 690)) - surface.about.floor, 0);
