@@ -7,8 +7,12 @@ from hypothesis import strategies as st
 
 from hybridsim.requests.continuation import (
     KINDS,
+    MOST_BYTES,
+    PAGE_BYTES,
+    PAGES,
     REGION_BYTES,
     _later,
+    _places,
     _untouched,
     continuation,
     growth,
@@ -148,6 +152,21 @@ def test_what_is_read_again_in_large_requests_is_read_again():
     rows.offset_bytes[:] = regions_of(rows) * REGION_BYTES
     more = continuation(rows, 400)
     assert sorted(set(more.offset_bytes.tolist())) == [each * n for n in range(100)]
+
+
+def test_large_requests_take_no_more_memory_than_small_ones():
+    # 256 pages a request, of which at most the 16 of the region matter in which it begins.
+    draws = np.random.default_rng(4)
+    rows = requests(draws.integers(0, 10**6, 2000), length=1 << 20)
+    places = _places(rows.between(1000, 2000), rows.between(0, 1000))
+    assert len(places.page) <= 1000 * PAGES
+    assert set(places.page[places.of_request]) == set(rows.offset_bytes[1000:] // PAGE_BYTES)
+
+
+def test_a_request_longer_than_what_is_counted_goes_on():
+    rows = requests(np.arange(60) * 2000, length=MOST_BYTES + (1 << 20))
+    rows.offset_bytes[:] += REGION_BYTES // 2
+    assert continuation(rows, 60).rows == 60
 
 
 def test_nothing_is_beyond_the_end_of_the_volume():

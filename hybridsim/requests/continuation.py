@@ -50,8 +50,23 @@ class Window(NamedTuple):
     writes: Ints  # 0: hardly any, 1: some, 2: hardly anything else
 
 
+class Spans(NamedTuple):
+    """The pages that requests touch: the first and the last of each run, ascending, disjoint."""
+
+    first: Ints
+    last: Ints
+
+    def has(self, page: Ints) -> npt.NDArray[np.bool_]:
+        """Return whether each page is among them."""
+        at = np.searchsorted(self.first, page, side="right") - 1
+        return (at >= 0) & (self.last[np.maximum(at, 0)] >= page)
+
+
 class Places(NamedTuple):
-    """What the requests of the repeated half touch: regions and pages, each once, ascending."""
+    """What the requests of the repeated half touch: regions and pages, each once, ascending.
+
+    Pages only of regions in which a request begins: others move with their requests.
+    """
 
     region: Ints
     level: Ints  # of the window before; -1: it had not touched the region
@@ -160,29 +175,54 @@ def _later(different: list[int], times: float) -> float:
     return math.exp(result)
 
 
-def _touches(rows: Requests, unit_bytes: int = REGION_BYTES) -> tuple[Ints, Ints]:
-    """Return the regions (or pages) that requests touch, in their order, and whether to write."""
-    rows = Requests._make(column[rows.length_bytes > 0] for column in rows)
+def _units(rows: Requests, unit_bytes: int) -> tuple[Ints, Ints]:
+    """Return the first region (or page) of each request, and how many it touches."""
     first = rows.offset_bytes // unit_bytes
     last = (rows.offset_bytes + rows.length_bytes - 1) // unit_bytes
-    count = np.minimum(last - first + 1, MOST_BYTES // unit_bytes)
+    return first, np.minimum(last - first + 1, MOST_BYTES // unit_bytes)
+
+
+def _with_data(rows: Requests) -> Requests:
+    return Requests._make(column[rows.length_bytes > 0] for column in rows)
+
+
+def _touches(rows: Requests) -> tuple[Ints, Ints]:
+    """Return the regions that requests touch, in their order, and whether to write."""
+    rows = _with_data(rows)
+    first, count = _units(rows, REGION_BYTES)
     nth = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     is_write = (rows.op != Op.READ).astype(np.int64)
     return np.repeat(first, count) + nth, np.repeat(is_write, count)
 
 
+def _spans(rows: Requests) -> Spans:
+    first, count = _units(_with_data(rows), PAGE_BYTES)
+    order = np.argsort(first, kind="stable")
+    first, reach = first[order], np.maximum.accumulate((first + count - 1)[order])
+    begins = np.ones(len(first), np.bool_)
+    begins[1:] = first[1:] > reach[:-1]
+    ends = np.roll(begins, -1)  # the last of a run is before the first of the next
+    return Spans(first[begins], reach[ends])
+
+
 def _places(repeated: Requests, first: Requests) -> Places:
-    page = distinct(_touches(repeated, PAGE_BYTES)[0])
+    before, region = window(first), window(repeated).region
     has_data = repeated.length_bytes > 0
+    begins = repeated.offset_bytes[has_data] // PAGE_BYTES
+    page = _pages_of(distinct(begins // PAGES)).ravel()
+    page = page[_spans(repeated).has(page)]
     of_request = np.zeros(repeated.rows, np.int64)
-    of_request[has_data] = np.searchsorted(page, repeated.offset_bytes[has_data] // PAGE_BYTES)
-    region, of_page = np.unique(page // PAGES, return_inverse=True)
-    before = window(first)
+    of_request[has_data] = np.searchsorted(page, begins)
     level, writes = np.full(len(region), -1, np.int64), np.zeros(len(region), np.int64)
     _, here, there = np.intersect1d(region, before.region, assume_unique=True, return_indices=True)
     level[here], writes[here] = before.level[there], before.writes[there]
-    is_known = np.isin(page, _touches(first, PAGE_BYTES)[0])
+    of_page, is_known = np.searchsorted(region, page // PAGES), _spans(first).has(page)
     return Places(region, level, writes, page, of_page, is_known, of_request)
+
+
+def _pages_of(region: Ints) -> Ints:
+    """Return the pages of regions (regions, PAGES)."""
+    return region[:, None] * PAGES + np.arange(PAGES)
 
 
 def _kept(places: Places, before: Window, draws: np.random.Generator) -> Ints:
@@ -230,21 +270,17 @@ def _moved(places: Places, target: Ints, before: Requests) -> Ints:
     `target` are their regions.  In each, pages that the window before had touched take the places
     of such pages, and others those of others, in order.
     """
-    regions, row = np.unique(target, return_inverse=True)
-    touched = np.zeros((len(regions), PAGES), np.bool_)
-    page = distinct(_touches(before, PAGE_BYTES)[0])
-    at = np.minimum(np.searchsorted(regions, page // PAGES), len(regions) - 1)
-    mine = regions[at] == page // PAGES
-    touched[at[mine], page[mine] % PAGES] = True
+    regions, row = np.unique(target[places.of_page], return_inverse=True)
+    touched = _spans(before).has(_pages_of(regions))
     order = np.argsort(touched, axis=1, kind="stable")  # those not touched, then the others
-    known = touched.sum(axis=1)[row][places.of_page]
+    known = touched.sum(axis=1)[row]
     room = np.where(places.is_known, known, PAGES - known)
     first, count, nth = _ranks(places.of_page * 2 + places.is_known)
     start = np.minimum(places.page[first] % PAGES, room - count)
     rank = np.where(room >= count, np.where(places.is_known, 0, start) + nth, nth * room // count)
     # A page for which the region has none of its kind takes any.
     rank = np.where(room > 0, rank + np.where(places.is_known, PAGES - known, 0), nth % PAGES)
-    return target[places.of_page] * PAGES + order[row[places.of_page], rank]
+    return target[places.of_page] * PAGES + order[row, rank]
 
 
 def _ranks(group: Ints) -> tuple[Ints, Ints, Ints]:
