@@ -15,7 +15,7 @@ import itertools
 import json
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from hybridsim.engine.machine import Machine, Run
 from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import DmMode, Level, Order, Replay
 from hybridsim.jit.events import FAST, SLOW
+from hybridsim.reference import SsdParameters
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source
 from hybridsim.storage.devices import HDD, SSD
@@ -118,12 +119,11 @@ def machine(measured: Measured) -> Machine:
         "flush_ns": 0, "host_ps_per_byte": 0, "order": int(Order.POSITION),
         "write_cache_bytes": 0, "write_cache_ranges": 1, "destage_window": 1, "takes_turns": 0,
     }  # fmt: skip
-    flash = {
-        "dies": 1, "unit_bytes": GIB, "command_ns": SSD_NS, "interval_ns": SSD_NS,
-        "read_ns": 0, "program_ns": 0, "scatter_ns": 0, "suspend_ns": 0, "write_ns": 0,
-        "buffer_ns": 0, "link_bytes_per_s": 500 * 10**6, "capacity_bytes": GIB,
-        "step_ns": 0, "program_units": 1, "flush_ns": 0, "is_protected": 1, "is_blocking": 0,
-    }  # fmt: skip
+    flash = asdict(SsdParameters(
+        dies=1, unit_bytes=GIB, command_ns=SSD_NS, interval_ns=SSD_NS, write_interval_ns=SSD_NS,
+        read_ns=0, program_ns=0, scatter_ns=0, suspend_ns=0, write_ns=0, buffer_ns=0,
+        link_bytes_per_s=500 * 10**6, capacity_bytes=GIB,
+    ))  # fmt: skip
     bank = HDD.new(4, disk)
     slow = Tier.new(SLOW, int(Level.STRIPE), 4, 64 * KIB, bank, queue_depth=IN_FLIGHT)
     fast = Tier.new(FAST, int(Level.STRIPE), 1, 64 * KIB, SSD.new(1, flash))
