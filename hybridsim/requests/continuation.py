@@ -126,8 +126,12 @@ def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 <<
 def window(rows: Requests) -> Window:
     """Return the regions that requests touch, with their classes."""
     touched, is_write = _touches(rows)
-    region, place, count = np.unique(touched, return_inverse=True, return_counts=True)
-    share = np.bincount(place, weights=is_write, minlength=len(region)) / count
+    each = np.sort(touched * 2 + is_write)  # several times faster than the order of `touched`
+    is_first = np.ones(len(each), np.bool_)
+    is_first[1:] = each[1:] >> 1 != each[:-1] >> 1
+    first = np.flatnonzero(is_first)
+    region, count = each[first] >> 1, np.diff(first, append=len(each))
+    share = np.add.reduceat(each & 1, first) / count if len(each) else np.zeros(0)
     level = np.floor(np.log2(count)).astype(np.int64)
     return Window(region, level, np.digitize(share, (READS_ONLY, WRITES_ONLY)))
 
