@@ -326,6 +326,9 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
         tracks += more
         size += more * zone_track_bytes[-1]
 
+    shingled: st.SearchStrategy[dict[str, int]] = st.just({})
+    if size // chunk * chunk >= min(MEDIA_CACHES):
+        shingled |= media_caches(size // chunk * chunk)
     shift = draw(st.integers(0, 2))
     steps = (tracks // surfaces >> shift) + 2
     rev = 6_400_000 if even else draw(st.sampled_from([1_000_000, 8_333_333, 10_000_000]))
@@ -374,14 +377,17 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
         takes_turns=draw(st.sampled_from([False, False, True])),
         is_protected=draw(st.sampled_from([False, False, True])),
         capacity_bytes=size // chunk * chunk,
-        **draw(st.just({}) | media_caches(size // chunk * chunk)),
+        **draw(shingled),
     )
+
+
+MEDIA_CACHES = (10_000, 40 * KIB)  # bytes
 
 
 @st.composite
 def media_caches(draw: st.DrawFn, capacity_bytes: int) -> dict[str, int]:
     """Draw the values of a shingled disk."""
-    span = draw(st.sampled_from([size for size in (10_000, 40 * KIB) if size <= capacity_bytes]))
+    span = draw(st.sampled_from([size for size in MEDIA_CACHES if size <= capacity_bytes]))
     return {
         "media_span_bytes": span,
         "media_first_byte": draw(st.sampled_from([0, (capacity_bytes - span) // 2])),

@@ -251,7 +251,8 @@ def test_a_requirement_finds_the_smallest_size(found, page):
              "q.dispatchEvent(new Event('change'))")  # fmt: skip
     page.run("document.getElementById('bound').focus()")
     change(page, lambda: page.devtools("Input.insertText", text="60"))
-    text = until(page, "document.getElementById('smallest').textContent")
+    shown_text = "document.getElementById('smallest').textContent"
+    text = until(page, f"{shown_text}.includes('Met') && {shown_text}")
     size = page.run("return explorer.smallest(explorer.state.place)")
     name = found.axes[1].choices[size["likely"]].name
     assert f"Met from {name} on" in text
