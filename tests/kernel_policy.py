@@ -149,10 +149,9 @@ class Kernel:
         rows = np.zeros((plan.rows, 4), np.int64)
         if state is None:
             state = np.zeros(plan.state_room, np.int64)
-        places = [array.ctypes.data for array in (plan.numbers(), rows, state)]
-        numbers = plan.numbers()
-        places[0] = numbers.ctypes.data
-        count = self.run(*(ctypes.c_void_p(place) for place in places))
+        numbers = plan.numbers()  # has to live until the call is over
+        arrays = (numbers, rows, state)
+        count = self.run(*(ctypes.c_void_p(array.ctypes.data) for array in arrays))
         assert count <= plan.rows
         return rows[:count]
 

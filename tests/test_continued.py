@@ -65,10 +65,14 @@ def test_the_forecast_knows_what_the_cache_gains_as_the_load_goes_on(result):
 
 
 def test_where_the_load_adapts_its_time_counts():
-    one = replay.replay(Trace.read(HOT), site(mode="closed"))
-    _, (plain, cached) = after_the_capture(one)
-    # The rest is luck: at 600 to 3,000 requests 0.07 to 0.19.
-    assert one.judgement.course.later == pytest.approx(np.log(plain / cached), abs=0.2)
+    off = []
+    for seed in (1, 2, 3):
+        one = replay.replay(Trace.read(f"{HOT},seed={seed}"), site(mode="closed"))
+        _, (plain, cached) = after_the_capture(one)
+        off.append(one.judgement.course.later - np.log(plain / cached))
+    assert np.mean(off) == pytest.approx(
+        0, abs=0.1
+    )  # the rest is luck, up to 0.2 in either direction
 
 
 def test_the_capture_itself_is_as_if_the_load_ended(result, monkeypatch):
