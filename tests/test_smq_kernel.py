@@ -15,14 +15,15 @@ import pytest
 SOURCE = os.environ.get("HYBRIDSIM_KERNEL_SOURCE")
 
 pytestmark = [
-    pytest.mark.skipif(SOURCE is None, reason="HYBRIDSIM_KERNEL_SOURCE names no kernel tree"),
+    pytest.mark.skipif(not SOURCE, reason="HYBRIDSIM_KERNEL_SOURCE names no kernel tree"),
     pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
 ]
 
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory):
-    assert SOURCE is not None
+    policy = Path(str(SOURCE), "drivers", "md", "dm-cache-policy-smq.c")
+    assert policy.exists(), f"HYBRIDSIM_KERNEL_SOURCE: no {policy}"
     library = kernel_policy.build(Path(SOURCE), tmp_path_factory.mktemp("smq"))
     return kernel_policy.Kernel(library)
 
