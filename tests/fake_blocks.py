@@ -18,6 +18,9 @@ from validate.errors import RunError
 from validate.system import System
 
 SECTOR = 512
+# Superblocks of caches.
+DM_CACHE = bytes(32) + (0o6142003).to_bytes(8, "little")
+WRITECACHE = bytes.fromhex("21934823")
 
 
 @dataclass
@@ -207,10 +210,14 @@ class Blocks(System):
                 self._stack(folder, [below[0]], below[0], int(below[1]) * SECTOR)
         elif command == "load":
             table, folder = stdin.split(), self._mapped(words[0]).resolve()
-            for number in table[3:6]:
+            if table[2] == "writecache":  # s, origin, cache
+                below, origin, formatted, superblock = table[4:6], table[4], table[5], WRITECACHE
+            else:  # metadata, cache, origin
+                below, origin, formatted, superblock = table[3:6], table[5], table[3], DM_CACHE
+            for number in below:
                 self._hold_for_dm(number)
-            self._stack(folder, table[3:6], table[5], 0)
-            self._format_metadata(table[3])
+            self._stack(folder, below, origin, 0)
+            self._format_metadata(formatted, superblock)
         elif command == "info":
             folder = self._mapped(words[-1])
             field = words[words.index("-o") + 1]
@@ -226,11 +233,11 @@ class Blocks(System):
             (self.dev / name).unlink()
         return ""
 
-    def _format_metadata(self, number):
-        """Write a superblock, as the kernel's dm-cache does when its table is loaded."""
+    def _format_metadata(self, number, superblock):
+        """Write a superblock, as the kernel does when the table of a cache is loaded."""
         with (self.dev / self._name(number)).open("rb") as stream:
             path, offset = self._bottom(stream.fileno(), 0)
-        data = bytes(32) + (0o6142003).to_bytes(8, "little") + bytes(SECTOR - 40)
+        data = superblock.ljust(SECTOR, b"\0")
         self.formatted(path, offset, data)
         with path.open("r+b", buffering=0) as stream:
             stream.seek(offset)

@@ -256,6 +256,7 @@ class Drawn(Drives):
                 "pause_writeback": self.time(0, 3 * 10**9),
                 "pass_time": self.time(0, 10**7),
                 "autocommit_blocks": self.rng.choice([1, 65_536]),
+                "autocommit_time": self.time(1, 10**9),
             }
         ) | (marks if self.yes() else {})
 

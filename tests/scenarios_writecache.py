@@ -36,6 +36,7 @@ def writecache_scenarios(
         pause_writeback_ns=draw(st.sampled_from([0, 1, 100_000, 20_000_000, 3 * 10**9])),
         pass_time_ns=draw(st.sampled_from([0, 1, 200_000, 5_000_000])),
         autocommit_blocks=draw(st.sampled_from([1, 7, 65_536, 65_536])),
+        autocommit_time_ns=draw(st.sampled_from([1, 3_000_000, 10**9, 10**9])),
     )
     source = SourceParameters(mode=draw(st.sampled_from(Replay)), depth=draw(st.integers(1, 9)))
     workload = Barriers(

@@ -58,6 +58,7 @@ SETTINGS = {
         "high_watermark": one_of("50%", "100%", "7%"),
         "low_watermark": one_of("0%", "7%"),
         "autocommit_blocks": one_of(1, 65536),
+        "autocommit_time": one_of("1s", "1ms", "30s"),
         "pause_writeback": one_of("3s", "0s", "1500ms"),
     },
     "open-cas": {
@@ -133,7 +134,8 @@ def parameters(scenario):
         )  # fmt: skip
     if table.kind == "dm-writecache":
         marks = table.watermarks(10_000)
-        return table.page_bytes, marks, table.pause_writeback_ns, table.autocommit_blocks
+        commits = table.autocommit_blocks, table.autocommit_time_ns
+        return table.page_bytes, marks, table.pause_writeback_ns, commits
     nhit = (table.insertion_threshold, table.trigger_threshold_lines(10_000))
     cleaner = (table.wake_up_ns, table.flush_max_buffers)
     alru = (table.staleness_time_ns, table.activity_threshold_ns)
@@ -598,7 +600,7 @@ SHOWN = {  # by a Debian 12 guest: text, and the settings that were set
     "dm-writecache": (
         WRITECACHE,
         {"size": "163MiB", "high_watermark": "60%", "low_watermark": "50%",
-         "autocommit_blocks": 1000},
+         "autocommit_blocks": 1000, "autocommit_time": "1s"},
     ),
     "bcache": (
         BCACHE,
@@ -619,10 +621,10 @@ def test_the_state_of_a_kernel_is_held_against_the_settings(kind):
     site = Site(fast=FAST[:1])
     assert KINDS[kind].differences(plan(scenario, None, site).settings, text) == []
     others = {"mode": "write-through", "size": "100MiB", "block": "512B", "high_watermark": "70%",
-              "low_watermark": "10%", "autocommit_blocks": 7, "replacement": "lru",
-              "migration_threshold": "4MiB", "bucket": "64KiB", "sequential_cutoff": "2MiB",
-              "congested_read": "1ms", "congested_write": "1ms", "writeback_percent": 7,
-              "writeback_delay": "8s"}  # fmt: skip
+              "low_watermark": "10%", "autocommit_blocks": 7, "autocommit_time": "2s",
+              "replacement": "lru", "migration_threshold": "4MiB", "bucket": "64KiB",
+              "sequential_cutoff": "2MiB", "congested_read": "1ms", "congested_write": "1ms",
+              "writeback_percent": 7, "writeback_delay": "8s"}  # fmt: skip
     for name in values:
         changed = scenario.with_values({f"cache.{name}": others[name]})
         found = KINDS[kind].differences(plan(changed, None, site).settings, text)

@@ -69,6 +69,21 @@ class TestParsing:
         assert of_device == {"cache_mode": "writethrough", "sequential_cutoff": "0"}
         assert of_set["congested_read_threshold_us"] == "2000"
 
+    def test_options_of_a_writecache_are_arguments_of_its_table(self):
+        text = changed(
+            kind='kind = "dm-writecache"\nhigh_watermark_percent = 60\nautocommit_ms = 500'
+        )
+        parsed = experiment.parse(text).cache
+        assert (parsed.mode, parsed.block_bytes) == ("writeback", 4096)
+        assert planning.writecache_options(parsed) == (
+            "high_watermark", "60", "autocommit_time", "500",
+        )  # fmt: skip
+
+    def test_blocks_of_a_writecache_fit_into_a_page(self):
+        assert "[cache] block: dm-writecache has blocks" in problems(
+            changed(kind='kind = "dm-writecache"\nblock = "8KiB"')
+        )
+
     def test_job_file_is_read_relative_to_the_experiment(self, tmp_path):
         (tmp_path / "hot.fio").write_text("[a]\nrw=randwrite\n")
         text = TEXT.partition("job =")[0] + 'file = "hot.fio"\n'
@@ -153,6 +168,13 @@ class TestPlans:
         slow, fast = Place("/dev/a", 16 * GIB, DEVICE), Place("/dev/b", GIB, DEVICE)
         assert self.steps(TEXT, [slow], fast) == [
             "Occupy", "MapLinear", "Occupy", "MapLinear", "MapLinear", "MapCache",
+        ]  # fmt: skip
+
+    def test_plan_of_a_writecache_maps_the_device_that_it_formats(self):
+        text = changed(kind='kind = "dm-writecache"')
+        slow, fast = Place("/dev/a", 16 * GIB, DEVICE), Place("/dev/b", 512 << 20, DEVICE)
+        assert self.steps(text, [slow], fast) == [
+            "Occupy", "MapLinear", "Occupy", "MapLinear", "MapWritecache",
         ]  # fmt: skip
 
     def test_plan_of_files_and_a_raid(self):

@@ -63,6 +63,8 @@ KINDS = {
     "all of it": ("none", "", ""),
     "dm-cache": ("dm-cache", CACHE, 'size = "2MiB"'),
     "dm-cache over all of it": ("dm-cache", CACHE, ""),
+    "dm-writecache": ("dm-writecache", 'size = "4MiB"', 'size = "2MiB"'),
+    "dm-writecache over all of it": ("dm-writecache", 'size = "4MiB"', ""),
 }
 FORMATS = {
     "ext4": (1080, b"\x53\xef"),

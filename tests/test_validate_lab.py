@@ -1,6 +1,7 @@
 """The lab without a guest: served disks, images, processes and suites."""
 
 import errno
+import lzma
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ import pytest
 from hybridsim.serving import nbd
 from validate.cli import main
 from validate.errors import ExperimentError, MissingError
-from validate.lab import guest, image, job, packages, places, processes, running, suite
+from validate.lab import guest, image, job, packages, places, processes, running, setup, suite
 from validate.lab.disk import Disk, MemoryDisk
 from validate.lab.errors import LabError
 from validate.lab.machine import Disk as GuestDisk
@@ -295,6 +296,21 @@ def test_modules_follow_their_dependencies(tmp_path):
     assert [path.stem for path in files] == ["virtio", "virtio_ring", "virtio-blk"]
 
 
+def test_compressed_modules_are_expanded_for_the_initramfs(tmp_path):
+    plain, packed = tmp_path / "a/ext4.ko", tmp_path / "b"
+    packed.mkdir()
+    module(tmp_path / "a", "ext4", "virtio")
+    (packed / "ext4.ko.xz").write_bytes(lzma.compress(plain.read_bytes()))
+    (packed / "virtio.ko.xz").write_bytes(lzma.compress(b"\x7fELF\0depends=\0rest"))
+    files = image.module_files(packed, ("ext4",))
+    assert [path.name for path in files] == ["virtio.ko.xz", "ext4.ko.xz"]
+    (tmp_path / "busybox").write_bytes(b"odd")
+    image.initramfs(tmp_path / "busybox", packed, tmp_path / "initrd")
+    archive = (tmp_path / "initrd").read_bytes()
+    assert b"modules/01-ext4.ko\0" in archive
+    assert plain.read_bytes() in archive
+
+
 def test_initramfs_is_a_valid_cpio_archive(tmp_path):
     busybox = tmp_path / "busybox"
     busybox.write_bytes(b"odd")
@@ -415,6 +431,32 @@ def is_alive(pid):
         return False
 
 
+def test_a_lab_with_a_kernel_of_its_own_keeps_the_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("HYBRIDSIM_CACHE_DIR", str(tmp_path))
+    asked = []
+
+    def built(folder, release, fetch_qemu, progress):
+        asked.append(release)
+        place = folder / f"guest-{release or 'own'}"
+        place.mkdir()
+        for name in ("qemu", "vmlinuz", "busybox", "root.img"):
+            (place / name).touch()
+        return Lab([f"{place}/qemu"], "", f"{place}/vmlinuz", f"{place}/modules",
+                   f"{place}/busybox", f"{place}/root.img", release, {})  # fmt: skip
+
+    monkeypatch.setattr(setup, "_build", built)
+    (places.lab_folder() / "guest-old").mkdir()
+    own, newer = (setup.set_up(guest.ignore, release) for release in ("", "6.12"))
+    assert (own, newer) == (setup.find(), setup.find("6.12"))
+    assert sorted(path.name for path in places.lab_folder().glob("guest-*")) == [
+        "guest-6.12", "guest-own",
+    ]  # fmt: skip
+    assert setup.set_up(guest.ignore, "6.12") == newer
+    assert asked == ["", "6.12"]
+    with pytest.raises(ExperimentError, match=r"write a release, for example 6\.12"):
+        setup.set_up(guest.ignore, "newest")
+
+
 # Runs and suites.
 
 EXPERIMENT = """
@@ -459,7 +501,7 @@ def test_suite_skips_experiments_that_are_done(tmp_path, monkeypatch):
     for name in "abcd":
         (tmp_path / f"{name}.toml").write_text(EXPERIMENT)
 
-    def ran(path, out, scenario, progress):
+    def ran(path, out, scenario, progress, kernel=""):
         out.mkdir(parents=True)
         (out / "experiment.toml").write_text(EXPERIMENT)
         if path.stem == "c":

@@ -1,6 +1,7 @@
 """The report on real runs and their twins: bounds, table, text, JSON and HTML."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,10 +20,10 @@ from hybridsim.answers.measurements.measurement import (
 )
 from hybridsim.answers.measurements.measurement import SECOND as SECOND_NS
 from validate.cli import main
-from validate.report import columns
+from validate.report import chance, columns
 from validate.report.as_json import document
 from validate.report.bounds import judged
-from validate.report.holding import IN_CLOSED_LOOP, Held, at_its_pace, noise
+from validate.report.holding import IN_CLOSED_LOOP, Held, at_its_pace, noise, of_twins
 from validate.report.text import text
 from validate.twin.calibrate import Calibration
 from validate.twin.record import Record
@@ -113,6 +114,42 @@ def test_noise_is_the_largest_difference_of_repeated_runs(monkeypatch, tmp_path)
     runs = iter([measured(promotions=np.arange(100) * rate) for rate in (10, 11, 10, 12, 11, 12)])
     monkeypatch.setattr("validate.report.holding.measured", lambda record, twin: next(runs))
     assert noise(ones)[Name("", CACHE, "promotions")] == pytest.approx(0.2)
+
+
+# Chance.
+
+
+def test_chance_is_the_share_of_pairs_of_twins_that_exceed_the_bound(tmp_path):
+    """Of three twins one counts half as many promotions again: four of six pairs differ by more."""
+    one = held(Comparison(measured(), measured()), tmp_path)
+    twins = [replace(one.twin, measured=measured(promotions=np.arange(100) * rate))
+             for rate in (10, 10, 15)]  # fmt: skip
+    rows = [row("promotions", 0.5), row("demotions", 0.5, tolerance=None)]
+    shares = chance.beyond(rows, twins, of_twins)
+    assert shares == {rows[0].name: pytest.approx(4 / 6)}
+
+
+def test_a_time_that_a_twin_lacks_is_no_chance_of_the_others(tmp_path):
+    """A real run without a warm-up time is not checked, and neither is a twin without one."""
+    one = held(Comparison(measured(), measured()), tmp_path)
+    name = Name("hot", "read", f"{IOPS} t50")
+    checked = [Row(name, 20.0, 20.0, 0.0, 0.15)]
+    flat, warm = ([500.0] * SECONDS, warming(20))
+    twins = [replace(one.twin, measured=measured(iops)) for iops in (warm, warm, flat)]
+    assert chance.beyond(checked, twins, of_twins) == {name: pytest.approx(2 / 4)}
+
+
+def test_figures_beyond_by_chance_are_marked_and_counted(tmp_path):
+    result = compare(measured(promotions=np.arange(100)), measured(promotions=np.arange(100) * 2),
+                    Tolerances())  # fmt: skip
+    one = replace(held(result, tmp_path), chance={Name("", CACHE, "promotions"): 0.5})
+    table = dict(zip(columns.HEADS, columns.cells(one)))
+    assert table["promo"] == "+100%~"
+    output = " ".join(text([one], True).split())
+    assert "dm-cache 1 of 5 (0)" in output
+    assert "promotions: 50% of the pairs of twins exceed its bound" in output
+    assert "~ beyond its bound, as is the difference" in output
+    assert document([one])["runs"][0]["chance"] == {"cache promotions": 0.5}
 
 
 # Reports.

@@ -19,7 +19,7 @@ from hybridsim.workloads.fio.requests import Generated
 from validate import layout
 from validate.experiment import load
 from validate.report.bounds import judged
-from validate.twin import calibrate, commanded, foreign, recorded, traced
+from validate.twin import calibrate, commanded, foreign, recorded, traced, writecache
 from validate.twin.begin import begin_s, lateness_s
 from validate.twin.calibrate import calibrated, slower
 from validate.twin.folders import record, runs
@@ -375,11 +375,26 @@ def test_settings_of_a_writecache_are_those_of_its_table_and_status():
         "kind": "dm-writecache",
         "size": f"{66_300 * 4096}B",
         "block": "4096B",
-        "pass_time": commanded.PASS_TIME,
+        "pass_time": writecache.EMULATED["pass_time"],
     }
     assert (run.cached_device, run.throttle) == ("dm-0", "auto")
     assert run.origin_bytes == 2 << 30
     assert "size=2147483648" in run.job
+
+
+def test_a_writecache_that_validate_built_has_the_settings_of_its_table(folder):
+    kept = {
+        "kind": "dm-writecache", "mode": "writeback", "size_bytes": 1 << 26, "made_uptime_s": 28.5,
+        "table": "0 4194304 writecache s 254:0 253:1 4096 2 autocommit_time 500",
+        "status": "0 4194304 writecache 0 16320 16320 0 0 0 0 0 0 0 0 0 0 0",
+    }  # fmt: skip
+    (folder / layout.ENVIRONMENT).write_text(json.dumps(ENVIRONMENT | {"cache": kept}))
+    wanted = {"kind": "dm-writecache", "size": f"{16320 * 4096}B", "block": "4096B",
+              "autocommit_time": "500ms"}  # fmt: skip
+    assert record(folder).cache == wanted
+    (folder / "lab").mkdir()
+    (folder / recorded.LAB).write_text('{"accelerator": "tcg"}')
+    assert record(folder).cache == wanted | writecache.EMULATED
 
 
 def test_options_of_a_writecache_are_read_from_its_table(tmp_path):

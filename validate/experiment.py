@@ -4,10 +4,10 @@ name = "dmcache-hot"
 seed = 1                          # random seed of fio
 
 [cache]
-kind = "dm-cache"                 # dm-cache, bcache, none
+kind = "dm-cache"                 # dm-cache, dm-writecache, bcache, none
 mode = "writethrough"
 size = "512MiB"
-block = "256KiB"                  # bcache: bucket = "512KiB"
+block = "256KiB"                  # dm-writecache: "4KiB"; bcache: bucket = "512KiB"
 
 [origin]
 size = "8GiB"                     # default: all of the slow device
@@ -43,9 +43,10 @@ from validate.tables import Problems, Table
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MIB = 1 << 20
-KINDS = ("dm-cache", "bcache", "none")
+KINDS = ("dm-cache", "dm-writecache", "bcache", "none")
 MODES = {
     "dm-cache": ("writethrough", "writeback", "passthrough"),
+    "dm-writecache": ("writeback",),
     "bcache": ("writethrough", "writeback", "writearound", "none"),
     "none": ("none",),
 }
@@ -53,6 +54,7 @@ POLICIES = ("smq", "cleaner")
 REPLACEMENTS = ("lru", "fifo", "random")
 RAID_LEVELS = (0, 1, 5, 6, 10)
 BLOCK_MIN, BLOCK_MAX = 32 << 10, 1 << 30  # of dm-cache
+WRITECACHE_BLOCKS = (512, 1024, 2048, 4096)  # bytes; up to a page
 BUCKETS_MIN = 513  # of bcache: with fewer it silently caches nothing
 CACHE_MIN = 4 * MIB
 
@@ -64,7 +66,7 @@ class Cache:
     kind: str
     mode: str
     size_bytes: int = 0
-    block_bytes: int = 0  # dm-cache
+    block_bytes: int = 0  # dm-cache, dm-writecache
     bucket_bytes: int = 0  # bcache
     metadata_bytes: int = 0  # dm-cache: before the blocks on the fast device
     policy: str = ""  # dm-cache: smq, cleaner; bcache: replacement of buckets
@@ -74,6 +76,11 @@ class Cache:
     congested_write_us: int | None = None
     writeback_percent: int | None = None
     writeback_delay_s: int | None = None
+    high_watermark_percent: int | None = None  # dm-writecache, as the others
+    low_watermark_percent: int | None = None
+    autocommit_blocks: int | None = None
+    autocommit_ms: int | None = None
+    pause_writeback_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -162,9 +169,11 @@ def _cache(table: Table) -> Cache:
     if kind == "none":
         table.finish()
         return Cache(kind, "none")
-    mode = table.choice("mode", MODES.get(kind, ()), "writethrough")
+    modes = MODES.get(kind, ("writethrough",))
+    mode = table.choice("mode", modes, modes[0])
     size = table.size("size", 0, minimum=CACHE_MIN)  # `attach` reads the real size instead
-    cache = _dm_cache(table, mode, size) if kind == "dm-cache" else _bcache(table, mode, size)
+    read = {"dm-cache": _dm_cache, "dm-writecache": _writecache}.get(kind, _bcache)
+    cache = read(table, mode, size or 0)
     table.finish()
     return cache
 
@@ -182,6 +191,25 @@ def _dm_cache(table: Table, mode: str, size: int) -> Cache:
         metadata_bytes=table.size("metadata", _metadata(size, block), minimum=2 * MIB, of=MIB),
         policy=table.choice("policy", POLICIES, "smq"),
         migration_threshold_sectors=None if threshold is None else threshold // 512,
+    )
+
+
+def _writecache(table: Table, mode: str, size: int) -> Cache:
+    block = table.size("block", 4 << 10)
+    if block not in WRITECACHE_BLOCKS:
+        table.refuse("block", "dm-writecache has blocks of 512B, 1KiB, 2KiB or 4KiB")
+    high = table.integer("high_watermark_percent", None, 0, 100)
+    low = table.integer("low_watermark_percent", None, 0, 100)
+    return Cache(
+        "dm-writecache",
+        mode,
+        size,
+        block_bytes=block or 0,
+        high_watermark_percent=high,
+        low_watermark_percent=low,
+        autocommit_blocks=table.integer("autocommit_blocks", None, 1),
+        autocommit_ms=table.integer("autocommit_ms", None, 1, 3_600_000),
+        pause_writeback_ms=table.integer("pause_writeback_ms", None, 0, 3_600_000),
     )
 
 

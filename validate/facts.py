@@ -25,9 +25,9 @@ def of_cache(experiment: Experiment, subject: Subject, here: Site) -> dict[str, 
 
 
 def shown_by_kernel(subject: Subject) -> dict[str, Any]:
-    """Return table and status of a dm-cache, or settings of a bcache."""
+    """Return table and status of a mapped cache, or settings of a bcache."""
     system = subject.system
-    if subject.kind == "dm-cache":
+    if subject.mapped:
         return {
             word: system.run(["dmsetup", word, subject.mapped]).strip() for word in
             ("table", "status")

@@ -8,6 +8,7 @@
     workload-start-uptime.txt    uptime in seconds when fio's first request arrived, and ...
     workload-end-uptime.txt      ... when fio ended
     dmcache-status.log           dm-cache: uptime and `dmsetup status --noflush`, each second
+    writecache-status.log        dm-writecache: the same
     bcache-stats.log             bcache: exact counters, from the kernel's tracepoints
     bcache-sysfs.log             bcache: its own counters, which are late and wrap
     diskstats.log                uptime and the lines of /proc/diskstats of the devices
@@ -29,6 +30,7 @@ FIO_LOGS = "fio"  # prefix of the names of its logs
 BEGIN = "workload-start-uptime.txt"
 END = "workload-end-uptime.txt"
 DM_CACHE = "dmcache-status.log"
+WRITECACHE = "writecache-status.log"
 BCACHE_TRUE = "bcache-stats.log"
 BCACHE_SYSFS = "bcache-sysfs.log"
 DISKSTATS = "diskstats.log"

@@ -13,7 +13,7 @@ from validate.steps import PREFIX, Step, uuid_of
 from validate.steps.bcache import FormatBcache, StartBcache
 from validate.steps.ends import ROOM, Occupy
 from validate.steps.files import AttachLoop, CreateFile
-from validate.steps.mapper import MapCache, MapLinear
+from validate.steps.mapper import MapCache, MapLinear, MapWritecache
 from validate.steps.raid import MakeRaid
 
 RAID_ROOM = 256 * MIB  # bytes that md may reserve on each member
@@ -132,7 +132,9 @@ def _slow_side(steps: Plan, experiment: Experiment, slow: Sequence[Place], names
 
 def _fast_side(steps: Plan, cache: Cache, fast: Place, names: Names) -> None:
     need = cache.metadata_bytes + cache.size_bytes
-    is_mapped = bool(cache.metadata_bytes) or need != _size_of(fast, need)
+    # While a dm-writecache is removed, it writes; the part keeps the device from others meanwhile.
+    is_shared = bool(cache.metadata_bytes) or cache.kind == "dm-writecache"
+    is_mapped = is_shared or need != _size_of(fast, need)
     steps.fast_role = "fast" if is_mapped else "data"
     room = _room(fast, need)
     steps.below += _taken(fast, steps.fast_role, need, names, has_room=room > 0)
@@ -174,6 +176,9 @@ def _cache(cache: Cache, names: Names) -> list[Step]:
                 cache.block_bytes, cache.migration_threshold_sectors, "cached",
             )
         ]  # fmt: skip
+    if cache.kind == "dm-writecache":
+        name, uuid = names.name("cached"), names.uuid("cached")
+        return [MapWritecache(name, uuid, cache.block_bytes, writecache_options(cache), "cached")]
     if cache.kind == "bcache":
         uuid = uuid_of(names.identity)
         settings, of_set = bcache_settings(cache)
@@ -182,6 +187,18 @@ def _cache(cache: Cache, names: Names) -> list[Step]:
             StartBcache(uuid, settings, of_set, "cached"),
         ]
     return []
+
+
+def writecache_options(cache: Cache) -> tuple[str, ...]:
+    """Return the optional arguments of a dm-writecache's table: names and values in turn."""
+    values = {
+        "high_watermark": cache.high_watermark_percent,
+        "low_watermark": cache.low_watermark_percent,
+        "autocommit_blocks": cache.autocommit_blocks,
+        "autocommit_time": cache.autocommit_ms,
+        "pause_writeback": cache.pause_writeback_ms,
+    }
+    return tuple(word for pair in _texts(values).items() for word in pair)
 
 
 def bcache_settings(cache: Cache) -> tuple[dict[str, str], dict[str, str]]:

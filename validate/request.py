@@ -20,6 +20,11 @@ FILES_NOTE = (
     "new files are sparse, and reads of parts that were never written do not reach the disk: the "
     "counters of the cache are realistic, the times are not"
 )
+MODULES = {  # of the kernel, by kind of cache
+    "dm-cache": ("dm-cache", "dm-cache-smq"),
+    "dm-writecache": ("dm-writecache",),
+    "bcache": ("bcache",),
+}
 SAMPLE_IDENTITY = "0" * 12  # of a plan that is only shown
 
 
@@ -81,7 +86,7 @@ def ready(request: BuildRequest) -> None:
     programs += ["mdadm"] if experiment.origin.raid_level is not None else []
     programs += ["blktrace"] if experiment.collect.trace else []
     system.need(*programs)
-    for module in {"dm-cache": ("dm-cache", "dm-cache-smq"), "bcache": ("bcache",)}.get(kind, ()):
+    for module in MODULES.get(kind, ()):
         system.module(module)
     if experiment.collect.trace:
         tracing.check(system)

@@ -146,6 +146,7 @@ class WritecacheParameters(Plain):
     pause_writeback_ns: int = 3 * 10**9
     pass_time_ns: int = 200_000
     autocommit_blocks: int = 65_536
+    autocommit_time_ns: int = 10**9
 
 
 @dataclass

@@ -14,7 +14,6 @@ from hybridsim.reference.timers import expiry
 from hybridsim.reference.writecache_commits import Commits
 from hybridsim.reference.writecache_copier import Copier
 
-SECOND = 10**9
 PASS_BLOCKS = 64
 COPY_BLOCKS = 256
 
@@ -256,11 +255,12 @@ class Writecache:
             self.commits.begin()
         elif self.commits.allocated and not self.timer_set:
             self.timer_set = True
-            self.clock.at(expiry(self.clock.now, SECOND), self.autocommit)
+            wait_ns = self.parameters.autocommit_time_ns
+            self.clock.at(expiry(self.clock.now, wait_ns), self.autocommit)
         return complete
 
     def autocommit(self) -> None:
-        """Commit the allocations that have waited for a second."""
+        """Commit the allocations that have waited for long enough."""
         self.timer_set = False
         if self.commits.allocated and not self.commits.under_way:
             self.commits.begin()

@@ -27,6 +27,7 @@ class WritecacheTable(FastTier):
     pause_writeback_ns: Time = Model.pause_writeback_ns
     pass_time_ns: Time = Model.pass_time_ns  # of the CPU, for 64 blocks to write back
     autocommit_blocks: int = Field(Model.autocommit_blocks, ge=1)
+    autocommit_time_ns: Time = Model.autocommit_time_ns  # as the oldest write waits for a commit
 
     @property
     def words(self) -> str:

@@ -12,7 +12,7 @@ from validate.system import System
 COLLECTORS = {
     "diskstats": "validate.collecting.diskstats",
     "host load": "validate.collecting.host_load",
-    "dm-cache": "validate.collecting.dmcache",
+    "mapped cache": "validate.collecting.mapped",
     "bcache": "validate.collecting.bcache",
 }
 
@@ -24,7 +24,7 @@ class Subject:
     system: System
     kind: str
     numbers: dict[str, str]  # MAJOR:MINOR by role: cached, slow..., fast
-    mapped: str = ""  # dm-cache: name of the mapped device
+    mapped: str = ""  # dm-cache, dm-writecache: name of the mapped device
     backing: Path = Path()  # bcache: the backing device's folder in sysfs
 
 

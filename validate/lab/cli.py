@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   python -m validate lab setup
   python -m validate lab run validate/examples/dmcache-hot.toml -o results/dmcache-hot
   python -m validate lab suite validate/experiments -o results
+  python -m validate lab run validate/examples/bcache-hot.toml --kernel 6.12
   python -m validate lab exec -- fio --version
   python -m validate lab exec --disk slow=8G --disk fast=1G -- sh -c 'lsblk; echo $SLOW $FAST'
 """
@@ -41,6 +42,7 @@ def add_arguments(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
     setup.add_argument(
         "--fetch-qemu", action="store_true", help="use Debian's QEMU even if this system has one"
     )
+    _add_kernel(setup)
     execute = commands.add_parser("exec", help="run a command as root in a guest")
     execute.add_argument(
         "--disk", action="append", metavar="NAME=SIZE",
@@ -53,6 +55,7 @@ def add_arguments(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
         "--memory", type=int, default=1024, metavar="MB", help="memory of the guest [1024]"
     )
     execute.add_argument("--limit", type=float, default=600, metavar="S", help="time limit [600]")
+    _add_kernel(execute)
     execute.add_argument("words", nargs="+", metavar="-- COMMAND")
     one = commands.add_parser("run", help="run an experiment in a guest")
     one.add_argument("experiment", type=Path, help="TOML file; see validate/examples")
@@ -63,6 +66,7 @@ def add_arguments(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
         metavar="TOML",
         help="scenario of the disks [machine.toml beside the experiment, else the lab's own]",
     )
+    _add_kernel(one)
 
     several = commands.add_parser(
         "suite", help="run all experiments of a folder; skip those that are done"
@@ -83,6 +87,16 @@ def add_arguments(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
     )
     several.add_argument(
         "-v", "--verbose", action="store_true", help="print the progress of each run"
+    )
+    _add_kernel(several)
+
+
+def _add_kernel(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kernel",
+        default="",
+        metavar="RELEASE",
+        help="release of the guest's kernel, for example 6.12 [this Debian's own]",
     )
 
 
@@ -108,7 +122,9 @@ def _setup(args: argparse.Namespace) -> int:
     from validate.lab.guest import accelerator
     from validate.lab.setup import set_up
 
-    lab = set_up(_progress, refresh=args.refresh or args.fetch_qemu, fetch_qemu=args.fetch_qemu)
+    lab = set_up(
+        _progress, args.kernel, refresh=args.refresh or args.fetch_qemu, fetch_qemu=args.fetch_qemu
+    )
     is_kvm = accelerator(lab, _progress) == "kvm"
     _progress("guests run with KVM" if is_kvm else "guests run under software emulation")
     return 0
@@ -127,6 +143,7 @@ def _exec(args: argparse.Namespace) -> int:
         args.out,
         memory_mb=args.memory,
         limit_s=args.limit,
+        kernel=args.kernel,
         on_output=print,
         progress=_progress,
     )
@@ -136,9 +153,9 @@ def _exec(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from validate.lab import running
 
-    out = args.out or Path("results") / args.experiment.stem
+    out = args.out or _results(args.experiment.stem, args.kernel)
     scenario = running.machine_for(args.experiment.parent, args.scenario)
-    running.run(args.experiment, out, scenario, _progress)
+    running.run(args.experiment, out, scenario, _progress, args.kernel)
     print(f"results: {out}")
     return 0
 
@@ -146,11 +163,16 @@ def _run(args: argparse.Namespace) -> int:
 def _suite(args: argparse.Namespace) -> int:
     from validate.lab import guest, running, suite
 
-    todo = suite.items(args.folder, args.out or Path("results") / args.folder.name)
+    todo = suite.items(args.folder, args.out or _results(args.folder.name, args.kernel))
     progress = _progress if args.verbose else guest.ignore
     scenario = running.machine_for(args.folder, args.scenario)
-    failed = suite.run(todo, scenario, print, progress)
+    failed = suite.run(todo, scenario, print, progress, args.kernel)
     return 5 if failed else 0
+
+
+def _results(name: str, kernel: str) -> Path:
+    """Return the default folder of results; runs on a named kernel have their own."""
+    return Path("results") / (f"{name}-{kernel}" if kernel else name)
 
 
 def _disk(text: str) -> Disk:

@@ -75,20 +75,22 @@ def run(
     memory_mb: int = 1024,
     cpus: int = 2,
     limit_s: float = 600,
+    kernel: str = "",
     on_output: OnLine = ignore,
     progress: OnLine = ignore,
 ) -> Finished:
     """Boot a guest, run the commands in turn until one fails, and copy their results to `out`.
 
     `server` is a command that serves the disks with `is_served`; its logs are moved to `out/disks`.
-    `files` are put into the working folder of the commands.  `on_output` gets each line that they
+    `files` are put into the working folder of the commands.  `kernel` is a release as 6.12; "" is
+    the Debian's own.  `on_output` gets each line that they
     print, `progress` messages of the lab.  Raises LabError if the guest does not start, hangs, or
     is not done after `limit_s`.
     """
     boot = Boot(commands, out)
     return run_in_turn(
         [boot], disks, out, server=server, files=files, memory_mb=memory_mb, cpus=cpus,
-        limit_s=limit_s, on_output=on_output, progress=progress,
+        limit_s=limit_s, kernel=kernel, on_output=on_output, progress=progress,
     )[0]  # fmt: skip
 
 
@@ -102,6 +104,7 @@ def run_in_turn(
     memory_mb: int = 1024,
     cpus: int = 2,
     limit_s: float = 600,
+    kernel: str = "",
     on_output: OnLine = ignore,
     progress: OnLine = ignore,
 ) -> list[Finished]:
@@ -111,7 +114,7 @@ def run_in_turn(
     it had in flight is lost, as are its results, and its codes are empty.  `limit_s` is that of
     each boot; `out` gets the logs of the disks.
     """
-    lab = set_up(progress)
+    lab = set_up(progress, kernel)
     how = accelerator(lab, progress)
     finished = []
     with folder_below(lab_folder() / "runs") as folder, contextlib.ExitStack() as stack:

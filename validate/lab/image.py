@@ -7,6 +7,7 @@ job, so that a changed script needs no rebuild.
 
 from __future__ import annotations
 
+import lzma
 import re
 import shutil
 import subprocess
@@ -34,7 +35,7 @@ def module_files(modules: Path, names: tuple[str, ...]) -> list[Path]:
         path = by_name.get(name.replace("-", "_"))
         if path is None or name in order:
             return
-        match = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
+        match = re.search(rb"\0depends=([^\0]*)\0", _module(path))
         for needed in match[1].decode().split(",") if match else ():
             add(needed.replace("-", "_"))
         order.setdefault(name, path)
@@ -42,6 +43,12 @@ def module_files(modules: Path, names: tuple[str, ...]) -> list[Path]:
     for name in names:
         add(name)
     return list(order.values())
+
+
+def _module(path: Path) -> bytes:
+    """Return a kernel module, which newer kernels of Debian compress."""
+    content = path.read_bytes()
+    return lzma.decompress(content) if path.suffix == ".xz" else content
 
 
 def initramfs(busybox: Path, modules: Path, target: Path) -> None:
@@ -57,7 +64,8 @@ def _members(busybox: Path, files: list[Path]) -> Iterator[bytes]:
     yield _entry("dev/console", DEVICE, device=(5, 1))
     yield _entry("bin/busybox", EXECUTABLE, busybox.read_bytes())
     for i, path in enumerate(files):
-        yield _entry(f"modules/{i:02d}-{path.name}", EXECUTABLE, path.read_bytes())
+        name = f"{i:02d}-{path.name.removesuffix('.xz')}"
+        yield _entry(f"modules/{name}", EXECUTABLE, _module(path))
     yield _entry("init", EXECUTABLE, (INSIDE / "init").read_bytes())
     yield _entry("TRAILER!!!", 0)
 

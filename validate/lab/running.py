@@ -52,8 +52,14 @@ class Served:
         return f"{self.disk.name}={self.part}:{self.disk.size_bytes}"
 
 
-def run(path: Path, out: Path, scenario: Path = MACHINE, progress: Progress = guest.ignore) -> Path:
-    """Run an experiment in a guest; return the result folder.
+def run(
+    path: Path,
+    out: Path,
+    scenario: Path = MACHINE,
+    progress: Progress = guest.ignore,
+    kernel: str = "",
+) -> Path:
+    """Run an experiment in a guest, with a kernel of a release; return the result folder.
 
     Raises ExperimentError if the experiment is invalid, MissingError if the lab is not available,
     LabError if the guest or the run fails; partial results are kept.
@@ -75,6 +81,7 @@ def run(path: Path, out: Path, scenario: Path = MACHINE, progress: Progress = gu
                 files=_files(path),
                 memory_mb=MEMORY_MB,
                 limit_s=limit_s(what),
+                kernel=kernel,
                 on_output=lambda line: progress(f"  {line}"),
                 progress=progress,
             )
@@ -87,7 +94,7 @@ def run(path: Path, out: Path, scenario: Path = MACHINE, progress: Progress = gu
         "wall_s": round(done.wall_s, 1),
         "host_load": {"before": load_before, "after": os.getloadavg(), "cpus": os.cpu_count()},
         "disks": {each.name.split(".")[0]: json.loads(each.read_text()) for each in models},
-        "packages": set_up(guest.ignore).versions,
+        "packages": set_up(guest.ignore, kernel).versions,
     }
     (out / "lab" / "lab.json").write_text(json.dumps(facts, indent=1) + "\n")
     if done.codes[-1]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from validate.errors import ExperimentError
 from validate.lab import image
 from validate.lab.packages import Apt, Package, command_in, unpack
 from validate.lab.places import lab_folder, locked
 from validate.progress import Progress
 
+# Packages of the kernel of this Debian, and of a release that is named.
 KERNELS = ("linux-image-cloud-amd64", "linux-image-amd64")
+KERNELS_OF = ("linux-image-{}-cloud-amd64", "linux-image-{}-amd64")
+RELEASE = re.compile(r"\d+\.\d+")
 EMULATOR = ("qemu-system-x86",)
 GUEST = (
     "usr-is-merged", "busybox-static", "bash", "dash", "coreutils", "grep", "sed", "mawk", "tar",
@@ -40,32 +45,45 @@ class Lab:
     versions: dict[str, str]  # of packages, by name
 
 
-def find() -> Lab | None:
-    """Return the lab that was set up, or None if files are missing."""
+def find(release: str = "") -> Lab | None:
+    """Return the lab that was set up with a kernel, or None if files are missing."""
+    return _read(_file(release))
+
+
+def _file(release: str) -> Path:
+    return lab_folder() / (f"lab-{release}.json" if release else "lab.json")
+
+
+def _read(path: Path) -> Lab | None:
     try:
-        lab = Lab(**json.loads((lab_folder() / "lab.json").read_text()))
+        lab = Lab(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         return None
     files = (lab.emulator[0], lab.kernel, lab.busybox, lab.root)
     return lab if all(Path(path).exists() for path in files) else None
 
 
-def set_up(progress: Progress, *, refresh: bool = False, fetch_qemu: bool = False) -> Lab:
+def set_up(
+    progress: Progress, release: str = "", *, refresh: bool = False, fetch_qemu: bool = False
+) -> Lab:
     """Return the lab; fetch and build the missing parts.
 
-    `refresh` fetches newer packages; `fetch_qemu` uses Debian's QEMU even if this system has one.
-    Raises MissingError with what is missing and what to do.
+    `release` is that of the kernel, as 6.12, if not this Debian's own.  `refresh` fetches newer
+    packages; `fetch_qemu` uses Debian's QEMU even if this system has one.  Raises MissingError with
+    what is missing and what to do.
     """
+    if release and not RELEASE.fullmatch(release):
+        raise ExperimentError(f"kernel {release!r}: write a release, for example 6.12")
     folder = lab_folder()
     with locked(folder / "setup.lock"):
-        existing = None if refresh else find()
+        existing = None if refresh else find(release)
         if existing:
             progress(f"ready: {_summary(existing)}")
             return existing
         started = time.monotonic()
-        lab = _build(folder, fetch_qemu, progress)
-        _write(folder / "lab.json", json.dumps(asdict(lab), indent=1))
-        _remove_old(folder, lab)
+        lab = _build(folder, release, fetch_qemu, progress)
+        _write(_file(release), json.dumps(asdict(lab), indent=1))
+        _remove_old(folder)
         taken = sum(path.stat().st_blocks for path in folder.rglob("*") if path.is_file()) * 512
         progress(f"ready: {_summary(lab)}")
         progress(f"took {time.monotonic() - started:.0f} s; {taken / 1e6:.0f} MB in {folder}")
@@ -79,7 +97,7 @@ def _summary(lab: Lab) -> str:
     return f"Linux {lab.kernel_version}; {tools}; {where} QEMU"
 
 
-def _build(folder: Path, fetch_qemu: bool, progress: Progress) -> Lab:
+def _build(folder: Path, release: str, fetch_qemu: bool, progress: Progress) -> Lab:
     apt = Apt(folder / "apt")
     progress("fetching package lists")
     apt.update()
@@ -88,7 +106,7 @@ def _build(folder: Path, fetch_qemu: bool, progress: Progress) -> Lab:
         progress(f"QEMU: {own} of this system")
     emulator = [] if own else apt.needed(EMULATOR)
     guest = apt.needed(GUEST)
-    kernel = apt.kernel(KERNELS)
+    kernel = apt.kernel([each.format(release) for each in (KERNELS_OF if release else KERNELS)])
     everything = {each.name: each for each in (*emulator, *guest, kernel)}
     total = sum(each.size_bytes for each in everything.values())
     progress(f"packages: {len(everything)}, {total / 1e6:.0f} MB")
@@ -141,9 +159,10 @@ def _guest(folder: Path, apt: Apt, packages: list[Package], progress: Progress) 
     return place, next(place.glob("vmlinuz-*")).name.removeprefix("vmlinuz-")
 
 
-def _remove_old(folder: Path, lab: Lab) -> None:
-    """Remove earlier guests and emulators."""
-    used = f"{lab.emulator} {lab.root}"
+def _remove_old(folder: Path) -> None:
+    """Remove guests and emulators that no lab uses any more."""
+    labs = [_read(path) for path in folder.glob("lab*.json")]
+    used = " ".join(f"{lab.emulator} {lab.root}" for lab in labs if lab)
     for place in (*folder.glob("guest-*"), *folder.glob("qemu-*")):
         if place.name not in used:
             shutil.rmtree(place, ignore_errors=True)

@@ -57,7 +57,13 @@ def items(folder: Path, results: Path) -> list[Item]:
     return suite
 
 
-def run(todo: Sequence[Item], scenario: Path, report: Progress, progress: Progress = ignore) -> int:
+def run(
+    todo: Sequence[Item],
+    scenario: Path,
+    report: Progress,
+    progress: Progress = ignore,
+    kernel: str = "",
+) -> int:
     """Run the experiments that are not done; report each; return the number of failures.
 
     After a failure the other experiments still run; a signal ends the suite.
@@ -81,7 +87,7 @@ def run(todo: Sequence[Item], scenario: Path, report: Progress, progress: Progre
             shutil.rmtree(item.out)
         started = time.monotonic()
         try:
-            running.run(item.path, item.out, scenario, progress)
+            running.run(item.path, item.out, scenario, progress, kernel)
         except (StoppedError, InterruptedRunError):
             raise
         except ValidateError as error:

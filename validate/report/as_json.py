@@ -34,6 +34,7 @@ def _run(run: Held) -> dict[str, Any]:
     return {
         "name": run.record.name,
         "repeats": run.repeats,
+        "chance": {str(name): round(share, 3) for name, share in run.chance.items()},
         "noise": {str(name): share for name, share in run.noise.items()},
         "load": twin.load,
         "lead_s": round(twin.lead_s, 3),

@@ -20,6 +20,7 @@ Examples:
   python -m validate report results/hot
   python -m validate report results/ --html report.html
   python -m validate report validate/results --json > errors.json
+  python -m validate report results/ --chance 5
 
 The exit code is 4 if a figure is beyond its bound.
 """
@@ -37,6 +38,14 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument("runs", nargs="+", metavar="DIR", help="result folders, or folders of them")
     parser.add_argument("--details", action="store_true", help="print the details of each run too")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--chance",
+        type=int,
+        default=0,
+        metavar="N",
+        help="simulate N more twins of each run that begin at other moments [0]: how many figures "
+        "would be beyond their bounds if the model were exact",
+    )
     parser.add_argument("--html", metavar="FILE", help="write one HTML file with the curves")
 
 
@@ -54,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from validate.twin.folders import runs
 
     try:
-        comparisons = held(list(runs(args.runs, _skipped)), _progress)
+        comparisons = held(list(runs(args.runs, _skipped)), _progress, max(args.chance, 0))
         _write(comparisons, args)
     except HybridsimError as error:
         print(f"validate: {error}", file=sys.stderr)

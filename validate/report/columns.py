@@ -14,9 +14,10 @@ from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS
 from hybridsim.answers.warmup import State
 from hybridsim.foundation.wording import NONE
 from validate.report.bounds import COUNTERS
+from validate.report.chance import LIKELY
 from validate.report.holding import Held
 
-BEYOND = "*"
+BEYOND, BY_CHANCE = "*", "~"
 UNSTEADY, FLAT, UNLIKE = "not yet", "flat", "unlike"
 
 
@@ -66,6 +67,15 @@ LEGEND = (
     f"checked.  {BEYOND} beyond its bound; {UNSTEADY}: the real run is not steady; {FLAT}: it does "
     f"not warm up; {UNLIKE}: the twin does not become steady."
 )
+LEGEND_OF_CHANCE = (
+    f" {BY_CHANCE} beyond its bound, as is the difference of {LIKELY:.0%} of the pairs of twins of "
+    "this run that begin at other moments, or more."
+)
+
+
+def legend(runs: Sequence[Held]) -> str:
+    """Return the legend of the table of these runs."""
+    return LEGEND + (LEGEND_OF_CHANCE if any(run.chance for run in runs) else "")
 
 
 def cells(run: Held) -> list[str]:
@@ -73,11 +83,12 @@ def cells(run: Held) -> list[str]:
     comparison = run.found
     judged, failed = len(comparison.judged), len(comparison.failed)
     checked = COUNTERS.get(str(run.record.cache.get("kind")), ())
-    values = (_cell(comparison, column, checked) for column in COLUMNS)
+    values = (_cell(run, column, checked) for column in COLUMNS)
     return [run.record.name, *values, f"{judged - failed}/{judged}"]
 
 
-def _cell(comparison: Comparison, column: Column, checked: Sequence[str]) -> str:
+def _cell(run: Held, column: Column, checked: Sequence[str]) -> str:
+    comparison = run.found
     rows = [
         row
         for measure in column.measures
@@ -88,9 +99,10 @@ def _cell(comparison: Comparison, column: Column, checked: Sequence[str]) -> str
     if not rows:
         return _why_none(comparison) if column.needs_steady else NONE
     worst = max(rows, key=_excess)
+    mark = BY_CHANCE if run.chance.get(worst.name, 0) >= LIKELY else BEYOND
     if worst.error is None:
-        return UNLIKE + BEYOND
-    return column.form(worst.error) + (BEYOND if worst.is_met is False else "")
+        return UNLIKE + mark
+    return column.form(worst.error) + (mark if worst.is_met is False else "")
 
 
 def _why_none(comparison: Comparison) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from hybridsim.answers.comparison.rows import Comparison
 from hybridsim.answers.comparison.tolerances import Tolerances
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.answers.measurements.measurement import CACHE, Measurement, Name
+from validate.report import chance
 from validate.report.bounds import judged
 from validate.twin.folders import record
 from validate.twin.record import Record
@@ -30,6 +31,8 @@ class Held:
     found: Comparison
     noise: Mapping[Name, float]  # largest difference of repeated real runs of this experiment
     repeats: int  # number of runs of this experiment
+    # Share of pairs of twins, begun at other moments, that exceed a bound; empty: not simulated.
+    chance: Mapping[Name, float] = field(default_factory=dict)
 
     @property
     def is_met(self) -> bool:
@@ -37,18 +40,40 @@ class Held:
         return not self.found.failed
 
 
-def held(folders: Sequence[Path], progress: Progress = lambda done, of, name: None) -> list[Held]:
+def held(
+    folders: Sequence[Path],
+    progress: Progress = lambda done, of, name: None,
+    others: int = 0,
+) -> list[Held]:
     """Simulate the twin of each run and compare; repeated runs of an experiment give the noise.
+
+    So many other twins of each run, if any, give the share of chance.
 
     Raises RecordError, ScenarioError, MeasurementError or UsageError.
     """
     records = [record(folder) for folder in folders]
     comparisons = []
+    more: list[list[Twin]] = []
     for done, each in enumerate(records):
         progress(done, len(records), each.name)
         comparisons.append(_compared(each, twin(each)))
+        more.append(list(chance.others(each, others)))
     progress(len(records), len(records), "")
-    return list(_with_noise(comparisons))
+    return [_with_chance(*both) for both in zip(_with_noise(comparisons), more)]
+
+
+def _with_chance(run: Held, others: Sequence[Twin]) -> Held:
+    if not others:
+        return run
+    return replace(run, chance=chance.beyond(run.found.rows, [run.twin, *others], of_twins))
+
+
+def of_twins(one: Twin, other: Twin) -> Comparison:
+    """Compare a twin with another one, as a real run is compared with it."""
+    comparison = compare(one.measured, other.measured, Tolerances())
+    if one.paced is None or other.paced is None:
+        return comparison
+    return at_its_pace(comparison, compare(one.paced, other.paced, Tolerances()))
 
 
 def _compared(real: Record, simulated: Twin) -> Held:

@@ -13,8 +13,9 @@ from hybridsim.show.html import page as html_page
 from hybridsim.show.html.blocks import Block, Code, Prose, Row, Section, Table
 from hybridsim.show.html.sections import agreement
 from validate.report.as_json import document
-from validate.report.columns import HEADS, LEGEND, cells
+from validate.report.columns import HEADS, cells, legend
 from validate.report.holding import Held
+from validate.report.text import of_chance
 from validate.twin.calibrate import summary
 
 TITLE = "Does the simulation follow the kernel?"
@@ -34,8 +35,9 @@ def _overview(runs: Sequence[Held]) -> Section:
     verdict = f"In {good} of {len(runs)} runs all figures are within their bounds."
     blocks: list[Block] = [
         Prose([verdict], "no" if strong else "yes"),
+        *([Prose([f"By chance: {of_chance(runs)}"])] if any(run.chance for run in runs) else ()),
         Table("All runs", HEADS, [cells(run) for run in runs], strong),
-        Prose([LEGEND]),
+        Prose([legend(runs)]),
     ]
     return Section("runs", "All runs", blocks)
 

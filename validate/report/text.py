@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hybridsim.foundation.wording import counted
 from hybridsim.show import comparison
 from hybridsim.show.page import in_ascii, paragraph, table
-from validate.report.columns import HEADS, LEGEND, cells
+from validate.report.columns import HEADS, cells, legend
 from validate.report.holding import Held
 from validate.twin.calibrate import summary
 
@@ -16,7 +16,7 @@ NAME_MAX = 24
 
 def text(runs: Sequence[Held], details: bool, ascii_only: bool = False) -> str:
     """Return the table of all runs, and with `details` a section for each run."""
-    lines = [*_verdict(runs), "", *_table(runs), "", *paragraph("", LEGEND)]
+    lines = [*_verdict(runs), "", *_table(runs), "", *paragraph("", legend(runs))]
     for run in runs if details or len(runs) == 1 else ():
         lines += ["", *_detail(run, ascii_only)]
     whole = "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
@@ -29,7 +29,25 @@ def _verdict(runs: Sequence[Held]) -> list[str]:
     good = sum(run.is_met for run in runs)
     word = "AGREES" if not failed else "DIFFERS"
     share = f"{judged - failed} of {counted(judged, 'figure')} are within their bounds"
-    return paragraph(word, f"{share}; all figures of {good} of {counted(len(runs), 'run')} are.")
+    lines = paragraph(word, f"{share}; all figures of {good} of {counted(len(runs), 'run')} are.")
+    return lines + (paragraph("chance", of_chance(runs)) if any(run.chance for run in runs) else [])
+
+
+def of_chance(runs: Sequence[Held]) -> str:
+    """Return how many figures would be beyond their bounds if the model were exact."""
+    kinds: dict[str, list[Held]] = {}
+    for run in runs:
+        kinds.setdefault(str(run.record.cache.get("kind")), []).append(run)
+    parts = []
+    for kind, ones in kinds.items():
+        expected = sum(sum(run.chance.values()) for run in ones)
+        beyond = sum(len(run.found.failed) for run in ones)
+        judged = sum(len(run.found.judged) for run in ones)
+        parts.append(f"{kind} {beyond} of {judged} ({expected:.0f})")
+    return (
+        "figures beyond their bounds, and in parentheses how many would be if the model were "
+        f"exact, by twins that begin at other moments: {', '.join(parts)}."
+    )
 
 
 def _table(runs: Sequence[Held]) -> list[str]:
@@ -53,4 +71,9 @@ def _detail(run: Held, ascii_only: bool) -> Iterator[str]:
         yield from paragraph(
             "noise", f"{run.repeats} real runs of this experiment differ by: {words}"
         )
+    for row in run.found.failed if run.chance else ():
+        share = run.chance.get(row.name)
+        if share is not None:
+            words = f"{row.name}: {share:.0%} of the pairs of twins exceed its bound"
+            yield from paragraph("chance", words)
     yield from comparison.text(run.found, ascii_only).splitlines()

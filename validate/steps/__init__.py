@@ -21,6 +21,7 @@ STEPS = {
     "MakeRaid": "validate.steps.raid",
     "MapLinear": "validate.steps.mapper",
     "MapCache": "validate.steps.mapper",
+    "MapWritecache": "validate.steps.mapper",
     "FormatBcache": "validate.steps.bcache",
     "StartBcache": "validate.steps.bcache",
     "HoldReadOnly": "validate.steps.read_only",

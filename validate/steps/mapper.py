@@ -1,4 +1,4 @@
-"""Device-mapper targets: parts of devices (linear), and dm-cache.
+"""Device-mapper targets: parts of devices (linear), dm-cache and dm-writecache.
 
 Tables name devices by MAJOR:MINOR, so a path that is changed meanwhile has no effect.
 """
@@ -87,26 +87,72 @@ class MapCache:
             f"{roles['origin']} {self.block_bytes // SECTOR} 1 {self.mode} {self.policy} "
             f"{arguments}\n"
         )
-        system.module("dm-mod")
-        words = ["dmsetup", "create", self.name, "--uuid", self.uuid, "--notable"]
-        system.run(words, timeout_s=60)
-
-        def load() -> None:  # the kernel claims the devices here, and formats the metadata
-            ends.verify_all(scene)
-            system.run(["dmsetup", "load", self.name], stdin=table, timeout_s=60)
-
         parts = [roles[each] for each in ("metadata", "data", "origin")]
-        ends.hand_over(parts, scene, load, kept=True)
-        ends.begin_load(scene, verified=True)  # the cache itself writes from here on
-        system.resume_mapped(self.name)
-        scene.facts["made_uptime_s"] = system.uptime_s()
-        system.run(["dmsetup", "mknodes", self.name], timeout_s=60)
-        roles[self.role] = number_of(self.name, system)
-        held(of_number(roles[self.role], system), system)
+        start(self, table, parts, scene, writes=False)
 
     def undo(self, system: System) -> None:
         """Remove it; its dirty blocks are lost, since its metadata are erased."""
         remove(self.name, self.uuid, system)
+
+
+@dataclass(frozen=True)
+class MapWritecache:
+    """A dm-writecache on an SSD: of the devices with the roles data and origin."""
+
+    name: str
+    uuid: str
+    block_bytes: int
+    options: tuple[str, ...]  # names and values in turn
+    role: str
+
+    def describe(self) -> str:
+        """Return what the step does."""
+        words = " ".join(self.options)
+        return (
+            f"create the dm-writecache {self.name}: blocks of {human(self.block_bytes)}"
+            f"{', ' if words else ''}{words} ({self.role})"
+        )
+
+    def do(self, scene: Scene) -> None:
+        """Create it, and record the uptime."""
+        scene.system.module("dm-writecache")
+        roles = scene.roles
+        size_bytes = of_number(roles["origin"], scene.system).size_bytes
+        words = " ".join([str(len(self.options)), *self.options])
+        table = (
+            f"0 {size_bytes // SECTOR} writecache s {roles['origin']} {roles['data']} "
+            f"{self.block_bytes} {words}\n"
+        )
+        start(self, table, [roles["data"], roles["origin"]], scene, writes=True)
+
+    def undo(self, system: System) -> None:
+        """Remove it; what was not written back is lost, since its superblock is erased."""
+        remove(self.name, self.uuid, system)
+
+
+def start(
+    step: MapCache | MapWritecache, table: str, parts: list[str], scene: Scene, *, writes: bool
+) -> None:
+    """Create a cache of the parts; `writes`: the kernel formats its device when it loads the table.
+
+    Otherwise it does so when the cache is resumed.
+    """
+    system = scene.system
+    system.module("dm-mod")
+    words = ["dmsetup", "create", step.name, "--uuid", step.uuid, "--notable"]
+    system.run(words, timeout_s=60)
+
+    def load() -> None:  # the kernel claims the devices here
+        ends.verify_all(scene)
+        system.run(["dmsetup", "load", step.name], stdin=table, timeout_s=60)
+
+    ends.hand_over(parts, scene, load, kept=not writes)
+    ends.begin_load(scene, verified=True)  # the cache itself writes from here on
+    system.resume_mapped(step.name)
+    scene.facts["made_uptime_s"] = system.uptime_s()
+    system.run(["dmsetup", "mknodes", step.name], timeout_s=60)
+    scene.roles[step.role] = number_of(step.name, system)
+    held(of_number(scene.roles[step.role], system), system)
 
 
 def create(name: str, uuid: str, table: str, system: System) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from validate import layout
-from validate.twin import recorded
+from validate.twin import recorded, writecache
 from validate.twin.record import Bare, Record, RecordError
 
 COMMANDS, QUEUES = "commands.log", "wbt.txt"
@@ -24,9 +24,6 @@ UNMERGED = "request-merging=off"  # in env.txt, of machines whose QEMU merges no
 CASADM, TABLE, STATUS = "casadm-before.txt", "table.txt", "status-first.txt"
 STATISTICS = "cas-stats.csv"
 SECTOR, BLOCK = 512, 4096
-# What a pass of dm-writecache's write-back takes in the lab's guest, under software emulation: the
-# median time from one pass to the next of 268 in a run with kprobes (validate/results/README.md).
-PASS_TIME = "11500us"
 RUN_OF_DISKS = Path(__file__).parent.parent / "results" / recorded.SHARED
 COMMAND = re.compile(r"^(\d+\.\d+) (.*)$", re.MULTILINE)
 # A parameter of casadm: (key in a scenario, format of the value there).
@@ -47,14 +44,6 @@ POLICIES = {"Wake up time [s]": "alru", "Wake up time [ms]": "acp"}  # first row
 OF_POLICIES = {
     *POLICIES, "Stale buffer time [s]", "Activity threshold [ms]", "Flush max buffers",
 }  # fmt: skip
-# An optional argument of dm-writecache's table: as above.
-ARGUMENTS = {
-    "high_watermark": ("high_watermark", "{}%"),
-    "low_watermark": ("low_watermark", "{}%"),
-    "autocommit_blocks": ("autocommit_blocks", "{}"),
-    "autocommit_time": ("autocommit_time", "{}ms"),
-    "pause_writeback": ("pause_writeback", "{}ms"),
-}
 
 
 def is_commanded(folder: Path) -> bool:
@@ -140,7 +129,7 @@ def _cache(folder: Path) -> dict[str, Any]:
     if (folder / CASADM).exists():
         return _open_cas(_text(folder / CASADM), folder / CASADM)
     if (folder / TABLE).exists():
-        return _writecache(_text(folder / TABLE), _text(folder / STATUS))
+        return writecache.table(_text(folder / TABLE), _text(folder / STATUS)) | writecache.EMULATED
     raise RecordError(f"{folder}: neither {CASADM} nor {TABLE}: the settings are unknown")
 
 
@@ -181,21 +170,3 @@ def _queries(folder: Path, created_s: float) -> dict[str, Any]:
         "stats_interval": f"{interval_ms}ms",
         "stats_start": f"{times_ms[-1] % interval_ms}ms",
     }
-
-
-def _writecache(table: str, status: str) -> dict[str, Any]:
-    """Return a scenario's table of the cache by its table and first status."""
-    words = table.split()
-    block_bytes, options = int(words[6]), words[8:]
-    cache: dict[str, Any] = {
-        "kind": "dm-writecache",
-        "size": f"{int(status.split()[4]) * block_bytes}B",
-        "block": f"{block_bytes}B",
-        "pass_time": PASS_TIME,
-    }
-    for name, value in zip(options[::2], options[1::2]):
-        if name in ARGUMENTS:
-            key, form = ARGUMENTS[name]
-            text = form.format(value)
-            cache[key] = int(text) if text.isdigit() else text
-    return cache

@@ -13,13 +13,18 @@ from typing import Any
 
 from hybridsim.workloads.fio.options import size
 from validate import layout
+from validate.twin import writecache
 from validate.twin.record import Bare, Record, RecordError
 
 MACHINE = Path("lab", "machine.toml")  # the scenario of a lab's disks
 QUEUES = Path("lab", "queues.json")  # the settings of the queues of its disks
 LAB = Path("lab", "lab.json")
 LATE_US = 5000  # at the 99th percentile, of answers of a lab's disk: its run is no repetition
-EMULATED_GC_NODES = 1  # a gc of bcache rests after each node where the processor is emulated
+# What differs in a cache where the processor is emulated: a gc of bcache rests after each node.
+EMULATED: dict[str, dict[str, Any]] = {
+    "bcache": {"gc_nodes": 1},
+    "dm-writecache": writecache.EMULATED,
+}
 SIZES = re.compile(r"^\s*size\s*=", re.MULTILINE)
 OFFSETS = re.compile(r"^\s*offset\s*=\s*(\S+)", re.MULTILINE)
 RELEASE = re.compile(r"(\d+)\.(\d+)")
@@ -188,6 +193,8 @@ def _cache(cache: Mapping[str, Any], release: tuple[int, ...]) -> dict[str, Any]
     kind = cache["kind"]
     if kind == "none":
         return {"kind": "none"}
+    if kind == "dm-writecache":
+        return writecache.table(cache["table"], cache["status"])
     table: dict[str, Any] = {"kind": kind, "mode": cache["mode"], "size": f"{cache['size_bytes']}B"}
     if kind == "dm-cache":
         sectors = cache.get("migration_threshold_sectors") or THRESHOLD_SECTORS
@@ -208,9 +215,9 @@ def _cache(cache: Mapping[str, Any], release: tuple[int, ...]) -> dict[str, Any]
 def _emulated(folder: Path, environment: Mapping[str, Any]) -> dict[str, Any]:
     """Return what differs in the cache of a lab whose guest has emulated processors."""
     path = folder / LAB
-    is_bcache = environment["cache"]["kind"] == "bcache"
     is_emulated = path.exists() and _object(path).get("accelerator") == "tcg"
-    return {"gc_nodes": EMULATED_GC_NODES} if is_bcache and is_emulated else {}
+    of_kind: dict[str, Any] = EMULATED.get(environment["cache"]["kind"], {})
+    return of_kind if is_emulated else {}
 
 
 def _number(text: str) -> int:

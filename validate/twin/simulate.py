@@ -41,8 +41,10 @@ class Twin:
     assumptions: list[str]
 
 
-def twin(record: Record, calibration: Calibration | None = None) -> Twin:
+def twin(record: Record, calibration: Calibration | None = None, later_ns: int = 0) -> Twin:
     """Simulate the twin of a run, on devices calibrated without its cache.
+
+    Its load begins `later_ns` later than the real one, as a load that runs once more would.
 
     Raises RecordError if the run is not complete enough.
     """
@@ -63,7 +65,7 @@ def twin(record: Record, calibration: Calibration | None = None) -> Twin:
     tables["backing"] = tables["backing"] | {"writeback_throttle": throttle}
     text = toml_of(tables)
     scenario = Scenario.loads(text, f"the twin of {record.name}")
-    load = _Load.of(record, began_s, lead_s)
+    load = _Load.of(record, began_s, lead_s).later(later_ns)
     if record.before is not None:
         is_reloaded = record.cache.get("kind") in RELOADED and load.real.reload_ns < NEVER
         assumptions.append(warm.RELOADED if is_reloaded else warm.KEPT)
@@ -130,6 +132,10 @@ class _Load:
         first = _limits(before)
         both = [*first, *pace] if first and pace else []
         return cls(before.job, both, f"twin of {record.name}", real)
+
+    def later(self, later_ns: int) -> _Load:
+        """Return the load, begun so much later."""
+        return replace(self, real=replace(self.real, lead_ns=self.real.lead_ns + later_ns))
 
     def simulated(self, scenario: Scenario, pace: Sequence[Pace]) -> Measurement:
         """Return the measurement of the load; with two loads, of the second one."""

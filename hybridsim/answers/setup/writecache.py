@@ -40,7 +40,7 @@ BLOCKS = (512, 4096)  # that LVM can set
 HEADER_BYTES, ENTRY_BYTES = 64, 16  # of the kernel's metadata on the SSD
 RAM_BYTES = 72 + ENTRY_BYTES  # struct wc_entry, and the metadata once more
 MS = 1_000_000
-PAUSE_MS = 3000  # the kernel's default
+PAUSE_MS, AUTOCOMMIT_MS = 3000, 1000  # the kernel's defaults
 LVM_WITH_PAUSE = (2, 3, 31)  # 2.03.16 lacks it; those between were not looked at
 
 
@@ -54,6 +54,7 @@ class Settings:
     low_watermark: int
     autocommit_blocks: int
     pause_writeback_ms: int
+    autocommit_time_ms: int = AUTOCOMMIT_MS
     drives: Drives = field(default_factory=Drives)
 
     @property
@@ -89,7 +90,9 @@ def settings(table: Any, pages: int, site: Site) -> Settings:
             f"older one of {site.system.title} may not: simulate the kernel's 3s, or use Debian 13"
         )
     size = rounded(_taken(pages, block), 1)
-    return Settings(size, block, marks[0], marks[1], table.autocommit_blocks, pause, drives)
+    commit = whole(table.autocommit_time_ns, MS, "autocommit_time", "whole milliseconds")
+    blocks = table.autocommit_blocks
+    return Settings(size, block, marks[0], marks[1], blocks, pause, commit, drives)
 
 
 def keys(one: Settings) -> dict[str, Any]:
@@ -101,6 +104,7 @@ def keys(one: Settings) -> dict[str, Any]:
         "cache.high_watermark": f"{one.high_watermark}%",
         "cache.low_watermark": f"{one.low_watermark}%",
         "cache.autocommit_blocks": one.autocommit_blocks,
+        "cache.autocommit_time": format_time(one.autocommit_time_ms * MS),
         "cache.pause_writeback": format_time(one.pause_writeback_ms * MS),
     }
 
@@ -132,6 +136,8 @@ def sections(one: Settings, site: Site) -> list[Section]:
     )
     if one.pause_writeback_ms != PAUSE_MS:
         tuned += f" pause_writeback={one.pause_writeback_ms}"
+    if one.autocommit_time_ms != AUTOCOMMIT_MS:
+        tuned += f" autocommit_time={one.autocommit_time_ms}"
     # LVM refuses a volume that is striped or mirrored as a writecache: md does it.
     combined, fast = array(site, one.drives)
     steps = made(site, names, combined, fast)
@@ -223,7 +229,8 @@ def parsed(script: str) -> Settings:
         raise ValueError("these are not the commands of a dm-writecache")
     return Settings(
         size, tuned["block_size"], tuned["high_watermark"], tuned["low_watermark"],
-        tuned["autocommit_blocks"], tuned.get("pause_writeback", PAUSE_MS), drives_in(script),
+        tuned["autocommit_blocks"], tuned.get("pause_writeback", PAUSE_MS),
+        tuned.get("autocommit_time", AUTOCOMMIT_MS), drives_in(script),
     )  # fmt: skip
 
 
@@ -236,11 +243,13 @@ def differences(one: Settings, shown: str) -> list[str]:
     options = table[8:]
     named = dict(zip(options[::2], options[1::2]))
     pause = named.get("pause_writeback", PAUSE_MS)
+    commit = named.get("autocommit_time", AUTOCOMMIT_MS)
     return [
         *difference("block", one.block_bytes, table[6]),
         *difference("high_watermark", one.high_watermark, named.get("high_watermark")),
         *difference("low_watermark", one.low_watermark, named.get("low_watermark")),
         *difference("autocommit_blocks", one.autocommit_blocks, named.get("autocommit_blocks")),
+        *difference("autocommit_time", one.autocommit_time_ms, commit),
         *difference("pause_writeback", one.pause_writeback_ms, pause),
         *difference("blocks", one.blocks, status[4]),
     ]

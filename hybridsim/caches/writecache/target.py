@@ -47,8 +47,6 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import expiry_ns
 
-AUTOCOMMIT_NS = 1_000_000_000
-
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
 NONE, NOT_WRITTEN, WRITTEN = int(Reason.NONE), int(Reason.NOT_WRITTEN), int(Reason.WRITE)
@@ -64,6 +62,7 @@ class DmWritecache(NamedTuple):
 
     page_bytes: int  # of a block
     autocommit_blocks: int
+    autocommit_time_ns: int
     write_back: WriteBack
     service: Service
     state: Ints  # [FIRST ... WRITTEN_BACK]
@@ -80,7 +79,8 @@ class DmWritecache(NamedTuple):
         counts = np.zeros(len(COUNTERS), np.int64)
         service = Service(block_bytes, False, write_back, counts)
         state = np.array([NOTHING, NOTHING, 0, 0, 0, 0])
-        return cls(block_bytes, p.autocommit_blocks, write_back, service, state)
+        commits_at = (p.autocommit_blocks, p.autocommit_time_ns)
+        return cls(block_bytes, *commits_at, write_back, service, state)
 
     def size(self) -> int:
         """Return 0: the cache has no pool of requests."""
@@ -253,7 +253,7 @@ class DmWritecache(NamedTuple):
             commits.begin(now, below)
         elif commits.state[UNCOMMITTED] > 0 and self.state[TIMER_SET] == 0:
             self.state[TIMER_SET] = 1
-            below.events.push(expiry_ns(now, AUTOCOMMIT_NS), CACHE, AUTOCOMMIT)
+            below.events.push(expiry_ns(now, self.autocommit_time_ns), CACHE, AUTOCOMMIT)
         if not is_all and self.state[IS_BLOCKED] == 0:
             self.service.counts[WRITES_BLOCKED] += 1
         self.state[IS_BLOCKED] = 0 if is_all else 1
