@@ -46,7 +46,7 @@ def measured(trace: Sequence[str], points: int, check: int, folder: str) -> dict
         "machines_hold": sum(
             all(each.holds for each in found.checked if each.place == place) for place in places
         ),
-        "hold": sum(each.holds for each in found.checked) / len(found.checked),
+        "hold": sum(each.holds for each in found.checked) / max(len(found.checked), 1),
         "answers_right": sum(true == given for true, given, _ in answers),
         "answers_wrong": sum(
             true != given and not may_differ for true, given, may_differ in answers

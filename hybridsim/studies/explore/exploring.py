@@ -613,6 +613,8 @@ class _Time:
         if self.limit_s is None:
             return False
         checks_s = min(self.checks * self.each_s, CHECK_SHARE * self.limit_s)
+        if replays < STEP:  # first something to check
+            checks_s = 0.0
         end_s = under_way * self.each_s + checks_s + self.ending_s(replays)
         return self.passed_s + end_s >= self.limit_s
 
