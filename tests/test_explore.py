@@ -203,11 +203,29 @@ def test_replays_go_between_the_sizes_where_a_figure_jumps_most(found):
 
     known = {place(kind, size): 0.1 * kind for kind in (0, 1) for size in sizes}
     known |= {place(1, 14): 0.5, place(1, 20): 0.6}
-    chosen = planning.jumps(found.axes, known, 2, list(known), lambda place: True, 1)
+    chosen = planning.jumps(found.axes, [known], 2, list(known), lambda place: True, 1)
     at = [(each[names.index(CACHE)], each[names.index(SIZE)]) for each in chosen]
     assert at == [(1, 11), (1, 17)]
     full = {place(0, size): float(size) for size in range(4)}  # no size between
-    assert planning.jumps(found.axes, full, 2, [], lambda place: True, 1) == []
+    assert planning.jumps(found.axes, [full], 2, [], lambda place: True, 1) == []
+
+
+def test_a_jump_by_size_is_found_beside_what_load_and_disks_do(found):
+    names = [axis.name for axis in found.axes]
+    cache, size = names.index(CACHE), names.index(SIZE)
+    cliff = next(
+        n for n, each in enumerate(found.axes[cache].choices) if each.words[1] == "write-back"
+    )
+    draw = np.random.default_rng(7)
+    hits, waits = {}, {}
+    for kind, at in itertools.product(range(len(found.axes[cache].choices)), range(0, 24, 4)):
+        place = [int(draw.integers(len(axis.choices))) for axis in found.axes]
+        place[cache], place[size] = kind, at
+        hits[tuple(place)] = 0.02 * at  # nothing to see there
+        load = place[names.index("load")] - place[names.index("members")]
+        waits[tuple(place)] = 3.0 * load + (8.0 if (kind, at > 10) == (cliff, False) else 0.0)
+    chosen = planning.jumps(found.axes, [hits, waits], 1, list(hits), lambda place: True, 1)
+    assert [(each[cache], each[size]) for each in chosen] == [(cliff, 10)]
 
 
 def test_a_yes_that_the_capture_itself_may_not_show_is_near_a_border(found):

@@ -72,6 +72,7 @@ POINTS = 240  # replays, by default
 SPREAD_FIRST = 48  # replays that are spread before the surfaces are looked at
 STEP = 24  # replays between two looks at the surfaces
 JUMPS = 8  # of these go where the hit ratio jumps from size to size,
+CLIFFS = 4  # some where times do,
 DOUBTFUL = 8  # as many where the surfaces are unsure; the others are spread
 NEAR_POWER = 4  # of what machines have in common: weights of the replays around a place
 DOUBT = 0.05  # of that weight: a smaller share of the replays around a place does not count
@@ -872,9 +873,10 @@ def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> No
     while (left := points - len(plan.taken)) > 0 and not plan.ended:
         taken = plan.taken
         seed = SEED + len(taken)
-        hits = {each.place: _figure(each.figures.get(HIT)) for each in plan.replays}
-        known = {place: value for place, value in hits.items() if value is not None}
-        more = planning.jumps(plan.axes, known, JUMPS, taken, plan.able, seed)
+        hits, *times = (_known(plan.replays, name) for name in (HIT, READ_P99, WRITE, WRITE_P99))
+        more = planning.jumps(plan.axes, [hits], JUMPS, taken, plan.able, seed)
+        # The limits of dirty data are cliffs of times, which no hit ratio shows.
+        more += planning.jumps(plan.axes, times, CLIFFS, [*taken, *more], plan.able, seed)
         more += planning.doubtful(
             plan.axes, unsure.values(), DOUBTFUL, [*taken, *more], plan.able, seed
         )
@@ -885,6 +887,16 @@ def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> No
             return
         plan.replays += plan.run(more[:left])
         unsure = unsure if plan.ended else look()
+
+
+def _known(replays: Sequence[Replay], name: str) -> dict[Place, float]:
+    """Return a quantity of the replays that know it, in the scale of its interpolation."""
+    is_linear = next(each.scale for each in QUANTITIES if each.name == name) == LINEAR
+    values = {each.place: _figure(each.figures.get(name)) for each in replays}
+    return {
+        place: value if is_linear else _log(value)
+        for place, value in values.items() if value is not None
+    }  # fmt: skip
 
 
 def usual_band(surface: Surface, of: Sequence[Axis]) -> float:
