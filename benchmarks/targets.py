@@ -190,6 +190,7 @@ def wheel(options: Options) -> Iterator[Row]:
             home = Path(folder, f"home{number}")
             home.mkdir()
             environment = os.environ | {"HOME": str(home), "HYBRIDSIM_CACHE_DIR": str(home)}
+            environment.pop("PYTHONPATH", None)  # of this source
             cpu_s, wall_s, _ = blktrace.cpu_seconds([program, "demo"], env=environment, cwd=home)
             if not number:
                 yield at_most("first demo from a wheel", cpu_s, "CPU s", 3)
