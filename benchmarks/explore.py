@@ -1,6 +1,6 @@
 """Is the interpolation of `hybridsim explore` right?  Replays that it does not have decide.
 
-    python benchmarks/explore.py [TRACE ...] [--points 240] [--check 100] [--folder DIR]
+    python benchmarks/explore.py [TRACE ...] [--points 240] [--check 100] [--time S] [--folder DIR]
 
 Default: the demo's capture.  For each trace: by figure, how many of the replays drawn at random are
 within 3% of the estimate or inside its band, and how wide the bands are; how many machines hold in
@@ -23,14 +23,17 @@ DEMO = str(ROOT / "traces" / "demo" / "rocksdb_mixgraph.blktrace.0.zst")
 PAGE_MAX = 1.5e6  # bytes
 
 
-def measured(trace: Sequence[str], points: int, check: int, folder: str) -> dict[str, Any]:
+def measured(
+    trace: Sequence[str], points: int, check: int, folder: str, limit_s: float | None = None
+) -> dict[str, Any]:
     """Return the figures of one trace."""
     from hybridsim.show.html import of
     from hybridsim.studies.explore.exploring import explore
     from hybridsim.studies.sweep.named_trace import NamedTrace
 
     begun = time.perf_counter()
-    found = explore(NamedTrace.here(tuple(trace)), points=points, check=check, folder=folder)
+    named = NamedTrace.here(tuple(trace))
+    found = explore(named, points=points, check=check, folder=folder, seconds=limit_s)
     seconds = time.perf_counter() - begun
     places = list(dict.fromkeys(each.place for each in found.checked))
     fewer = replace(found, replays=[each for each in found.replays if each.place not in places])
@@ -46,7 +49,7 @@ def measured(trace: Sequence[str], points: int, check: int, folder: str) -> dict
         "machines_hold": sum(
             all(each.holds for each in found.checked if each.place == place) for place in places
         ),
-        "hold": sum(each.holds for each in found.checked) / len(found.checked),
+        "hold": sum(each.holds for each in found.checked) / max(len(found.checked), 1),
         "answers_right": sum(true == given for true, given, _ in answers),
         "answers_wrong": sum(
             true != given and not may_differ for true, given, may_differ in answers
@@ -72,10 +75,11 @@ def main() -> None:
     parser.add_argument("traces", nargs="*", default=[DEMO])
     parser.add_argument("--points", type=int, default=240)
     parser.add_argument("--check", type=int, default=100)
+    parser.add_argument("--time", type=float, metavar="SECONDS", help="limit for each trace")
     parser.add_argument("--folder", default="hybridsim-explore")
     options = parser.parse_args()
     for trace in options.traces:
-        found = measured([trace], options.points, options.check, options.folder)
+        found = measured([trace], options.points, options.check, options.folder, options.time)
         print(f"{found['trace']}: {found['replays']} replays, {found['computed']} computed, "
               f"{found['seconds']:.0f} s; the page {found['page_bytes']:,} bytes")  # fmt: skip
         print(f"| figure | replays | hold | within 3 % | median error | half band |\n{'|---' * 6}|")

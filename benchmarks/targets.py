@@ -6,7 +6,8 @@
 PYTHON is an interpreter with `pyarrow` and `libcachesim`; `blkparse` and `btt` are in Debian's
 package blktrace.  If a program is missing, its row shows how to install it.  Groups:
 
-    start      the first command after installation, and later ones; compilation by kind of machine
+    start      the first command in a bare home, by kind of cache, and later ones
+    wheel      the first command of a wheel that holds machine code: only with --only; needs uv
     reading    a blktrace capture, compared with blkparse and btt
     text       traces with one request per line, compared with pyarrow's CSV reader
     engine     full timing, compared with published figures of DiskSim
@@ -34,12 +35,12 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,6 +49,7 @@ import blktrace
 
 # hybridsim is imported only after `main` has set the folder for machine code.
 ROOT = Path(__file__).parents[1]
+DEMO = str(ROOT / "traces" / "demo")
 MB, KIB = 1e6, 1 << 10
 INSTALL = "not installed: pip install {}, and --peer its Python"
 
@@ -131,38 +133,78 @@ def command(*arguments: str, **environment: str) -> Took:
     return Took(wall_s, cpu_s, int(output.split()[-1]) * KIB)
 
 
+FIRST = {  # CPU seconds of the first command in a bare home, and their target
+    "demo": (["demo"], 15),
+    "dm-cache on the demo's capture": (["replay", DEMO, "--cache", "dm-cache"], 20),
+    "bcache on the demo's capture": (["replay", DEMO, "--cache", "bcache"], 20),
+}
+
+
 def start(options: Options) -> Iterator[Row]:
     """Yield the times of the first command after installation, and of later commands."""
     from engine import seconds
 
-    with tempfile.TemporaryDirectory() as folder:  # without bytecode of Python's source, too
-        first = command("demo", PYTHONPYCACHEPREFIX=folder)
-    yield at_most("first demo after installing", first.wall_s, "wall s", 15)
-    yield Row("– the same", first.cpu_s, "CPU s")
-    again = min(command("demo") for _ in range(3))
-    yield at_most("later demo", again.wall_s, "wall s", 2)
-    yield Row("– its peak memory", again.peak_bytes / MB, "MB")
+    for name, (words, limit_s) in FIRST.items():
+        with tempfile.TemporaryDirectory() as home:
+            first = command(*words, **bare(home))
+            yield at_most(f"first {name}, bare home", first.cpu_s, "CPU s", limit_s)
+            yield Row("– the same", first.wall_s, "wall s")
+            if name == "demo":
+                again = [command(*words, **bare(home)) for _ in range(3)]
+    yield at_most("later demo", min(each.wall_s for each in again), "wall s", 2)
+    yield Row("– the same", min(each.cpu_s for each in again), "CPU s")
+    yield Row("– its peak memory", again[0].peak_bytes / MB, "MB")
     help_s = seconds([sys.executable, "-m", "hybridsim", "--help"])
     yield at_most("hybridsim --help", help_s, "wall s", 0.2)
     yield Row("import hybridsim", seconds([sys.executable, "-c", "import hybridsim"]), "wall s")
-    yield from compiling(options)
 
 
-def compiling(options: Options) -> Iterator[Row]:
-    """Yield the CPU seconds of a first run minus those of a second, in separate processes."""
-    capture = str(ROOT / "traces" / "demo")
-    ssds = "backing.drive=samsung-pm9a3-1920gb"
-    kinds = {"array of SSDs": ["replay", capture, "--set", ssds]}
-    for cache in () if options.quick else ("dm-cache", "bcache", "open-cas"):
-        kinds[cache] = ["replay", capture, "--cache", cache]
-    with ThreadPoolExecutor(2) as two:
-        for kind, spent in zip(kinds, two.map(compile_cpu_s, kinds.values())):
-            yield Row(f"compiling: {kind}", spent, "CPU s")
+def bare(home: str) -> dict[str, str]:
+    """Return the environment of a home without machine code, and without bytecode of any source."""
+    return {"HOME": home, "HYBRIDSIM_CACHE_DIR": home, "PYTHONPYCACHEPREFIX": home}
 
 
-def compile_cpu_s(words: list[str]) -> float:
-    first, second = command(*words), command(*words)
-    return first.cpu_s - second.cpu_s
+def wheel(options: Options) -> Iterator[Row]:
+    """Yield the CPU seconds of the first demo of a wheel that holds machine code (CONTRIBUTING)."""
+    beside = Path(sys.executable).with_name("uv")
+    uv = [str(beside) if beside.exists() else shutil.which("uv") or ""]
+    if not uv[0]:
+        yield Row("first demo from a wheel", None, "CPU s", peer="not installed: pip install uv")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        tree, python = Path(folder, "tree"), Path(folder, "venv", "bin", "python")
+        tree.mkdir()
+        files = output("git", "ls-files", "-z", cwd=ROOT).split("\0")
+        for name in filter(None, files):
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, tree / name)
+        output(sys.executable, "-m", "hybridsim.jit", cwd=tree, PYTHONPATH=str(tree))
+        output(*uv, "build", "-q", "--wheel", "--out-dir", f"{folder}/dist", cwd=tree)
+        output(*uv, "venv", "-q", "--python", sys.executable, f"{folder}/venv")
+        [made] = Path(folder, "dist").glob("*.whl")
+        # As pip does: with bytecode.
+        words = ["pip", "install", "-q", "--compile-bytecode", "--python", str(python)]
+        output(*uv, *words, "-r", str(ROOT / "requirements.txt"), str(made))
+        program = str(python.with_name("hybridsim"))
+        for number in range(3):
+            home = Path(folder, f"home{number}")
+            home.mkdir()
+            environment = os.environ | {"HOME": str(home), "HYBRIDSIM_CACHE_DIR": str(home)}
+            environment.pop("PYTHONPATH", None)  # of this source
+            cpu_s, wall_s, _ = blktrace.cpu_seconds([program, "demo"], env=environment, cwd=home)
+            if not number:
+                yield at_most("first demo from a wheel", cpu_s, "CPU s", 3)
+                yield Row("– the same", wall_s, "wall s")
+        yield Row("– once more, in another bare home", cpu_s, "CPU s")
+        kept = sum(each.stat().st_size for each in home.rglob("*.nb?"))
+        yield at_most("– machine code that it compiled", kept / MB, "MB", 0)
+
+
+def output(*words: str, cwd: Path | None = None, **environment: str) -> str:
+    """Return what a program prints; raise CalledProcessError if it fails."""
+    whole = os.environ | environment
+    run = subprocess.run(words, check=True, capture_output=True, text=True, cwd=cwd, env=whole)
+    return run.stdout
 
 
 def reading(options: Options) -> Iterator[Row]:
@@ -284,7 +326,7 @@ def held_bytes(part: Any) -> int:
 def sweep(options: Options) -> Iterator[Row]:
     """Yield the wall-clock seconds of the whole command, with the start of the workers."""
     sizes = options.size(10, 2)
-    words = ["sweep", str(ROOT / "traces" / "demo"), "--vary", "backing.members=3..12:10"]
+    words = ["sweep", DEMO, "--vary", "backing.members=3..12:10"]
     words += ["--vary", f"cache.size=16MiB..256MiB:{sizes}:log"]
     took = {}
     for workers in (1, 2):
@@ -297,12 +339,13 @@ def sweep(options: Options) -> Iterator[Row]:
 
 def explore(options: Options) -> Iterator[Row]:
     """Yield how often the estimates of an exploration hold, and the size of its page."""
-    from explore import DEMO, PAGE_MAX, measured
+    from explore import DEMO as CAPTURE
+    from explore import PAGE_MAX, measured
 
     check = options.size(100, 10)
     with tempfile.TemporaryDirectory() as folder:
-        found = measured([DEMO], options.size(240, 60), check, folder)
-        again = measured([DEMO], options.size(240, 60), check, folder)
+        found = measured([CAPTURE], options.size(240, 60), check, folder)
+        again = measured([CAPTURE], options.size(240, 60), check, folder)
     what = f"explore: figures of {check} held-out replays within 3 % or in the band"
     yield at_least(what, 100 * found["hold"], "%", 98)
     yield at_least("– machines of which all figures hold", found["machines_hold"], "", check)
@@ -386,6 +429,7 @@ def suite(what: str, tests: str, limit_s: float) -> Row:
 
 GROUPS: dict[str, Callable[[Options], Iterator[Row]]] = {
     "start": start,
+    "wheel": wheel,
     "reading": reading,
     "text": text,
     "engine": engine,
@@ -400,6 +444,7 @@ GROUPS: dict[str, Callable[[Options], Iterator[Row]]] = {
     "coverage": coverage,
 }
 BY_NAME = (
+    "wheel",
     "explore",
     "notebooks",
     "lab",
@@ -409,18 +454,16 @@ BY_NAME = (
 
 
 def measure(groups: list[str], options: Options) -> Iterator[Row]:
-    """Yield the rows of the groups; machine code is recompiled if the first command is timed."""
-    with tempfile.TemporaryDirectory() as fresh:
-        if "start" in groups:
-            os.environ["HYBRIDSIM_CACHE_DIR"] = fresh
-        for name in groups:
-            begun = time.perf_counter()
-            try:
-                yield from GROUPS[name](options)
-            except subprocess.CalledProcessError as error:  # the other groups are still measured
-                last = (error.stderr or str(error)).splitlines()[-1]
-                yield Row(f"{name}: failed", None, "", peer=last)
-            print(f"{name}: {time.perf_counter() - begun:.0f} s", file=sys.stderr)
+    """Yield the rows of the groups; what most of them run is compiled before."""
+    command("demo")
+    for name in groups:
+        begun = time.perf_counter()
+        try:
+            yield from GROUPS[name](options)
+        except subprocess.CalledProcessError as error:  # the other groups are still measured
+            last = (error.stderr or str(error)).splitlines()[-1]
+            yield Row(f"{name}: failed", None, "", peer=last)
+        print(f"{name}: {time.perf_counter() - begun:.0f} s", file=sys.stderr)
 
 
 def figure(number: float | None) -> str:

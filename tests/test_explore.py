@@ -15,6 +15,7 @@ from hybridsim import Scenario
 from hybridsim.answers.advice.alternatives import cache_cost
 from hybridsim.answers.forecast import is_certain
 from hybridsim.cli import cli
+from hybridsim.cli.explore import words
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.wording import in_table
 from hybridsim.show import schemas
@@ -23,12 +24,19 @@ from hybridsim.show.html import of
 from hybridsim.studies.disks_alone import SharedAlone
 from hybridsim.studies.explore import planning
 from hybridsim.studies.explore.axes import CACHE, SIZE, axes, scenario_at, values_at
-from hybridsim.studies.explore.exploring import OVER, QUANTITIES, explore
+from hybridsim.studies.explore.exploring import (
+    FITTING,
+    OVER,
+    QUANTITIES,
+    explore,
+    surfaces_of,
+)
 from hybridsim.studies.explore.figures import explored
 from hybridsim.studies.explore.surface import LOG, Coordinates, Surface
 from hybridsim.studies.replay import replay
 from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.point import point
+from hybridsim.studies.sweep.workers import Settled
 from hybridsim.traces.trace import Trace
 
 
@@ -195,11 +203,29 @@ def test_replays_go_between_the_sizes_where_a_figure_jumps_most(found):
 
     known = {place(kind, size): 0.1 * kind for kind in (0, 1) for size in sizes}
     known |= {place(1, 14): 0.5, place(1, 20): 0.6}
-    chosen = planning.jumps(found.axes, known, 2, list(known), lambda place: True, 1)
+    chosen = planning.jumps(found.axes, [known], 2, list(known), lambda place: True, 1)
     at = [(each[names.index(CACHE)], each[names.index(SIZE)]) for each in chosen]
     assert at == [(1, 11), (1, 17)]
     full = {place(0, size): float(size) for size in range(4)}  # no size between
-    assert planning.jumps(found.axes, full, 2, [], lambda place: True, 1) == []
+    assert planning.jumps(found.axes, [full], 2, [], lambda place: True, 1) == []
+
+
+def test_a_jump_by_size_is_found_beside_what_load_and_disks_do(found):
+    names = [axis.name for axis in found.axes]
+    cache, size = names.index(CACHE), names.index(SIZE)
+    cliff = next(
+        n for n, each in enumerate(found.axes[cache].choices) if each.words[1] == "write-back"
+    )
+    draw = np.random.default_rng(7)
+    hits, waits = {}, {}
+    for kind, at in itertools.product(range(len(found.axes[cache].choices)), range(0, 24, 4)):
+        place = [int(draw.integers(len(axis.choices))) for axis in found.axes]
+        place[cache], place[size] = kind, at
+        hits[tuple(place)] = 0.02 * at  # nothing to see there
+        load = place[names.index("load")] - place[names.index("members")]
+        waits[tuple(place)] = 3.0 * load + (8.0 if (kind, at > 10) == (cliff, False) else 0.0)
+    chosen = planning.jumps(found.axes, [hits, waits], 1, list(hits), lambda place: True, 1)
+    assert [(each[cache], each[size]) for each in chosen] == [(cliff, 10)]
 
 
 def test_a_yes_that_the_capture_itself_may_not_show_is_near_a_border(found):
@@ -250,6 +276,87 @@ def test_a_time_holds_the_checks_and_the_replays_follow_from_their_number(tmp_pa
     assert again.ended == ""
     assert "the time of 60 s was over" in " ".join(text(found).split())
     assert "the time of 60 s was over" in of(found.to_dict())
+
+
+def test_the_replay_that_decides_the_mode_is_not_made_twice(tmp_path):
+    load = "gen:hot-spot,span=16MiB,hot=10%,share=90%,rate=150,read=70%,requests=600"
+    trace = NamedTrace.here((load,))
+    one = explore(trace, points=1, folder=tmp_path, workers=1, caches=["page"], loads=[1])
+    assert (one.computed, len(one.replays), one.mode) == (1, 1, "open")
+    again = point(trace, trace.digest(), one.site, values_at(one.axes, one.own), None)
+    assert explored(again) == one.replays[0].figures
+    assert one.replays[0].command == again.command
+
+
+class Stuck:
+    """Two workers, of which one never ends its second point; each other point takes a second."""
+
+    room, lanes, words, link = 4, 2, "two workers", ""
+
+    def __init__(self, now):
+        self.now, self.submitted, self.taken, self.dropped = now, [], 0, 0
+
+    def has_code(self, kind):
+        return True
+
+    def submit(self, point):
+        self.taken += 1
+        if self.taken != 2:
+            self.submitted.append(point)
+
+    def next(self, timeout_s):
+        self.now[0] += 1.0
+        if not self.submitted:
+            return None
+        point = self.submitted.pop(0)
+        run = {"seconds": 2.0, "host": "here", "process": 1, "version": "1"}
+        return Settled(point, {"figures": made_up(point), "run": run})
+
+    def drop(self):
+        self.dropped += 1
+        self.submitted.clear()
+
+    def close(self):
+        self.submitted.clear()
+
+
+def test_a_replay_that_does_not_end_is_dropped_when_the_time_is_up(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    workers = Stuck(now)
+    monkeypatch.setattr("hybridsim.studies.explore.exploring.crew", lambda *_: workers)
+    seen = []
+    found = exploration(tmp_path, points=240, check=0, seconds=40.0, report=seen.append)
+    assert now[0] <= 41
+    assert workers.dropped == 1
+    assert found.ended == OVER
+    assert len(found.replays) == 24  # the first one, and a step but for the one that did not end
+    lines = [words(each) for each in seen]
+    assert any(", some 4" in each and " in the time" in each for each in lines), lines
+    assert lines[-1] == FITTING
+    monkeypatch.undo()
+    again = exploration(tmp_path, points=25, check=0)
+    assert (again.known, again.computed) == (24, 1)
+
+
+def test_surfaces_and_page_are_part_of_the_time(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def slow(point):
+        now[0] += 1.0
+        return made_up(point)
+
+    def slow_surfaces(where, replays, only=()):
+        now[0] += (1.0 if only else 3.0) * (len(replays) / 48) ** 2
+        return surfaces_of(where, replays, only)
+
+    monkeypatch.setattr("hybridsim.studies.explore.exploring.surfaces_of", slow_surfaces)
+    found = exploration(tmp_path, points=240, check=12, seconds=100.0, compute=slow)
+    assert 80 <= now[0] <= 101  # within what one replay takes
+    assert found.seconds == now[0]
+    assert len({each.place for each in found.checked}) >= 5
+    assert len(found.replays) >= 60
 
 
 def test_an_interrupt_gives_the_page_of_what_is_done_and_the_same_command_goes_on(tmp_path):

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--time", "limit", metavar="TIME", default="5m", show_default=True,
-    help="End after this time, such as 30m, if the replays are not done by then: the page is made "
-    "of those that are.  The same command again goes on from there.",
+    help="End after this time, such as 30m, with all that it takes, if the replays are not done by "
+    "then: the page is made of those that are.  The same command again goes on from there.",
 )  # fmt: skip
 @click.option(
     "--check", type=click.IntRange(0, 1000), metavar="N", default=12, show_default=True,
@@ -163,7 +163,11 @@ def words(status: Status) -> str:
     """Return the progress as a line."""
     from hybridsim.foundation.wording import percent, span
 
+    if status.stage:
+        return status.stage
     parts = [f"{status.done:,} of {status.of:,} replays"]
+    if status.in_time is not None:
+        parts[0] += f", some {status.in_time:,} in the time"
     if status.known:
         parts.append(f"{status.known:,} reused")
     if status.band is not None:

@@ -133,8 +133,7 @@ def _(chart: Chart, place: Any) -> None:
     _marks(place, chart)
     _limits(place, chart)
     if len([each for each in chart.lines if each.label]) > 1 and not _has_ends(chart):
-        corner = "center right" if chart.y.log and chart.sync else "best"
-        place.legend(loc=corner, handlelength=1.6, labelspacing=0.3, borderpad=0.2)
+        place.legend(loc="best", handlelength=1.6, labelspacing=0.3, borderpad=0.2)
 
 
 def _line(place: Any, line: Line, x: list[float], y: list[float], marker: str, colour: str) -> None:
@@ -161,7 +160,8 @@ def _marks(place: Any, chart: Chart) -> None:
         if mark.low is not None and mark.high is not None:
             ends = (each / chart.x.per for each in (mark.low, mark.high))
             place.axvspan(*ends, color=LIGHT[INTERVAL], lw=0, alpha=SHADE, zorder=0.5,
-                          gid=f"mark-{mark.label}-interval")  # fmt: skip
+                          gid=f"mark-{mark.label}-interval",
+                          label=f"{mark.label}, likely")  # fmt: skip
         if mark.y is None:
             place.axvline(x, color="0.2", lw=0.7, ls=":", gid=f"mark-{mark.label}")
             place.annotate(

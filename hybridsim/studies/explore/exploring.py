@@ -72,11 +72,13 @@ POINTS = 240  # replays, by default
 SPREAD_FIRST = 48  # replays that are spread before the surfaces are looked at
 STEP = 24  # replays between two looks at the surfaces
 JUMPS = 8  # of these go where the hit ratio jumps from size to size,
+CLIFFS = 4  # some where times do,
 DOUBTFUL = 8  # as many where the surfaces are unsure; the others are spread
 NEAR_POWER = 4  # of what machines have in common: weights of the replays around a place
 DOUBT = 0.05  # of that weight: a smaller share of the replays around a place does not count
 CLOSE = 0.03  # relative error that counts as right
 CHECK_SHARE = 0.2  # of a limited time, at most for the replays that check
+ALL_FITS = 4  # the surfaces of all figures and the page, in fits of the KEY ones: 3.1 are measured
 LOOKED_AT = 500  # machines drawn for the usual width of a band
 SEED = 1
 
@@ -133,6 +135,7 @@ QUANTITIES = (
 KEY = (HIT, READ, READ_P99, GAIN)  # whose bands decide where to replay next
 BAND = GAIN  # whose band the progress shows
 OVER, INTERRUPTED = "time", "interrupt"
+FITTING = "interpolating between the replays"
 RULE = {"worth_it": WORTH_IT, "nothing": NOTHING, "much": MUCH, "sure": SURE, "loss": LOSS}
 
 
@@ -197,6 +200,8 @@ class Status:
     left_s: float | None  # None: unknown
     settled: Settled | None = None
     band: float | None = None  # half of that of BAND, of the figure, in the median; None: unknown
+    in_time: int | None = None  # replays that the time suffices for; None: all, or unknown
+    stage: str = ""  # what is done in place of replays
 
 
 Report = Callable[[Status], None]
@@ -585,24 +590,47 @@ def surfaces_of(
 
 @dataclass
 class _Time:
-    """The time that an exploration may take."""
+    """The time that an exploration may take, with all that follows the replays."""
 
     limit_s: float | None
     checks: int  # replays that there is to be time for at the end
     begun_s: float = field(default_factory=lambda: time.monotonic())
+    each_s: float = 0.0  # of a replay, all workers together; 0: unknown
+    fit_s: float = 0.0  # of the KEY surfaces of `fitted` replays, when they were last fitted
+    fitted: int = 1
 
     @property
     def passed_s(self) -> float:
         """Seconds since the begin."""
         return time.monotonic() - self.begun_s
 
-    def is_over(self, done: int, under_way: int) -> bool:
-        """Return whether a replay would end too late, by the number of those done and under way."""
+    def ending_s(self, replays: int) -> float:
+        """Return how long the surfaces of all figures of so many replays, and the page, take."""
+        fits = 2 if self.checks else 1  # what is checked is added afterwards
+        return fits * ALL_FITS * self.fit_s * max(replays / self.fitted, 1.0) ** 2
+
+    def is_over(self, replays: int, under_way: int) -> bool:
+        """Return whether a replay would end too late, beside those done and under way."""
         if self.limit_s is None:
             return False
-        each_s = self.passed_s / done if done else 0.0  # of all workers
-        checks_s = min(self.checks * each_s, CHECK_SHARE * self.limit_s)
-        return self.passed_s + under_way * each_s + checks_s >= self.limit_s
+        checks_s = min(self.checks * self.each_s, CHECK_SHARE * self.limit_s)
+        if replays < STEP:  # first something to check
+            checks_s = 0.0
+        end_s = under_way * self.each_s + checks_s + self.ending_s(replays)
+        return self.passed_s + end_s >= self.limit_s
+
+    def is_up(self, replays: int) -> bool:
+        """Return whether there is no more time for any replay."""
+        if self.limit_s is None:
+            return False
+        return self.passed_s + self.ending_s(replays) >= self.limit_s
+
+    @contextlib.contextmanager
+    def fitting(self, replays: int) -> Iterator[None]:
+        """Note how long the KEY surfaces of so many replays take."""
+        begun_s = time.monotonic()
+        yield
+        self.fit_s, self.fitted = time.monotonic() - begun_s, max(replays, 1)
 
 
 class _Planned:
@@ -614,6 +642,7 @@ class _Planned:
         self.trace, self.site, self.axes, self.running, self.time = trace, site, of, running, time
         self.digest = trace.digest()
         self.replays: list[Replay] = []
+        self.given: dict[Place, Mapping[str, Any]] = {}  # figures of replays that are known
         self.failed: dict[Place, tuple[str, str]] = {}
         self.ended = ""  # OVER or INTERRUPTED: nothing more begins
         self._able: dict[Place, bool] = {}
@@ -625,11 +654,22 @@ class _Planned:
 
     def may_begin(self, under_way: int) -> bool:
         """Return whether there is time for a replay beside those under way; the first one has."""
-        progress = self.running.progress
-        is_first = not (under_way or self.replays or self.failed)
-        if not is_first and self.time.is_over(progress.computed + progress.failed, under_way):
+        is_first = not (under_way or self.taken or self.given)
+        if not is_first and self.time.is_over(len(self.taken), under_way):
             self.ended = OVER
         return not self.ended
+
+    def is_up(self) -> bool:
+        """Return whether the time is up for replays under way; it never is for the first one."""
+        if (self.taken or self.given) and self.time.is_up(len(self.taken)):
+            self.ended = OVER
+            return True
+        return False
+
+    def surfaces(self, where: Coordinates) -> dict[str, Surface]:
+        """Return the KEY surfaces of the replays so far."""
+        with self.time.fitting(len(self.replays)):
+            return surfaces_of(where, self.replays, KEY)
 
     def able(self, place: Place) -> bool:
         """Return whether the machine at a place can be built, as far as two axes decide it.
@@ -660,8 +700,8 @@ class _Planned:
     def run(self, places: Sequence[Place]) -> list[Replay]:
         """Replay these places; return the replays that succeeded.
 
-        If the time is over, or the user interrupts, these are of the first places, as far as all of
-        them are done: which replays an exploration has follows from their number.
+        If the time is over, or the user interrupts, these are the ones that are done; those under
+        way are dropped.
         """
         points: dict[str, tuple[Place, Point]] = {}
         for each in places:
@@ -671,21 +711,21 @@ class _Planned:
                 self.failed[each] = ("", str(error))
                 continue
             points[one.key] = each, one
-        wanted = [one for _, one in points.values()]
+        wanted = [one for place, one in points.values() if place not in self.given]
         try:
-            rows = self.running.finish(wanted, self.may_begin)
+            rows = self.running.finish(wanted, self)
             figures = {key: row["figures"] for key, row in rows.items()}
         except KeyboardInterrupt:
             self.ended = INTERRUPTED
             figures = self.running.on_disk(wanted)
         done = []
         for key, (place, one) in points.items():
-            if key in figures:
+            if place in self.given:
+                done.append(Replay(place, self.given[place], one.command))
+            elif key in figures:
                 done.append(Replay(place, figures[key], one.command))
             elif key in self.running.failures:
                 self.failed[place] = (one.command, self.running.failures[key].why)
-            else:
-                break
         return done
 
 
@@ -704,7 +744,9 @@ def explore(
 ) -> Exploration:
     """Replay `points` machines (fewer if `seconds` are over); return what lies between them.
 
-    The result depends on the number of the replays only, not on when the time was over.
+    All that belongs to it takes part of the time: compiling, the checks, the surfaces.  When it is
+    up, replays under way are dropped, but the first one is waited for.  Of one process the result
+    depends on the number of the replays only; of several, which of a step are done too.
 
     `check` further replays, at places drawn at random, are compared with the surfaces, and added to
     them afterwards; of limited time they take CHECK_SHARE at most.  `choices` are those of
@@ -728,18 +770,29 @@ def explore(
     checked: list[Checked] = []
     band: float | None = None
 
-    def on_point(progress: Progress, settled: Settled | None) -> None:
-        worked = progress.computed + progress.failed
-        left = None
-        if worked:
-            left = progress.passed_s / worked * max(points + check - progress.done, 0)
-            if seconds is not None:
-                left = min(left, max(seconds - clock.passed_s, 0.0))
-        report(Status(progress.done, points + check, progress.known, left, settled, band))
+    def on_point(progress: Progress, settled: Settled | None, stage: str = "") -> None:
+        to_do = max(points + check - progress.done, 0)
+        if progress.took_s:
+            # The median: the first replay of each kind of cache compiles.
+            clock.each_s = float(np.median(progress.took_s)) / progress.lanes
+        left = clock.each_s * to_do + clock.ending_s(progress.done + to_do)
+        in_time = None
+        if seconds is not None:
+            rest = max(seconds - clock.passed_s, 0.0)
+            if left > rest and clock.each_s:
+                more = max(rest - clock.ending_s(progress.done), 0.0) / clock.each_s
+                in_time = progress.done + min(int(more), to_do)
+            left = min(left, rest) if clock.each_s else rest
+        known = progress.known
+        report(Status(progress.done, points + check, known, left or None, settled, band, in_time,
+                      stage))  # fmt: skip
 
     def on_band(half: float) -> None:
         nonlocal band
         band = half
+
+    def on_stage(words: str) -> None:
+        on_point(running.progress, None, words)
 
     with contextlib.ExitStack() as opened:
         shared = opened.enter_context(tempfile.TemporaryDirectory(prefix="hybridsim-"))
@@ -753,10 +806,11 @@ def explore(
             _replay(plan, points, on_band)
             ended = plan.ended
             if ended != INTERRUPTED:
-                checked = _check(plan, check)
+                checked = _check(plan, check, on_stage)
         except KeyboardInterrupt:
             ended = INTERRUPTED
         progress = running.progress
+        on_stage(FITTING)
     if not plan.replays:
         raise UsageError(next(iter(plan.failed.values()))[1] if plan.failed else "interrupted")
     about = {
@@ -767,10 +821,14 @@ def explore(
         "span_ns": summary.span_ns,
         "footprint_bytes": summary.footprint_bytes,
     }
-    return Exploration(
+    found = Exploration(
         trace, about, plan.site, of, plan.replays, list(plan.failed.values()), checked, notes,
-        progress.computed, progress.known, clock.passed_s, points, ended, seconds,
+        progress.computed, progress.known, 0.0, points, ended, seconds,
     )  # fmt: skip
+    surfaces = found.surfaces  # now: it is part of the time
+    whole = replace(found, seconds=clock.passed_s)
+    whole.__dict__["surfaces"] = surfaces
+    return whole
 
 
 def _with_mode(plan: _Planned) -> _Planned:
@@ -782,7 +840,9 @@ def _with_mode(plan: _Planned) -> _Planned:
     if not done:
         raise UsageError(plan.failed[base][1])
     site = plan.site.with_options(mode=str(done[0].figures["mode"]))
-    return _Planned(plan.trace, site, plan.axes, plan.running, plan.time)
+    decided = _Planned(plan.trace, site, plan.axes, plan.running, plan.time)
+    decided.given[base] = done[0].figures  # the same replay, though with another command
+    return decided
 
 
 def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> None:
@@ -793,6 +853,14 @@ def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> No
     early the time is over.  `on_band` is called with the usual band of BAND.
     """
     where = Coordinates(plan.axes)
+
+    def look() -> dict[str, Surface]:
+        surfaces = plan.surfaces(where)
+        if BAND in surfaces:
+            on_band(usual_band(surfaces[BAND], plan.axes))
+        return surfaces
+
+    unsure: dict[str, Surface] = {}
     along = [each for each in planning.lines(plan.axes) if plan.able(each)]
     between = planning.spread(plan.axes, where, SPREAD_FIRST, along, plan.able, SEED)
     pairs = itertools.zip_longest(along, between)
@@ -801,15 +869,14 @@ def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> No
         if plan.ended:
             return
         plan.replays += plan.run(part)
+        unsure = unsure if plan.ended else look()
     while (left := points - len(plan.taken)) > 0 and not plan.ended:
         taken = plan.taken
-        unsure = surfaces_of(where, plan.replays, KEY)
-        if BAND in unsure:
-            on_band(usual_band(unsure[BAND], plan.axes))
         seed = SEED + len(taken)
-        hits = {each.place: _figure(each.figures.get(HIT)) for each in plan.replays}
-        known = {place: value for place, value in hits.items() if value is not None}
-        more = planning.jumps(plan.axes, known, JUMPS, taken, plan.able, seed)
+        hits, *times = (_known(plan.replays, name) for name in (HIT, READ_P99, WRITE, WRITE_P99))
+        more = planning.jumps(plan.axes, [hits], JUMPS, taken, plan.able, seed)
+        # The limits of dirty data are cliffs of times, which no hit ratio shows.
+        more += planning.jumps(plan.axes, times, CLIFFS, [*taken, *more], plan.able, seed)
         more += planning.doubtful(
             plan.axes, unsure.values(), DOUBTFUL, [*taken, *more], plan.able, seed
         )
@@ -819,6 +886,17 @@ def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> No
         if not more:
             return
         plan.replays += plan.run(more[:left])
+        unsure = unsure if plan.ended else look()
+
+
+def _known(replays: Sequence[Replay], name: str) -> dict[Place, float]:
+    """Return a quantity of the replays that know it, in the scale of its interpolation."""
+    is_linear = next(each.scale for each in QUANTITIES if each.name == name) == LINEAR
+    values = {each.place: _figure(each.figures.get(name)) for each in replays}
+    return {
+        place: value if is_linear else _log(value)
+        for place, value in values.items() if value is not None
+    }  # fmt: skip
 
 
 def usual_band(surface: Surface, of: Sequence[Axis]) -> float:
@@ -829,11 +907,14 @@ def usual_band(surface: Surface, of: Sequence[Axis]) -> float:
     return float(np.median((high - low) / 2 / np.maximum(np.abs(middle), 1e-12)))
 
 
-def _check(plan: _Planned, number: int) -> list[Checked]:
+def _check(plan: _Planned, number: int, on_stage: Callable[[str], None]) -> list[Checked]:
     """Compare the surfaces with replays that they do not hold; then add these to the replays."""
     if not number:
         return []
     plan.ended, plan.time.checks = "", 0
+    if not plan.may_begin(0):
+        return []
+    on_stage(FITTING)
     where = Coordinates(plan.axes)
     surfaces = surfaces_of(where, plan.replays)
     if not surfaces:

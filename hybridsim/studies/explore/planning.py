@@ -100,7 +100,7 @@ def doubtful(
 
 def jumps(
     axes: Sequence[Axis],
-    known: Mapping[Place, float],
+    figures: Sequence[Mapping[Place, float]],
     number: int,
     taken: Sequence[Place],
     able: Callable[[Place], bool],
@@ -108,22 +108,25 @@ def jumps(
 ) -> list[Place]:
     """Return places between two sizes of a cache where a figure jumps most: there may be a cliff.
 
-    A surface does not expect a cliff that no replay shows.  `known` are the figures of replays.
+    A surface does not expect a cliff that no replay shows.  Each of `figures` is known at replays,
+    in the scale of its interpolation; a jump counts in standard deviations of its figure.
     """
     names = [axis.name for axis in axes]
     cache, size = names.index(CACHE), names.index(SIZE)
-    by_size: dict[int, dict[int, list[float]]] = {}
-    for place, value in known.items():
-        by_size.setdefault(place[cache], {}).setdefault(place[size], []).append(value)
-    gaps: list[tuple[float, int, int, int]] = []
-    for kind, values in by_size.items():
-        means = {at: float(np.mean(each)) for at, each in values.items()}
-        for low, high in itertools.pairwise(sorted(means)):
-            if high - low > 1:
-                gaps.append((abs(means[high] - means[low]), kind, low, high))
+    gaps: dict[tuple[int, int, int], float] = {}
+    for known in figures:
+        by_size: dict[int, dict[int, list[float]]] = {}
+        for place, value in _of_cache_and_size(axes, known).items():
+            by_size.setdefault(place[cache], {}).setdefault(place[size], []).append(value)
+        for kind, values in by_size.items():
+            means = {at: float(np.mean(each)) for at, each in values.items()}
+            for low, high in itertools.pairwise(sorted(means)):
+                if high - low > 1:
+                    gap = abs(means[high] - means[low])
+                    gaps[kind, low, high] = max(gap, gaps.get((kind, low, high), 0.0))
     draw = np.random.default_rng(seed)
     used, chosen = set(taken), list[Place]()
-    for _, kind, low, high in sorted(gaps, reverse=True):
+    for kind, low, high in sorted(gaps, key=lambda each: (gaps[each], each), reverse=True):
         numbers = [int(draw.integers(len(axis.choices))) for axis in axes]
         numbers[cache], numbers[size] = kind, (low + high) // 2
         between = tuple(numbers)
@@ -132,6 +135,36 @@ def jumps(
         if len(chosen) == number:
             break
     return chosen
+
+
+def _of_cache_and_size(axes: Sequence[Axis], known: Mapping[Place, float]) -> dict[Place, float]:
+    """Return a figure without what load, disks and SSD make of it, in standard deviations.
+
+    What these make of it is linear in their places, and apart for each mode, whose writes wait for
+    the disks or do not.
+    """
+    if not known:
+        return {}
+    where = Coordinates(axes)
+    places = np.array(list(known), np.int64)
+    values = np.array(list(known.values()))
+    names = [axis.name for axis in axes]
+    cache, size = names.index(CACHE), names.index(SIZE)
+    modes = where.mode_of(places)
+    # Each cache has a level and a slope by size, which stay; each mode slopes by the other axes.
+    caches = (places[:, cache][:, None] == np.arange(len(axes[cache].choices))).astype(np.float64)
+    stay = np.column_stack([caches, caches * places[:, size][:, None]])
+    others = [
+        (modes == mode) * (places[:, axis] - places[:, axis].mean())
+        for axis in range(len(axes)) if axis not in (cache, size) and axes[axis].varies
+        for mode in range(int(modes.max()) + 1)
+    ]  # fmt: skip
+    if others:
+        columns = np.column_stack(others)
+        found = np.linalg.lstsq(np.column_stack([columns, stay]), values, rcond=None)[0]
+        values = values - columns @ found[: columns.shape[1]]
+    spread = float(values.std()) or 1.0
+    return {place: float(value) / spread for place, value in zip(known, values)}
 
 
 def drawn(

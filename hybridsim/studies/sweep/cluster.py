@@ -137,6 +137,8 @@ class Cluster:
             future = self._done.get(timeout=timeout_s)
         except queue.Empty:
             return None
+        if future.key not in self._under_way:  # dropped
+            return None
         point, _ = self._under_way.pop(future.key)
         del self._at[future.key]
         try:
@@ -150,10 +152,17 @@ class Cluster:
             return Settled(point, None, why_of(error))
         return None
 
-    def close(self) -> None:
-        """Release the submitted points, and stop the workers that were started here."""
+    def drop(self) -> None:
+        """Release the submitted points; what a worker computes is of no interest any more."""
         for _point, future in self._under_way.values():
             future.release()
+        self._under_way.clear()
+        self._at.clear()
+        self._lost.clear()
+
+    def close(self) -> None:
+        """Release the submitted points, and stop the workers that were started here."""
+        self.drop()
         for each in (self._client, self._own):
             try:
                 if each is not None:

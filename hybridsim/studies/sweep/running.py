@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Protocol
 
 from hybridsim.studies.sweep.compute import Kind, compiled_kind
 from hybridsim.studies.sweep.point import Point
@@ -36,6 +36,8 @@ class Progress:
     crew: str = ""
     link: str = ""
     begun: float = field(default_factory=time.monotonic)
+    took_s: list[float] = field(default_factory=list)  # of each computed point, on its worker
+    lanes: int = 1  # points that are computed at the same time
 
     @property
     def done(self) -> int:
@@ -55,7 +57,16 @@ class Progress:
 
 
 Report = Callable[[Progress, Settled | None], None]
-MayBegin = Callable[[int], bool]  # of the number of points under way
+
+
+class Clock(Protocol):
+    """Decides how long a sweep may take."""
+
+    def may_begin(self, under_way: int) -> bool:
+        """Return whether one more point may begin beside those under way."""
+
+    def is_up(self) -> bool:
+        """Return whether points under way are not waited for any longer."""
 
 
 def silent(progress: Progress, settled: Settled | None) -> None:
@@ -91,6 +102,7 @@ class Running:
             self._hired = self._hire()
             self.progress.link = self._hired.link
         self.progress.crew = self._hired.words
+        self.progress.lanes = self._hired.lanes
         return self._hired
 
     def plan(self, done: int, of: int) -> None:
@@ -99,20 +111,23 @@ class Running:
         if self.progress.passed_s > QUIET_S:
             self._report(self.progress, None)
 
-    def finish(self, points: Iterable[Point], may_begin: MayBegin | None = None) -> dict[str, Row]:
+    def finish(self, points: Iterable[Point], clock: Clock | None = None) -> dict[str, Row]:
         """Settle all points; return the rows of the successful ones, by key.
 
-        With `may_begin` points begin in their order, and none once it returned False.
+        With a clock points begin in their order, none once it said that none may begin, and those
+        under way when its time is up are dropped.
         """
         wanted = {point.key: point for point in points}
         self.progress.total += len(wanted)
         self._store.refresh()
         waiting = deque(point for point in wanted.values() if not self._is_known(point))
-        if waiting and may_begin is None:
+        if waiting and clock is None:
             waiting = deque(dealt(list(waiting), self._crew.lanes))
         while waiting or self._under_way:
-            self._hand_out(waiting, may_begin)
-            if self._under_way:
+            self._hand_out(waiting, clock)
+            if clock is not None and self._under_way and clock.is_up():
+                self._drop()
+            elif self._under_way:
                 self._report(self.progress, None)
                 settled = self._crew.next(LOOK_AGAIN_S)
                 if settled is not None:
@@ -132,11 +147,20 @@ class Running:
         rows = {point.key: self._store.get(point.key) for point in points}
         return {key: row["figures"] for key, row in rows.items() if row is not None}
 
-    def _hand_out(self, waiting: deque[Point], may_begin: MayBegin | None) -> None:
+    def _drop(self) -> None:
+        """Drop the points under way; other clients, or a later call, may compute them."""
+        self._crew.drop()
+        for key, point in self._under_way.items():
+            self._store.give_back(key)
+            self._begun.discard(key)
+            self._compiled.pop(compiled_kind(point), None)  # it is looked for again
+        self._under_way.clear()
+
+    def _hand_out(self, waiting: deque[Point], clock: Clock | None) -> None:
         """Submit points while the crew has room; points that cannot start yet keep their place."""
         later = []
         while waiting and len(self._under_way) < self._crew.room:
-            if may_begin is not None and not may_begin(len(self._under_way)):
+            if clock is not None and not clock.may_begin(len(self._under_way)):
                 waiting.clear()
                 return
             point = waiting.popleft()
@@ -179,6 +203,7 @@ class Running:
             row = self._store.add(point.key, _about(point) | settled.row)
             settled = settled._replace(row=row)
             self.progress.computed += 1
+            self.progress.took_s.append(float(row["run"]["seconds"]))
         self._report(self.progress, settled)
 
 

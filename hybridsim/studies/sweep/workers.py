@@ -44,6 +44,9 @@ class Crew(Protocol):
     def next(self, timeout_s: float) -> Settled | None:
         """Return a settled point; None after `timeout_s` seconds."""
 
+    def drop(self) -> None:
+        """Drop the submitted points, also those being computed: `next` does not return them."""
+
     def close(self) -> None:
         """Stop the workers, and drop the submitted points."""
 
@@ -78,9 +81,13 @@ class Here:
         except Exception as error:
             return Settled(point, None, why_of(error))
 
-    def close(self) -> None:
+    def drop(self) -> None:
         """Drop the points that are not computed."""
         self._waiting.clear()
+
+    def close(self) -> None:
+        """Drop the points that are not computed."""
+        self.drop()
 
 
 def why_of(error: BaseException) -> str:

@@ -254,6 +254,7 @@
   };
   const time = (ns) => {
     if (ns == null) return DASH;
+    if (!ns) return "0 s";
     if (ns < 1e3) return digits(ns) + " ns";
     if (ns < 1e6) return digits(ns / 1e3) + " us";
     if (ns < 1e9) return digits(ns / 1e6) + " ms";
