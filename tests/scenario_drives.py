@@ -236,7 +236,7 @@ class Drives(RandomValues):
             "write_latency": self.rng.choice(["1 ms", "p50   480us", "p25 1us, p75 1us"]),
         }
         latency = {"stream_rate": self.rate(10**9), "io_unit": self.size(0, 16 * KIB)}
-        latency |= {"burst": self.time(0, 100 * MS)}
+        latency |= {"burst": self.time(0, 100 * MS), "random_unit": self.size(0, 64 * KIB)}
         for key in ("read_iops_max", "write_iops_max"):
             latency[key] = self.rng.choice([1, 3000, 10**9])
         for key in ("read_bandwidth_max", "write_bandwidth_max"):
@@ -249,5 +249,8 @@ class Drives(RandomValues):
             iops |= {"iops_peak": 20_000, "iops_credits": self.rng.choice([1, 5_400_000])}
             bandwidth |= {"bandwidth_peak": self.rate(2 * 10**9)}
             bandwidth |= {"bandwidth_credits": self.size(GIB, 1)}
+            if self.yes():
+                bandwidth |= {"bandwidth_peak_per_gib": self.rate(10**8)}
+                bandwidth |= {"bandwidth_credits_per_gib": self.size(0, GIB)}
         groups = [group for group in (iops, bandwidth) if self.yes()]
         return needed | self.some(latency) | {k: v for group in groups for k, v in group.items()}

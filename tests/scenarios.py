@@ -519,6 +519,7 @@ def volumes(draw: st.DrawFn, chunk: int) -> VolumeParameters:
         stream_bytes_per_s=draw(st.sampled_from([2**62, 10**9, 333_333_333])),
         capacity_bytes=draw(st.integers(1, max(1, 1024 * KIB // chunk))) * chunk,
         seed=draw(st.sampled_from([0, 1, 2**63 - 1])),
+        random_unit_bytes=draw(st.sampled_from([1, 1, 16 * KIB, 2**20])),
     )
 
 

@@ -180,6 +180,7 @@ class VolumeParameters(DeviceParameters):
     stream_bytes_per_s: int
     capacity_bytes: int
     seed: int = 0
+    random_unit_bytes: int = 1
 
 
 @dataclass
