@@ -448,6 +448,8 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
         native_program_ns=draw(st.sampled_from([0, 300_000, 2_000_000])),
         erased_units=draw(st.sampled_from([0, 3, 30])),
         folded_program_ns=draw(st.sampled_from([0, 5_000_000])),
+        folding_program_ns=draw(st.sampled_from([0, 1_000_000])),
+        folding_units=draw(st.sampled_from([0, 2, 20])),
         native_scatter_ns=draw(st.sampled_from([0, 100_000])),
     )
 
