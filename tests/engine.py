@@ -83,6 +83,7 @@ def volume(parameters, members):
         ],
         np.array([parameters.read_latency_ns, parameters.write_latency_ns]),
         parameters.stream_bytes_per_s,
+        parameters.random_unit_bytes,
         parameters.capacity_bytes,
         parameters.seed,
     )

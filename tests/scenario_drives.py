@@ -198,7 +198,9 @@ class Drives(RandomValues):
             "native_write_iops": native // 131_072 + self.rng.choice([0, 5000]),
         }
         refill = {"slc_refill": self.rate(400 * 10**6), "slc_idle": self.time(0, 5 * MS)}
+        refill |= {"slc_dynamic": self.size(0, GIB), "filled": self.rng.choice(["0%", "40%"])}
         folded = {"folded_write": self.rate(native // 2)} if self.yes() else {}
+        refill |= {"folding_write": self.rate(native // 2)}
         if folded and self.yes():
             folded |= {"erased": self.size(64 * KIB, GIB), "cell_bits": self.rng.choice([3, 4])}
         return slc | folded | self.some(refill)
@@ -236,7 +238,7 @@ class Drives(RandomValues):
             "write_latency": self.rng.choice(["1 ms", "p50   480us", "p25 1us, p75 1us"]),
         }
         latency = {"stream_rate": self.rate(10**9), "io_unit": self.size(0, 16 * KIB)}
-        latency |= {"burst": self.time(0, 100 * MS)}
+        latency |= {"burst": self.time(0, 100 * MS), "random_unit": self.size(0, 64 * KIB)}
         for key in ("read_iops_max", "write_iops_max"):
             latency[key] = self.rng.choice([1, 3000, 10**9])
         for key in ("read_bandwidth_max", "write_bandwidth_max"):
@@ -249,5 +251,7 @@ class Drives(RandomValues):
             iops |= {"iops_peak": 20_000, "iops_credits": self.rng.choice([1, 5_400_000])}
             bandwidth |= {"bandwidth_peak": self.rate(2 * 10**9)}
             bandwidth |= {"bandwidth_credits": self.size(GIB, 1)}
+            bandwidth |= {"bandwidth_peak_per_gib": self.rate(10**8, 10**10)}
+            bandwidth |= {"bandwidth_credits_per_gib": self.size(0, GIB)}
         groups = [group for group in (iops, bandwidth) if self.yes()]
         return needed | self.some(latency) | {k: v for group in groups for k, v in group.items()}

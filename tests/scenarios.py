@@ -448,6 +448,8 @@ def ssds(draw: st.DrawFn, chunk: int) -> SsdParameters:
         native_program_ns=draw(st.sampled_from([0, 300_000, 2_000_000])),
         erased_units=draw(st.sampled_from([0, 3, 30])),
         folded_program_ns=draw(st.sampled_from([0, 5_000_000])),
+        folding_program_ns=draw(st.sampled_from([0, 1_000_000])),
+        folding_units=draw(st.sampled_from([0, 2, 20])),
         native_scatter_ns=draw(st.sampled_from([0, 100_000])),
     )
 
@@ -519,6 +521,7 @@ def volumes(draw: st.DrawFn, chunk: int) -> VolumeParameters:
         stream_bytes_per_s=draw(st.sampled_from([2**62, 10**9, 333_333_333])),
         capacity_bytes=draw(st.integers(1, max(1, 1024 * KIB // chunk))) * chunk,
         seed=draw(st.sampled_from([0, 1, 2**63 - 1])),
+        random_unit_bytes=draw(st.sampled_from([1, 1, 16 * KIB, 2**20])),
     )
 
 

@@ -281,7 +281,8 @@ def simulated(replacement, interpreted=False):
         10**9, "step_ns": 0, "program_units": 1, "flush_ns": 0, "is_protected": 1, "is_blocking":
         0, "needs_flush": 1, "pipe_bytes_per_s": 10**9, "map_units": 1, "slc_units": 0,
         "slc_units_per_s": 1, "slc_idle_ns": 0, "native_program_ns": 0, "native_scatter_ns": 0,
-        "erased_units": 0, "folded_program_ns": 0, "load_ns": 0, "collect_ns": 0,
+        "erased_units": 0, "folded_program_ns": 0, "folding_program_ns": 0, "folding_units": 0,
+        "load_ns": 0, "collect_ns": 0,
         "page_units": 1, "write_lanes": 0, "wake_ns": 0, "sleep_ns": 0,
         "capacity_bytes": 1 << 20,
     }  # fmt: skip

@@ -712,6 +712,15 @@ class TestSsd:
         later = [at * MS + begin + time * US for at, time in zip((100, 110, 120, 135), took[1:])]
         assert ends == [first, *later]
 
+    def test_the_full_slc_cache_is_folded_while_writes_go_on(self) -> None:
+        """Two units are in it; the three units after them take longer."""
+        folding = replace(self.SLC, folding_units=3, folding_program_ns=4000 * US)
+        begin = 10 * US + PAGE
+        took = [1000, 1000, 4000, 4000, 4000, 3000, 3000]
+        without_idle = replace(folding, slc_idle_ns=MS * 10**6)
+        ends = self.done(without_idle, *(write(20 * number, 0, PAGE) for number in range(7)))
+        assert ends == [20 * n * MS + begin + time * US for n, time in enumerate(took)]
+
     def test_beyond_the_slc_cache_erased_flash_runs_out(self) -> None:
         """Room for two units: one is written there, one is taken by what is folded while idle."""
         cached = replace(self.SLC, erased_units=2, folded_program_ns=7000 * US)

@@ -33,6 +33,7 @@ class Ssd:
         self.write_free = [0] * timing.dies
         self.units = self.requests = self.owed = self.in_slc = self.last = 0
         self.erased = timing.erased_units
+        self.unfolded = 0
         self.ends: list[int] = []  # of streams, the first to be replaced in front
 
     def submit(self, now: int, write: bool, offset: int, length: int) -> int:
@@ -91,7 +92,9 @@ class Ssd:
         for _ in range(units):
             program_ns = self.program_ns()
             self.erased -= self.is_full() and self.erased > 0
-            self.in_slc += not self.is_full()
+            self.unfolded -= self.is_full() and self.unfolded > 0
+            if not self.is_full():
+                self.in_slc, self.unfolded = self.in_slc + 1, t.folding_units
             free.append(self.work(self.units // t.program_units, buffered, program_ns))
             self.units += 1
         scatter_ns = t.native_scatter_ns if self.is_full() else t.scatter_ns
@@ -117,7 +120,7 @@ class Ssd:
 
     def program_ns(self) -> int:
         t = self.t
-        beyond_ns = t.native_program_ns
+        beyond_ns = t.folding_program_ns if self.unfolded else t.native_program_ns
         if t.folded_program_ns and not self.erased:
             beyond_ns = t.folded_program_ns
         return beyond_ns if self.is_full() else t.program_ns
@@ -249,6 +252,18 @@ def test_erased_flash_beside_the_slc_cache_is_what_its_cells_leave():
         600 * 10**9 // 4096
     )
     assert timing(drive("samsung-980-pro-1tb")).folded_program_ns == 0
+    # what is not filled is erased: half of 1 TB, of which 114 GB in the cache take 342
+    half = timing(drive("samsung-980-pro-1tb", filled="50%", folded_write="500MB/s"))
+    assert half.slc_units == 114 * 10**9 // 4096
+    assert half.erased_units == (500 - 342) * 10**9 // 4096
+
+
+def test_a_drive_that_folds_while_it_writes_spares_a_part_of_its_rate():
+    """At 1,500 of 2,000 MB/s, three times the 6 GB in the cache are written meanwhile."""
+    t = timing(drive("samsung-980-pro-1tb"))
+    assert t.folding_units == 6 * 10**9 // 4096 * 3
+    assert t.folding_program_ns == t.dies * 4096 * 10**9 // (1500 * 10**6)
+    assert timing(drive("samsung-990-pro-1tb")).folding_units == 0
 
 
 def test_impossible_datasheets_are_refused():
@@ -262,9 +277,15 @@ def test_impossible_datasheets_are_refused():
     with pytest.raises(ValueError, match="drives without an SLC cache only"):
         drive("samsung-980-pro-1tb", program_load="1us")
     with pytest.raises(ValueError, match="a native_write not below it"):
-        drive("samsung-980-pro-1tb", folded_write="1600MB/s")
+        drive("samsung-980-pro-1tb", folded_write="2100MB/s")
     with pytest.raises(ValueError, match="a native_write not below it"):
         drive("samsung-pm883-960gb", folded_write="100MB/s")
+    with pytest.raises(ValueError, match="a native_write above it"):
+        drive("samsung-990-pro-1tb", folding_write="1400MB/s")
+    with pytest.raises(ValueError, match="slc_dynamic is what is added"):
+        drive("samsung-pm883-960gb", slc_dynamic="1GB")
+    with pytest.raises(ValueError, match="not a part of the drive"):
+        drive("samsung-980-pro-1tb", filled="101%")
     with pytest.raises(ValueError, match="without folded_write it makes no difference"):
         drive("samsung-980-pro-1tb", erased="500GB")
     with pytest.raises(ValueError, match="more flash is erased than this drive has"):

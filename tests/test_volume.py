@@ -220,6 +220,20 @@ def test_a_wait_in_progress_at_the_end_counts_up_to_the_end():
     assert device.totals(finished.clock[0])["busy_ns"] <= 4 * finished.clock[0]
 
 
+def test_a_request_that_continues_none_counts_as_a_multiple_of_a_unit():
+    """As EBS's st1 counts: 4 KiB at random as 1 MiB, in sequence as what they are."""
+    limit = LimitParameters(BOTH, 1, 100 * MIB)
+    random = Random(2)
+    apart = [Request(0, Op.READ, random.randrange(9) * 8192, 4096) for _ in range(200)]
+    sequence = [Request(0, Op.READ, number * 4096, 4096) for number in range(30_000)]
+    for requests, rate in ((apart, 100), (sequence, 100 * 256)):
+        device = volume([limit], capacity_bytes=2**28, random_unit_bytes=MIB)
+        facts, totals = run(machine(device, requests, 32, members=1))
+        done_ns = facts[-1].done_ns - 400_000
+        assert len(facts) / done_ns * SECOND == pytest.approx(rate, rel=0.02)
+        assert totals["bytes_read"] == 4096 * len(requests)
+
+
 # --- rules --------------------------------------------------------------------------------------
 
 
@@ -247,6 +261,58 @@ def test_rates_scale_with_size(name, capacity, iops, bandwidth):
     rows = {key: row.value for key, row in catalog.load(name).rows.items()}
     drive = model(**rows | {"capacity": capacity})
     assert (drive.sustained_iops, drive.sustained_bandwidth) == (iops, bandwidth)
+
+
+# EBS's documentation (hdd-vols.md, 2023): size in TiB; base and burst rate of st1 and sc1 in MiB/s
+EBS = {
+    0.125: (5, 31, 1.5, 10),
+    0.5: (20, 125, 6, 40),
+    1: (40, 250, 12, 80),
+    2: (80, 500, 24, 160),
+    3: (120, 500, 36, 240),
+    3.125: (125, 500, 37.5, 250),
+    8: (320, 500, 96, 250),
+    12.5: (500, 500, 150, 250),
+    16: (500, 500, 192, 250),
+}
+
+
+@pytest.mark.parametrize("size", EBS)
+def test_rates_and_bursts_of_ebs_disks_scale_with_size(size):
+    for name, (base, burst) in {"aws-st1": EBS[size][:2], "aws-sc1": EBS[size][2:]}.items():
+        rows = {key: row.value for key, row in catalog.load(name).rows.items()}
+        drive = model(**rows | {"capacity": f"{round(size * 1024)}GiB"})
+        assert drive.sustained_bandwidth / MIB == pytest.approx(base, rel=0.01)
+        assert drive.peak_bandwidth / MIB == pytest.approx(burst, rel=0.01)
+        assert drive.credits_bytes == size * 2**40
+
+
+# Hours of a scan of the whole volume with a full bucket, of the same page: st1, sc1.
+SCANS = {1: (1.17, 3.64), 2: (1.17, 3.64), 3: (1.75, 3.64), 5: (2.91, 5.83), 16: (9.32, 18.64)}
+
+
+@pytest.mark.parametrize("size", SCANS)
+def test_scans_of_ebs_disks_take_as_long_as_documented(size):
+    """In requests of 1 GiB, one after another."""
+    for name, hours in zip(("aws-st1", "aws-sc1"), SCANS[size]):
+        rows = {key: row.value for key, row in catalog.load(name).rows.items()}
+        drive = model(**rows | {"capacity": f"{size}TiB"})
+        limits = Limits.new(1, list(volume_timing.limits(drive)))
+        starts = [limits.admit(0, 0, READS, 2**30)[0] for _ in range(1024 * size + 1)]
+        assert starts[-1] / 3600e9 == pytest.approx(hours, rel=0.01)
+
+
+@pytest.mark.parametrize(("gib", "lasts_s"), [(20, 1862), (100, 2000), (334, 2703), (750, 7200)])
+def test_bursts_of_gp2_last_as_long_as_documented(gib, lasts_s):
+    """EBS's documentation (general-purpose.md, 2023), here with 1/100 of the credits."""
+    rows = {key: row.value for key, row in catalog.load("aws-gp2").rows.items()}
+    rows |= {"capacity": f"{gib}GiB", "iops_credits": rows["iops_credits"] // 100}
+    limits = Limits.new(1, list(volume_timing.limits(model(**rows))))
+    count = round(3000 * lasts_s / 100)
+    starts = [limits.admit(0, 0, READS, 4096)[0] for _ in range(round(count * 1.05))]
+    assert starts[round(count * 0.98)] / SECOND == pytest.approx(lasts_s / 100 * 0.98, rel=0.01)
+    rate = (len(starts) - 1 - round(count * 1.01)) / (starts[-1] - starts[round(count * 1.01)])
+    assert rate * SECOND == pytest.approx(max(100, 3 * gib), rel=0.02)
 
 
 def test_percentiles_become_a_table():

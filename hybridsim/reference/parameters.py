@@ -107,6 +107,8 @@ class SsdParameters(DeviceParameters):
     native_program_ns: int = 0
     erased_units: int = 0
     folded_program_ns: int = 0
+    folding_program_ns: int = 0
+    folding_units: int = 0
     native_scatter_ns: int = 0
     write_interval_ns: int = 0
     is_by_stream: int = 0
@@ -180,6 +182,7 @@ class VolumeParameters(DeviceParameters):
     stream_bytes_per_s: int
     capacity_bytes: int
     seed: int = 0
+    random_unit_bytes: int = 1
 
 
 @dataclass

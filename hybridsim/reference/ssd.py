@@ -37,6 +37,7 @@ class Ssd(Device):
         self.collections = self.owed = 0  # of whole programs; die time
         self.in_slc = 0  # units
         self.erased = parameters.erased_units
+        self.unfolded = 0  # units to write until the full SLC cache is folded
         self.streams: list[int] = []  # addresses at which writes ended, in the order of their begin
         self.last_buffered = 0
         self.replaced = 0  # streams
@@ -157,8 +158,11 @@ class Ssd(Device):
             self.units_written += 1
             if self.slc_full:
                 self.erased -= min(self.erased, 1)
+                self.unfolded -= min(self.unfolded, 1)
             else:
                 self.in_slc += 1
+                if self.in_slc == p.slc_units:  # it is full now
+                    self.unfolded = p.folding_units
         scatter = p.native_scatter_ns if self.slc_full else p.scatter_ns
         if scatter > 0 and collected:
             free.append(self.program(self.requests_written, buffered, scatter))
@@ -195,9 +199,9 @@ class Ssd(Device):
         p = self.parameters
         if not self.slc_full:
             return p.program_ns
-        return (
-            p.folded_program_ns if p.folded_program_ns and not self.erased else p.native_program_ns
-        )
+        if p.folded_program_ns and not self.erased:
+            return p.folded_program_ns
+        return p.folding_program_ns if self.unfolded else p.native_program_ns
 
     def fold(self, buffered: int) -> None:
         """Free the part of the SLC cache that was folded between the last write and this one."""

@@ -18,6 +18,7 @@ class Volume(Device):
         self.buckets = Buckets(parameters.limits)
         self.first_draw = mixed((parameters.seed + 0x9E3779B1 * (member + 1)) % 2**32)
         self.requests = 0
+        self.last_end: int | None = None
         self.throttled_until = 0
 
     def totals(self) -> Counter[str]:
@@ -31,7 +32,11 @@ class Volume(Device):
         latency = self.draw(what)
         start = self.clock.now
         if what in (Op.READ, Op.WRITE) and length > 0:
-            start = self.admit(what, length)
+            counted, unit = length, self.parameters.random_unit_bytes
+            if offset != self.last_end and length % unit:
+                counted += unit - length % unit
+            self.last_end = offset + length
+            start = self.admit(what, counted)
             latency += length * 10**9 // self.parameters.stream_bytes_per_s
         self.counters["latency_ns"] += latency
         self.clock.at(start + latency, done)

@@ -15,7 +15,7 @@ READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1
 UNITS, REQUESTS, OWED_NS = 0, 1, 2
 IS_DIRTY, LAST_DONE_NS = 0, 1
-IN_SLC, BUFFERED_NS, ERASED = 0, 1, 2
+IN_SLC, BUFFERED_NS, ERASED, UNFOLDED = 0, 1, 2, 3
 STREAMS = 8  # writes in sequence that a drive follows at once
 
 
@@ -51,6 +51,8 @@ class SSD(NamedTuple):
     native_scatter_ns: int
     erased_units: int
     folded_program_ns: int
+    folding_program_ns: int
+    folding_units: int
     load_ns: int
     collect_ns: int
     page_units: int
@@ -67,8 +69,9 @@ class SSD(NamedTuple):
     # [member, UNITS | REQUESTS | OWED_NS]: counts that determine the next die; REQUESTS, where dies
     # are given whole programs: collections, and then OWED_NS: their die time not begun
     written: Ints
-    # [member, IN_SLC | BUFFERED_NS | ERASED]: units in the SLC cache; time of the last write; units
-    # for which there is erased flash beyond the SLC cache
+    # [member, IN_SLC | BUFFERED_NS | ERASED | UNFOLDED]: units in the SLC cache; time of the last
+    # write; units for which there is erased flash beyond the SLC cache; units to write until what
+    # is in the full SLC cache is folded
     slc: Ints
     stream_end: Ints  # [member, STREAMS + 1]: ends of writes, and the number of the next to replace
     flush: Ints  # [member, IS_DIRTY | LAST_DONE_NS]: written since the last flush; last completion
@@ -79,7 +82,7 @@ class SSD(NamedTuple):
         """Return `members` idle drives; `timing` has the parameters by name."""
         dies = (members, timing["dies"])
         return cls(
-            **{name: timing[name] for name in cls._fields[:35]},
+            **{name: timing[name] for name in cls._fields[:37]},
             controller_free_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),
             pipe_free_ns=np.zeros(members, np.int64),
@@ -87,7 +90,7 @@ class SSD(NamedTuple):
             read_free_ns=np.zeros(dies, np.int64),
             write_free_ns=np.zeros(dies, np.int64),
             written=np.zeros((members, 3), np.int64),
-            slc=np.tile(np.array([0, 0, timing["erased_units"]], np.int64), (members, 1)),
+            slc=np.tile(np.array([0, 0, timing["erased_units"], 0], np.int64), (members, 1)),
             stream_end=np.tile(np.array([-1] * STREAMS + [0]), (members, 1)),
             flush=np.zeros((members, 2), np.int64),
             counts=np.zeros((members, 2), np.int64),
@@ -244,8 +247,10 @@ class SSD(NamedTuple):
             if self.slc_is_full(member):
                 program_ns = self.program_beyond(member)
                 self.slc[member, ERASED] = max(self.slc[member, ERASED] - 1, 0)
+                self.slc[member, UNFOLDED] = max(self.slc[member, UNFOLDED] - 1, 0)
             elif self.slc_units > 0:
                 self.slc[member, IN_SLC] += 1
+                self.slc[member, UNFOLDED] = self.folding_units
             turn = self.written[member, UNITS] // self.program_units
             programmed = max(programmed, self.work(member, turn, buffered, program_ns))
             self.written[member, UNITS] += 1
@@ -327,9 +332,11 @@ class SSD(NamedTuple):
 
     @method
     def program_beyond(self, member):
-        """Return the die time of a unit beyond the SLC cache: longer where nothing is erased."""
+        """Return the die time of a unit beyond the SLC cache: longer if it has to fold."""
         if self.folded_program_ns > 0 and self.slc[member, ERASED] == 0:
             return self.folded_program_ns
+        if self.slc[member, UNFOLDED] > 0:
+            return self.folding_program_ns
         return self.native_program_ns
 
     @method

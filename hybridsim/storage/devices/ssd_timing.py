@@ -67,6 +67,8 @@ class Timing(NamedTuple):
     native_scatter_ns: int
     erased_units: int  # for which there is erased flash beside the SLC cache's cells
     folded_program_ns: int  # die time of a unit where there is none; 0: that makes no difference
+    folding_program_ns: int  # die time of a unit while the full SLC cache is folded besides
+    folding_units: int  # written meanwhile; 0: it is not
     load_ns: int  # of a program, in which it is not suspended; 0: dies are given units
     collect_ns: int  # of the reads of a collection
     page_units: int  # units that a die reads together
@@ -84,12 +86,18 @@ def timing(drive: SolidState) -> Timing:
         drive, drive.sequential_write, drive.random_write_iops
     )
     native_program_ns = native_scatter_ns = folded_program_ns = 0
+    folding_program_ns = folding_units = 0
+    slc_units = drive.slc_bytes // UNIT_BYTES
     if drive.native_write is not None and drive.native_write_iops is not None:
         native_program_ns, native_scatter_ns = _die_time_of_writes(
             drive, drive.native_write, drive.native_write_iops
         )
         if drive.folded_write is not None:
             folded_program_ns = dies * UNIT_BYTES * 10**9 // drive.folded_write
+        if drive.folding_write is not None:
+            folding_program_ns = dies * UNIT_BYTES * 10**9 // drive.folding_write
+            spared = drive.native_write - drive.folding_write  # for folding
+            folding_units = slc_units * drive.folding_write // spared
     collect_ns = _reads_of_a_collection(drive) if drive.program_load_ns else 0
     drain_ns = drive.write_buffer_bytes * 10**9 // drive.sequential_write
     return Timing(
@@ -109,7 +117,8 @@ def timing(drive: SolidState) -> Timing:
         buffer_ns=max(
             drain_ns,
             program_units * program_ns + scatter_ns,
-            program_units * max(native_program_ns, folded_program_ns) + native_scatter_ns,
+            program_units * max(native_program_ns, folded_program_ns, folding_program_ns)
+            + native_scatter_ns,
             2 * program_units * program_ns + collect_ns if drive.program_load_ns else 0,
         ),
         link_bytes_per_s=drive.sequential_read,
@@ -121,14 +130,15 @@ def timing(drive: SolidState) -> Timing:
         needs_flush=int(drive.needs_flush),
         pipe_bytes_per_s=drive.pipe_rate,
         map_units=map_units,
-        slc_units=drive.slc_cache_bytes // UNIT_BYTES,
+        slc_units=slc_units,
         slc_units_per_s=max(drive.slc_refill // UNIT_BYTES, 1),
         slc_idle_ns=drive.slc_idle_ns,
         native_program_ns=native_program_ns,
         native_scatter_ns=native_scatter_ns,
-        erased_units=max(drive.erased_bytes - drive.cell_bits * drive.slc_cache_bytes, 0)
-        // UNIT_BYTES,
+        erased_units=_erased_beyond(drive) // UNIT_BYTES,
         folded_program_ns=folded_program_ns,
+        folding_program_ns=folding_program_ns,
+        folding_units=folding_units,
         load_ns=drive.program_load_ns,
         collect_ns=collect_ns,
         page_units=drive.page_bytes // UNIT_BYTES,
@@ -136,6 +146,14 @@ def timing(drive: SolidState) -> Timing:
         wake_ns=drive.wake_up_ns,
         sleep_ns=drive.sleep_after_ns,
     )
+
+
+def _erased_beyond(drive: SolidState) -> int:
+    """Return the bytes for which there is erased flash beside the cells of the SLC cache."""
+    if drive.folded_write is None:
+        return 0
+    erased = drive.erased_bytes or drive.free_bytes
+    return max(erased - drive.cell_bits * drive.slc_bytes, 0)
 
 
 def _reads_of_a_collection(drive: SolidState) -> int:

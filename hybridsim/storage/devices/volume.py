@@ -34,12 +34,14 @@ class Volume(NamedTuple):
     """A bank of equal volumes; rows of the arrays are the members (DESIGN.md 2.9)."""
 
     stream_bytes_per_s: int
+    random_unit_bytes: int  # a request that continues none counts as a multiple of it
     capacity_bytes: int
     limits: Limits
     latency_ns: Ints  # [OF_READS | OF_WRITES, quantile]
     first_draw: Ints  # by member: start of its sequence of random numbers
     requests: Ints  # by member: number of requests so far
     throttled_until_ns: Ints  # by member
+    last_end: Ints  # by member: where its last request ended
     counts: Ints  # [member, THROTTLED ... BYTES_WRITTEN]
 
     @classmethod
@@ -49,6 +51,7 @@ class Volume(NamedTuple):
         limits: Sequence[Limit],
         latency_ns: Ints,
         stream_bytes_per_s: int,
+        random_unit_bytes: int,
         capacity_bytes: int,
         seed: int,
     ) -> Volume:
@@ -56,12 +59,14 @@ class Volume(NamedTuple):
         first = [mixed((seed + GOLDEN * (member + 1)) & MASK) for member in range(members)]
         return cls(
             stream_bytes_per_s,
+            random_unit_bytes,
             capacity_bytes,
             Limits.new(members, limits),
             latency_ns,
             np.array(first, np.int64),
             np.zeros(members, np.int64),
             np.zeros(members, np.int64),
+            np.full(members, NOTHING, np.int64),
             np.zeros((members, 6), np.int64),
         )
 
@@ -90,7 +95,8 @@ class Volume(NamedTuple):
         start = now
         latency = self.latency_ns[table, self.draw(member)]
         if length > 0 and (op == READ or op == WRITE):
-            start = self.admit(now, member, READS if op == READ else WRITES, length)
+            counted = self.counted(member, offset, length)
+            start = self.admit(now, member, READS if op == READ else WRITES, counted)
             latency += length * S_NS // self.stream_bytes_per_s
             self.counts[member, BYTES_READ if op == READ else BYTES_WRITTEN] += length
         self.counts[member, LATENCY] += latency
@@ -100,6 +106,15 @@ class Volume(NamedTuple):
     def complete(self, now, tag, kind, events):
         """Return the tag of the completed request."""
         return tag
+
+    @method
+    def counted(self, member, offset, length):
+        """Return the bytes that the limits count: more of a request that continues none."""
+        follows = offset == self.last_end[member]
+        self.last_end[member] = offset + length
+        if follows:
+            return length
+        return -(-length // self.random_unit_bytes) * self.random_unit_bytes
 
     @method
     def draw(self, member):

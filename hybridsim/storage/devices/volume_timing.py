@@ -32,6 +32,7 @@ def parameters(drive: CloudVolume) -> dict[str, Any]:
         "limits": list(limits(drive)),
         "latency_ns": np.array([quantiles(drive.read_latency), quantiles(drive.write_latency)]),
         "stream_bytes_per_s": drive.stream_rate or ENDLESS_BYTES_PER_S,
+        "random_unit_bytes": max(drive.random_unit_bytes, 1),
     }
 
 
@@ -40,7 +41,7 @@ def limits(drive: CloudVolume) -> Iterator[Limit]:
     unit_bytes = drive.io_unit_bytes or WHOLE_REQUEST
     counted = (
         (unit_bytes, drive.sustained_iops, drive.iops_peak, drive.iops_credits),
-        (1, drive.sustained_bandwidth, drive.bandwidth_peak, drive.bandwidth_credits_bytes),
+        (1, drive.sustained_bandwidth, drive.peak_bandwidth, drive.credits_bytes),
     )
     for unit, rate, peak, credits in counted:
         if rate and peak and peak > rate:

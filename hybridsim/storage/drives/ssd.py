@@ -16,6 +16,12 @@ SEQUENTIAL_BYTES = 131_072  # datasheets give sequential rates of such requests
 UNITS_MAX = 2**31  # numbers of units are 32 bits wide
 
 
+def _part(text: Any) -> str:
+    if not 0 <= parse_percent(text) <= 1:
+        raise ValueError(f"{text!r} is not a part of the drive: 0% to 100%")
+    return str(text)
+
+
 def _share(text: Any) -> str:
     if not 0 < parse_percent(text) <= 4:
         raise ValueError(f"{text!r} is not an over-provisioning: above 0% and at most 400%")
@@ -57,16 +63,24 @@ class SolidState(Datasheet):
     random_write_iops: int = Field(ge=1, le=10**9)
     sequential_read: Rate  # 128 KiB, bytes per second
     sequential_write: Rate  # into the SLC cache, where there is one
-    # Flash that a drive uses with one bit a cell for what is written first. Its size depends on how
-    # full the drive is; a drive that serves as a cache is full: only the fixed part is left.
+    # Flash that a drive uses with one bit a cell for what is written first: the part that it always
+    # has, and at most what it adds of flash that holds no data, of which it takes cell_bits times
+    # as much. A drive that serves as a cache is full: only the fixed part is left.
     slc_cache_bytes: Size = Field(0, alias="slc_cache", le=2**45)
+    slc_dynamic_bytes: Size = Field(0, alias="slc_dynamic", le=2**45)
+    # of the capacity, with data of which the drive knows (the rest is erased); for slc_dynamic and
+    # folded_write
+    filled: Annotated[str, BeforeValidator(_part)] = "100%"
     native_write: Rate | None = None  # sequential, where the SLC cache is full
     native_write_iops: int | None = Field(None, ge=1, le=10**9)  # of map_unit, where it is full
+    # sequential, where the SLC cache is full and the drive folds it while it writes, until all is
+    # folded; default: it does not
+    folding_write: Rate | None = None
     # sequential, where the SLC cache is full and no flash is erased, so that data have to be folded
     # first; default: as native_write
     folded_write: Rate | None = None
     # erased flash at the start: for the SLC cache, which takes cell_bits times its size, and for
-    # what is written beyond it; 0: none, the drive is full
+    # what is written beyond it; 0: what is not filled
     erased_bytes: Size = Field(0, alias="erased")
     cell_bits: int = Field(3, ge=2, le=5)  # of the native cells: 3 TLC, 4 QLC
     slc_refill: Rate = 400_000_000  # of folding: the SLC cache becomes free again while no write
@@ -97,6 +111,16 @@ class SolidState(Datasheet):
     fua: bool = True  # false: a flush follows a FUA write, as Linux does for SATA
     endurance_bytes: Size | None = Field(None, alias="endurance")  # rated total of host writes
     flash: Flash | None = None
+
+    @property
+    def free_bytes(self) -> int:
+        """Capacity without data."""
+        return round(self.capacity_bytes * (1 - float(parse_percent(self.filled))))
+
+    @property
+    def slc_bytes(self) -> int:
+        """Size of the SLC cache with so much data in the drive."""
+        return self.slc_cache_bytes + min(self.slc_dynamic_bytes, self.free_bytes // self.cell_bits)
 
     @property
     def has_fua(self) -> bool:
@@ -201,6 +225,11 @@ class SolidState(Datasheet):
                 yield key, f"{key} is the figure of writes beyond an SLC cache: set slc_cache"
         if self.folded_write is not None and self.folded_write > (self.native_write or 0):
             yield "folded_write", "folded_write needs an SLC cache, and a native_write not below it"
+        if self.slc_dynamic_bytes and not self.slc_cache_bytes:
+            yield "slc_dynamic", "slc_dynamic is what is added to slc_cache: set that, too"
+        native = self.native_write or 0
+        if self.folding_write is not None and self.folding_write >= native:
+            yield "folding_write", "folding_write needs an SLC cache, and a native_write above it"
         if self.erased_bytes and self.folded_write is None:
             yield "erased", "without folded_write it makes no difference what is erased"
         if self.erased_bytes > 2 * self.capacity_bytes:

@@ -83,13 +83,18 @@ class CloudVolume(Datasheet):
     bandwidth: Rate | None = None  # of reads and writes together
     bandwidth_per_gib: Rate | None = None
     bandwidth_max: Rate | None = None
-    bandwidth_peak: Rate | None = None
+    bandwidth_peak: Rate | None = None  # or the most that bandwidth_peak_per_gib gives
+    bandwidth_peak_per_gib: Rate | None = None
     bandwidth_credits_bytes: Size = Field(0, alias="bandwidth_credits")
+    bandwidth_credits_per_gib_bytes: Size = Field(0, alias="bandwidth_credits_per_gib")
     read_iops_max: Iops | None = None  # of one direction
     write_iops_max: Iops | None = None
     read_bandwidth_max: Rate | None = None
     write_bandwidth_max: Rate | None = None
     io_unit_bytes: Size = Field(0, alias="io_unit")  # a longer request counts as several; 0: never
+    # a request that does not begin where the one before ended counts as a multiple of this many
+    # bytes; 0: as its own
+    random_unit_bytes: Size = Field(0, alias="random_unit")
     burst_ns: Time = Field(0, alias="burst")  # how far it may be ahead of a rate without credits
     read_latency: Latency
     write_latency: Latency
@@ -111,12 +116,27 @@ class CloudVolume(Datasheet):
         scaled = (self.bandwidth_per_gib or 0) * self.capacity_bytes // GIB + (self.bandwidth or 0)
         return min(scaled, self.bandwidth_max or scaled)
 
+    @property
+    def peak_bandwidth(self) -> int | None:
+        """Bytes per second while there are credits; None: no more than without."""
+        if self.bandwidth_peak_per_gib is None:
+            return self.bandwidth_peak
+        scaled = self.bandwidth_peak_per_gib * self.capacity_bytes // GIB
+        return min(scaled, self.bandwidth_peak or scaled)
+
+    @property
+    def credits_bytes(self) -> int:
+        """Bytes above the sustained bandwidth, by size."""
+        scaled = self.bandwidth_credits_per_gib_bytes * self.capacity_bytes // GIB
+        return self.bandwidth_credits_bytes + scaled
+
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield (key, problem) for rates that contradict each other."""
         sustained = {"iops": self.sustained_iops, "bandwidth": self.sustained_bandwidth}
-        credits = {"iops": self.iops_credits, "bandwidth": self.bandwidth_credits_bytes}
+        credits = {"iops": self.iops_credits, "bandwidth": self.credits_bytes}
+        peaks = {"iops": self.iops_peak, "bandwidth": self.peak_bandwidth}
         for name, rate in sustained.items():
-            peak = getattr(self, f"{name}_peak")
+            peak = peaks[name]
             if rate == 0:
                 yield name, f"a volume of this size gets no {name} at all"
             if peak is not None and rate is None:
