@@ -580,6 +580,9 @@ class Killed(Situation):
     def test_while_a_dm_cache_is_built_and_removed(self):
         self.each_kill("dm-cache", 28)
 
+    def test_while_a_dm_writecache_is_built_and_removed(self):
+        self.each_kill("dm-writecache", 24)
+
     def test_while_a_bcache_is_built_and_removed(self):
         self.each_kill("bcache", 22)
 
