@@ -12,8 +12,10 @@
             each; a third of the stripes is refused
     curves  mrc --sample, by policy and rate, --samples of each trace
 
-A promise of 90 % is kept by 87 to 97 % of the cases, one of 95 % by 90 to 98 %; the forecast on
-loads without drift, `size` and the model's error of a kind of cache left out promise at least that.
+A promise of 90 % is kept by 87 to 97 % of the cases, one of 95 % by 90 to 98 %.  At least that is
+promised by the forecast on loads without drift, by `size`, by the model's error of a kind of cache
+left out, by costs (which may have no upper end), and by a speed of rotation where `fit` takes a
+usual one: that is in the interval in any case, and disks mostly have one.
 The forecast on captured traces is judged by decisions.py, a thinned capture by thinned.py.  Without
 a name: all.
 
