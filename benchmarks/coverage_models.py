@@ -176,8 +176,8 @@ def _inside(kind: str, case: Any) -> Iterator[Case]:
             continue
         inside = bool(one.low <= truth <= one.high)
         width = (one.high - one.low) / 2 / truth if truth else 0.0
-        # A usual speed that was taken is in the interval, whatever the capture says of it.
-        is_taken = key == "rpm" and one.how.startswith("a usual speed")
-        which = ", a usual speed taken" if is_taken else ""
-        yield Case(f"fit, {kind}: {key}{which}", 0.95, inside, width, is_taken)
+        yield Case(f"fit, {kind}: {key}", 0.95, inside, width)
+        if key == "rpm":  # whether one is taken follows from the interval, which contains it then
+            taken = "a usual speed" if one.how.startswith("a usual speed") else "no usual speed"
+            yield Case(f"fit, {kind}: {key}, {taken} taken", None, inside, width)
         yield Case(f"fit, {kind}: all parameters", 0.95, inside, width)
