@@ -177,4 +177,7 @@ def _inside(kind: str, case: Any) -> Iterator[Case]:
         inside = bool(one.low <= truth <= one.high)
         width = (one.high - one.low) / 2 / truth if truth else 0.0
         yield Case(f"fit, {kind}: {key}", 0.95, inside, width)
+        if key == "rpm":  # whether one is taken follows from the interval, which contains it then
+            taken = "a usual speed" if one.how.startswith("a usual speed") else "no usual speed"
+            yield Case(f"fit, {kind}: {key}, {taken} taken", None, inside, width)
         yield Case(f"fit, {kind}: all parameters", 0.95, inside, width)

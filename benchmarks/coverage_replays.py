@@ -293,8 +293,11 @@ def _with_real_errors(cached: Blocks, name: str, truth: float) -> tuple[float, l
 def bill(seed: int) -> list[Case]:
     """Hold the time that a cache saves, and the cost of a saved millisecond if it costs 1.
 
-    A cost without an upper end, as perhaps nothing is saved, has a row of its own; without an
-    interval nothing is saved for sure.  Both follow from the time saved.
+    Both follow from the time saved, so that the cost promises as much as that does, over all loads:
+    more, as a cost without an upper end, where perhaps nothing is saved, holds whatever is saved
+    less.  Which costs have an upper end follows from the interval: a promise for these alone would
+    be another one, and their share is for information.  Without an interval nothing is saved for
+    sure.
     """
     found, rng = Found(), np.random.default_rng([seed, 1])
     sites, mode = machines_of(seed)
@@ -315,10 +318,12 @@ def bill(seed: int) -> list[Case]:
         if ends := cost_per_ms(1.0, known):
             truth = NS_PER_MS / saved_ns if saved_ns > 0 else math.inf
             cost = f"cost per millisecond saved: {what}"
-            if ends[1] is None:
-                found.hold(f"{cost}, without an upper end", truth, ends[0], math.inf, ONE_SIDED)
-            else:
-                found.hold(cost, truth, *ends)
+            low, high = ends[0], math.inf if ends[1] is None else ends[1]
+            inside = float(low <= truth <= high)
+            width = (high - low) / (high + low) if math.isfinite(high) else 1.0
+            found.append(Case(cost, LEVEL, inside, width, True))
+            which = "without" if ends[1] is None else "with"
+            found.append(Case(f"{cost}, {which} an upper end", None, inside, width))
     return found
 
 

@@ -143,13 +143,21 @@ def known_point(name: str, seed: int, requests: int = 6000) -> tuple[Point, dict
     disk = _disk(clock, drive, "fcfs")
     begun, done = _served(clock, disk, rng, 0.0, write, offset, length, late)
     took = done - begun
-    percentiles = {percent: float(np.percentile(took, percent)) for percent in FIO_PERCENTS}
+    percentiles = {
+        percent: _binned(float(np.percentile(took, percent))) for percent in FIO_PERCENTS
+    }
     point = Point(
         f"{name} {seed}", "read", "randread", 4096, 1, True, True, requests,
         1e9 / float(took.mean()), 0.0, float(took.mean()), percentiles,
     )  # fmt: skip
     truth = _truth(drive, geometry(drive), 1.0, write, late)
     return point, {key: truth[key] for key in ("rpm", "seek_average", "seek_full")}
+
+
+def _binned(took_ns: float) -> float:
+    """Return the middle of fio's bin of a latency: each power of two has 64."""
+    width = 2.0 ** (int(took_ns).bit_length() - 7)
+    return (took_ns // width + 0.5) * width
 
 
 def _drive(name: str) -> HardDisk:
@@ -201,11 +209,12 @@ def _served(clock, disk, rng, mean_ns, write, offset, length, late):
 def _truth(drive, shape: Geometry, idle_share: float, write, late) -> dict[str, float]:
     """Return what a fit estimates, as the catalog has it; the rate is the mean over all bytes.
 
-    The overhead is that of a read, in the mean over what came before it: several disks have another
-    after a write.  What a write takes more than a read is its settling, and its longer overhead
-    where the disk is idle.  No settling is below 0, as a key or as an estimate.  That the host
-    notices a completion late is part of the overhead: the next request that already waits at the
-    disk does not see it.
+    The overhead is the mean over the requests that find the disk idle, and over what came before
+    each: a scenario has one for reads and writes, several disks have two, and others after a
+    request of the other kind.  What a write takes more than a read is its settling, and its longer
+    overhead where the disk is idle.  No settling is below 0, as a key or as an estimate.  That the
+    host notices a completion late is part of the overhead: the next request that already waits at
+    the disk does not see it.
     """
     cylinders = shape.cylinders
     share = (np.arange(TRACK_PAIRS) + 0.5) / TRACK_PAIRS
@@ -228,7 +237,7 @@ def _truth(drive, shape: Geometry, idle_share: float, write, late) -> dict[str, 
         "seek_full": float(shape.move_ns[-1]),
         "rate_mean": float(sizes.sum() / (sizes / sustained).sum()),
         "write_settle": max(float(settle.mean()) + idle_share * (write_ns - read_ns), 0.0),
-        "overhead": float(read_ns + late.mean()),
+        "overhead": float((1 - writes) * read_ns + writes * write_ns + late.mean()),
     }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from captures import HEADER_V8, TRACES, as_version_8, cpu_files, write_files
 
-from benchmarks.generated_disks import estimates, known
+from benchmarks.generated_disks import estimates, known, known_stripe
 from hybridsim import Scenario, fit
 from hybridsim.answers.fitting import array, disks, flash, order
 from hybridsim.answers.fitting.arrangement import arrangement
@@ -440,3 +440,26 @@ def test_a_capture_without_dispatch_times_is_fitted_with_a_note(tmp_path):
     ]
     model = fit(csv(tmp_path / "queued.csv", rows), check=False)
     assert any("no dispatch" in note for note in model.notes)
+
+
+@pytest.mark.parametrize(("long", "span_ms"), [(20, 8.0 / 20), (2000, 8.0 / 2000)])
+def test_the_rate_is_as_unsure_as_the_ends_of_few_long_requests(long, span_ms):
+    """The last of n requests is an n-th part of a turn before its end, which hides their length."""
+    values = {"per_mib_ms": 8.0, "rotation_ms": 8.0, "track_ms": 1.0, "reach_ms": 9.0,
+              "linear": 0.1, "noise_ms": 0.1, "stray": 0.01}  # fmt: skip
+    likely = disks.Likeliest(values, values, values, 0.0)  # certain by the likelihood
+    compared = {"per_mib_ms": long}
+    model = disks.DiskFit(likely, {}, None, 4000, (8.0, 8.0, 8.0), 1.0, compared, (0, 2**19))
+    rate = array._rates(model)[0]
+    most_ms = 2**20 * 1e3 / rate.low
+    own_ms = np.hypot(array.RATE_OFF_MS, array.END * span_ms)
+    assert most_ms - 8.0 == pytest.approx(np.hypot(own_ms / 0.5, array.RATE_OFF * 8.0))
+
+
+def test_the_overhead_is_the_mean_of_reads_and_writes():
+    """A disk whose writes have 0.2 ms, its reads 1.5; 30 % are writes."""
+    case = known_stripe("seagate-barracuda-st2000dm006", 60043)
+    assert case.observed.is_write.any()
+    overhead = estimates(case.observed, case.layout)["overhead"]
+    assert overhead.low <= case.truth["overhead"] <= overhead.high
+    assert overhead.high < 1.5 * MS

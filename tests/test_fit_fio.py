@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybridsim import Scenario, fit
-from hybridsim.answers.fitting import fio
+from hybridsim.answers.fitting import fio, rotations
 from hybridsim.answers.fitting.fio_results import read
 from hybridsim.foundation.errors import FitError, MeasurementError
 from hybridsim.studies import fio_disk
@@ -393,3 +393,49 @@ def test_a_usual_speed_that_is_taken_lies_within_the_interval():
     below, above = 60e3 / 7000, 60e3 / 6900
     assert fio._rpms(below, above, 7200) == (6900, 7200)
     assert fio._rpms(below, above, 5400) == (5400, 7000)
+
+
+def drawn_ms(random, base, reach, rotation, linear, count=4000):
+    """Return latencies of random reads, one at a time."""
+    share = 1 - np.sqrt(1 - random.random(count))
+    seek = base + reach * ((1 - linear) * np.sqrt(share) + linear * share)
+    return seek + rotation * random.random(count)
+
+
+def test_the_shares_of_latencies_are_those_of_drawn_requests():
+    took = drawn_ms(np.random.default_rng(1), 0.8, 9.0, 8.3, 0.3, 200_000)
+    shares = np.array([0.01, 0.1, 0.5, 0.9, 0.99])
+    found = rotations.quantiles(0.8, 9.0, 8.3, 0.3, shares)
+    assert found == pytest.approx(np.quantile(took, shares), rel=0.01)
+
+
+def test_rotation_and_seeks_are_within_their_intervals_as_often_as_promised():
+    """The shape of the seeks and the rotation are drawn as they are taken to be."""
+    random = np.random.default_rng(5)
+    shares = np.array([1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99]) / 100
+    held = []
+    for _ in range(30):
+        rotation = np.exp(random.uniform(*np.log([4, 15])))
+        linear = float(np.clip(random.normal(0.2, 0.15), -0.2, 0.8))
+        base, reach = random.uniform(0.5, 3), random.uniform(5, 15)
+        took_ns = 1e6 * np.quantile(drawn_ms(random, base, reach, rotation, linear), shares)
+        width = 2.0 ** (np.floor(np.log2(took_ns)) - 6)  # fio's bins
+        known = rotations.rotations(shares, (took_ns // width + 0.5) * width, 0.0, 4000)
+        mean = base + reach * (8 / 15 - linear * (8 / 15 - 1 / 3))
+        truths = ((known.rotation(0.95), rotation), (known.seek(None, 0.95), mean),
+                  (known.seek(1.0, 0.95), base + reach))  # fmt: skip
+        held.append([low <= truth <= high for (low, high), truth in truths])
+    assert (np.mean(held, axis=0) >= 0.85).all()
+    assert np.mean(held) <= 0.99
+
+
+def test_the_mean_seek_is_known_better_than_its_parts():
+    """What a longer reach takes, a shorter base does not: the sum is that of the latencies."""
+    took_ns = 1e6 * drawn_ms(np.random.default_rng(2), 0.8, 9.0, 60e3 / 7200, 0.2)
+    shares = np.array([1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99]) / 100
+    known = rotations.rotations(shares, np.quantile(took_ns, shares), 0.0, 4000)
+    known = known.taken(60e3 / 7200)
+    low, high = known.seek(None, 0.95)
+    assert low <= 0.8 + 9.0 * (8 / 15 - 0.04) <= high
+    parts = [np.diff(known.seek(part, 0.95))[0] for part in (0.0, 1.0)]
+    assert high - low < min(parts)

@@ -15,14 +15,13 @@ from benchmarks import real_errors
 from hybridsim.answers.model_error import (
     FEW_WRITES,
     FEWEST_POOLED,
-    FINEST,
     WITH_WRITES,
     RealRun,
     half_of,
     half_width,
     interval,
     model_error,
-    new_kind_factor,
+    new_kind,
     real_runs,
     size_of,
 )
@@ -120,25 +119,50 @@ def test_intervals_hold_for_experiments_that_are_left_out(figure, most):
     assert np.median(widths) <= most
 
 
-def test_a_kind_without_real_runs_has_the_widest_of_the_others_times_a_factor_and_says_so():
+def test_a_kind_without_real_runs_has_the_interval_of_all_kinds_and_says_so():
     found = model_error(result(READS, scenario=SCENARIO | {"cache_kind": "page"}))
-    widest = max(half_width(real_runs(), each, "hit_ratio")
-                 for each in ("bcache", "dm-cache", "open-cas"))  # fmt: skip
-    factor = new_kind_factor(real_runs())
     value, low, _ = found.figures["hit_ratio"]
-    assert value - low == pytest.approx(min((widest + FINEST) * factor - FINEST, value))
-    times = f" times {factor:.1f}" if factor > 1 else ""
-    assert f" (reads){times}, as there are too few of page with such a load" in found.covers
+    half = new_kind(real_runs(), False, "hit_ratio")
+    assert value - low == pytest.approx(min(half, value))
+    words = "90 real runs on all kinds on file, as there are too few of page with such a load"
+    assert words in found.covers
     own = model_error(result(READS, scenario=SCENARIO | {"cache_kind": "open-cas"}))
     assert own.bases[0] == "7 real runs on open-cas (reads)"
 
 
-def test_the_factor_of_a_new_kind_is_what_those_on_file_would_have_needed():
-    alike = [run for kind in ("bcache", "dm-cache", "open-cas", "page")
-             for run in runs_with([0.01] * 9, kind)]  # fmt: skip
-    assert new_kind_factor(tuple(alike)) == pytest.approx(1.0)
-    larger = [run for run in alike if run.kind != "page"] + runs_with([0.04] * 9, "page")
-    assert new_kind_factor(tuple(larger)) == pytest.approx(3.0)
+def test_a_new_kind_drawn_like_those_on_file_is_inside_as_often_as_promised():
+    """Four kinds and a fifth, whose errors differ in size; its next run, 400 times."""
+    random = np.random.default_rng(12)
+    inside = []
+    for _ in range(400):
+        size = {f"kind{n}": 0.05 * random.lognormal(0, 0.8) for n in range(5)}
+        runs = [run for kind in list(size)[:4]
+                for run in runs_with(size[kind] * random.lognormal(0, 0.7, 8), kind)]  # fmt: skip
+        new = size["kind4"] * random.lognormal(0, 0.7)
+        inside.append(new <= new_kind(tuple(runs), False, "iops"))
+    assert 0.87 <= np.mean(inside) <= 0.95
+
+
+def test_kinds_that_differ_make_the_interval_of_a_new_one_wider():
+    kinds = ("bcache", "dm-cache", "open-cas", "page")
+    errors = [0.01, 0.02, 0.03] * 3
+    alike = tuple(run for kind in kinds for run in runs_with(errors, kind))
+    own = half_width(alike, "bcache", "iops")
+    assert new_kind(alike, False, "iops") == pytest.approx(own, rel=0.1)
+    sizes = dict(zip(kinds, (1, 1, 2, 4)))
+    differ = tuple(run for kind, by in sizes.items()
+                   for run in runs_with([by * one for one in errors], kind))  # fmt: skip
+    assert new_kind(differ, False, "iops") > 3 * own
+
+
+def test_the_spread_of_two_kinds_is_that_of_all_figures():
+    errors = [0.01, 0.02, 0.03] * 3
+    two = tuple(runs_with(errors) + runs_with(errors, "dm-cache"))
+    sizes = {"a": 1, "b": 3, "c": 9}
+    errors_of = {kind: [by * one for one in errors] for kind, by in sizes.items()}
+    others = tuple(run for kind in sizes for run in runs_with(errors_of[kind], kind, "read_mean"))
+    assert new_kind(two + others, False, "iops") > 2 * new_kind(two, False, "iops")
+    assert new_kind(tuple(runs_with(errors)), False, "iops") is None
 
 
 def test_a_kind_that_is_left_out_is_inside_as_often_as_promised():
@@ -158,14 +182,8 @@ def test_a_kind_that_is_left_out_is_inside_as_often_as_promised():
         pair: np.mean([np.mean(runs) for runs in each.values()]) for pair, each in inside.items()
     }
     assert np.mean(list(shares.values())) >= 0.87
-    assert (
-        np.mean([share for (figure, _), share in shares.items() if figure == "hit_ratio"]) >= 0.87
-    )
-
-
-def test_a_kind_that_keeps_no_reads_says_nothing_of_others():
-    runs = runs_with([0.01] * 12) + runs_with([0.9] * 5, "dm-writecache")
-    assert half_of("page", False, "iops", runs).group == "bcache"
+    hits = [share for (figure, _), share in shares.items() if figure == "hit_ratio"]
+    assert np.mean(hits) >= 0.87
 
 
 def test_small_groups_with_errors_of_other_sizes_hold_as_often_as_promised():

@@ -3,10 +3,7 @@
 The errors of all real runs on file (real_errors.csv, written by benchmarks/real_errors.py) are
 pooled by figure.  Kinds of caches and loads have errors of different sizes; they are groups: reads
 on each kind of cache, loads with writes on each, but on bcache and dm-cache together, as these are
-few.  A kind with too few experiments has the widest interval of the other kinds with such a load,
-times an allowance for a new kind, and says so.  The allowance is what the same rule would have
-needed on file: each kind is left out and judged by the others, and the factor is the one that holds
-LEVEL of all pairs of a kind and a figure, and one more.
+few.  A kind with too few experiments has an interval from all kinds on file, and says so.
 
 The interval is conformal, at three levels.  *Runs* of one experiment are not independent, so each
 experiment counts once, its runs in equal parts (Y. Lee, R. F. Barber, R. Willett, Distribution-free
@@ -22,26 +19,40 @@ error that made its own group's centre larger is thus compared fairly, however s
 Assumptions: the next experiment of a group is drawn like those on file, with each group as often as
 on file.  The share of LEVEL is then one over all groups, not one of each: for that each group would
 need nine experiments.  A group of few experiments with far larger errors than the others holds less
-often, one with far smaller errors more often.  A kind of cache without experiments has no such
-guarantee at all.
+often, one with far smaller errors more often.
+
+*Kinds* are taken to be exchangeable for one that has no experiments.  A conformal quantile of kinds
+would need nine of them; there are four, so that a distribution has to be assumed: the centres of
+kinds are normal (sizes are logarithms), and the next one is known by Student's t from those on
+file, with the spread of this figure's centres about their means, loads of reads and of writes each.
+A run of it is as far from its kind's centre as those on file are from theirs; that shape is taken
+from all figures and kinds.  A figure that fewer than three kinds determine has the spread of all
+figures together.  None of it is fitted to how often it holds, but it was chosen among ten such
+rules with that in view (benchmarks/RESULTS.md).
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
+from hybridsim.answers import student
 from hybridsim.foundation.wording import counted
 
 if TYPE_CHECKING:
     from hybridsim.answers.result import Result
+
+Floats = npt.NDArray[np.float64]
 
 TABLE = Path(__file__).parent / "real_errors.csv"
 LEVEL = 0.9
@@ -56,7 +67,8 @@ READS, WITH_WRITES = "reads", "reads and writes"  # loads; the latter also the g
 POOLED = ("bcache", "dm-cache")  # kinds whose loads with writes are one group
 COUNTED = {"dm-cache": "promotions", "bcache": "cache_misses"}  # `promotions` of the table
 TABLED = dict.fromkeys(COUNTED.values(), "promotions")  # figure: its column of the table
-UNLIKE = "dm-writecache"  # it keeps no reads: its errors say nothing of other kinds
+ALL_KINDS = "all kinds"  # the group of a kind without experiments
+FEWEST_FREEDOM = 2  # of the spread between kinds: with one more kind than the loads have means
 TINY = 1e-9
 FINEST = 0.005  # an error below it is finer than what is printed: sizes of errors start here
 # The same of t90, which is known to a second, from 10 s on.  Of 0.02, 0.05 and 0.1 it was chosen
@@ -93,14 +105,12 @@ class Half:
     runs: int
     kind: str
     is_own: bool  # the runs are of that kind of cache and load
-    factor: float = 1.0  # allowed for a kind without runs; within `width`
 
     @property
     def basis(self) -> str:
         """The real runs in words."""
         few = "" if self.is_own else f", as there are too few of {self.kind} with such a load"
-        times = "" if self.factor == 1 else f" times {self.factor:.1f}"
-        return f"{counted(self.runs, 'real run')} on {named(self.group)}{times}{few}"
+        return f"{counted(self.runs, 'real run')} on {named(self.group)}{few}"
 
 
 @dataclass(frozen=True)
@@ -161,6 +171,8 @@ def group(kind: str, has_writes: bool) -> str:
 
 def named(group_name: str) -> str:
     """Return a group in words: which caches, which load."""
+    if group_name == ALL_KINDS:
+        return f"{ALL_KINDS} on file"
     if group_name == WITH_WRITES:
         return f"{' and '.join(POOLED)} ({WITH_WRITES})"
     kind, writes, _ = group_name.partition(" with writes")
@@ -173,8 +185,7 @@ def half_of(
     """Return half the width of a figure's interval for a kind of cache and load.
 
     Where too few experiments are of that kind and load, those of that kind with the other load
-    count; without them the widest interval of the other kinds with such a load, then the widest of
-    all, times the allowance for a new kind.  None from too few experiments in all.
+    count; without them it is that of a kind without experiments.  None from too few in all.
     """
     return _half_of(kind, has_writes, figure, real_runs() if runs is None else tuple(runs))
 
@@ -186,58 +197,72 @@ def _half_of(kind: str, has_writes: bool, figure: str, runs: tuple[RealRun, ...]
         width = half_width(runs, name, figure)
         if width is not None:
             return Half(width, name, number[name], kind, name == group(kind, has_writes))
-    if (widest := _widest(has_writes, figure, runs)) is None:
+    width = new_kind(runs, has_writes, figure)
+    return None if width is None else Half(width, ALL_KINDS, number.total(), kind, False)
+
+
+def new_kind(runs: tuple[RealRun, ...], has_writes: bool, figure: str) -> float | None:
+    """Return half the width of a figure's interval for a kind of cache without experiments."""
+    centres, off, weight = _kinds(runs)
+    of_figure = centres.get(figure, {})
+    experiments = {run.experiment for run in runs if figure in run.errors}
+    spread, freedom = _spread([of_figure])
+    if freedom < FEWEST_FREEDOM:
+        spread, freedom = _spread(centres.values())
+    if not freedom or len(experiments) < FEWEST_POOLED:
         return None
-    name, width = widest
-    factor = new_kind_factor(runs)
+    known = of_figure.get(has_writes, [])
+    if len(known) < 2:
+        known = [one for some in of_figure.values() for one in some]
+    scale = max(spread * math.sqrt(1 + 1 / len(known)), TINY)
+
+    def below(size: float) -> float:
+        return float(weight @ student.below(freedom, (size - off) / scale))
+
+    # Sizes are logarithms: the ends are those of errors of 2e-9 and of 5e8 times the centre's.
+    low, high = -20.0, 20.0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if below(middle) < LEVEL else (low, middle)
     least = finest(figure)
-    return Half((width + least) * factor - least, name, number[name], kind, False, factor)
+    return max(math.exp(_mean(known) + high) - least, 0.0)
 
 
-def _widest(has_writes: bool, figure: str, runs: Sequence[RealRun]) -> tuple[str, float] | None:
-    """Return the group with the widest interval of a figure, of those with such a load if any."""
-    load = {run.group: run.writes > FEW_WRITES for run in runs if figure in run.errors}
-    known = [
-        (name, width)
-        for name in sorted(load)
-        if not name.startswith(UNLIKE) and (width := half_width(runs, name, figure)) is not None
-    ]
-    alike = [pair for pair in known if load[pair[0]] == has_writes] or known
-    return max(alike, key=lambda pair: pair[1], default=None)
+Centres = dict[str, dict[bool, list[float]]]  # of kinds, by figure and whether the load has writes
 
 
 @lru_cache(maxsize=64)
-def new_kind_factor(runs: tuple[RealRun, ...]) -> float:
-    """Return how many times the widest interval of the others is that of a kind without runs.
+def _kinds(runs: tuple[RealRun, ...]) -> tuple[Centres, Floats, Floats]:
+    """Return the centres of all kinds, how far runs are from these, and the weights of those.
 
-    Each kind on file is left out and judged by the others: the factor holds LEVEL of all pairs of
-    such a kind and a figure, and one more.  A pair counts by its experiments in equal parts.
+    Runs of an experiment count in equal parts.  A centre of n experiments is itself drawn to each
+    of them, by sqrt(1 - 1 / n) on average; of a single one nothing is known.
     """
-    needed: list[tuple[float, float]] = []  # the factor of a run, and its weight
-    pairs = 0
-    for kind in sorted({run.kind for run in runs}):
-        others = tuple(run for run in runs if run.kind != kind)
-        own = [run for run in runs if run.kind == kind]
-        for figure in sorted({name for run in own for name in run.errors}):
-            some = [run for run in own if figure in run.errors]
-            of_experiment = Counter(run.experiment for run in some)
-            loads = {run.writes > FEW_WRITES for run in some}
-            widest = {load: found for load in loads if (found := _widest(load, figure, others))}
-            if len(widest) < len(loads):
-                continue
-            pairs += 1
-            for run in some:
-                _, width = widest[run.writes > FEW_WRITES]
-                least = finest(figure)
-                factor = (size_of(figure, run.errors[figure]) + least) / (width + least)
-                weight = 1 / of_experiment[run.experiment] / len(of_experiment)
-                needed.append((factor, weight))
-    needed.sort()
-    reached = accumulate(weight for _, weight in needed)
-    enough = LEVEL * (pairs + 1) - 1e-9
-    largest = needed[-1][0] if needed else 1.0
-    factor = next((one for (one, _), weight in zip(needed, reached) if weight >= enough), largest)
-    return max(factor, 1.0)
+    sizes: dict[tuple[str, bool, str], dict[str, list[float]]] = defaultdict(dict)
+    for run in runs:
+        for figure, error in run.errors.items():
+            size = math.log(finest(figure) + size_of(figure, error))
+            of_kind = sizes[figure, run.writes > FEW_WRITES, run.kind]
+            of_kind.setdefault(run.experiment, []).append(size)
+    centres: Centres = defaultdict(lambda: defaultdict(list))
+    off, weight = [], []
+    for (figure, has_writes, _), each in sizes.items():
+        centre = _mean([_mean(some) for some in each.values()])
+        centres[figure][has_writes].append(centre)
+        if len(each) > 1:
+            drawn = math.sqrt(1 - 1 / len(each))
+            off += [(one - centre) / drawn for some in each.values() for one in some]
+            weight += [1 / len(some) for some in each.values() for _ in some]
+    return centres, np.array(off), np.array(weight) / max(sum(weight), TINY)
+
+
+def _spread(figures: Iterable[Mapping[bool, Sequence[float]]]) -> tuple[float, int]:
+    """Return the standard deviation between kinds, and its degrees of freedom (0: unknown)."""
+    squares, freedom = 0.0, 0
+    for centres in (some for loads in figures for some in loads.values()):
+        mean = _mean(centres)
+        squares += sum((one - mean) ** 2 for one in centres)
+        freedom += len(centres) - 1
+    return math.sqrt(squares / freedom) if freedom else 0.0, freedom
 
 
 def half_width(runs: Sequence[RealRun], name: str, figure: str) -> float | None:

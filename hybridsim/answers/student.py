@@ -8,6 +8,12 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
 
 
 @functools.cache
@@ -22,14 +28,24 @@ def reach(freedom: int, level: float) -> float:
     return math.sqrt(freedom) * math.tan(high)
 
 
-def _within(freedom: int, angle: float) -> float:
+def below(freedom: int, values: Floats) -> Floats:
+    """Return how likely t is below each value."""
+    inside = _within(freedom, np.arctan(np.abs(values) / math.sqrt(freedom)))
+    return np.asarray((1 + np.sign(values) * inside) / 2)
+
+
+@overload
+def _within(freedom: int, angle: float) -> float: ...
+@overload
+def _within(freedom: int, angle: Floats) -> Floats: ...
+def _within(freedom: int, angle: float | Floats) -> float | Floats:
     """Return how likely |t| is below sqrt(freedom) * tan(angle)."""
-    sine, cosine = math.sin(angle), math.cos(angle)
+    sine, cosine = np.sin(angle), np.cos(angle)
     is_odd = freedom % 2
     if freedom == 1:
         return angle * 2 / math.pi
     term = total = cosine if is_odd else 1.0
     for step in range(2 + is_odd, freedom, 2):
-        term *= cosine * cosine * (step - 1) / step
-        total += term
+        term = term * cosine * cosine * (step - 1) / step
+        total = total + term
     return (angle + sine * total) * 2 / math.pi if is_odd else sine * total

@@ -83,11 +83,11 @@ def explore(
     >>> found.at(cache="page write-back lru")["hit.whole"].value > 0
     True
 
-    `points` is the number of replays; none is started after `seconds`.  `check` further replays
-    are compared with the interpolation.  `caches`, `policies`, `ssds` (names), `sizes` ("1GiB..
-    64GiB"), `members` and `loads` (factors of the recorded load) are what may be changed; each has
-    a default.  Results are kept in `folder`.  `workers` is the number of processes (None: one per
-    core, which needs `hybridsim[cluster]`); `progress` shows a bar.
+    `points` is the number of replays; it ends after `seconds` with those done.  `check` further
+    replays are compared with the interpolation.  `caches`, `policies`, `ssds` (names), `sizes`
+    ("1GiB..64GiB"), `members` and `loads` (factors of the recorded load) are what may be changed;
+    each has a default.  Results are kept in `folder`.  `workers` is the number of processes (None:
+    one per core, which needs `hybridsim[cluster]`); `progress` shows a bar.
 
     Raises UsageError for contradicting choices, TraceError for a trace that cannot be read,
     ScenarioError for a machine that cannot be built.

@@ -168,6 +168,8 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     values = {**result.values, **fixed}
     idle = int(_is_idle(seen)[only].sum())
     writes = int(seen.is_write[seen.first][only].sum())
+    sizes = _sizes(seen, seen.is_timed)
+    long = int((seen.length_bytes[seen.first][only] > sum(sizes) / 2).sum())
     return DiskFit(
         replace(result, values=values),
         missing,
@@ -175,8 +177,12 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
         used,
         raw,
         idle / used if used else 1.0,
-        {"overhead_ms": min(idle, used - idle), "settle_ms": min(writes, used - writes)},
-        _sizes(seen, seen.is_timed),
+        {
+            "overhead_ms": min(idle, used - idle),
+            "settle_ms": min(writes, used - writes),
+            "per_mib_ms": min(long, used - long),
+        },
+        sizes,
     )
 
 
