@@ -580,6 +580,9 @@ class Killed(Situation):
     def test_while_a_dm_cache_is_built_and_removed(self):
         self.each_kill("dm-cache", 28)
 
+    def test_while_a_dm_writecache_is_built_and_removed(self):
+        self.each_kill("dm-writecache", 24)
+
     def test_while_a_bcache_is_built_and_removed(self):
         self.each_kill("bcache", 22)
 
@@ -666,6 +669,21 @@ class ACacheThatExists(Situation):
         self.assertIn("writethrough, 32 MiB in blocks of 64 KiB, smq", output)
         self.assertTrue((WORK / "results/dmcache-status.log").read_text())
         self.assertIn("mine", self.mapped())
+
+    def test_a_writecache_and_its_settings(self):
+        table = f"0 524288 writecache s {SLOW} {FAST} 4096 2 high_watermark 70\n"
+        self.undo.callback(wipe, FAST)
+        self.undo.callback(wipe, SLOW)
+        sh("dmsetup", "create", "mine", input=table)
+        self.undo.callback(sh, "dmsetup", "remove", "--retry", "mine")
+        toml = experiment("dm-writecache", seconds=2)
+        code, output = self.attach("/dev/mapper/mine", toml=toml)
+        self.assertEqual(code, 0, output)
+        self.assertIn("dm-writecache, writeback, 1 GiB in blocks of 4 KiB", output)
+        self.assertTrue((WORK / "results/writecache-status.log").read_text())
+        cache = json.loads((WORK / "results/environment.json").read_text())["cache"]
+        self.assertEqual(cache["high_watermark_percent"], 70)
+        self.assertFalse(is_read_only("/dev/mapper/mine"))
 
     def test_read_only_flag_is_restored_after_a_kill(self):
         device = self.cache()

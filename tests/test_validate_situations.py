@@ -68,4 +68,4 @@ def test_failures_leave_nothing_behind(tmp_path):
 
 
 def test_clean_after_a_kill_at_each_point(tmp_path):
-    assert run(("Killed",), tmp_path) >= 7
+    assert run(("Killed",), tmp_path) >= 8

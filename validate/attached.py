@@ -1,15 +1,15 @@
-"""Read the settings of an existing cache from the system: dm-cache (including lvmcache), bcache."""
+"""Read the settings of an existing cache: dm-cache, dm-writecache (also of LVM), bcache."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from validate import mapped
 from validate.collecting import Subject
 from validate.devices import Device, chosen, find, of_number
 from validate.errors import UnsafeError
-from validate.experiment import Cache
+from validate.experiment import WRITECACHE, Cache
 from validate.sizes import SECTOR, size_of
 from validate.system import System
 
@@ -33,25 +33,45 @@ def look(path: str, system: System) -> Attached:
     if (device.folder / "dm").is_dir():
         return _mapped(device, system)
     raise UnsafeError(
-        f"{path}: is not a cache: name /dev/bcacheN, or the /dev/mapper/... of a dm-cache or a "
-        "cached logical volume; to measure a bare device, use build with kind = \"none\""
-    )  # fmt: skip
+        f"{path}: is not a cache: name /dev/bcacheN, or the /dev/mapper/... of a dm-cache, "
+        "dm-writecache or cached logical volume; to measure a bare device, use build with "
+        'kind = "none"'
+    )
 
 
-# dm-cache.
+# dm-cache and dm-writecache.
 
 
 def _mapped(device: Device, system: System) -> Attached:
-    """Read the dm table and status; raise UnsafeError if its target is not `cache`."""
+    """Read the dm table and status; raise UnsafeError if its target is not that of a cache."""
     name = system.read(device.folder / "dm/name")
     lines = mapped.table(name)
     kinds = [line.split()[2] for line in lines]
-    if kinds != ["cache"]:
-        raise UnsafeError(
-            f"{device.path}: its target is {', '.join(kinds)}, not cache: name the device of the "
-            "cache itself (dmsetup ls --target cache)"
-        )
-    words = lines[0].split()
+    if kinds == ["cache"]:
+        return _dm_cache(device, name, lines[0].split(), system)
+    if kinds == ["writecache"]:
+        return _writecache(device, name, lines[0].split(), system)
+    raise UnsafeError(
+        f"{device.path}: its target is {', '.join(kinds)}, neither cache nor writecache: name the "
+        "device of the cache itself (dmsetup ls --target cache; dmsetup ls --target writecache)"
+    )
+
+
+def _writecache(device: Device, name: str, words: list[str], system: System) -> Attached:
+    """Read a table of START LENGTH writecache s|p ORIGIN CACHE BLOCK NUMBER OPTIONS."""
+    if words[3] != "s":
+        raise UnsafeError(f"{device.path}: is a dm-writecache on persistent memory, not on an SSD")
+    origin, data = (of_number(number, system) for number in words[4:6])
+    options = dict(zip(words[8::2], words[9::2]))
+    given = {key: int(options[word]) for word, key in WRITECACHE.items() if word in options}
+    cache = Cache("dm-writecache", "writeback", data.size_bytes, block_bytes=int(words[6]))
+    cache = replace(cache, **given)  # type: ignore[arg-type]
+    numbers = {"cached": device.number, "origin": origin.number, "data": data.number}
+    subject = Subject(system, "dm-writecache", numbers, mapped=name)
+    return Attached(cache, subject, device, bottom(origin, system), bottom(data, system))
+
+
+def _dm_cache(device: Device, name: str, words: list[str], system: System) -> Attached:
     metadata, data, origin = (of_number(number, system) for number in words[3:6])
     block, features = int(words[6]) * SECTOR, int(words[7])
     named = words[8 : 8 + features]

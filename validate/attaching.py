@@ -112,7 +112,8 @@ def shown(request: AttachRequest, attached: Attached, is_used: bool, notes: Sequ
     actions.append("undo all changes")
     lines = [
         f"{experiment.name}: {request.device} is a {cache.kind}, {cache.mode}, "
-        f"{human(cache.size_bytes)} in {part} of {of}, {cache.policy}",
+        f"{human(cache.size_bytes)} in {part} of {of}"
+        + (f", {cache.policy}" if cache.policy else ""),
         f"  slow: {attached.origin.node} {human(attached.origin.size_bytes)}",
         f"  fast: {attached.fast.node} {human(attached.fast.size_bytes)}",
     ]

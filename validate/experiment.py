@@ -55,6 +55,14 @@ REPLACEMENTS = ("lru", "fifo", "random")
 RAID_LEVELS = (0, 1, 5, 6, 10)
 BLOCK_MIN, BLOCK_MAX = 32 << 10, 1 << 30  # of dm-cache
 WRITECACHE_BLOCKS = (512, 1024, 2048, 4096)  # bytes; up to a page
+# An optional argument of a dm-writecache's table: the field of Cache, and its key.
+WRITECACHE = {
+    "high_watermark": "high_watermark_percent",
+    "low_watermark": "low_watermark_percent",
+    "autocommit_blocks": "autocommit_blocks",
+    "autocommit_time": "autocommit_ms",
+    "pause_writeback": "pause_writeback_ms",
+}
 BUCKETS_MIN = 513  # of bcache: with fewer it silently caches nothing
 CACHE_MIN = 4 * MIB
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from validate.errors import ExperimentError
-from validate.experiment import Cache, Experiment
+from validate.experiment import WRITECACHE, Cache, Experiment
 from validate.sizes import MIB
 from validate.steps import PREFIX, Step, uuid_of
 from validate.steps.bcache import FormatBcache, StartBcache
@@ -191,13 +191,7 @@ def _cache(cache: Cache, names: Names) -> list[Step]:
 
 def writecache_options(cache: Cache) -> tuple[str, ...]:
     """Return the optional arguments of a dm-writecache's table: names and values in turn."""
-    values = {
-        "high_watermark": cache.high_watermark_percent,
-        "low_watermark": cache.low_watermark_percent,
-        "autocommit_blocks": cache.autocommit_blocks,
-        "autocommit_time": cache.autocommit_ms,
-        "pause_writeback": cache.pause_writeback_ms,
-    }
+    values = {word: getattr(cache, name) for word, name in WRITECACHE.items()}
     return tuple(word for pair in _texts(values).items() for word in pair)
 
 

@@ -25,7 +25,7 @@ def add_arguments(commands: Any) -> None:
     parser = commands.add_parser(
         "attach",
         help="Run fio on a cache that exists; reads only by default.",
-        description="Run fio on an existing cache (bcache, dm-cache, lvmcache), and collect data.",
+        description="Run fio on an existing cache (bcache, dm-cache, dm-writecache) and sample it.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -2,8 +2,8 @@
 
 A cache with threads and timers, on a disk that turns, is chaotic: requests that come a millisecond
 later meet other ones, and seconds later the run is another.  Two real runs differ so, and two twins
-do.  A figure whose bound such twins exceed among themselves cannot be met by any model, however
-true; one that they keep, and the real run does not, is an error of the model or of the run.
+do.  A bound that such twins exceed among themselves says nothing about the model; one that they
+keep, and the real run does not, shows an error of the model or a run that was disturbed.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def add_arguments(commands: Any) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="simulate N more twins of each run that begin at other moments [0]: how many figures "
-        "would be beyond their bounds if the model were exact",
+        help="simulate N more twins of each run that begin at other moments [0], and say how many "
+        "figures of two such twins are beyond the bounds",
     )
     parser.add_argument("--html", metavar="FILE", help="write one HTML file with the curves")
 

@@ -34,7 +34,7 @@ def _verdict(runs: Sequence[Held]) -> list[str]:
 
 
 def of_chance(runs: Sequence[Held]) -> str:
-    """Return how many figures would be beyond their bounds if the model were exact."""
+    """Return how many figures are beyond their bounds, and how many of two twins would be."""
     kinds: dict[str, list[Held]] = {}
     for run in runs:
         kinds.setdefault(str(run.record.cache.get("kind")), []).append(run)
@@ -45,8 +45,8 @@ def of_chance(runs: Sequence[Held]) -> str:
         judged = sum(len(run.found.judged) for run in ones)
         parts.append(f"{kind} {beyond} of {judged} ({expected:.0f})")
     return (
-        "figures beyond their bounds, and in parentheses how many would be if the model were "
-        f"exact, by twins that begin at other moments: {', '.join(parts)}."
+        "figures beyond their bounds, and in parentheses how many are of two twins of a run that "
+        f"begin at other moments: {', '.join(parts)}."
     )
 
 
