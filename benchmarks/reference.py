@@ -139,7 +139,7 @@ COMMANDS = (
         Published("clat p50", 167, "ms", basis="fit"),
         Published("clat p95", 178, "ms", basis="fit"),
         Published("clat p99", 306, "ms", basis="fit"),
-        Published("clat p1", 101, "ms", basis="shared", note="a stalled volume that catches up"),
+        Published("clat p1", 101, "ms", basis="shared", note="after a stall"),
         Published("clat p5", 155, "ms", basis="shared"),
         Published("clat p10", 159, "ms", basis="shared"),
         Published("clat p90", 172, "ms", basis="shared"),

@@ -140,7 +140,7 @@ def digitalocean():
     for percent, time_ms in ((50, 167), (95, 178), (99, 306)):
         yield Figure(name, nothing, run, f"p{percent} ms", time_ms, "fit", "write latency")
     for percent, time_ms in ((1, 101), (5, 155), (10, 159), (90, 172), (99.5, 363), (99.9, 420)):
-        note = "a stalled volume that catches up" if percent == 1 else ""
+        note = "after a stall" if percent == 1 else ""
         yield Figure(name, nothing, run, f"p{percent} ms", time_ms, "shared", note)
     fast = "digitalocean-volume-high-cpu"
     load = Load("randread", 4 * KIB, 128, 600_000)
