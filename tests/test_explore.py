@@ -332,7 +332,7 @@ def test_a_replay_that_does_not_end_is_dropped_when_the_time_is_up(tmp_path, mon
     assert found.ended == OVER
     assert len(found.replays) == 24  # the first one, and a step but for the one that did not end
     lines = [words(each) for each in seen]
-    assert any(", some 4" in each and " in the time" in each for each in lines), lines
+    assert any(", some 3" in each and " in the time" in each for each in lines), lines
     assert lines[-1] == FITTING
     monkeypatch.undo()
     again = exploration(tmp_path, points=25, check=0)
