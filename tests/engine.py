@@ -84,6 +84,8 @@ def volume(parameters, members):
         np.array([parameters.read_latency_ns, parameters.write_latency_ns]),
         parameters.stream_bytes_per_s,
         parameters.random_unit_bytes,
+        parameters.stall_ns,
+        parameters.stall_every_ns,
         parameters.capacity_bytes,
         parameters.seed,
     )

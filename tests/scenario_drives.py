@@ -239,6 +239,9 @@ class Drives(RandomValues):
         }
         latency = {"stream_rate": self.rate(10**9), "io_unit": self.size(0, 16 * KIB)}
         latency |= {"burst": self.time(0, 100 * MS), "random_unit": self.size(0, 64 * KIB)}
+        stall = (
+            {"stall": self.time(5 * MS), "stall_every": self.time(40 * MS)} if self.yes() else {}
+        )
         for key in ("read_iops_max", "write_iops_max"):
             latency[key] = self.rng.choice([1, 3000, 10**9])
         for key in ("read_bandwidth_max", "write_bandwidth_max"):
@@ -254,4 +257,5 @@ class Drives(RandomValues):
             bandwidth |= {"bandwidth_peak_per_gib": self.rate(10**8, 10**10)}
             bandwidth |= {"bandwidth_credits_per_gib": self.size(0, GIB)}
         groups = [group for group in (iops, bandwidth) if self.yes()]
+        needed |= stall
         return needed | self.some(latency) | {k: v for group in groups for k, v in group.items()}

@@ -173,8 +173,8 @@ def device(drive: Any, capacity_bytes: int, seed: int, short: bool = False) -> A
         limits = [LimitParameters(OPS[each[0]], *each[1:]) for each in derived["limits"]]
         reads, writes = derived["latency_ns"].tolist()
         rate = derived["stream_bytes_per_s"]
-        unit = derived["random_unit_bytes"]
-        return VolumeParameters(limits, reads, writes, rate, capacity_bytes, seed, unit)
+        more = [derived[key] for key in ("random_unit_bytes", "stall_ns", "stall_every_ns")]
+        return VolumeParameters(limits, reads, writes, rate, capacity_bytes, seed, *more)
     if drive.flash is not None:
         return FlashParameters(**flash_timing(drive, drive.flash, capacity_bytes))
     return SsdParameters(**timing(drive)._asdict() | {"capacity_bytes": capacity_bytes})

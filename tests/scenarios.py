@@ -522,6 +522,8 @@ def volumes(draw: st.DrawFn, chunk: int) -> VolumeParameters:
         capacity_bytes=draw(st.integers(1, max(1, 1024 * KIB // chunk))) * chunk,
         seed=draw(st.sampled_from([0, 1, 2**63 - 1])),
         random_unit_bytes=draw(st.sampled_from([1, 1, 16 * KIB, 2**20])),
+        stall_ns=draw(st.sampled_from([0, 0, 100_000, 5_000_000])),
+        stall_every_ns=draw(st.sampled_from([5_000_001, 20_000_000, 10**9])),
     )
 
 

@@ -367,11 +367,11 @@ def test_volumes_reach_the_published_rates(tmp_path, name):
     spent = no_bytes if in_bytes else {"iops_credits": 1}
     for limit, credits in ((iops, {}), *([(iops_later, spent)] if iops > iops_later else [])):
         # longer than a provider lets requests run ahead of the rate
-        runtime = "--runtime=200ms" if limit > 50_000 else "--runtime=8s"
+        runtime = "--runtime=200ms" if limit > 50_000 else "--runtime=20s"
         reached, _, _ = fio(tmp_path, {"like": name, **credits}, *random, runtime)
         assert reached == pytest.approx(limit, rel=TOLERANCE)
     job = ["--rw=read", "--bs=1m", "--iodepth=64", "--time_based"]
-    _, reached, _ = fio(tmp_path, {"like": name}, *job, "--runtime=8s")
+    _, reached, _ = fio(tmp_path, {"like": name}, *job, "--runtime=20s")
     assert reached / 2**20 == pytest.approx(rate, rel=TOLERANCE)
     if rate > rate_later:
         _, reached, _ = fio(tmp_path, {"like": name} | no_bytes, *job, "--runtime=40s")

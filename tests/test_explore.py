@@ -19,7 +19,7 @@ from hybridsim.cli.explore import words
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.wording import in_table
 from hybridsim.show import schemas
-from hybridsim.show.explore import text
+from hybridsim.show.explore import bands, text
 from hybridsim.show.html import of
 from hybridsim.studies.disks_alone import SharedAlone
 from hybridsim.studies.explore import planning
@@ -332,7 +332,7 @@ def test_a_replay_that_does_not_end_is_dropped_when_the_time_is_up(tmp_path, mon
     assert found.ended == OVER
     assert len(found.replays) == 24  # the first one, and a step but for the one that did not end
     lines = [words(each) for each in seen]
-    assert any(", some 4" in each and " in the time" in each for each in lines), lines
+    assert any(", some 3" in each and " in the time" in each for each in lines), lines
     assert lines[-1] == FITTING
     monkeypatch.undo()
     again = exploration(tmp_path, points=25, check=0)
@@ -501,6 +501,15 @@ def test_the_summary_has_a_row_for_each_cache_and_fits_a_terminal(found):
     for choice in found.axes[0].choices:
         assert any(line.startswith(choice.name) for line in lines)
     assert any("had" in line or "band" in line for line in lines)
+
+
+def test_bands_that_are_too_wide_for_an_answer_say_so_and_what_to_do(found):
+    assert "too wide" not in bands({"gain": 0.3, "hit.whole": 0.9})
+    assert "too wide for answers between replays" in bands({"gain": 0.6})
+    wide = dataclasses.replace(found)
+    wide.__dict__["bands"] = {"gain": 52.5}
+    assert "more --points" in " ".join(text(wide).split())
+    assert "more --points" in of(wide.to_dict())
 
 
 def test_the_command_writes_page_and_json(tmp_path, monkeypatch):

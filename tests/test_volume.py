@@ -220,6 +220,30 @@ def test_a_wait_in_progress_at_the_end_counts_up_to_the_end():
     assert device.totals(finished.clock[0])["busy_ns"] <= 4 * finished.clock[0]
 
 
+def test_in_a_stall_nothing_completes():
+    """One of 5 ms in each 50 ms, at times that are drawn; depth 1, a request each 0.4 ms."""
+    stalls = {"stall_ns": 5_000_000, "stall_every_ns": 50_000_000}
+    facts, totals = run(machine(volume(**stalls), same(5000)))
+    ends = np.array([fact.done_ns for fact in facts])
+    late = np.diff(ends, prepend=0) > 400_000
+    assert late.sum() == pytest.approx(ends[-1] / 50e6, abs=1)
+    assert np.diff(ends).max() <= 5_000_000 + 400_000
+    begins = ends[late] % 50_000_000
+    assert np.unique(begins // 10_000_000).size == 5  # anywhere
+    assert totals["latency_ns"] == sum(fact.done_ns - fact.issue_ns for fact in facts)
+
+
+def test_after_a_stall_requests_are_faster_for_they_came_together():
+    """A limit goes on counting: 32 requests at 200 a second take 160 ms each, or less after it."""
+    limit = LimitParameters(BOTH, 2**62, 200)
+    stalls = {"stall_ns": 250_000_000, "stall_every_ns": 10 * SECOND}
+    facts, _ = run(machine(volume([limit], **stalls), same(20_000), 32))
+    times = np.array([fact.done_ns - fact.issue_ns for fact in facts[100:]])
+    assert np.median(times) == pytest.approx(160e6, rel=0.02)
+    assert (times < 140e6).mean() == pytest.approx((times > 180e6).mean(), rel=0.3)
+    assert times.mean() == pytest.approx(160e6, rel=0.02)  # no rate is lost
+
+
 def test_a_request_that_continues_none_counts_as_a_multiple_of_a_unit():
     """As EBS's st1 counts: 4 KiB at random as 1 MiB, in sequence as what they are."""
     limit = LimitParameters(BOTH, 1, 100 * MIB)
@@ -350,6 +374,8 @@ def test_invalid_latencies_are_refused(text):
         ({"iops": 0}, "iops"),
         ({"iops_per_gib": 3}, "iops"),
         ({"iops_max": 3}, "iops_max"),
+        ({"stall": "1s", "stall_every": "1s"}, "stall_every"),
+        ({"stall_every": "1s"}, "stall_every"),
     ],
 )
 def test_contradictory_rules_are_refused(rows, key):

@@ -183,6 +183,8 @@ class VolumeParameters(DeviceParameters):
     capacity_bytes: int
     seed: int = 0
     random_unit_bytes: int = 1
+    stall_ns: int = 0
+    stall_every_ns: int = 1
 
 
 @dataclass

@@ -38,8 +38,18 @@ class Volume(Device):
             self.last_end = offset + length
             start = self.admit(what, counted)
             latency += length * 10**9 // self.parameters.stream_bytes_per_s
-        self.counters["latency_ns"] += latency
-        self.clock.at(start + latency, done)
+        end = self.after_stall(start + latency)
+        self.counters["latency_ns"] += end - start
+        self.clock.at(end, done)
+
+    def after_stall(self, end: int) -> int:
+        """Return when a request completes: at the end of a stall, if it would in one."""
+        p = self.parameters
+        stretch = end // p.stall_every_ns
+        random = mixed((self.first_draw + stretch) % 2**32) // 2
+        rest_us = (p.stall_every_ns - p.stall_ns) // 1000
+        into = end - stretch * p.stall_every_ns - random * rest_us // 2**31 * 1000
+        return end - into + p.stall_ns if 0 <= into < p.stall_ns else end
 
     def draw(self, op: Op) -> int:
         """Return the latency of the next request, in nanoseconds."""

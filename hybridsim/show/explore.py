@@ -19,6 +19,7 @@ from hybridsim.studies.explore.exploring import (
 )
 from hybridsim.studies.explore.planning import all_places
 
+WIDE = 0.5  # half of the band of the gain: no answer is sure then
 HEADS = ("cache", "answer", "gain", "from SSD", "mean read", "p99 read")
 
 
@@ -64,7 +65,14 @@ def bands(halves: Mapping[str, float]) -> str:
         return ""
     titles = {each.name: each.title for each in QUANTITIES}
     parts = [f"{titles[name]} \N{PLUS-MINUS SIGN}{percent(half)}" for name, half in halves.items()]
-    return f"Usual widths: {', '.join(parts)}."
+    words = f"Usual widths: {', '.join(parts)}."
+    if halves.get(GAIN, 0.0) > WIDE:
+        words += (
+            " These are too wide for answers between replays: the same command with more --points "
+            "or --time narrows them, as do fewer kinds (--cache) or loads (--load); where disks do "
+            "not keep up, figures differ by powers of ten from machine to machine."
+        )
+    return words
 
 
 def sure(found: Exploration) -> str:

@@ -266,11 +266,14 @@ def _off(figure: str, value: float, ends: tuple[float, float]) -> tuple[float, f
 
 
 def _apart(
-    fitted: DiskFit, name: str, ends: tuple[float, float], end_ms: float
+    fitted: DiskFit, name: str, ends: tuple[float, float], by_ms: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return an interval of a time with that between the last requests and the end of a turn."""
+    """Return an interval of a time with independent errors below and above."""
     value = fitted.likeliest.values[name]
-    return value - math.hypot(value - ends[0], end_ms), value + math.hypot(ends[1] - value, end_ms)
+    return (
+        value - math.hypot(value - ends[0], by_ms[0]),
+        value + math.hypot(ends[1] - value, by_ms[1]),
+    )
 
 
 def _rpm(fitted: DiskFit) -> Estimate:
@@ -300,8 +303,11 @@ def _time(
     if key in ARM_OFF:
         ends = _off(key, fitted.likeliest.values[name], ends)
     if count := fitted.compared.get(name):
-        ends = _apart(fitted, name, ends, END * fitted.service.rotation_ms / count)
-    low, high = (max(end + by, 0.0) * MS for end, by in zip(ends, unsure_ms))
+        end_ms = END * fitted.service.rotation_ms / count
+        ends = _apart(fitted, name, ends, (end_ms, end_ms))
+    # An overhead that is assumed has nothing to do with the scatter of the seeks.
+    ends = _apart(fitted, name, ends, unsure_ms)
+    low, high = (max(end, 0.0) * MS for end in ends)
     return Estimate("backing.drive", key, value, "ns", low, high, how=how)
 
 

@@ -57,7 +57,7 @@ FASTEST_MS = 0.5  # a random read of any disk: the shortest seek without rotatio
 GAIN_PER_DOUBLING = 0.5
 LEVEL, SURE = 0.95, 0.99  # of the intervals; of that in which a usual speed must be alone
 # What the curve of seeks leaves out, as shares of the value below and above it: fitted to the
-# tables of the 14 measured arms in the catalog themselves, with requests as they come, it is 1.17
+# tables of the 13 measured arms in the catalog themselves, with requests as they come, it is 1.17
 # to 3.12 times the shortest seek (of disks after a formula 0.75 to 0.98) and 0.93 to 1 times the
 # longest, and exact for the mean.
 CURVE_OFF = {

@@ -34,6 +34,8 @@ class Volume(NamedTuple):
     """A bank of equal volumes; rows of the arrays are the members (DESIGN.md 2.9)."""
 
     stream_bytes_per_s: int
+    stall_ns: int  # nothing completes for so long; 0: there are no stalls
+    stall_every_ns: int  # once in each stretch of so long
     random_unit_bytes: int  # a request that continues none counts as a multiple of it
     capacity_bytes: int
     limits: Limits
@@ -52,6 +54,8 @@ class Volume(NamedTuple):
         latency_ns: Ints,
         stream_bytes_per_s: int,
         random_unit_bytes: int,
+        stall_ns: int,
+        stall_every_ns: int,
         capacity_bytes: int,
         seed: int,
     ) -> Volume:
@@ -59,6 +63,8 @@ class Volume(NamedTuple):
         first = [mixed((seed + GOLDEN * (member + 1)) & MASK) for member in range(members)]
         return cls(
             stream_bytes_per_s,
+            stall_ns,
+            stall_every_ns,
             random_unit_bytes,
             capacity_bytes,
             Limits.new(members, limits),
@@ -99,13 +105,28 @@ class Volume(NamedTuple):
             start = self.admit(now, member, READS if op == READ else WRITES, counted)
             latency += length * S_NS // self.stream_bytes_per_s
             self.counts[member, BYTES_READ if op == READ else BYTES_WRITTEN] += length
-        self.counts[member, LATENCY] += latency
-        events.push(start + latency, kind, tag)
+        done = self.stalled(member, start + latency)
+        self.counts[member, LATENCY] += done - start
+        events.push(done, kind, tag)
 
     @method
     def complete(self, now, tag, kind, events):
         """Return the tag of the completed request."""
         return tag
+
+    @method
+    def stalled(self, member, done):
+        """Return when a request completes that would be done at a time: after a stall, if in one.
+
+        In each stretch of stall_every_ns one begins at a time that is drawn.
+        """
+        if self.stall_ns == 0:
+            return done
+        stretch = done // self.stall_every_ns
+        drawn = mixed((self.first_draw[member] + stretch) & MASK) >> 1
+        rest_us = (self.stall_every_ns - self.stall_ns) // 1000
+        begin = stretch * self.stall_every_ns + (drawn * rest_us >> 31) * 1000
+        return begin + self.stall_ns if begin <= done < begin + self.stall_ns else done
 
     @method
     def counted(self, member, offset, length):

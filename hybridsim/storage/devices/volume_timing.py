@@ -33,6 +33,8 @@ def parameters(drive: CloudVolume) -> dict[str, Any]:
         "latency_ns": np.array([quantiles(drive.read_latency), quantiles(drive.write_latency)]),
         "stream_bytes_per_s": drive.stream_rate or ENDLESS_BYTES_PER_S,
         "random_unit_bytes": max(drive.random_unit_bytes, 1),
+        "stall_ns": drive.stall_ns,
+        "stall_every_ns": max(drive.stall_every_ns, 1),
     }
 
 

@@ -96,6 +96,10 @@ class CloudVolume(Datasheet):
     # bytes; 0: as its own
     random_unit_bytes: Size = Field(0, alias="random_unit")
     burst_ns: Time = Field(0, alias="burst")  # how far it may be ahead of a rate without credits
+    # of the whole volume: nothing completes for so long, once in each stretch of stall_every, at a
+    # time that is drawn
+    stall_ns: Time = Field(0, alias="stall")
+    stall_every_ns: Time = Field(0, alias="stall_every", le=3600 * 10**9)
     read_latency: Latency
     write_latency: Latency
     stream_rate: Rate | None = None  # transfer rate of one request, in addition to the latency
@@ -147,5 +151,9 @@ class CloudVolume(Datasheet):
             limit = getattr(self, f"{name}_max")
             if rate is None and limit is not None:
                 yield f"{name}_max", f"{name}_max limits {name}, which is not specified"
+        if self.stall_ns and self.stall_every_ns <= self.stall_ns:
+            yield "stall_every", "stall_every is the time from stall to stall: longer than one"
+        if self.stall_every_ns and not self.stall_ns:
+            yield "stall_every", "stall_every needs stall, the length of each"
         if self.iops is None and (self.iops_per_gib or self.iops_min):
             yield "iops", "iops_per_gib and iops_min are added to iops: set iops (it may be 0)"

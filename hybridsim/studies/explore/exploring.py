@@ -78,6 +78,8 @@ NEAR_POWER = 4  # of what machines have in common: weights of the replays around
 DOUBT = 0.05  # of that weight: a smaller share of the replays around a place does not count
 CLOSE = 0.03  # relative error that counts as right
 CHECK_SHARE = 0.2  # of a limited time, at most for the replays that check
+CLOSING_S = 10.0  # until workers that compute are stopped,
+CLOSING_SHARE = 0.05  # of a limited time, at most for that
 ALL_FITS = 4  # the surfaces of all figures and the page, in fits of the KEY ones: 3.1 are measured
 LOOKED_AT = 500  # machines drawn for the usual width of a band
 SEED = 1
@@ -598,6 +600,7 @@ class _Time:
     each_s: float = 0.0  # of a replay, all workers together; 0: unknown
     fit_s: float = 0.0  # of the KEY surfaces of `fitted` replays, when they were last fitted
     fitted: int = 1
+    has_workers: bool = False  # other processes
 
     @property
     def passed_s(self) -> float:
@@ -605,9 +608,12 @@ class _Time:
         return time.monotonic() - self.begun_s
 
     def ending_s(self, replays: int) -> float:
-        """Return how long the surfaces of all figures of so many replays, and the page, take."""
+        """Return how long all that follows so many replays takes: surfaces, the page, an end."""
         fits = 2 if self.checks else 1  # what is checked is added afterwards
-        return fits * ALL_FITS * self.fit_s * max(replays / self.fitted, 1.0) ** 2
+        fitting_s = fits * ALL_FITS * self.fit_s * max(replays / self.fitted, 1.0) ** 2
+        if not self.has_workers or self.limit_s is None:
+            return fitting_s
+        return fitting_s + min(CLOSING_S, CLOSING_SHARE * self.limit_s)
 
     def is_over(self, replays: int, under_way: int) -> bool:
         """Return whether a replay would end too late, beside those done and under way."""
@@ -775,6 +781,7 @@ def explore(
         if progress.took_s:
             # The median: the first replay of each kind of cache compiles.
             clock.each_s = float(np.median(progress.took_s)) / progress.lanes
+        clock.has_workers = progress.lanes > 1
         left = clock.each_s * to_do + clock.ending_s(progress.done + to_do)
         in_time = None
         if seconds is not None:
