@@ -141,8 +141,8 @@ TESTS = (
     "rules live shingled host write_budget own_policies kernel_waits levels hdd_geometry "
     "ssd_timing validate_twin maxiq systems tails datasheets disksim_files policy_yardstick "
     "fidelity presets address_map think wear dirt outcome replay warmup seeds others odd_traces "
-    "metrics bounds mrc continuation continued student serve_devices installed_events write_price hindsight "
-    "compare"
+    "metrics bounds mrc continuation continued student serve_devices installed_events write_price "
+    "hindsight compare"
 )
 machinery.TEST_SECONDS, machinery.TOO_SLOW = 40, 4  # comparisons of random machines are slow
 
