@@ -13,8 +13,8 @@ test fails or the next one would exceed BUDGET seconds:
 
 In the last two the reference is gone: a run of it returns what the engine returns, so that equal
 facts prove nothing while hand-worked figures and invariants of the same test still do, and a test
-that needs more of it is skipped.  So a mutant that only the first finds is what would stay unseen
-without the reference.  Tests that fail without a mutant where the reference is gone do not count.
+that needs more of it is skipped, and one that fails without a mutant does not count.  So a mutant
+that only the first finds is what would stay unseen without the reference.
 """
 
 from __future__ import annotations
@@ -136,13 +136,13 @@ STRONGER = re.compile("|".join(f"(?:tests/)?(?:{each})" for each in INDEPENDENT.
 PHASES = ("reference", "independent", "unit")
 # Tests of the models, those that take longest first.
 TESTS = (
-    "opencas bcache dmcache writecache simulation life page_cache warm_start engine machine raid "
-    "policies hits jobs fuzz_scenarios tiny_caches queueing throttle flash smq controller volume "
-    "rules live shingled host write_budget own_policies kernel_waits levels hdd_geometry "
-    "ssd_timing validate_twin maxiq systems tails datasheets disksim_files policy_yardstick "
-    "fidelity presets address_map think wear dirt outcome replay warmup seeds others odd_traces "
-    "metrics bounds mrc continuation continued student serve_devices installed_events write_price "
-    "hindsight compare"
+    "opencas bcache dmcache writecache simulation life page_cache warm_start engine machine "
+    "raid reference policies hits jobs fuzz_scenarios tiny_caches queueing throttle flash smq "
+    "controller volume rules live shingled host write_budget own_policies kernel_waits levels "
+    "hdd_geometry ssd_timing validate_twin maxiq systems tails datasheets disksim_files "
+    "policy_yardstick fidelity presets address_map think wear dirt outcome replay warmup seeds "
+    "others odd_traces metrics bounds mrc continuation continued student serve_devices "
+    "installed_events write_price hindsight compare"
 )
 machinery.TEST_SECONDS, machinery.TOO_SLOW = 40, 4  # comparisons of random machines are slow
 
@@ -153,14 +153,15 @@ def calls_a_model(test: dict[str, Any]) -> bool:
     return any(Path(file).name not in DATA for file in places)
 
 
-def phases_of(mutant: Mutant, reach: Reach, compares: set[str], unsound: set[str]) -> Any:
+def phases_of(mutant: Mutant, reach: Reach, without: Reach, compares: set[str]) -> Any:
     """Return the tests of a mutant by phase."""
-    names = reach.by_function.get(f"{mutant.file}:{mutant.within}", set())
-    sound = names - unsound
+    place = f"{mutant.file}:{mutant.within}"
+    names = reach.by_function.get(place, set())
+    others = names - compares | without.by_function.get(place, set())
     return {
         "reference": names & compares,
-        "independent": {name for name in sound if STRONGER.match(name)},
-        "unit": {name for name in sound if not STRONGER.match(name)},
+        "independent": {name for name in others if STRONGER.match(name)},
+        "unit": {name for name in others if not STRONGER.match(name)},
     }
 
 
@@ -191,8 +192,7 @@ def without_reference() -> None:
 
     def simulate(*given: Any, **named: Any) -> Outcome:
         scenario = scenarios.Scenario(*given, **named)
-        if scenario.fast is None:
-            absent()
+        scenario.fast = scenario.fast or scenario.slow  # of no use without a cache
         facts, finished = engine.simulate(scenario, interpreted=True)
         return Outcome(facts, engine.counters(finished))
 
@@ -226,11 +226,11 @@ def without_reference() -> None:
 class Planter(machinery.Server):
     """A process that has collected the tests, and forks for each phase of each mutant."""
 
-    def __init__(self, tree: Path, arguments: argparse.Namespace, reach: dict[str, Any]) -> None:
+    def __init__(self, tree: Path, arguments: argparse.Namespace, known: dict[str, Any]) -> None:
         self.tree = tree
         self.watch = Watch()
         self.arguments = arguments
-        self.tests = reach
+        self.known = known
         self.running: dict[int, tuple[Any, Path, float]] = {}
         self.until = time.monotonic() + arguments.seconds
         self.log = os.fdopen(os.dup(1), "w")
@@ -243,12 +243,13 @@ class Planter(machinery.Server):
     def pytest_runtestloop(self, session: Any) -> bool:
         """Plant the bugs instead of running the collected tests."""
         items = {item.nodeid: item for item in session.items}
-        reach = Reach({name: test for name, test in self.tests.items() if name in items})
-        compares = {name for name, test in self.tests.items() if calls_a_model(test)}
-        compares &= items.keys()
-        self.say(f"{len(items)} tests, {len(reach.seconds)} known, {len(compares)} compare")
-        unsound = self.unsound(session, items, reach, compares)
-        self.say(f"without the reference {len(unsound)} fail: {sorted(unsound)}")
+        tests, gone = (
+            {name: test for name, test in each.items() if name in items} for each in self.known
+        )
+        reach, without = Reach(tests), Reach(gone)
+        reach.seconds = without.seconds | reach.seconds
+        compares = {name for name, test in tests.items() if calls_a_model(test)}
+        self.say(f"{len(tests)} tests, {len(compares)} compare, {len(compares & gone.keys())} hold")
         kept: dict[str, Any] = {}
         out = self.arguments.out
         todo: deque[Any] = deque()
@@ -257,7 +258,7 @@ class Planter(machinery.Server):
         ):
             functions, _ = self.functions(mutant.file, self.mutated(mutant), mutant.within)
             key = machinery.key_of(mutant)
-            tests = phases_of(mutant, reach, compares, unsound)
+            tests = phases_of(mutant, reach, without, compares)
             if not functions or key in kept:
                 continue
             kept[key] = machinery.shown(mutant) | {"module": module, "phases": {}}
@@ -281,20 +282,6 @@ class Planter(machinery.Server):
     def mutated(self, mutant: Mutant) -> str:
         """Return the text of a file with a mutant."""
         return machinery.mutated((ROOT / mutant.file).read_text(), mutant)
-
-    def unsound(
-        self, session: Any, items: dict[str, Any], reach: Reach, compares: set[str]
-    ) -> set[str]:
-        """Return the tests that fail without a mutant where the reference is gone."""
-        failing: set[str] = set()
-        names = sorted(compares, key=lambda name: (-reach.seconds[name], name))
-        pieces = 4 * self.arguments.processes
-        todo = deque(
-            (None, None, "all", {name: reach.seconds[name] for name in names[at::pieces]})
-            for at in range(min(pieces, len(names)))
-        )
-        self.each(session, items, todo, lambda order, met: failing.update(met["failed"]))
-        return failing
 
     def each(self, session: Any, items: Any, todo: deque[Any], take: Any) -> None:
         """Run orders in forks, several at a time, until all are done or the time is over."""
@@ -341,11 +328,10 @@ class Planter(machinery.Server):
             session.config._tmp_path_factory._basetemp = None
             if phase != "reference":
                 without_reference()
-            if mutant is not None:
-                functions, code = self.functions(mutant.file, self.mutated(mutant), mutant.within)
-                for function in functions:
-                    function.__code__ = code
-            session.config.option.maxfail = 0 if phase == "all" else 1
+            functions, code = self.functions(mutant.file, self.mutated(mutant), mutant.within)
+            for function in functions:
+                function.__code__ = code
+            session.config.option.maxfail = 1
             self.watch.tests = chosen
             session.items = [items[name] for name in chosen]
             with contextlib.suppress(session.Failed, session.Interrupted):
@@ -364,43 +350,72 @@ class Watch(machinery.Watch):
             self.failed.append(report.nodeid)
 
 
-def measured(kept: Path, names: list[str], processes: int, seconds: float) -> dict[str, Any]:
-    """Return by test its seconds and what it calls, measured in several processes.
+class WithoutReference(machinery.Watch):
+    """Records what tests call where the reference is gone."""
 
-    What is not measured in `seconds` is left out; KEPT has the results of each file.
+    def pytest_collection_finish(self) -> None:
+        """Take the reference away once the tests are imported."""
+        without_reference()
+
+
+def measured(kept: Path, names: list[str], processes: int, seconds: float) -> Any:
+    """Return what tests call, as they are and where the reference is gone.
+
+    Both by test: its seconds and the functions.  It takes several processes; files that take longer
+    than `seconds` are left out.  KEPT has the results.
     """
-    known = json.loads(kept.read_text()) if kept.exists() else {}
+    known: dict[str, Any] = {"": {}, "gone": {}}
+    if kept.exists():
+        known = json.loads(kept.read_text())
     until = time.monotonic() + seconds
+    in_child = machinery.in_child
+
+    def in_time(_: float, *given: Any) -> dict[str, Any]:
+        return in_child(max(until - time.monotonic(), 1), *given)
+
+    todo = deque((name, "") for name in names if name != "reference")
+    todo.extend((name, "gone") for name in names if uses_the_reference(name))
+    under_way = set()
     with tempfile.TemporaryDirectory(prefix="reach-") as folder:
-        todo, under_way = deque(names), set()
         while todo or under_way:
-            while todo and len(under_way) < processes:
-                name = todo.popleft()
-                own = Path(folder, name)
+            while todo and len(under_way) < processes and time.monotonic() < until:
+                name, how = todo.popleft()
+                own = Path(folder, f"{name}-{how}")
                 own.mkdir()
                 child = os.fork()
                 if not child:
                     with machinery.ends_here():
-                        os.setsid()
-                        (own / "kept.json").write_text(json.dumps(known))
+                        machinery.in_child = in_time
+                        if how:
+                            machinery.Watch = WithoutReference
+                        (own / "kept.json").write_text(json.dumps(known[how]))
                         tree = machinery.copy_tree(own)
                         machinery.measured_reach(own / "kept.json", tree, [name])
                 under_way.add(child)
-            for child in list(under_way):
-                if time.monotonic() > until:
-                    todo.clear()
-                    with contextlib.suppress(ProcessLookupError):
-                        os.killpg(child, signal.SIGKILL)
-                if os.waitpid(child, os.WNOHANG)[0]:
-                    under_way.remove(child)
+            under_way = {child for child in under_way if not os.waitpid(child, os.WNOHANG)[0]}
+            if time.monotonic() > until:
+                todo.clear()
             time.sleep(0.05)
         for part in Path(folder).glob("*/kept.json"):
-            with contextlib.suppress(ValueError):
-                known |= json.loads(part.read_text())
+            known[part.parent.name.partition("-")[2]] |= json.loads(part.read_text())
     machinery.replace(kept, json.dumps(known))
     wanted = {f"test_{name}.py" for name in names}
-    files = [file for name, file in known.items() if name in wanted]
-    return {name: test for file in files for name, test in file["tests"].items()}
+    return [
+        {
+            name: test
+            for file, each in known[how].items()
+            if file in wanted
+            for name, test in each["tests"].items()
+        }
+        for how in known
+    ]
+
+
+def uses_the_reference(name: str) -> bool:
+    """Return whether a test file may call the reference."""
+    path = ROOT / "tests" / f"test_{name}.py"
+    used = r"hybridsim\.reference|\b(scenarios|agreement|scenario_in_reference|test_reference)\b"
+    return path.exists() and re.search(used, path.read_text()) is not None
 
 
 def in_order(names: set[str], reach: Reach, budget: float) -> dict[str, float]:
@@ -473,16 +488,16 @@ def main() -> None:
     machinery.preload()
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         tree = machinery.copy_tree(Path(folder))
-        reach = measured(
+        known = measured(
             arguments.out.parent / "reach.json",
             arguments.tests,
             arguments.processes,
             arguments.measuring,
         )
-        print(f"{len(reach)} tests measured", flush=True)
+        print(f"{' and '.join(str(len(each)) for each in known)} tests measured", flush=True)
         sys.dont_write_bytecode = True
-        files = sorted({name.partition("::")[0] for name in reach})
-        planter = Planter(tree, arguments, reach)
+        files = sorted({name.partition("::")[0] for each in known for name in each})
+        planter = Planter(tree, arguments, known)
         sink = os.open(arguments.out.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for stream in (1, 2):
             os.dup2(sink, stream)
