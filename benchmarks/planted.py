@@ -144,7 +144,7 @@ TESTS = (
     "others odd_traces metrics bounds mrc continuation continued student serve_devices "
     "installed_events write_price hindsight compare"
 )
-machinery.TEST_SECONDS, machinery.TOO_SLOW = 40, 4  # comparisons of random machines are slow
+machinery.TEST_SECONDS, machinery.TOO_SLOW = 25, 2  # comparisons of random machines are slow
 
 
 def calls_a_model(test: dict[str, Any]) -> bool:
