@@ -256,10 +256,9 @@ class Planter(machinery.Server):
         for module, mutant in planted(
             self.arguments.each, self.arguments.seed, self.arguments.module
         ):
-            functions, _ = self.functions(mutant.file, self.mutated(mutant), mutant.within)
             key = machinery.key_of(mutant)
             tests = phases_of(mutant, reach, without, compares)
-            if not functions or key in kept:
+            if key in kept:
                 continue
             kept[key] = machinery.shown(mutant) | {"module": module, "phases": {}}
             for phase in PHASES:
@@ -271,7 +270,10 @@ class Planter(machinery.Server):
 
         def take(order: Any, met: dict[str, Any]) -> None:
             key, _, phase, chosen = order
-            kept[key]["phases"][phase] = {"by": by(met), "tests": len(chosen)}
+            if met["status"] is None:  # it cannot be changed in memory
+                kept.pop(key, None)
+            if key in kept:
+                kept[key]["phases"][phase] = {"by": by(met), "tests": len(chosen)}
             machinery.replace(out, json.dumps(kept, indent=1))
 
         self.each(session, items, todo, take)
@@ -335,8 +337,10 @@ class Planter(machinery.Server):
             self.watch.tests = chosen
             session.items = [items[name] for name in chosen]
             with contextlib.suppress(session.Failed, session.Interrupted):
-                running(session)
-            met = {"status": int(bool(self.watch.failed)), "failed": self.watch.failed}
+                if functions:
+                    running(session)
+            status = int(bool(self.watch.failed)) if functions else None
+            met = {"status": status, "failed": self.watch.failed}
             machinery.replace(answer, json.dumps(met))
         return 0
 
