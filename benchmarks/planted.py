@@ -354,7 +354,20 @@ class Watch(machinery.Watch):
             self.failed.append(report.nodeid)
 
 
-class WithoutReference(machinery.Watch):
+class Recorded(machinery.Watch):
+    """Stores what tests call after each of them: some files take longer than there is time."""
+
+    def pytest_runtest_logfinish(self) -> None:
+        """Write what the tests called so far."""
+        if self.reach is not None:
+            out = self.reach
+            self.reach = out.with_suffix(".begun")
+            self.pytest_sessionfinish()
+            self.reach.replace(out)
+            self.reach = out
+
+
+class WithoutReference(Recorded):
     """Records what tests call where the reference is gone."""
 
     def pytest_collection_finish(self) -> None:
@@ -390,8 +403,7 @@ def measured(kept: Path, names: list[str], processes: int, seconds: float) -> An
                 if not child:
                     with machinery.ends_here():
                         machinery.in_child = in_time
-                        if how:
-                            machinery.Watch = WithoutReference
+                        machinery.Watch = WithoutReference if how else Recorded
                         (own / "kept.json").write_text(json.dumps(known[how]))
                         tree = machinery.copy_tree(own)
                         machinery.measured_reach(own / "kept.json", tree, [name])
