@@ -118,7 +118,7 @@ INDEPENDENT = {
     "theory": r"test_queueing\.py|test_volume\.py::test_littles_law"
     r"|test_raid\.py::test_(each_request_reads_and_writes_the_members_of_theory|chunks_lie_as_in)"
     r"|test_hits\.py::test_(belady|no_policy_has_more)",
-    "another program": r"test_hits\.py::test_misses_of_a_public_trace|test_policy_yardstick\.py"
+    "another program": r"test_hits\.py::test_misses_(of_a_public_trace|equal_those_of)|test_policy_yardstick\.py"
     r"|test_machine\.py::test_random_read_iops|test_fio_(jobs|offsets)\.py",
     "the kernel's source": r"test_smq_kernel\.py",
     "measurements of a kernel": r"test_(bcache|dmcache|smq|throttle|kernel_waits)\.py::test_("
