@@ -112,14 +112,15 @@ COUNTERPARTS = {
 DATA = ("parameters.py", "facts.py", "__init__.py")  # of the reference: no model
 # Tests that hold the models against something else than hand-worked figures and the reference.
 INDEPENDENT = {
-    "invariants at every instant": r"test_(simulation|tiny_caches)\.py",
+    "invariants at every instant": r"test_(simulation|tiny_caches)\.py"
+    r"|test_policies\.py::test_a_victim",
     "conservation": r"test_machine\.py::test_(each_request_completes_once|no_entry_is_left_at_the"
     r"_end|paths_and_fills_add_up|device_bytes_and_busy|littles_law)",
     "theory": r"test_queueing\.py|test_volume\.py::test_littles_law"
     r"|test_raid\.py::test_(each_request_reads_and_writes_the_members_of_theory|chunks_lie_as_in)"
     r"|test_hits\.py::test_(belady|no_policy_has_more)",
-    "another program": r"test_hits\.py::test_misses_(of_a_public_trace|equal_those_of)|test_policy_yardstick\.py"
-    r"|test_machine\.py::test_random_read_iops|test_fio_(jobs|offsets)\.py",
+    "another program": r"test_hits\.py::test_misses_(of_a_public_trace|equal_those_of)"
+    r"|test_policy_yardstick\.py|test_machine\.py::test_random_read_iops|test_fio_(jobs|offsets)\.py",
     "the kernel's source": r"test_smq_kernel\.py",
     "measurements of a kernel": r"test_(bcache|dmcache|smq|throttle|kernel_waits)\.py::test_("
     r"each_random_read_miss_is_inserted|a_partly_cached_read|each_read_fills_one|a_sequential_"
