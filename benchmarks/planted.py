@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -154,11 +155,10 @@ def calls_a_model(test: dict[str, Any]) -> bool:
     return any(Path(file).name not in DATA for file in places)
 
 
-def phases_of(mutant: Mutant, reach: Reach, without: Reach, compares: set[str]) -> Any:
+def phases_of(mutant: Mutant, reach: Reach, compares: set[str], unsound: set[str]) -> Any:
     """Return the tests of a mutant by phase."""
-    place = f"{mutant.file}:{mutant.within}"
-    names = reach.by_function.get(place, set())
-    others = names - compares | without.by_function.get(place, set())
+    names = reach.by_function.get(f"{mutant.file}:{mutant.within}", set())
+    others = names - unsound
     return {
         "reference": names & compares,
         "independent": {name for name in others if STRONGER.match(name)},
@@ -225,14 +225,13 @@ def without_reference() -> None:
 
 
 class Planter(machinery.Server):
-    """A process that has collected the tests, and forks for each phase of each mutant."""
+    """A process that has collected the tests, and forks for each mutant."""
 
     def __init__(self, tree: Path, arguments: argparse.Namespace, known: dict[str, Any]) -> None:
         self.tree = tree
         self.watch = Watch()
         self.arguments = arguments
         self.known = known
-        self.running: dict[int, tuple[Any, Path, float]] = {}
         self.until = time.monotonic() + arguments.seconds
         self.log = os.fdopen(os.dup(1), "w")
 
@@ -244,84 +243,93 @@ class Planter(machinery.Server):
     def pytest_runtestloop(self, session: Any) -> bool:
         """Plant the bugs instead of running the collected tests."""
         items = {item.nodeid: item for item in session.items}
-        tests, gone = (
-            {name: test for name, test in each.items() if name in items} for each in self.known
-        )
-        reach, without = Reach(tests), Reach(gone)
-        reach.seconds = without.seconds | reach.seconds
-        compares = {name for name, test in tests.items() if calls_a_model(test)}
-        self.say(f"{len(tests)} tests, {len(compares)} compare, {len(compares & gone.keys())} hold")
-        kept: dict[str, Any] = {}
+        reach = Reach({name: test for name, test in self.known.items() if name in items})
+        compares = {name for name in reach.seconds if calls_a_model(self.known[name])}
+        self.say(f"{len(reach.seconds)} tests, {len(compares)} compare")
         out = self.arguments.out
-        todo: deque[Any] = deque()
-        for module, mutant in planted(
-            self.arguments.each, self.arguments.seed, self.arguments.module
-        ):
-            key = machinery.key_of(mutant)
-            tests = phases_of(mutant, reach, without, compares)
-            if key in kept:
-                continue
-            kept[key] = machinery.shown(mutant) | {"module": module, "phases": {}}
-            for phase in PHASES:
-                chosen = in_order(tests[phase], reach, self.arguments.budget)
-                if chosen:
-                    todo.append((key, mutant, phase, chosen))
-                else:
-                    kept[key]["phases"][phase] = {"by": "", "tests": 0}
+        kept: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
+        unsound: set[str] = set(kept.pop("unsound", []))
+        sound: set[str] = set()
+        todo = deque(
+            each
+            for each in planted(self.arguments.each, self.arguments.seed, self.arguments.module)
+            if len(kept.get(machinery.key_of(each[1]), {}).get("phases", ())) < len(PHASES)
+        )
 
-        def take(order: Any, met: dict[str, Any]) -> None:
-            key, _, phase, chosen = order
-            if met["status"] is None:  # it cannot be changed in memory
-                kept.pop(key, None)
-            if key in kept:
-                kept[key]["phases"][phase] = {"by": by(met), "tests": len(chosen)}
-            machinery.replace(out, json.dumps(kept, indent=1))
+        def order(one: tuple[str, Mutant]) -> Any:
+            tests = phases_of(one[1], reach, compares, unsound)
+            chosen = [in_order(tests[name], reach, self.arguments.budget) for name in PHASES]
+            return one[1], dict(zip(PHASES, chosen)), one
 
-        self.each(session, items, todo, take)
-        machinery.replace(out, json.dumps(kept, indent=1))
+        def take(given: Any, met: dict[str, Any]) -> None:
+            mutant, chosen, one = given
+            if met.get("changed") is False:
+                return
+            caught = met.get("caught", {})
+            late = {phase: met["why"] for phase in PHASES[:1] if not caught}
+            doubtful = {caught.get(phase, "") for phase in PHASES[1:]} & compares - sound
+            for name in doubtful:  # does it hold where the reference is gone, and no bug is?
+                alone = self.forked(session, items, None, {"unit": {name: reach.seconds[name]}})
+                (unsound if alone.get("caught", {}).get("unit") else sound).add(name)
+            if doubtful & unsound:
+                todo.appendleft(one)
+                return
+            kept[machinery.key_of(mutant)] = machinery.shown(mutant) | {
+                "module": one[0],
+                "phases": {
+                    phase: {"by": (caught | late).get(phase, ""), "tests": len(chosen[phase])}
+                    for phase in PHASES
+                },
+            }
+            machinery.replace(out, json.dumps(kept | {"unsound": sorted(unsound)}, indent=1))
+
+        running: dict[int, Any] = {}
+        while (todo or running) and time.monotonic() < self.until:
+            while todo and len(running) < self.arguments.processes:
+                each = order(todo.popleft())
+                pid, answer = self.begin(session, items, each[0], each[1])
+                seconds = 60 + 4 * sum(sum(tests.values()) for tests in each[1].values())
+                running[pid] = each, answer, min(time.monotonic() + seconds, self.until)
+            for pid, (each, answer, limit) in list(running.items()):
+                if (met := self.ended(pid, answer, limit)) is not None:
+                    del running[pid]
+                    if time.monotonic() < self.until:
+                        take(each, met)
+            time.sleep(0.02)
+        for pid in running:
+            os.killpg(pid, signal.SIGKILL)
         self.say(*table(kept))
         return True
 
-    def mutated(self, mutant: Mutant) -> str:
-        """Return the text of a file with a mutant."""
-        return machinery.mutated((ROOT / mutant.file).read_text(), mutant)
-
-    def each(self, session: Any, items: Any, todo: deque[Any], take: Any) -> None:
-        """Run orders in forks, several at a time, until all are done or the time is over."""
-        while (todo or self.running) and time.monotonic() < self.until:
-            while todo and len(self.running) < self.arguments.processes:
-                order = todo.popleft()
-                limit = 60 + 4 * sum(order[3].values())
-                answer = self.tree.parent / f"answer-{time.monotonic_ns()}.json"
-                pid = self.begin(session, items, order, answer)
-                self.running[pid] = (order, answer, time.monotonic() + limit)
-            for pid, (order, answer, limit) in list(self.running.items()):
-                ended = os.waitpid(pid, os.WNOHANG)[0]
-                late = time.monotonic() > limit
-                if not ended and not late:
-                    continue
-                if not ended:
-                    os.killpg(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
-                del self.running[pid]
-                met = {"status": -1 if late else -2, "failed": []}
-                if answer.exists():
-                    met = json.loads(answer.read_text())
-                    answer.unlink()
-                take(order, met)
-            time.sleep(0.02)
-        for pid in self.running:
+    def ended(self, pid: int, answer: Path, limit: float) -> dict[str, Any] | None:
+        """Return what a fork found, or why it found nothing; None while it runs."""
+        late = time.monotonic() > limit
+        if not os.waitpid(pid, os.WNOHANG)[0]:
+            if not late:
+                return None
             os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        self.running.clear()
+        if not answer.exists():
+            return {"why": "time" if late else "the process died"}
+        met: dict[str, Any] = json.loads(answer.read_text())
+        answer.unlink()
+        return met
 
-    def begin(self, session: Any, items: Any, order: Any, answer: Path) -> int:
-        """Run the tests of an order in a fork; return its id."""
-        _, mutant, phase, chosen = order
+    def forked(self, session: Any, items: Any, mutant: Mutant | None, chosen: Any) -> Any:
+        """Return what the tests find in a fork."""
+        pid, answer = self.begin(session, items, mutant, chosen)
+        while (met := self.ended(pid, answer, self.until)) is None:
+            time.sleep(0.02)
+        return met
+
+    def begin(self, session: Any, items: Any, mutant: Mutant | None, chosen: Any) -> Any:
+        """Run the tests of the phases in a fork; return its id, and the file of its answer."""
+        answer = self.tree.parent / f"answer-{time.monotonic_ns()}.json"
         child = os.fork()
         if child:
-            os.setpgid(child, child)
-            return child
+            with contextlib.suppress(PermissionError):
+                os.setpgid(child, child)
+            return child, answer
         with machinery.ends_here():
             os.setpgid(0, 0)
             folder = self.tree.parent / f"own-{os.getpid()}"
@@ -329,21 +337,28 @@ class Planter(machinery.Server):
             resource.setrlimit(resource.RLIMIT_AS, (machinery.MEMORY, machinery.MEMORY))
             session.config._tmp_path_factory._given_basetemp = folder
             session.config._tmp_path_factory._basetemp = None
-            if phase != "reference":
-                without_reference()
-            functions, code = self.functions(mutant.file, self.mutated(mutant), mutant.within)
-            for function in functions:
-                function.__code__ = code
             session.config.option.maxfail = 1
-            self.watch.tests = chosen
-            session.items = [items[name] for name in chosen]
-            with contextlib.suppress(session.Failed, session.Interrupted):
-                if functions:
+            functions: list[Any] = []
+            if mutant is not None:
+                text = machinery.mutated((ROOT / mutant.file).read_text(), mutant)
+                functions, code = self.functions(mutant.file, text, mutant.within)
+                for function in functions:
+                    function.__code__ = code
+            caught = {}
+            for phase, tests in chosen.items():
+                if phase == PHASES[1] or mutant is None:
+                    without_reference()
+                if mutant is not None and not functions:
+                    break
+                session.testsfailed, session.shouldfail = 0, False
+                self.watch.tests, self.watch.failed = tests, []
+                session.items = [items[name] for name in tests]
+                with contextlib.suppress(session.Failed, session.Interrupted):
                     running(session)
-            status = int(bool(self.watch.failed)) if functions else None
-            met = {"status": status, "failed": self.watch.failed}
-            machinery.replace(answer, json.dumps(met))
-        return 0
+                caught[phase] = next(iter(self.watch.failed), "")
+            changed = bool(functions) or mutant is None
+            machinery.replace(answer, json.dumps({"caught": caught, "changed": changed}))
+        return 0, answer
 
 
 class Watch(machinery.Watch):
@@ -368,71 +383,52 @@ class Recorded(machinery.Watch):
             self.reach = out
 
 
-class WithoutReference(Recorded):
-    """Records what tests call where the reference is gone."""
+def measured(kept: Path, names: list[str], processes: int, seconds: float) -> dict[str, Any]:
+    """Return by test its seconds and what it calls, measured in several processes.
 
-    def pytest_collection_finish(self) -> None:
-        """Take the reference away once the tests are imported."""
-        without_reference()
-
-
-def measured(kept: Path, names: list[str], processes: int, seconds: float) -> Any:
-    """Return what tests call, as they are and where the reference is gone.
-
-    Both by test: its seconds and the functions.  It takes several processes; files that take longer
-    than `seconds` are left out.  KEPT has the results.
+    Of files that take longer than `seconds` in all, it is those tests that ended.  KEPT has the
+    results.
     """
-    known: dict[str, Any] = {"": {}, "gone": {}}
-    if kept.exists():
-        known = json.loads(kept.read_text())
+    known = json.loads(kept.read_text()) if kept.exists() else {}
     until = time.monotonic() + seconds
     in_child = machinery.in_child
 
     def in_time(_: float, *given: Any) -> dict[str, Any]:
         return in_child(max(until - time.monotonic(), 1), *given)
 
-    todo = deque((name, "") for name in names if name != "reference")
-    todo.extend((name, "gone") for name in names if uses_the_reference(name))
-    under_way = set()
+    todo, under_way = deque(name for name in names if not is_known(name, known)), set[int]()
     with tempfile.TemporaryDirectory(prefix="reach-") as folder:
         while todo or under_way:
             while todo and len(under_way) < processes and time.monotonic() < until:
-                name, how = todo.popleft()
-                own = Path(folder, f"{name}-{how}")
+                name = todo.popleft()
+                own = Path(folder, name)
                 own.mkdir()
                 child = os.fork()
                 if not child:
                     with machinery.ends_here():
-                        machinery.in_child = in_time
-                        machinery.Watch = WithoutReference if how else Recorded
-                        (own / "kept.json").write_text(json.dumps(known[how]))
-                        tree = machinery.copy_tree(own)
-                        machinery.measured_reach(own / "kept.json", tree, [name])
+                        machinery.in_child, machinery.Watch = in_time, Recorded
+                        (own / "kept.json").write_text(json.dumps(known))
+                        machinery.measured_reach(
+                            own / "kept.json", machinery.copy_tree(own), [name]
+                        )
                 under_way.add(child)
             under_way = {child for child in under_way if not os.waitpid(child, os.WNOHANG)[0]}
             if time.monotonic() > until:
                 todo.clear()
             time.sleep(0.05)
         for part in Path(folder).glob("*/kept.json"):
-            known[part.parent.name.partition("-")[2]] |= json.loads(part.read_text())
+            known |= json.loads(part.read_text())
     machinery.replace(kept, json.dumps(known))
     wanted = {f"test_{name}.py" for name in names}
-    return [
-        {
-            name: test
-            for file, each in known[how].items()
-            if file in wanted
-            for name, test in each["tests"].items()
-        }
-        for how in known
-    ]
+    files = [file for name, file in known.items() if name in wanted]
+    return {name: test for file in files for name, test in file["tests"].items()}
 
 
-def uses_the_reference(name: str) -> bool:
-    """Return whether a test file may call the reference."""
+def is_known(name: str, known: dict[str, Any]) -> bool:
+    """Return whether what a test file calls was measured since it changed."""
     path = ROOT / "tests" / f"test_{name}.py"
-    used = r"hybridsim\.reference|\b(scenarios|agreement|scenario_in_reference|test_reference)\b"
-    return path.exists() and re.search(used, path.read_text()) is not None
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    return known.get(path.name, {}).get("content") == content
 
 
 def in_order(names: set[str], reach: Reach, budget: float) -> dict[str, float]:
@@ -443,16 +439,10 @@ def in_order(names: set[str], reach: Reach, budget: float) -> dict[str, float]:
     return part.tests(Mutant("m", 1, 0, 1, "", "f", ""), budget)
 
 
-def by(met: dict[str, Any]) -> str:
-    """Return what caught a mutant, or ''."""
-    if met["status"] < 0:
-        return "time" if met["status"] == -1 else "the process died"
-    return met["failed"][0] if met["failed"] else ""
-
-
 def table(kept: dict[str, Any]) -> Iterator[str]:
     """Yield who caught the planted bugs, by module of the reference, and those that only it did."""
-    full = [each for each in kept.values() if len(each["phases"]) == len(PHASES)]
+    full = [each for name, each in kept.items() if name != "unsound"]
+    full = [each for each in full if len(each["phases"]) == len(PHASES)]
     rows: dict[str, Counter[str]] = {}
     only, survivors = [], []
     for each in full:
@@ -511,9 +501,8 @@ def main() -> None:
             arguments.processes,
             arguments.measuring,
         )
-        print(f"{' and '.join(str(len(each)) for each in known)} tests measured", flush=True)
         sys.dont_write_bytecode = True
-        files = sorted({name.partition("::")[0] for each in known for name in each})
+        files = sorted({name.partition("::")[0] for name in known})
         planter = Planter(tree, arguments, known)
         sink = os.open(arguments.out.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for stream in (1, 2):
