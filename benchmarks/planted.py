@@ -350,7 +350,7 @@ class Planter(machinery.Server):
                     without_reference()
                 if mutant is not None and not functions:
                     break
-                session.testsfailed, session.shouldfail = 0, False
+                session.testsfailed, session._shouldfail = 0, False
                 self.watch.tests, self.watch.failed = tests, []
                 session.items = [items[name] for name in tests]
                 with contextlib.suppress(session.Failed, session.Interrupted):
