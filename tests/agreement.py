@@ -5,6 +5,7 @@ import os
 import numpy as np
 from engine import counters, simulate
 from hypothesis import HealthCheck, settings
+from scenarios import Scenario
 
 from hybridsim.foundation.codes import Level
 from hybridsim.reference import SsdParameters, TierParameters
@@ -43,8 +44,16 @@ def check_pools(part, name="machine"):
     assert len(seen) == count, f"{name}: {len(seen)} free entries, counted {count}"
 
 
+def both(requests, source, cache, slow, fast=None):
+    """Run requests on engine and reference, check that they agree, and return the outcome."""
+    return check(Scenario(requests, source, cache, slow, fast or slow), interpreted=True)
+
+
 def check(scenario, **how):
-    """Check that engine and reference give the same facts and counters, and lose no request."""
+    """Check that engine and reference give the same facts and counters, and lose no request.
+
+    Return the outcome.
+    """
     expected = scenario.run()
     load = [each for each in expected.facts if each.number < PASS_FROM]  # beside it, a backup reads
     assert len(load) == len(scenario.requests)
@@ -53,6 +62,7 @@ def check(scenario, **how):
     check_pools(finished)
     result = counters(finished)
     assert result == {name: expected.counters.get(name, 0) for name in result}
+    return expected
 
 
 def check_cut(scenario):

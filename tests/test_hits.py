@@ -366,6 +366,41 @@ def test_the_command_can_skip_the_first_requests():
     assert "which filled the caches and are not counted" in text.output
 
 
+def drifting(count):
+    """Return pages of a hot spot that drifts, of a loop, and draws from many pages."""
+    state, numbers = 1, []
+    for at in range(count):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        kind, draw = (state >> 33) % 8, (state >> 33) // 8
+        if kind < 4:
+            numbers.append(draw % 90 + at // 200)
+        elif kind < 6:
+            numbers.append(10_000 + at % 700)
+        else:
+            numbers.append(20_000 + draw % 3000 * (draw // 3000 % 2))
+    return np.array(numbers)
+
+
+@pytest.mark.parametrize(
+    ("replacement", "misses"),
+    [
+        # Misses of caches of 60, 300 and 1200 pages in libCacheSim 0.3.5, of the same name there.
+        ("fifo", [8685, 5806, 2689]),
+        ("clock", [8281, 4668, 2272]),
+        ("lru", [8392, 4809, 2294]),
+        ("slru", [7298, 4318, 2310]),
+        ("2q", [7316, 4394, 2663]),
+        ("lfu", [7751, 4596, 2239]),
+        ("arc", [6811, 4206, 2225]),
+        ("s3-fifo", [6952, 4161, 2286]),
+        ("sieve", [7067, 4596, 2239]),
+    ],
+)
+def test_misses_equal_those_of_libcachesim(replacement, misses):
+    sizes = [pages * 4096 for pages in (60, 300, 1200)]
+    assert [each.page_misses for each in hits(drifting(12_000), sizes, replacement)] == misses
+
+
 @pytest.mark.parametrize(
     ("replacement", "misses"),
     [

@@ -175,3 +175,69 @@ def test_a_mutant_in_memory_meets_what_it_meets_in_a_file(mutants, tree):
         assert server.ask(mutant._replace(within=""), tests, 60)["status"] is None
     finally:
         server.end()
+
+
+# benchmarks/planted.py: bugs planted in the models, and who catches them.
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import planted
+
+    return planted
+
+
+SHARED = ("clock", "device", "link", "hdd_state", "models")  # interfaces, and parts of others
+
+
+def test_each_module_of_the_reference_has_compiled_files(planted):
+    package = BENCHMARKS.parent / "hybridsim"
+    modules = {path.stem for path in (package / "reference").glob("*.py")}
+    data = {name.removesuffix(".py") for name in planted.DATA}
+    assert modules - data - set(SHARED) == planted.COUNTERPARTS.keys()
+    files = [file for several in planted.COUNTERPARTS.values() for file in several]
+    assert len(set(files)) == len(files)
+    assert not [file for file in files if not (package / file).exists()]
+
+
+def bug(line, module="volume", **by):
+    phases = {phase: {"by": by.get(phase, ""), "tests": 3} for phase in by}
+    where = {"file": "storage/devices/volume.py", "line": line, "within": "f"}
+    return where | {"before": f"was {line}", "after": "is", "module": module, "phases": phases}
+
+
+def test_bugs_are_counted_by_who_catches_them(planted):
+    kept = {
+        "a": bug(1, reference="t::x", independent="", unit=""),
+        "b": bug(2, reference="t::x", independent="", unit="t::y"),
+        "c": bug(3, reference="", independent="", unit=""),
+        "d": bug(4, module="host", reference="", independent="t::z", unit=""),
+        "e": bug(5, reference="t::x"),  # its other runs did not end in time
+    }
+    lines = list(planted.table(kept))
+    rows = {line.split()[0]: line.split()[1:] for line in lines[1:4]}
+    assert (
+        rows
+        == {
+            "volume": ["3", "2", "2", "1", "0", "1"],
+            "host": ["1", "1", "0", "0", "1", "0"],
+            "all": ["4", "3", "2", "1", "1", "1"],
+        }
+        or lines
+    )
+    only = lines.index("\ncaught by only the reference:")
+    assert "was 1" in lines[only + 1]
+    assert "was 3" in lines[only + 3]
+
+
+def test_the_order_of_tests_begins_with_the_fastest_and_keeps_to_the_budget(planted):
+    reach = planted.Reach({})
+    reach.seconds = {"a.py::one": 2, "a.py::two": 1, "b.py::one": 5}
+    assert list(planted.in_order(set(reach.seconds), reach, 4)) == ["a.py::two", "a.py::one"]
+
+
+def test_a_test_compares_if_it_calls_a_model_of_the_reference(planted):
+    data = "hybridsim/reference/parameters.py:SsdParameters.__init__"
+    assert not planted.calls_a_model({"reached": [data, "hybridsim/storage/x.py:f"]})
+    assert planted.calls_a_model({"reached": [data, "hybridsim/reference/ssd.py:Ssd.submit"]})

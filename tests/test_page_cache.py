@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from agreement import both
 from contents import checked
 from engine import simulate as in_engine
 from hypothesis import HealthCheck, given, settings
@@ -44,7 +45,7 @@ SUB_PAGE = replace(READ_ONLY, granule_bytes=SECTOR, sub_page=True)
 
 
 def run(*requests: Request, cache: CacheParameters = BACK, **more: Any) -> Outcome:
-    return simulate(requests, OPEN, replace(cache, **more), SLOW, FAST)
+    return both(requests, OPEN, replace(cache, **more), SLOW, FAST)
 
 
 def paths(outcome: Outcome) -> list[tuple[Path, Reason]]:
@@ -91,7 +92,7 @@ class TestWriteBack:
         assert counted(run(*writes, clean_above=2), "write_backs") == [2]
 
     def test_adjacent_pages_are_cleaned_by_one_write(self) -> None:
-        writes = [write(at / 10, PAGE * at, PAGE) for at in (2, 0, 1, 4)]
+        writes = [write(at / 10, PAGE * page, PAGE) for at, page in enumerate([2, 0, 1, 4])]
         more = {"clean_idle_ns": 5 * MS, "max_cleans": 1}
         apart = run(*writes, read(30, 40 * PAGE), **more)
         joined = run(*writes, read(30, 40 * PAGE), clean_merge_pages=8, **more)

@@ -148,6 +148,36 @@ def replace_with_both(name, capacity, steps):
     assert growing.policy.evict() == -1
 
 
+@pytest.mark.parametrize("name", REPLACEMENT)
+@pytest.mark.parametrize("capacity", [1, 12, 100])
+def test_a_victim_is_a_cached_page_and_each_is_evicted_once(name, capacity):
+    """Whatever is admitted, touched, removed, or missed and not admitted."""
+    random = Random(capacity)
+    growing = Growing(make(REPLACEMENT[name], IDS, capacity, {"admits": False}))
+    resident = set()
+    for _ in range(3000):
+        page = int(random.paretovariate(0.7)) % (4 * capacity + 9)
+        growing.make_room(page)
+        policy, what = growing.policy, random.randrange(10)
+        if page in resident:
+            if what == 9:
+                policy.remove(page)
+                resident.remove(page)
+            else:
+                policy.touch(page)
+            continue
+        policy.missed(page)
+        if what == 8:
+            continue
+        if len(resident) == capacity:
+            resident.remove(policy.evict())
+        policy.admit(page)
+        resident.add(page)
+    while resident:
+        resident.remove(growing.policy.evict())
+    assert growing.policy.evict() == -1
+
+
 @pytest.mark.parametrize("name", ADMISSION)
 @given(
     capacity=st.integers(1, 20),

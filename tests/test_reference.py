@@ -1,4 +1,4 @@
-"""The reference model against numbers worked out by hand from DESIGN.md part 2."""
+"""Engine and reference against numbers worked out by hand from DESIGN.md part 2."""
 
 from dataclasses import replace
 from random import Random
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import both
 from hypothesis import given, settings
 from scenarios import Scenario, scenarios
 
@@ -33,6 +34,7 @@ from hybridsim.reference.platters import Platters
 from hybridsim.reference.source import parents
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Segment, row_segments
+from hybridsim.requests import source as compiled_source
 
 US, MS = 1000, 1_000_000
 SECTOR, PAGE = 512, 4096
@@ -116,7 +118,7 @@ def on(
     device: HddParameters | SsdParameters, requests: list[Request], source: SourceParameters = OPEN
 ) -> Outcome:
     """Run requests on a single device without a cache."""
-    return simulate(requests, source, NO_CACHE, single(device), None)
+    return both(requests, source, NO_CACHE, single(device))
 
 
 class TestHdd:
@@ -553,7 +555,7 @@ class TestTier:
         assert row_segments(10, 7, 0, 40) == [Segment(7, 0, 10, [0, 1, 2, 3])]
 
     def run(self, members: int, request: Request) -> Outcome:
-        return simulate([request], OPEN, NO_CACHE, array(Level.RAID5, members, PAGE, DISK), None)
+        return both([request], OPEN, NO_CACHE, array(Level.RAID5, members, PAGE, DISK))
 
     def bytes(self, outcome: Outcome) -> tuple[int, int]:
         return outcome.counters["slow_read_bytes"], outcome.counters["slow_write_bytes"]
@@ -805,7 +807,7 @@ class TestCache:
     def run(
         self, *requests: Request, cache: CacheParameters = CACHE, slow: TierParameters = SLOW
     ) -> Outcome:
-        return simulate(requests, OPEN, cache, slow, self.FAST)
+        return both(requests, OPEN, cache, slow, self.FAST)
 
     def reasons(
         self, *requests: Request, cache: CacheParameters = CACHE
@@ -1026,6 +1028,7 @@ class TestSource:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(source_module.ThinkSource, "LOADED", 2)
+        monkeypatch.setattr(compiled_source, "WINDOW", 2)
         think = SourceParameters(Replay.THINK)
         assert self.issued([read(1, 0)] * 5, think) == [1, 1, 11, 11, 21]
 
@@ -1037,7 +1040,7 @@ class TestOrder:
 
     def test_events_of_one_arrival_come_before_the_next_arrival(self) -> None:
         # On devices that take no time the first request and its fill are complete by then.
-        outcome = simulate([read(0, 0), read(0, 0)], OPEN, CACHE, single(SSD), single(SSD))
+        outcome = both([read(0, 0), read(0, 0)], OPEN, CACHE, single(SSD), single(SSD))
         assert [fact.path for fact in outcome.facts] == [Path.MISS, Path.HIT]
 
     def test_arrivals_of_an_instant_come_in_order_of_number(self) -> None:
@@ -1129,7 +1132,8 @@ class TestLaws:
         for _ in range(40_000):
             arrival += random.expovariate(load / service)
             requests.append(Request(round(arrival), Op.READ, 0, SECTOR))
-        facts = on(replace(SSD, read_ns=service), requests).facts
+        slow = single(replace(SSD, read_ns=service))
+        facts = simulate(requests, OPEN, NO_CACHE, slow, None).facts
         waiting = sum(fact.done_ns - fact.issue_ns - service for fact in facts) / len(facts)
         # Pollaczek and Khinchine, M/D/1.
         assert waiting == pytest.approx(load * service / (2 * (1 - load)), rel=0.04)

@@ -18,8 +18,10 @@ from hybridsim.caches.bcache.bypass import CONGESTED_MAX, SLOWNESS, Bypass
 from hybridsim.caches.bcache.keys import LIVE_BYTES
 from hybridsim.caches.dmcache.hotspot import Hotspot
 from hybridsim.caches.opencas.dirt import Dirt
+from hybridsim.caches.opencas.policies import Nhit, SequentialCutoff
 from hybridsim.caches.policies import Learned
 from hybridsim.caches.policies.belady import Belady
+from hybridsim.caches.policies.learned.halfoctaves import EIGHTHS_MAX, age_of, eighths
 from hybridsim.caches.policies.lhd import LHD
 from hybridsim.caches.policies.memory import Memory, form, is_compatible
 from hybridsim.foundation.cache_parameters import OpenCasParameters
@@ -70,6 +72,31 @@ def test_the_acp_cleaner_of_open_cas_wakes_at_the_next_end_of_its_wait_of_a_seco
     dirt, events = Dirt.new(parameters, 1 << 30), Events()
     dirt.written(42 * 1_024_000_000 - 1, 0, events)
     assert events.times_ns == [42 * 1_024_000_000]
+
+
+def test_open_cas_keeps_its_settings_when_it_is_loaded_again():
+    """Its streams and counts of misses are gone."""
+    cutoff = SequentialCutoff.new(2, 1 << 20, 3)
+    assert not cutoff.is_long(Op.READ, 0, 8 * KIB)
+    again = cutoff.forgotten()
+    assert again[:3] == (2, 1 << 20, 3)
+    assert (
+        again.fresh.table.find(8 * KIB << 1 | Op.READ)
+        < 0
+        <= cutoff.fresh.table.find(8 * KIB << 1 | Op.READ)
+    )
+    nhit = Nhit.new(2, 7, 16)
+    assert [bool(nhit.passes(5)) for _ in range(2)] == [False, True]
+    again = nhit.forgotten()
+    assert again[:2] == (2, 7)
+    assert [bool(again.passes(5)) for _ in range(2)] == [False, True]
+
+
+def test_ages_of_the_learned_policy_are_eighths_of_octaves():
+    assert [eighths(1 << octave) for octave in range(26)] == [8 * octave for octave in range(26)]
+    assert [eighths(8 + each) for each in range(8)] == list(range(24, 32))
+    assert eighths(1 << 40) == EIGHTHS_MAX
+    assert [age_of(time) for time in (0, 1, 2, 3, 4, 6, 1 << 20)] == [0, 0, 1, 2, 3, 4, 39]
 
 
 def test_a_coarse_block_that_replaces_another_rises_at_its_first_hit_of_a_tick():

@@ -293,3 +293,12 @@ def test_the_command_prints_the_schemas():
     assert json.loads(output) == schemas.load("validation")
     with pytest.raises(UsageError, match="did you mean 'result'"):
         CliRunner().invoke(cli, ["schema", "results"], catch_exceptions=False)
+
+
+def test_a_key_of_a_plain_type_is_one_string():
+    keys = {"n": "integer", "p99_ns": "integer|null: Nanoseconds.", "names": "[string]: Sorted."}
+    assert filled({"type": "object", "properties": keys})["properties"] == {
+        "n": {"type": "integer"},
+        "p99_ns": {"type": ["integer", "null"], "description": "Nanoseconds."},
+        "names": {"type": "array", "items": {"type": "string"}, "description": "Sorted."},
+    }

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from agreement import both
 from captures import TRACES
 from click.testing import CliRunner
 from contents import checked
@@ -31,7 +32,6 @@ from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.cli import cli
 from hybridsim.foundation.codes import Mode, Path, Reason
 from hybridsim.foundation.errors import UsageError
-from hybridsim.reference import simulate as simulate_reference
 from hybridsim.scenario import building
 from hybridsim.show.terminal import render
 from hybridsim.studies.warm_start import begin, opened
@@ -54,7 +54,7 @@ relaxed = settings(
 
 
 def run(*requests, cache=LOAD, **more):
-    return simulate_reference(requests, OPEN, replace(cache, **more), SLOW, FAST)
+    return both(requests, OPEN, replace(cache, **more), SLOW, FAST)
 
 
 class TestKept:
@@ -142,7 +142,7 @@ class TestPreload:
         for reads, until in ((1, 4), (4, 1)):
             cache = replace(LOAD, preload=[0, 5, 10, 15], preload_reads=reads)
             request = read(1 + until + 0.5, 15 * PAGE)
-            outcome = simulate_reference([request], OPEN, cache, two, FAST)
+            outcome = both([request], OPEN, cache, two, FAST)
             assert counted(outcome, "pages_preloaded", "warm_pages_used") == [4, 1]
 
     def test_preloading_evicts_no_pages(self):

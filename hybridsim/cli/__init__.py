@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
+from hybridsim.cli.option import flag
 from hybridsim.cli.process import handle_signals, prepare_streams, release_streams
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.foundation.printable import printable
@@ -130,7 +131,7 @@ Examples:
 """,
 )
 @click.version_option(__version__, message="hybridsim %(version)s")
-@click.option("--debug", is_flag=True, help="Show the Python traceback of an error.")
+@flag("--debug", "Show the Python traceback of an error.")
 def cli(debug: bool) -> None:
     """Simulate SSD caches for your disks, from your own captured I/O."""
     if debug:

@@ -18,6 +18,7 @@ from hybridsim.cli.machine_options import (
     seeds_option,
     set_option,
 )
+from hybridsim.cli.option import option
 from hybridsim.cli.progress import Line
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import UsageError
@@ -33,32 +34,20 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("scenario_file", metavar="[SITE.toml]", required=False)
-@click.option("--preset", metavar="NAME", help=PRESET_HELP)
+@option("--preset NAME", PRESET_HELP)
 @cache_option([*CACHES, "none"])
 @cache_mode_option
 @set_option
-@click.option(
-    "--depths",
-    default="1-512",
-    show_default=True,
-    metavar="N-M|N,...",
-    help="Queue depths: doubling from N to M, or a list.",
+@option("--depths N-M|N,...", "Queue depths: doubling from N to M, or a list.", "1-512")
+@option("--hot SIZE", "Size of the hot spot; default: half of the cache.")
+@option("--bs SIZE", "Size of random requests.", "4KiB")
+@option("--seq-bs SIZE", "Size of sequential requests.", "1MiB")
+@option(
+    "--requests N",
+    "Requests per measurement; sequential ones take a tenth of it.",
+    10_000,
+    type=click.IntRange(10),
 )
-@click.option("--hot", metavar="SIZE", help="Size of the hot spot; default: half of the cache.")
-@click.option(
-    "--bs", default="4KiB", show_default=True, metavar="SIZE", help="Size of random requests."
-)
-@click.option(
-    "--seq-bs",
-    default="1MiB",
-    show_default=True,
-    metavar="SIZE",
-    help="Size of sequential requests.",
-)
-@click.option(
-    "--requests", type=click.IntRange(10), default=10_000, show_default=True, metavar="N",
-    help="Requests per measurement; sequential ones take a tenth of it.",
-)  # fmt: skip
 @seeds_option
 @json_option
 @html_option

@@ -10,6 +10,7 @@ import click
 
 from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.machine_options import machine_options
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ SCHEMA = "hybridsim.bounds/1"
     )
 )
 @click.argument("file", metavar="FILE")
-@click.option("--device", metavar="NAME", help="Device in FILE, as printed there: sda, dm-0.")
+@option("--device NAME", "Device in FILE, as printed there: sda, dm-0.")
 @machine_options()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@flag("--json", "Print one JSON object.", to="as_json")
 def bounds(file: str, device: str | None, site_of: Callable[[], Scenario], as_json: bool) -> None:
     """Print the best and the worst that an SSD cache could do, from averages alone.
 

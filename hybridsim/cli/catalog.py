@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.json_output import echo_document
+from hybridsim.cli.option import flag, option
 
 if TYPE_CHECKING:
     from hybridsim.storage.catalog import Entry, Row
@@ -43,8 +44,8 @@ JSON_HELP = "Print one JSON object."
 
 
 @click.group(invoke_without_command=True, epilog=LIST_EXAMPLES)
-@click.option("--kind", metavar="KIND", help="List only this kind, such as hdd or ssd.")
-@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
+@option("--kind KIND", "List only this kind, such as hdd or ssd.")
+@flag("--json", JSON_HELP, to="as_json")
 @click.pass_context
 def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
     """List the drives that a scenario can use, or show one with its sources."""
@@ -76,7 +77,7 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
 
 @catalog.command(epilog=SHOW_EXAMPLES)
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
+@flag("--json", JSON_HELP, to="as_json")
 def show(name: str, as_json: bool) -> None:
     """Show every value of NAME, its source, and how reliable it is.
 

@@ -7,6 +7,7 @@ import sys
 import click
 
 from hybridsim.cli.machine_options import json_option
+from hybridsim.cli.option import option
 from hybridsim.cli.trace_arguments import DEVICE_HELP, FORMAT_HELP, examples, format_option
 from hybridsim.foundation.errors import UsageError
 
@@ -21,33 +22,22 @@ BROKEN = 4  # the exit code of an unmet requirement
 )
 @click.argument("promise", metavar="PROMISE.json")
 @click.argument("counters", nargs=-1, metavar="[COUNTERS...]")
-@click.option(
-    "--live",
-    metavar="DEVICE",
-    help="Read the counters of this cached device now, and again after --for (as root).",
+@option(
+    "--live DEVICE", "Read the counters of this cached device now, and again after --for (as root)."
 )
-@click.option("--fast", multiple=True, metavar="DEVICE", help="With --live: its SSD.  Repeatable.")
-@click.option(
-    "--for",
-    "passes",
-    metavar="TIME",
-    default="10m",
-    show_default=True,
-    help="With --live: time between the two readings.",
+@option("--fast DEVICE", "With --live: its SSD.  Repeatable.", multiple=True)
+@option("--for TIME", "With --live: time between the two readings.", "10m", to="passes")
+@option(
+    "--capture TRACE",
+    "A capture of the cached device: simulated again, to separate the load from the model.",
 )
-@click.option(
-    "--capture",
-    metavar="TRACE",
-    help="A capture of the cached device: simulated again, to separate the load from the model.",
-)
-@click.option(
-    "--tolerance",
+@option(
+    "--tolerance LIST",
+    "An interval of your own around the promise: hit-ratio=5%,ssd-writes=20%.",
     multiple=True,
-    metavar="LIST",
-    help="An interval of your own around the promise: hit-ratio=5%,ssd-writes=20%.",
 )
 @format_option("format_", FORMAT_HELP)
-@click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)
+@option("--device MAJ,MIN", DEVICE_HELP)
 @json_option
 def check(
     promise: str,

@@ -15,6 +15,7 @@ from hybridsim.cli.machine_options import (
     machine,
     set_option,
 )
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
@@ -33,26 +34,23 @@ DIFFERS = 4  # the exit code of an unmet requirement
 )
 @click.argument("real", metavar="REAL")
 @click.argument("simulated", metavar="SIMULATED")
-@click.option(
-    "--tolerance", multiple=True, metavar="LIST",
-    help="Maximum difference: 10% for all figures, or by figure: iops=5%,p99=20%,curve=0.05,"
+@option(
+    "--tolerance LIST",
+    "Maximum difference: 10% for all figures, or by figure: iops=5%,p99=20%,curve=0.05,"
     "p90=none (not checked).",
-)  # fmt: skip
-@click.option(
-    "--scenario",
-    "scenario_file",
-    metavar="FILE",
-    help="SIMULATED is a fio job file: run it on this scenario.",
+    multiple=True,
 )
-@click.option(
-    "--preset",
-    metavar="NAME",
-    help="SIMULATED is a fio job file: run it on this whole system (see `hybridsim catalog`).",
+@option(
+    "--scenario FILE", "SIMULATED is a fio job file: run it on this scenario.", to="scenario_file"
+)
+@option(
+    "--preset NAME",
+    "SIMULATED is a fio job file: run it on this whole system (see `hybridsim catalog`).",
 )
 @cache_option([*CACHES, "none"])
 @cache_mode_option
 @set_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@flag("--json", "Print one JSON object.", to="as_json")
 @html_option
 def compare(
     real: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hybridsim.cli.machine_options import details_option, html_option
+from hybridsim.cli.option import option
 
 EXAMPLES = """\b
 Examples:
@@ -14,11 +15,10 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES)
-@click.option(
-    "--json",
-    "json_file",
-    metavar="FILE",
-    help="Write the result as JSON too; -: JSON on standard output instead of the report.",
+@option(
+    "--json FILE",
+    "Write the result as JSON too; -: JSON on standard output instead of the report.",
+    to="json_file",
 )
 @html_option
 @details_option

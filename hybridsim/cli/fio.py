@@ -9,6 +9,7 @@ import click
 
 from hybridsim.cli.listed import listed
 from hybridsim.cli.machine_options import PRESET_HELP
+from hybridsim.cli.option import option
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import RequirementError, UsageError
 
@@ -34,27 +35,31 @@ FORMS = ("normal", "json", "json+", "terse")
 @click.argument(
     "arguments", nargs=-1, type=click.UNPROCESSED, metavar="[JOBFILE | --OPTION=...]..."
 )
-@click.option(
-    "--scenario",
-    "scenario_file",
-    metavar="FILE",
-    help="Scenario file: the machine to simulate (see `hybridsim scenario show`).",
+@option(
+    "--scenario FILE",
+    "Scenario file: the machine to simulate (see `hybridsim scenario show`).",
+    to="scenario_file",
 )
-@click.option("--preset", metavar="NAME", help=PRESET_HELP)
-@click.option(
-    "--runs", type=click.IntRange(1), default=1, show_default=True, metavar="N",
-    help="Run all jobs N times in succession; the cache stays warm.",
-)  # fmt: skip
-@click.option(
-    "--seeding", default="3.33", show_default=True, metavar="VERSION",
-    help="Version of fio whose random offsets to generate: 3.33, or newer (later "
+@option("--preset NAME", PRESET_HELP)
+@option(
+    "--runs N",
+    "Run all jobs N times in succession; the cache stays warm.",
+    1,
+    type=click.IntRange(1),
+)
+@option(
+    "--seeding VERSION",
+    "Version of fio whose random offsets to generate: 3.33, or newer (later "
     "releases seed their random streams differently).",
-)  # fmt: skip
-@click.option(
-    "--max-runtime", default="", metavar="TIME",
-    help="End each process after this simulated time (10s) at the latest, as if its runtime were "
+    "3.33",
+)
+@option(
+    "--max-runtime TIME",
+    "End each process after this simulated time (10s) at the latest, as if its runtime were "
     "no longer: for jobs that are written for hours.",
-)  # fmt: skip
+    "",
+    show_default=False,
+)
 def fio(
     arguments: tuple[str, ...],
     scenario_file: str | None,

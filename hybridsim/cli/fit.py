@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.progress import Line
 
 if TYPE_CHECKING:
@@ -22,18 +23,11 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("measured", nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="Write the model as a scenario file, for `replay --scenario`.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
-@click.option("--format", "format_", metavar="NAME", help="Format of the capture.")
-@click.option("--device", metavar="MAJ,MIN", help="Device of the capture; default: the busiest.")
-@click.option(
-    "--no-check", is_flag=True, help="Do not simulate the model to compare it with the capture."
-)
+@option("-o --output FILE", "Write the model as a scenario file, for `replay --scenario`.")
+@flag("--json", "Print JSON instead of the table.", to="as_json")
+@option("--format NAME", "Format of the capture.", to="format_")
+@option("--device MAJ,MIN", "Device of the capture; default: the busiest.")
+@flag("--no-check", "Do not simulate the model to compare it with the capture.")
 def fit(
     measured: tuple[str, ...],
     output: str | None,

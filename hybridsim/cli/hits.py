@@ -13,6 +13,7 @@ import click
 from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
 from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.listed import listed
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 
 if TYPE_CHECKING:
@@ -31,52 +32,40 @@ REPLACEMENTS = ", ".join([*REPLACEMENT, *OFFLINE])
 
 def policy_options(function: Any) -> Any:
     """Add the parameters of some admission policies."""
-    for option in (
-        click.option(
+    for each in (
+        option(
             "--write-price",
+            "Cost of a fill of 64 KiB, in disk reads (policy learned).",
+            0.5,
             type=click.FloatRange(0, 1000),
-            default=0.5,
-            show_default=True,
-            help="Cost of a fill of 64 KiB, in disk reads (policy learned).",
         ),
-        click.option(
-            "--seed", type=int, default=1, help="Random seed of --admission probabilistic."
+        option(
+            "--seed", "Random seed of --admission probabilistic.", 1, show_default=False, type=int
         ),
-        click.option(
-            "--request-max",
-            metavar="SIZE",
-            default="64KiB",
-            show_default=True,
-            help="Largest request that --admission request-size admits.",
+        option(
+            "--request-max SIZE", "Largest request that --admission request-size admits.", "64KiB"
         ),
-        click.option(
-            "--probability",
-            metavar="SHARE",
-            default="10%",
-            show_default=True,
-            help="Share of misses that --admission probabilistic admits.",
+        option(
+            "--probability SHARE", "Share of misses that --admission probabilistic admits.", "10%"
         ),
-        click.option(
+        option(
             "--touches",
+            "Number of touches after which --admission touches admits a page.",
+            2,
             type=click.IntRange(1, 255),
-            default=2,
-            show_default=True,
-            help="Number of touches after which --admission touches admits a page.",
         ),
         page_option("4KiB"),
     ):
-        function = option(function)
+        function = each(function)
     return function
 
 
 def page_option(default: str) -> Callable[[Command], Command]:
     """Return the option for the size of a cache page."""
-    return click.option(
-        "--page",
-        default=default,
-        show_default=True,
-        metavar="SIZE",
-        help="Size of a cache page; the default of replay, size and advise is 64KiB.",
+    return option(
+        "--page SIZE",
+        "Size of a cache page; the default of replay, size and advise is 64KiB.",
+        default,
         callback=_page,
     )
 
@@ -124,51 +113,36 @@ def parameters(
     )
 )
 @trace_options
-@click.option(
-    "--cache-size",
-    default="10%",
-    show_default=True,
-    metavar="SIZES",
-    help="Cache sizes, separated by commas: bytes (64GiB), 1000pages, or shares of the distinct "
+@option(
+    "--cache-size SIZES",
+    "Cache sizes, separated by commas: bytes (64GiB), 1000pages, or shares of the distinct "
     "pages (10%; replay counts them in units of 64 KiB).",
+    "10%",
 )
-@click.option(
-    "--replacement",
-    default="lru",
-    show_default=True,
-    metavar="NAMES",
-    help=f"Replacement policies: {REPLACEMENTS}.",
-)
-@click.option(
-    "--admission", default="always", show_default=True, metavar="NAMES",
-    help=f"Admission policies: {', '.join(ADMISSION)}.",
-)  # fmt: skip
-@click.option(
-    "--sequential-cutoff",
-    default="0",
-    show_default=True,
-    metavar="SIZE",
-    help="Do not cache sequential runs beyond this length; 0: no cutoff.",
+@option("--replacement NAMES", f"Replacement policies: {REPLACEMENTS}.", "lru")
+@option("--admission NAMES", f"Admission policies: {', '.join(ADMISSION)}.", "always")
+@option(
+    "--sequential-cutoff SIZE",
+    "Do not cache sequential runs beyond this length; 0: no cutoff.",
+    "0",
 )
 @policy_options
-@click.option(
-    "--write-budget",
-    metavar="AMOUNT",
-    help="Limit of fills: 500GB/day, '1 DWPD' of the cache, or 5% of the page accesses.",
+@option(
+    "--write-budget AMOUNT",
+    "Limit of fills: 500GB/day, '1 DWPD' of the cache, or 5% of the page accesses.",
 )
-@click.option(
-    "--skip",
-    default="0",
-    metavar="N|SHARE",
-    help="Do not count the first requests, which fill the caches: 100000, or 20%.",
+@option(
+    "--skip N|SHARE",
+    "Do not count the first requests, which fill the caches: 100000, or 20%.",
+    "0",
+    show_default=False,
 )
-@click.option(
-    "--ram",
-    metavar="SIZES",
-    help="Also print how many of these reads a larger page cache would have served: by 8GiB,16GiB.",
+@option(
+    "--ram SIZES",
+    "Also print how many of these reads a larger page cache would have served: by 8GiB,16GiB.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per cache.")
+@flag("--json", "Print one JSON object.", to="as_json")
+@flag("--csv", "Print CSV, one line per cache.", to="as_csv")
 def hits(
     chosen: Chosen,
     cache_size: str,

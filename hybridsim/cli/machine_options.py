@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hybridsim.caches import CACHE_MODES
+from hybridsim.cli.option import flag, option
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -42,10 +43,8 @@ def machine_options(
         if kinds:
             added += ["cache", "cache_mode"]
             result = cache_option(kinds)(cache_mode_option(result))
-        result = click.option("--preset", metavar="NAME", help=PRESET_HELP)(result)
-        return click.option("--scenario", "scenario_file", metavar="FILE", help=SCENARIO_HELP)(
-            result
-        )
+        result = option("--preset NAME", PRESET_HELP)(result)
+        return option("--scenario FILE", SCENARIO_HELP, to="scenario_file")(result)
 
     return add
 
@@ -53,7 +52,7 @@ def machine_options(
 def cache_option(kinds: Iterable[str]) -> Callable[[Command], Command]:
     """Return a decorator that adds the option for the kind of cache."""
     text = "Kind of cache; for lvmcache: dm-cache or dm-writecache."
-    return click.option("--cache", type=click.Choice(list(kinds)), help=text)
+    return option("--cache", text, type=click.Choice(list(kinds)))
 
 
 class CacheMode(click.Choice[str]):
@@ -70,45 +69,43 @@ class CacheMode(click.Choice[str]):
 def cache_mode_option(function: Command) -> Command:
     """Add the option for the handling of writes."""
     text = "How the cache treats writes."
-    return click.option("--cache-mode", type=CacheMode(CACHE_MODES), help=text)(function)
+    return option("--cache-mode", text, type=CacheMode(CACHE_MODES))(function)
 
 
 def details_option(function: Command) -> Command:
     """Add the option that prints the whole report after the first screen."""
     text = "After the first screen, print all other figures: reasons, curves and tables."
-    return click.option("--details", is_flag=True, help=text)(function)
+    return flag("--details", text)(function)
 
 
 def mode_option(text: str) -> Callable[[Command], Command]:
     """Return a decorator that adds the option for the issue times of requests."""
     modes = click.Choice(["auto", "open", "closed", "think"])
-    return click.option("--mode", type=modes, help=f"When requests are issued: {text}")
+    return option("--mode", f"When requests are issued: {text}", type=modes)
 
 
 def json_option(function: Command) -> Command:
     """Add the option that names a file for the results as JSON."""
     text = "Write all results as JSON; -: JSON on standard output instead of the report."
-    return click.option("--json", "json_file", metavar="FILE", help=text)(function)
+    return option("--json FILE", text, to="json_file")(function)
 
 
 def html_option(function: Command) -> Command:
     """Add the option that names a file for the HTML report."""
     text = "Write a report with figures, as one self-contained HTML file."
-    return click.option("--html", "html_file", metavar="FILE", help=text)(function)
+    return option("--html FILE", text, to="html_file")(function)
 
 
 def seeds_option(function: Command) -> Command:
     """Add the option that repeats a run with several random seeds."""
     text = "Repeat the run with N random seeds, and report means with 95% intervals."
-    return click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help=text)(function)
+    return option("--seeds N", text, type=click.IntRange(1, 1000))(function)
 
 
 def set_option(function: Command) -> Command:
     """Add the option that sets any key of the scenario."""
     text = "Set any key of the scenario: cache.size=16GiB, backing.drive.rpm=10000.  Repeatable."
-    return click.option(
-        "--set", "settings", multiple=True, metavar="KEY=VALUE", help=text
-    )(function)  # fmt: skip
+    return option("--set KEY=VALUE", text, to="settings", multiple=True)(function)  # fmt: skip
 
 
 def crew_options(only: str = "", has_cluster: bool = True) -> Callable[[Command], Command]:
@@ -122,12 +119,12 @@ def crew_options(only: str = "", has_cluster: bool = True) -> Callable[[Command]
 
     def add(function: Command) -> Command:
         folder = text("Folder of stored results; default: hybridsim-sweep.")
-        function = click.option("--folder", metavar="DIR", help=folder)(function)
+        function = option("--folder DIR", folder)(function)
         if has_cluster:
             address = text("Address of a dask cluster: tcp://host:8786.")
-            function = click.option("--scheduler", metavar="ADDRESS", help=address)(function)
+            function = option("--scheduler ADDRESS", address)(function)
         number = text("Number of processes; default: one per core.")
-        return click.option("--workers", type=click.IntRange(1), metavar="N", help=number)(function)
+        return option("--workers N", number, type=click.IntRange(1))(function)
 
     return add
 

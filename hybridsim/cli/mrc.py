@@ -9,6 +9,7 @@ import click
 
 from hybridsim.cli.hits import REPLACEMENTS, parameters, policy_options
 from hybridsim.cli.json_output import echo_document
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 
 if TYPE_CHECKING:
@@ -30,23 +31,16 @@ POINTS = 200  # maximum in JSON and CSV of an exact curve
     )
 )
 @trace_options
-@click.option("--policy", default="lru", show_default=True, metavar="NAME", help=POLICY_HELP)
-@click.option(
-    "--admission",
-    default="always",
-    show_default=True,
-    metavar="NAME",
-    help="Admission policy; see `hybridsim hits --help`.",
-)
-@click.option(
-    "--sample",
-    metavar="SHARE|N",
-    help="Estimate from a sample: a share of the pages (1%), or, for LRU, at most N pages at a "
+@option("--policy NAME", POLICY_HELP, "lru")
+@option("--admission NAME", "Admission policy; see `hybridsim hits --help`.", "always")
+@option(
+    "--sample SHARE|N",
+    "Estimate from a sample: a share of the pages (1%), or, for LRU, at most N pages at a "
     "time (8192).",
 )
 @policy_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per size.")
+@flag("--json", "Print one JSON object.", to="as_json")
+@flag("--csv", "Print CSV, one line per size.", to="as_csv")
 def mrc(
     chosen: Chosen,
     policy: str,

@@ -20,6 +20,7 @@ from hybridsim.cli.machine_options import (
     seeds_option,
     set_option,
 )
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import DEVICE_HELP, format_option, require_option
 from hybridsim.foundation.errors import UsageError
 
@@ -39,108 +40,88 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("trace", nargs=-1, required=True)
-@click.option(
-    "--scenario",
-    "scenario_file",
-    metavar="FILE",
-    help="Scenario file: the machine to simulate (see `hybridsim scenario show`).",
+@option(
+    "--scenario FILE",
+    "Scenario file: the machine to simulate (see `hybridsim scenario show`).",
+    to="scenario_file",
 )
 @cache_option([*CACHES, "none"])
-@click.option(
-    "--cache-size",
-    metavar="SIZE",
-    help="Size of the cache: 64GiB, or 10% of the data that the trace touches.",
-)
-@click.option("--cache-members", type=int, metavar="N", help="Number of SSDs in the cache.")
-@click.option("--cache-page", metavar="SIZE", help="Size of a cache page; default: 64KiB.")
+@option("--cache-size SIZE", "Size of the cache: 64GiB, or 10% of the data that the trace touches.")
+@option("--cache-members N", "Number of SSDs in the cache.", type=int)
+@option("--cache-page SIZE", "Size of a cache page; default: 64KiB.")
 @cache_mode_option
-@click.option(
+@option(
     "--admission",
+    "Admission policy: which pages enter the cache.",
     type=click.Choice(list(ADMISSION)),
-    help="Admission policy: which pages enter the cache.",
 )
-@click.option(
+@option(
     "--replacement",
+    "Replacement policy: which page is evicted.",
     type=click.Choice(list(REPLACEMENT)),
-    help="Replacement policy: which page is evicted.",
 )
-@click.option("--preset", metavar="NAME", help=PRESET_HELP)
-@click.option(
+@option("--preset NAME", PRESET_HELP)
+@option(
     "--backing",
+    "Array type of the disks.",
     type=click.Choice(["single", "linear", "raid0", "raid1", "raid5", "raid6", "raid10"]),
-    help="Array type of the disks.",
 )
-@click.option("--members", type=int, metavar="N", help="Number of disks in the array.")
+@option("--members N", "Number of disks in the array.", type=int)
 @mode_option(
     "at their recorded times (open), at a fixed queue depth (closed), after their recorded think "
     "times (think); auto: open if the disks without a cache can keep up, else think."
 )
-@click.option(
-    "--speed", type=float, metavar="X", help="Divide the recorded times by X: 2 is twice as fast."
-)
-@click.option(
-    "--depth", type=int, metavar="N", help="Queue depth: requests outstanding, with --mode closed."
-)
-@click.option("--max-iops", type=int, metavar="N", help="Maximum IOPS of the host.")
-@click.option("--max-bandwidth", metavar="RATE", help="Maximum throughput of the host: 300MB/s.")
-@click.option(
-    "--host-overhead", metavar="TIME", help="Time that the host adds to each request: 20us."
-)
-@click.option(
-    "--event",
-    "events",
-    multiple=True,
-    metavar="EVENT",
-    help="What happens to the machine: at=TIME with reboot=clean, reboot=unclean (and down=TIME), "
+@option("--speed X", "Divide the recorded times by X: 2 is twice as fast.", type=float)
+@option("--depth N", "Queue depth: requests outstanding, with --mode closed.", type=int)
+@option("--max-iops N", "Maximum IOPS of the host.", type=int)
+@option("--max-bandwidth RATE", "Maximum throughput of the host: 300MB/s.")
+@option("--host-overhead TIME", "Time that the host adds to each request: 20us.")
+@option(
+    "--event EVENT",
+    "What happens to the machine: at=TIME with reboot=clean, reboot=unclean (and down=TIME), "
     "detach (write back, then remove the cache), ssd=dies, disk=fails or rebuild (and member=N), "
     "backup=RATE.  Repeatable.",
+    to="events",
+    multiple=True,
 )
 @set_option
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Random seed of the machine and of a generated workload.",
+@option(
+    "--seed N", "Random seed of the machine and of a generated workload.", type=click.IntRange(0)
 )
 @seeds_option
 @format_option(
     "format_", "Format of the trace, if it is not detected: see `hybridsim trace info --help`."
 )
-@click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)
-@click.option(
-    "--use-dispatch",
-    is_flag=True,
-    help="Replay the requests as issued to the device, after merging and scheduling.",
+@option("--device MAJ,MIN", DEVICE_HELP)
+@flag(
+    "--use-dispatch", "Replay the requests as issued to the device, after merging and scheduling."
 )
-@click.option(
-    "--warm-start",
-    metavar="FILE",
-    help="Load pages into the cache while the disks are idle: the most valuable pages of an "
+@option(
+    "--warm-start FILE",
+    "Load pages into the cache while the disks are idle: the most valuable pages of an "
     "earlier trace, or the pages of a saved cache (--save-cache).",
 )
-@click.option(
+@flag(
     "--ssd-kept",
-    is_flag=True,
-    help="With --warm-start of a saved cache: its pages are still on the SSD, none is loaded.",
+    "With --warm-start of a saved cache: its pages are still on the SSD, none is loaded.",
 )
-@click.option(
-    "--save-cache",
-    metavar="FILE",
-    help="Save the list of cached pages at the end, and the state of a learned policy.",
+@option(
+    "--save-cache FILE",
+    "Save the list of cached pages at the end, and the state of a learned policy.",
 )
 @require_option
-@click.option(
+@option(
     "--goal",
-    type=click.Choice(GOALS),
-    default="time",
-    help="Figure that decides the verdict: time (that the application saves), latency (mean), p99, "
+    "Figure that decides the verdict: time (that the application saves), latency (mean), p99, "
     "throughput (duration of the work) or disk-time (busy time of the disks).",
+    "time",
+    show_default=False,
+    type=click.Choice(GOALS),
 )
-@click.option(
-    "--json",
-    "json_file",
-    metavar="FILE",
-    help="Write the result as JSON too; -: JSON on standard output instead of the report.",
+@option(
+    "--json FILE",
+    "Write the result as JSON too; -: JSON on standard output instead of the report.",
+    to="json_file",
 )
 @html_option
 @details_option

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hybridsim.cli.machine_options import PRESET_HELP
+from hybridsim.cli.option import option
 
 SHOW_EXAMPLES = """\b
 Examples:
@@ -26,7 +27,7 @@ def scenario() -> None:
 
 @scenario.command(epilog=SHOW_EXAMPLES)
 @click.argument("file", required=False)
-@click.option("--preset", metavar="NAME", help=PRESET_HELP)
+@option("--preset NAME", PRESET_HELP)
 def show(file: str | None, preset: str | None) -> None:
     """Print a scenario with all defaults, and the source of each value.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybridsim.cli.machine_options import CacheMode, set_option
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import examples
 
 if TYPE_CHECKING:
@@ -24,31 +25,35 @@ STATE = "~/.local/state/hybridsim/serve"
         "--listen 127.0.0.1:9101",
     )
 )
-@click.option("--slow", required=True, metavar="DEV", help="The disk, array or file that has the "
-              "data.")  # fmt: skip
-@click.option("--fast", required=True, metavar="DEV", help="The SSD, partition or file for copies.")
-@click.option("--policy", default="learned", show_default=True, metavar="NAME",
-              help="Admission+replacement, or one name: learned, larc, lru, larc+arc.")  # fmt: skip
-@click.option("--mode", type=CacheMode(MODES), default="write-through", show_default=True,
-              help="What a write does to copies; the disk has it before the answer.")  # fmt: skip
-@click.option("--page", default="64KiB", show_default=True, metavar="SIZE",
-              help="Size of a cached page.")  # fmt: skip
-@click.option("--socket", "socket_path", metavar="PATH", help="Unix socket for the clients.  "
-              "Default: hybridsim.sock.")  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65535), help="TCP port on 127.0.0.1 instead.")
-@click.option("--state", default=STATE, show_default=True, metavar="FOLDER",
-              help="Folder that keeps the list of cached pages over a restart.")  # fmt: skip
-@click.option("--erase", metavar="DEV", help="Name --fast again: what is on it may be overwritten.")
-@click.option("--threads", type=click.IntRange(1, 256), default=16, show_default=True,
-              help="Reads and writes of both devices at a time.")  # fmt: skip
-@click.option("--direct", is_flag=True, help="Files past the kernel's page cache, as devices.")
-@click.option("--record", metavar="FILE", help="Write the requests as CSV, for replay and hits.")
-@click.option("--json", "json_file", metavar="FILE",
-              help="Write the figures, each --every and at the end; compare reads it.")  # fmt: skip
-@click.option("--every", default="10s", show_default=True, metavar="TIME",
-              help="Interval of --json.")  # fmt: skip
-@click.option("--listen", metavar="[HOST]:PORT", help="Serve the figures to Prometheus, at "
-              "/metrics; without HOST on 127.0.0.1 only.")  # fmt: skip
+@option("--slow DEV", "The disk, array or file that has the data.", required=True)
+@option("--fast DEV", "The SSD, partition or file for copies.", required=True)
+@option(
+    "--policy NAME", "Admission+replacement, or one name: learned, larc, lru, larc+arc.", "learned"
+)
+@option(
+    "--mode",
+    "What a write does to copies; the disk has it before the answer.",
+    "write-through",
+    type=CacheMode(MODES),
+)
+@option("--page SIZE", "Size of a cached page.", "64KiB")
+@option("--socket PATH", "Unix socket for the clients.  Default: hybridsim.sock.", to="socket_path")
+@option("--port", "TCP port on 127.0.0.1 instead.", type=click.IntRange(0, 65535))
+@option("--state FOLDER", "Folder that keeps the list of cached pages over a restart.", STATE)
+@option("--erase DEV", "Name --fast again: what is on it may be overwritten.")
+@option("--threads", "Reads and writes of both devices at a time.", 16, type=click.IntRange(1, 256))
+@flag("--direct", "Files past the kernel's page cache, as devices.")
+@option("--record FILE", "Write the requests as CSV, for replay and hits.")
+@option(
+    "--json FILE",
+    "Write the figures, each --every and at the end; compare reads it.",
+    to="json_file",
+)
+@option("--every TIME", "Interval of --json.", "10s")
+@option(
+    "--listen [HOST]:PORT",
+    "Serve the figures to Prometheus, at /metrics; without HOST on 127.0.0.1 only.",
+)
 @set_option
 def serve(
     slow: str,

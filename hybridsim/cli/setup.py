@@ -9,6 +9,7 @@ import click
 
 from hybridsim.caches import CACHES
 from hybridsim.cli.machine_options import json_option, machine_options
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import UsageError
 
@@ -30,51 +31,34 @@ PARTS = ("check", "build", "install", "verify", "monitor", "remove")
 )
 @click.argument("result", required=False, metavar="[RESULT.json]")
 @machine_options(CACHES)
-@click.option("--cache-size", metavar="SIZE", help="Size of the cache: 64GiB.")
-@click.option(
-    "--slow",
-    metavar="DEVICE",
-    help="The disk or array to cache, or for dm-cache and dm-writecache an existing LVM volume "
+@option("--cache-size SIZE", "Size of the cache: 64GiB.")
+@option(
+    "--slow DEVICE",
+    "The disk or array to cache, or for dm-cache and dm-writecache an existing LVM volume "
     "as VG/LV, whose data stay.  Only printed, never opened.",
 )
-@click.option(
-    "--fast",
+@option(
+    "--fast DEVICE",
+    "The SSD.  Repeatable: as many as were simulated, or twice as many for a mirror.",
     multiple=True,
-    metavar="DEVICE",
-    help="The SSD.  Repeatable: as many as were simulated, or twice as many for a mirror.",
 )
-@click.option(
+@option(
     "--distribution",
+    "The system that the cache is built on.",
+    "debian12",
     type=click.Choice(SYSTEMS),
-    default="debian12",
-    show_default=True,
-    help="The system that the cache is built on.",
 )
-@click.option("--from-source", is_flag=True, help="Open CAS: print how it is built, too.")
-@click.option(
-    "--prices",
-    metavar="FILE",
-    help="Price list to choose the SSDs from: CSV with name,capacity,price,endurance.",
+@flag("--from-source", "Open CAS: print how it is built, too.")
+@option(
+    "--prices FILE", "Price list to choose the SSDs from: CSV with name,capacity,price,endurance."
 )
-@click.option(
-    "--duty",
-    metavar="TIME",
-    default="24h",
-    show_default=True,
-    help="How long the load runs each day, for the life of the SSDs.",
-)
-@click.option(
-    "--spare",
-    metavar="SHARE",
-    default="0%",
-    show_default=True,
-    help="Share of each SSD to leave unpartitioned (over-provisioning).",
-)
-@click.option(
+@option("--duty TIME", "How long the load runs each day, for the life of the SSDs.", "24h")
+@option("--spare SHARE", "Share of each SSD to leave unpartitioned (over-provisioning).", "0%")
+@option(
     "--script",
-    "section",
+    "Print only this section, as a shell script.",
+    to="section",
     type=click.Choice(PARTS),
-    help="Print only this section, as a shell script.",
 )
 @json_option
 def setup(

@@ -20,6 +20,7 @@ from hybridsim.cli.machine_options import (
     seeds_option,
     set_option,
 )
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import (
     DEVICE_HELP,
     DISPATCH_HELP,
@@ -41,48 +42,46 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("what", metavar="TRACE...|SWEEP.toml", nargs=-1, required=True)
-@click.option(
-    "--scenario", "scenario_file", metavar="FILE", help="Scenario file: the machine to start from."
-)
-@click.option("--preset", metavar="NAME", help=PRESET_HELP)
-@click.option(
-    "--vary", multiple=True, metavar="KEY=VALUES",
-    help="A key of the scenario and its values: cache.size=16GiB,64GiB; cache.policy=lru,learned; "
+@option("--scenario FILE", "Scenario file: the machine to start from.", to="scenario_file")
+@option("--preset NAME", PRESET_HELP)
+@option(
+    "--vary KEY=VALUES",
+    "A key of the scenario and its values: cache.size=16GiB,64GiB; cache.policy=lru,learned; "
     "or a range: cache.size=1GiB..64GiB:7:log (7 values, spaced by equal factors).  Repeatable.",
-)  # fmt: skip
+    multiple=True,
+)
 @cache_option([*CACHES, "none"])
 @cache_mode_option
 @set_option
 @mode_option("see `hybridsim replay --help`.")
-@click.option(
-    "--kind", type=click.Choice(["grid", "random", "pareto"]),
-    help="grid: every combination; random: a random sample of them; pareto: NSGA-II search "
+@option(
+    "--kind",
+    "grid: every combination; random: a random sample of them; pareto: NSGA-II search "
     "for the Pareto front.",
-)  # fmt: skip
-@click.option(
-    "--points",
+    type=click.Choice(["grid", "random", "pareto"]),
+)
+@option(
+    "--points N",
+    "Number of settings with --kind random or pareto; default: 100.",
     type=click.IntRange(1),
-    metavar="N",
-    help="Number of settings with --kind random or pareto; default: 100.",
 )
 @seeds_option
-@click.option(
-    "--objective", "objectives", metavar="NAMES",
-    help="Objectives; default: mean,hit,dwpd.  Any measure of `replay --require`, "
+@option(
+    "--objective NAMES",
+    "Objectives; default: mean,hit,dwpd.  Any measure of `replay --require`, "
     "also gain (of the second half of the requests), gain.whole, forecast, cost and ssd.  Machines "
     "are ranked by the first one.",
-)  # fmt: skip
-@click.option(
-    "--fleet", metavar="N|all",
-    help="Replay each volume of a multi-volume trace separately (the N with most bytes, or all), "
-    "and summarise.",
-)  # fmt: skip
-@crew_options()
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write all replays as .csv, .jsonl or .parquet."
+    to="objectives",
 )
-@click.option("--use-dispatch", is_flag=True, help=DISPATCH_HELP)
-@click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)
+@option(
+    "--fleet N|all",
+    "Replay each volume of a multi-volume trace separately (the N with most bytes, or all), "
+    "and summarise.",
+)
+@crew_options()
+@option("-o --output FILE", "Write all replays as .csv, .jsonl or .parquet.")
+@flag("--use-dispatch", DISPATCH_HELP)
+@option("--device MAJ,MIN", DEVICE_HELP)
 @format_option("format", FORMAT_HELP)
 @json_option
 @html_option

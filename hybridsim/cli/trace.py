@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.json_output import echo_document
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import Chosen, as_option, examples, trace_options
 from hybridsim.cli.trace_fit import fit
 from hybridsim.cli.trace_gen import gen
@@ -52,7 +53,7 @@ trace.add_command(thin)
     )
 )
 @trace_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@flag("--json", "Print one JSON object.", to="as_json")
 def info(chosen: Chosen, as_json: bool) -> None:
     """Show a summary of a trace: requests, bytes, time span, devices.
 
@@ -88,7 +89,7 @@ def info(chosen: Chosen, as_json: bool) -> None:
     )
 )
 @trace_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@flag("--json", "Print one JSON object.", to="as_json")
 def doctor(chosen: Chosen, as_json: bool) -> None:
     """Check a trace, and report how to fix its problems.
 
@@ -122,9 +123,7 @@ def doctor(chosen: Chosen, as_json: bool) -> None:
     )
 )
 @trace_options
-@click.option(
-    "-n", "rows", default=10, show_default=True, type=click.IntRange(1), help="Number of requests."
-)
+@option("-n", "Number of requests.", 10, to="rows", type=click.IntRange(1))
 def head(chosen: Chosen, rows: int) -> None:
     """Show the first requests of a trace."""
     from hybridsim.cli.trace_text import head_text

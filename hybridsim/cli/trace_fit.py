@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.json_output import echo_document
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 
 if TYPE_CHECKING:
@@ -23,16 +24,10 @@ SCHEMA = "hybridsim.likeness/1"
     )
 )
 @trace_options
-@click.option("-o", "--output", metavar="FILE", help="Write the stand-in, a workload in TOML.")
-@click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Random seed of the stand-in.",
-)
-@click.option("--no-check", is_flag=True, help="Do not compare the stand-in with the capture.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@option("-o --output FILE", "Write the stand-in, a workload in TOML.")
+@option("--seed", "Random seed of the stand-in.", 1, type=click.IntRange(0))
+@flag("--no-check", "Do not compare the stand-in with the capture.")
+@flag("--json", "Print one JSON object.", to="as_json")
 def fit(chosen: Chosen, output: str | None, seed: int, no_check: bool, as_json: bool) -> None:
     """Fit a stand-in for TRACE: a synthetic workload.
 

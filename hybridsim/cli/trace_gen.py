@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from hybridsim.cli.option import flag
 from hybridsim.cli.trace_arguments import as_option, examples
 
 HOT = "hot-spot,span=1GiB,hot=10%,share=90%"
@@ -24,7 +25,7 @@ HOT = "hot-spot,span=1GiB,hot=10%,share=90%"
 @click.argument("workload", metavar="WORKLOAD", required=False)
 @click.argument("output", metavar="OUTPUT", required=False)
 @as_option
-@click.option("--keys", is_flag=True, help="List the kinds of load and their keys.")
+@flag("--keys", "List the kinds of load and their keys.")
 def gen(workload: str | None, output: str | None, written: str | None, keys: bool) -> None:
     """Generate the requests of a synthetic WORKLOAD.
 

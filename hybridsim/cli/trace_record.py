@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.json_output import echo_document
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.printable import shell_word
 from hybridsim.show.screen import CLEAR, show, steer
@@ -31,44 +32,27 @@ THINNED = "hybridsim.weeks/1"
     )
 )
 @click.argument("device", metavar="DEV")
-@click.option(
-    "-o", "--output", metavar="NAME", help="Prefix of the files: NAME.blktrace.0.zst, ..."
+@option("-o --output NAME", "Prefix of the files: NAME.blktrace.0.zst, ...")
+@option("--time --for TIME", "Length of the recording.", "10m", to="duration")
+@option(
+    "--max SIZE",
+    "For weeks: record to one file, NAME.thin, of at most this size, as `trace thin` writes.",
+    to="maximum",
 )
-@click.option(
-    "--time",
-    "--for",
-    "duration",
-    default="10m",
-    show_default=True,
-    metavar="TIME",
-    help="Length of the recording.",
-)
-@click.option(
-    "--max",
-    "maximum",
-    metavar="SIZE",
-    help="For weeks: record to one file, NAME.thin, of at most this size, as `trace thin` writes.",
-)
-@click.option(
+@flag(
     "--unit",
-    is_flag=True,
-    help="With --max: print a systemd unit that records and goes on after a reboot; do not record.",
+    "With --max: print a systemd unit that records and goes on after a reboot; do not record.",
 )
-@click.option(
+@option(
     "--via",
-    type=click.Choice(["auto", "blktrace", "tracefs"]),
-    default="auto",
-    help="blktrace: blktrace(8); tracefs: the kernel's `blk` tracer, which also works where kernel "
+    "blktrace: blktrace(8); tracefs: the kernel's `blk` tracer, which also works where kernel "
     "lockdown blocks blktrace; auto: the one that works.",
+    "auto",
+    show_default=False,
+    type=click.Choice(["auto", "blktrace", "tracefs"]),
 )
-@click.option(
-    "--buffer",
-    default="4MiB",
-    show_default=True,
-    metavar="SIZE",
-    help="Size of the trace buffer of each CPU.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@option("--buffer SIZE", "Size of the trace buffer of each CPU.", "4MiB")
+@flag("--json", "Print one JSON object.", to="as_json")
 def record(
     device: str,
     output: str | None,

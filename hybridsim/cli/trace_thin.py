@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.json_output import echo_document
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 
 if TYPE_CHECKING:
@@ -23,26 +24,21 @@ SCHEMA = "hybridsim.thinned/1"
     )
 )
 @trace_options
-@click.option("-o", "--output", required=True, metavar="OUT", help="The file to write.")
-@click.option(
-    "--max",
-    "maximum",
-    metavar="SIZE",
-    help="Maximum size of the file, also while it is written: the rate falls as it fills.",
+@option("-o --output OUT", "The file to write.", required=True)
+@option(
+    "--max SIZE",
+    "Maximum size of the file, also while it is written: the rate falls as it fills.",
+    to="maximum",
 )
-@click.option(
-    "--rate", metavar="SHARE", help="Share of the regions to sample at the start.  Default: 100%."
-)
-@click.option(
-    "--region",
-    default="1MiB",
-    show_default=True,
-    metavar="SIZE",
-    help="Regions that are sampled as a whole.  Smaller ones give smaller errors; a region must be "
+@option("--rate SHARE", "Share of the regions to sample at the start.  Default: 100%.")
+@option(
+    "--region SIZE",
+    "Regions that are sampled as a whole.  Smaller ones give smaller errors; a region must be "
     "at least as large as the cache's pages.",
+    "1MiB",
 )
-@click.option("--seed", default=0, show_default=True, help="Another seed samples other regions.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@option("--seed", "Another seed samples other regions.", 0)
+@flag("--json", "Print one JSON object.", to="as_json")
 def thin(
     chosen: Chosen,
     output: str,
@@ -86,7 +82,7 @@ def settings_of(maximum: str | None, rate: str | None, region: str, seed: int) -
     from hybridsim.traces.thinned.thinner import Settings
 
     values: dict[str, Any] = {"seed": seed}
-    for option, name, specified, parse in (
+    for flags, name, specified, parse in (
         ("--max", "max_bytes", maximum, parse_size),
         ("--rate", "rate", rate, lambda text: float(parse_percent(text))),
         ("--region", "region_bytes", region, parse_size),
@@ -95,7 +91,7 @@ def settings_of(maximum: str | None, rate: str | None, region: str, seed: int) -
             try:
                 values[name] = parse(specified)
             except ValueError as error:
-                raise UsageError(f"{option}: {error}") from None
+                raise UsageError(f"{flags}: {error}") from None
     settings = Settings(**values)
     settings.check()
     return settings

@@ -13,6 +13,7 @@ import click
 
 from hybridsim.cli.listed import listed
 from hybridsim.cli.machine_options import machine_options
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.prometheus import address_of, serving
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.printable import printable
@@ -39,69 +40,39 @@ SIZES = "4GiB,16GiB,64GiB"
     )
 )
 @click.argument("device", metavar="DEV|-")
-@click.option(
-    "--cache-size",
-    metavar="SIZES",
-    help=f"Sizes of the simulated caches, separated by commas.  Default: {SIZES}; beside a "
+@option(
+    "--cache-size SIZES",
+    f"Sizes of the simulated caches, separated by commas.  Default: {SIZES}; beside a "
     "dm-cache only its own.",
 )
-@click.option(
-    "--cache",
-    "kinds",
-    default="page",
-    show_default=True,
-    metavar="KINDS",
-    help="Kinds of caches: page, and on simulated devices, with latencies: dm-cache, bcache, none "
+@option(
+    "--cache KINDS",
+    "Kinds of caches: page, and on simulated devices, with latencies: dm-cache, bcache, none "
     "(the disks alone).",
+    "page",
+    to="kinds",
 )
-@click.option(
-    "--policy",
-    default="lru",
-    show_default=True,
-    metavar="NAMES",
-    help="Replacement policies of page caches.",
+@option("--policy NAMES", "Replacement policies of page caches.", "lru")
+@option("--page SIZE", "Size of a page of page caches.", "64KiB")
+@option("--every TIME", "Interval of a line.", "10s")
+@option("--for TIME", "End after this time.  Default: Ctrl-C.", to="duration")
+@option(
+    "--state FILE",
+    "Save the caches, and go on from FILE if it exists, also after a kill.",
+    to="state_file",
 )
-@click.option(
-    "--page",
-    default="64KiB",
-    show_default=True,
-    metavar="SIZE",
-    help="Size of a page of page caches.",
+@option(
+    "--listen [HOST]:PORT",
+    "Also serve the figures to Prometheus, at /metrics; without HOST on 127.0.0.1 only.",
 )
-@click.option(
-    "--every", default="10s", show_default=True, metavar="TIME", help="Interval of a line."
+@option(
+    "--user NAME",
+    "Become this user once tracing is set up; root: remain root.  Default: who called sudo.",
 )
-@click.option("--for", "duration", metavar="TIME", help="End after this time.  Default: Ctrl-C.")
-@click.option(
-    "--state",
-    "state_file",
-    metavar="FILE",
-    help="Save the caches, and go on from FILE if it exists, also after a kill.",
-)
-@click.option(
-    "--listen",
-    metavar="[HOST]:PORT",
-    help="Also serve the figures to Prometheus, at /metrics; without HOST on 127.0.0.1 only.",
-)
-@click.option(
-    "--user",
-    metavar="NAME",
-    help="Become this user once tracing is set up; root: remain root.  Default: who called sudo.",
-)
-@click.option(
-    "--buffer",
-    default="4MiB",
-    show_default=True,
-    metavar="SIZE",
-    help="Size of the trace buffer of each CPU.",
-)
-@click.option(
-    "--volume",
-    metavar="SIZE",
-    help="Size of the disk, for simulated devices; only needed for a stream.",
-)
+@option("--buffer SIZE", "Size of the trace buffer of each CPU.", "4MiB")
+@option("--volume SIZE", "Size of the disk, for simulated devices; only needed for a stream.")
 @machine_options()
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line.")
+@flag("--json", "Print a JSON object per line.", to="as_json")
 def watch(
     device: str,
     cache_size: str | None,

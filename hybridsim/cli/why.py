@@ -6,6 +6,7 @@ import click
 
 from hybridsim.cli.hits import page_option
 from hybridsim.cli.json_output import echo_document
+from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 
 SCHEMA = "hybridsim.why/1"
@@ -19,36 +20,25 @@ SCHEMA = "hybridsim.why/1"
     )
 )
 @trace_options
-@click.option(
-    "--at",
-    "offsets",
+@option(
+    "--at OFFSET",
+    "Offset of the page: 12.5GiB, or bytes; repeatable.  Default: the most accessed page.",
+    to="offsets",
     multiple=True,
-    metavar="OFFSET",
-    help="Offset of the page: 12.5GiB, or bytes; repeatable.  Default: the most accessed page.",
 )
-@click.option(
-    "--cache-size",
-    default="10%",
-    show_default=True,
-    metavar="SIZE",
-    help="Cache size: bytes (64GiB), or a share of the distinct pages (10%).",
+@option(
+    "--cache-size SIZE", "Cache size: bytes (64GiB), or a share of the distinct pages (10%).", "10%"
 )
 @page_option("64KiB")
-@click.option(
-    "--sequential-cutoff",
-    default="1MiB",
-    show_default=True,
-    metavar="SIZE",
-    help="Do not cache sequential runs beyond this length; 0: no cutoff.",
+@option(
+    "--sequential-cutoff SIZE",
+    "Do not cache sequential runs beyond this length; 0: no cutoff.",
+    "1MiB",
 )
-@click.option(
-    "--write-price",
-    type=click.FloatRange(0, 1000),
-    default=0.5,
-    show_default=True,
-    help="Cost of a fill of 64 KiB, in disk reads.",
+@option(
+    "--write-price", "Cost of a fill of 64 KiB, in disk reads.", 0.5, type=click.FloatRange(0, 1000)
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@flag("--json", "Print one JSON object.", to="as_json")
 def why(
     chosen: Chosen,
     offsets: tuple[str, ...],

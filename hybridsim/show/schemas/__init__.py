@@ -3,7 +3,8 @@
 A document says which in its key `schema`: "hybridsim.result/1" is result.json.  The number changes
 when a key is taken away or means something else; new keys come without.
 
-An object that is the fields of a class names the class (typed.py) instead of listing them.
+A key of a plain type is one string, and an object that is the fields of a class names the class
+instead of listing them (typed.py).
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 An object has no other keys than its `properties`, all of them required: in a file, `required` is
 written only where some are not always there.
 
+A key of a plain type is one string, its type and a sentence: "integer: Nanoseconds.",
+"number|null", "[string]: Names." of an array.
+
 An object with `"class": "module:Name"` has the fields of this class, with the types of their
 annotations.  Its own `properties` are added, or replace those of a field that a type does not
 describe; `descriptions` has the sentences, by key.  An object with `"like": "name"` has the keys of
@@ -27,6 +30,12 @@ def filled(schema: Any, defs: Mapping[str, Any] | None = None) -> Any:
         return [filled(each, defs) for each in schema]
     if not isinstance(schema, dict):
         return schema
+    schema = {
+        key: {name: in_full(one) for name, one in each.items()}
+        if key in ("properties", "$defs") and isinstance(each, dict)
+        else each
+        for key, each in schema.items()
+    }
     defs = schema.get("$defs", {}) if defs is None else defs
     result = {key: filled(each, defs) for key, each in schema.items()}
     own = result.get("properties", {})
@@ -43,6 +52,17 @@ def filled(schema: Any, defs: Mapping[str, Any] | None = None) -> Any:
         whole["properties"][key] = whole["properties"][key] | {"description": text}
     result.pop("properties", None)
     return whole | result
+
+
+def in_full(value: Any) -> Any:
+    """Return the schema of a key that is written as one string; other values as they are."""
+    if not isinstance(value, str):
+        return value
+    kind, colon, sentence = value.partition(": ")
+    names = kind.strip("[]").split("|")
+    plain: dict[str, Any] = {"type": names[0] if len(names) == 1 else names}
+    result = {"type": "array", "items": plain} if kind[0] == "[" else plain
+    return result | {"description": sentence} if colon else result
 
 
 def of_type(kind: Any) -> dict[str, Any]:
