@@ -42,6 +42,7 @@ from hybridsim.answers.forecast import (
     MOST_UNREST,
     MUCH,
     NOTHING,
+    REACH,
     RISES,
     WORTH_IT,
     Course,
@@ -76,7 +77,7 @@ FEWEST = 40  # requests of a capture
 SURE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 LOSSES = (0.0, LOSS, LOSS_BY_FORMULA, 1.0)
 WEIGHTS = np.linspace(0, 1, 21)  # of the simulation, beside the formula
-CAUTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
+OWN = [ALLOWANCE.index(each) for each in ("noise", "trend", "change")]  # see own_error
 
 
 @dataclass(frozen=True)
@@ -261,8 +262,15 @@ def stretched(of: Columns, centre: np.ndarray, half: np.ndarray) -> float:
     return float(off[order][np.searchsorted(reached, 1 - MISSED)])
 
 
-def judged(of: Columns, centre: np.ndarray, half: np.ndarray, formula: np.ndarray) -> None:
+def halves(of: Columns, constants: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """Return halves of the intervals of 90 %: whole, and of each machine's own error."""
+    squares = of.parts(constants) * np.exp(logs)
+    return np.sqrt([squares.sum(axis=1), squares[:, OWN].sum(axis=1)])
+
+
+def judged(of: Columns, centre: np.ndarray, both: np.ndarray, formula: np.ndarray) -> None:
     """Print what the answers are worth, by how sure a forecast must be, and the choices."""
+    half, own = both
     truth = np.exp(of.truth)
     inside = np.abs(of.truth - centre) <= half
     by_trace = (of.weight * inside).sum() / of.weight.sum()
@@ -279,11 +287,11 @@ def judged(of: Columns, centre: np.ndarray, half: np.ndarray, formula: np.ndarra
             wrong = (yes | no) & ~right
             print(f"SURE {sure:.1f} LOSS {loss:.2f}: right {right.mean():.1%}, "
                   f"wrong {wrong.mean():.1%}, unsure {(~yes & ~no).mean():.1%}")  # fmt: skip
-    least = np.fmin(centre, of.later)  # nan without a simulation
-    for caution in CAUTIONS:
-        regrets = np.array(list(regret(of, least - caution * half)))
-        print(f"CAUTION {caution:.2f}: regret, median {np.median(regrets):.1%}, "
-              f"90 % {np.quantile(regrets, 0.9):.0%}, 95 % {np.quantile(regrets, 0.95):.0%}, "
+    for name, error in (("none", 0 * half), ("own", own), ("whole", half)):
+        regrets = np.array(list(regret(of, centre - (error / REACH) ** 2 / 2)))
+        print(f"chosen by the cost on average, errors: {name}: regret, median "
+              f"{np.median(regrets):.1%}, 90 % {np.quantile(regrets, 0.9):.0%}, 95 % "
+              f"{np.quantile(regrets, 0.95):.0%}, more than 10 %: {(regrets > 0.1).sum()}, "
               f"mean logarithm up to 2 {np.minimum(np.log1p(regrets), 2).mean():.3f}")  # fmt: skip
 
 
@@ -321,24 +329,25 @@ def report(all_of: Columns, fitted: Callable[[Any], np.ndarray], names: Sequence
         print(f"{name:28} {value:6.2f}")
     for name, value in zip(ALLOWANCE, np.exp(logs / 2)):
         print(f"ALLOWANCE.{name:18} {value:6.2f}")
-    half = np.sqrt(all_of.parts(constants) @ np.exp(logs))
+    half = halves(all_of, constants, logs)
     print("fitted to the same families, all cuts:")
     judged(all_of, all_of.centres(constants)[0], half, all_of.by_formula(constants))
-    centre, half, formula = (np.zeros(len(all_of.rows)) for _ in range(3))
+    centre, formula = np.zeros((2, len(all_of.rows)))
+    half = np.zeros((2, len(all_of.rows)))
     for family in sorted(set(all_of.family)):
         mine = all_of.family == family
         others, these = all_of.only(~mine), all_of.only(mine)
         of_others = fitted(others)
         centre[mine], formula[mine] = these.centres(of_others)[0], these.by_formula(of_others)
-        half[mine] = np.sqrt(these.parts(of_others) @ np.exp(fitted_allowance(others, of_others)))
-    stretch = stretched(all_of, centre, half)
+        half[:, mine] = halves(these, of_others, fitted_allowance(others, of_others))
+    stretch = stretched(all_of, centre, half[0])
     print(f"ALLOWANCE, stretched by {stretch:.3f} to hold 90 % of the truths of other families:")
     for name, value in zip(ALLOWANCE, np.exp(logs / 2) * stretch):
         print(f"ALLOWANCE.{name:18} {value:6.2f}")
     half *= stretch
     for what, mine in (("all cuts", all_of.cut != ""), (f"{SHOWN:.0%}", all_of.is_first)):
         print(f"each family with constants fitted to the others, {what}:")
-        judged(all_of.only(mine), centre[mine], half[mine], formula[mine])
+        judged(all_of.only(mine), centre[mine], half[:, mine], formula[mine])
 
 
 if __name__ == "__main__":

@@ -152,6 +152,23 @@ class Runs:
         """How many requests the whole trace has."""
         return len(self.plain.facts["op"])
 
+    def drift(self, cut: int) -> float:
+        """Return by how many times the load changes after the first `cut` requests.
+
+        That is the most of its requests and its bytes a second, as recorded, and of what the disks
+        alone take for one, against the second half of these.
+        """
+        facts, last = self.plain.facts, self.requests
+        figures = []
+        for first, end in ((cut // 2, cut), (cut, last)):
+            mine = slice(first, end)
+            span_ns = max(int(np.ptp(facts["arrival_ns"][mine])), 1)
+            cost_ns = (facts["done_ns"][mine] - facts["issue_ns"][mine]).sum()
+            bytes_rate = facts["length"][mine].sum() / span_ns
+            figures.append([(end - first) / span_ns, bytes_rate, cost_ns / (end - first)])
+        before, after = np.maximum(figures, 1e-12)
+        return float(np.exp(np.abs(np.log(after / before)).max()))
+
     def off(self, share: float) -> float | None:
         """Return how far forecasts were off within so much of the trace; see Course."""
         if share not in PAST:

@@ -20,9 +20,17 @@ saves a third of the time: captures of other lengths than 30 % are judged by the
                    the capture is too short for one), or no cache where that is below 1
     lost           regret in time: what the best one saves more, over what the disks alone take
     bought         the regret where nothing is bought unless the answer for the chosen one is yes
+    alike          traces whose load goes on alike: requests and bytes a second, and what the disks
+                   alone take for a request, stay within a factor CHANGED of those of the second
+                   half of the capture; the regret of these, and of the others
+    trial          the regret over the last 35 % of a trace of one who has tried all machines on the
+                   35 % before, and takes the best one; ours over the same: what a change of the
+                   load costs whoever decides before it
     tau            Kendall's, of the predicted and realised gains of a trace's candidates
     flips          answers that change from yes to no or back (of the same machine, by the seed of
-                   the workload; or by the length of what the tool sees)
+                   the workload; or by the length of what the tool sees); as came: of the latter
+                   those that what came later (as long as the forecast reaches) allows both, as the
+                   gain itself had changed or is between 1.05 and 1.25
     too short      machines of captures with too few requests, or nearly all at once: unsure
     coverage       realised gains that lie in the interval of the forecast, nominally 90 %, of the
                    others; of chosen: of the machines that are chosen
@@ -47,11 +55,12 @@ from decision_runs import SHOWN, Machine, Runs, border, collected
 from decision_traces import is_tuned
 from scipy.stats import kendalltau
 
-from hybridsim.answers.forecast import NO, UNSURE, YES, is_certain
+from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES, is_certain
 from hybridsim.answers.judge import Judgement, judge
 
 LENGTHS = (0.15, 0.225)  # of captures whose answers are held against those of SHOWN
 IS_YES, IS_NO = 1.25, 1.05  # of the truth
+CHANGED = 2.0  # times; nearly all traces of the tuned half are below 1.4 or above 2.4
 WRITE_BACK = ("wb", "writecache")
 
 
@@ -72,19 +81,24 @@ class Decided:
     high: float
     cautious: float  # what machines are chosen by
     truth: float
-    sooner: tuple[str, ...]  # answers from LENGTHS
+    halves: tuple[float, float]  # the same of the first and of the second half of what came
+    drift: float  # times; by which the load changes after the capture
+    sooner: tuple[tuple[str, float], ...]  # answers from LENGTHS, and what came after these
 
     @property
     def is_right(self) -> bool:
         """Whether the answer is one that the truth allows."""
-        return (self.answer == YES and self.truth >= IS_NO) or (
-            self.answer == NO and self.truth < IS_YES
-        )
+        return allows(self.truth, self.answer)
 
     @property
     def is_wrong(self) -> bool:
         """Whether the answer is the opposite of the truth."""
         return self.answer != UNSURE and not self.is_right
+
+
+def allows(truth: float, answer: str) -> bool:
+    """Return whether an answer is right, given what came."""
+    return (answer == YES and truth >= IS_NO) or (answer == NO and truth < IS_YES)
 
 
 def decided(runs: Runs) -> list[Decided]:
@@ -94,24 +108,31 @@ def decided(runs: Runs) -> list[Decided]:
     cuts = [border(runs.requests, share) for share in (SHOWN, *LENGTHS)]
     alone = [runs.plain.side(0, cut) for cut in cuts]
     offs = [runs.off(share) for share in (SHOWN, *LENGTHS)]
-    before_ns = runs.plain.cost_ns(cuts[0], runs.requests, adapts)
+    ends = [min(round(cut * (1 + HORIZON)), runs.requests) for cut in cuts]
+    middle, drift = (cuts[0] + runs.requests) // 2, runs.drift(cuts[0])
+    parts = [(cuts[0], runs.requests), (cuts[0], middle), (middle, runs.requests),
+             *zip(cuts[1:], ends[1:])]  # fmt: skip
+    before_ns = [runs.plain.cost_ns(*part, adapts) for part in parts]
     result = []
     for each in runs.cached:
         judged, *sooner = (
             judge(plain, each.side(0, cut)._replace(off=off), adapts)
             for plain, cut, off in zip(alone, cuts, offs)
         )
-        after_ns = each.cost_ns(cuts[0], runs.requests, adapts)
-        if not before_ns or not after_ns:
+        after_ns = [each.cost_ns(*part, adapts) for part in parts]
+        if not before_ns[0] or not after_ns[0]:
             continue
+        truth, first, second, *sooner_truths = (
+            before / max(after, 1) for before, after in zip(before_ns, after_ns)
+        )
         machine: Machine = each.machine
         result.append(
             Decided(
                 runs.case.name, runs.case.family, runs.case.same, machine.kind,
                 sizes.index(machine.size_bytes), machine.size_bytes, judged.answer,
                 judged.gain or 1.0, judged.expected or 1.0, judged.low or 0.0,
-                judged.high or math.inf, chosen_by(judged), before_ns / after_ns,
-                tuple(one.answer for one in sooner),
+                judged.high or math.inf, chosen_by(judged), truth, (first, second), drift,
+                tuple((one.answer, came) for one, came in zip(sooner, sooner_truths)),
             )
         )  # fmt: skip
     return result
@@ -134,6 +155,16 @@ def lost(of: Sequence[Decided]) -> float:
     chosen = max(of, key=lambda each: each.cautious)
     taken = 1 / chosen.truth if chosen.cautious > 1 else 1.0
     return taken - min(1.0, *(1 / each.truth for each in of))
+
+
+def tried(of: Sequence[Decided]) -> tuple[float, float]:
+    """Return regrets over the second half of what came: of a trial of all, and of the chosen."""
+    best = max(1.0, *(each.halves[1] for each in of))
+    by_trial = max(of, key=lambda each: each.halves[0])
+    chosen = max(of, key=lambda each: each.cautious)
+    bought = by_trial.halves[0] > 1, chosen.cautious > 1
+    gains = [x.halves[1] if is_it else 1.0 for x, is_it in zip((by_trial, chosen), bought)]
+    return best / gains[0] - 1, best / gains[1] - 1
 
 
 def by(of: Iterable[Decided], *names: str) -> list[list[Decided]]:
@@ -181,7 +212,12 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
         for one in by([x for x in of if x.same], "same", "kind", "rank")
         for a, b in itertools.combinations(one, 2)
     )
-    lengths = flips((each.answer, one) for each in of for one in each.sooner)
+    pairs_of = [(each, *one) for each in of for one in each.sooner]
+    lengths = flips((each.answer, sooner) for each, sooner, _ in pairs_of)
+    flipped = [x for x in pairs_of if {x[0].answer, x[1]} == {YES, NO}]
+    as_came = [each.is_right and allows(came, sooner) for each, sooner, came in flipped]
+    is_alike = np.array([one[0].drift < CHANGED for one in cases])
+    trials = np.array([tried(one) for one in cases])
     right, pairs = mode_picks(of)
     known = [x for x in of if np.isfinite(x.high)]
     answered = [x for x in of if x.answer != UNSURE]
@@ -201,6 +237,12 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
         "probable wrong": sum(x.is_wrong for x in probable) / max(len(probable), 1),
         "regret": float(np.median(regrets)), "regret 95%": float(np.quantile(regrets, 0.95)),
         "regret max": float(regrets.max()),
+        "regret > 10%": float(np.mean(regrets > 0.1)),
+        "alike": float(is_alike.mean()),
+        "alike 95%": quantile(regrets[is_alike]), "alike > 10%": share(regrets[is_alike]),
+        "changed > 10%": share(regrets[~is_alike]),
+        "trial 95%": quantile(trials[:, 0]), "ours 95%": quantile(trials[:, 1]),
+        "trial > 10%": share(trials[:, 0]), "ours > 10%": share(trials[:, 1]),
         "lost": float(np.median(losts)), "lost 95%": float(np.quantile(losts, 0.95)),
         "bought": float(np.median(bought)), "bought 95%": float(np.quantile(bought, 0.95)),
         "size 95%": float(np.quantile(sizes, 0.95)), "kind 95%": float(np.quantile(kinds, 0.95)),
@@ -208,12 +250,23 @@ def summed_up(of: list[Decided]) -> dict[str, float]:
         "tau": float(np.nanmean(taus)),
         "seed flips": seeds[0], "seed changes": seeds[1],
         "length flips": lengths[0], "length changes": lengths[1],
+        "flips as came": float(np.mean(as_came)) if as_came else 0.0,
         "too short": 1 - len(known) / count,
         "coverage": sum(x.low <= x.truth <= x.high for x in known) / max(len(known), 1),
         "of chosen": float(np.mean([x.low <= x.truth <= x.high for x in picks])),
         "width": float(np.median([x.high / max(x.low, 1e-9) - 1 for x in known])),
         "error": float(np.median([abs(np.log(x.truth / x.gain)) for x in known])),
     }  # fmt: skip
+
+
+def quantile(regrets: np.ndarray) -> float:
+    """Return the 95th percentile; 0 of none."""
+    return float(np.quantile(regrets, 0.95)) if len(regrets) else 0.0
+
+
+def share(regrets: np.ndarray) -> float:
+    """Return the share of regrets of more than 10 %; 0 of none."""
+    return float(np.mean(regrets > 0.1)) if len(regrets) else 0.0
 
 
 def table(rows: dict[str, dict[str, float]]) -> str:

@@ -143,6 +143,7 @@ def machine(
     setting="",
     answer=YES,
     gain=None,
+    expected=None,
 ):
     """A row of the search: what the choice reads of it."""
     candidate = SimpleNamespace(
@@ -153,7 +154,7 @@ def machine(
     return SimpleNamespace(
         candidate=candidate,
         sure=low,
-        judgement=SimpleNamespace(forecast=None, gain=gain),
+        judgement=SimpleNamespace(forecast=None, gain=gain, expected=expected),
         bought=bought,
         size_bytes=size_bytes,
         keeps_up=keeps_up,
@@ -202,6 +203,11 @@ def test_a_row_with_a_larger_gain_that_is_not_chosen_is_less_sure():
     best, larger = machine(2.4, gain=557.0), machine(1.6, gain=1500.0)
     assert picked([best, larger], False) is best
     assert why_not(larger, best, False) == "less sure"
+
+
+def test_a_row_that_gains_less_later_is_not_rejected_for_what_it_does_now():
+    best, soon_full = machine(12.0, gain=22.0, expected=24.0), machine(1.2, gain=18.0, expected=1.5)
+    assert why_not(soon_full, best, False) == "less is forecast"
 
 
 def test_an_unsure_answer_says_how_long_a_capture_is_needed_in_total():

@@ -136,6 +136,32 @@ def test_streams_that_read_here_and_write_there_go_on_in_sequence():
     assert (more[2:] == more[:-2] + 1).mean() > 0.95
 
 
+def stream_beside_reads(lasts):
+    """A stream of writes through regions of which one in four was read at random before."""
+    draws = np.random.default_rng(4)
+    rows = requests(draws.integers(0, 400, 2000))
+    mine = np.flatnonzero(np.arange(2000) % 2 & (lasts | (np.arange(2000) > 1300)))
+    rows.offset_bytes[mine] = 40 * REGION_BYTES + 8192 + 4096 * np.arange(len(mine))
+    rows.length_bytes[mine] = 4096
+    rows.op[mine] = 1
+    return rows
+
+
+@pytest.mark.parametrize("lasts", [True, False])
+def test_a_stream_moves_as_one_through_what_was_read_at_random(lasts):
+    more = continuation(stream_beside_reads(lasts), 3000)
+    for again in range(3):  # repetitions
+        mine = more.between(again * 1000, (again + 1) * 1000)
+        assert (np.diff(mine.offset_bytes[mine.op == 1]) == 4096).all()
+
+
+def test_a_stream_that_lasts_goes_on_where_it_was():
+    rows = stream_beside_reads(lasts=True)
+    more = continuation(rows, 3000)
+    writes = np.append(rows.offset_bytes[rows.op == 1], more.offset_bytes[more.op == 1])
+    assert (np.diff(writes) == 4096).all()
+
+
 def test_pages_of_16_kib_stay_whole():
     draws = np.random.default_rng(8)
     rows = requests(np.zeros(4000, np.int64), length=16384)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from hybridsim.answers.forecast import (
     AFTER,
     ALLOWANCE,
     ANY_AFTER,
-    CAUTION,
     FALLS,
     HORIZON,
     LATER,
@@ -32,7 +32,10 @@ from hybridsim.answers.forecast import (
     deviation,
     forecast,
     is_certain,
+    own_error,
 )
+
+DRAWS = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
 
 FLAT = Course(
     gain=math.log(2), noise=0.02, hits=0.5, rising=0.0, per_hit=0.8, filling=0.0, kind="bcache",
@@ -171,11 +174,22 @@ def test_the_worse_the_past_was_forecast_the_wider_the_interval(course, later, o
 
 @settings(max_examples=200, deadline=None)
 @given(courses(), st.floats(-2, 4))
-def test_machines_are_compared_by_the_simulated_gain_where_it_is_less(course, later):
-    """By the forecast where it is not, and less a part of the allowance."""
-    result = forecast(dataclasses.replace(course, later=later))
-    least = min(result.gain, math.exp(later))
-    assert result.cautious == pytest.approx(least * (result.low / result.gain) ** CAUTION)
+def test_machines_are_compared_by_the_cost_that_they_leave_on_average(course, later):
+    """Over errors of their own, drawn; at least by the lower end of the interval."""
+    known = dataclasses.replace(course, later=later)
+    result, error = forecast(known), own_error(known)
+    left = np.exp(error * DRAWS).mean() / result.gain
+    assert result.cautious >= result.low * (1 - 1e-9)
+    if error < 1:
+        assert result.cautious == pytest.approx(max(1 / left, result.low), rel=2e-3)
+
+
+@settings(max_examples=200, deadline=None)
+@given(courses(), st.floats(-2, 4), st.floats(0, 3))
+def test_what_all_machines_of_a_load_share_does_not_tell_them_apart(course, later, unrest):
+    known = dataclasses.replace(course, later=later)
+    restless = dataclasses.replace(known, unrest=unrest)
+    assert own_error(restless) == own_error(known)
 
 
 @pytest.mark.parametrize(

@@ -143,3 +143,16 @@ def test_report_and_json_show_which_requirements_are_met(answer):
     assert render(held, details=True, ascii_only=True).isascii()
     rows = json.loads(held.to_json())["require"]
     assert [(each["expr"], each["ok"]) for each in rows] == [("mean<1s", True), ("hit>99%", False)]
+
+
+def test_a_requirement_that_part_of_the_interval_does_not_meet_is_perhaps_met(answer):
+    """As `size` prints it of the same machine."""
+    mean = answer.with_requirements([parse("mean<1s")]).required[0]
+    assert mean.value < mean.interval.high
+    between_ns = round((mean.value + mean.interval.high) / 2)
+    held = answer.with_requirements([parse(f"mean<{between_ns}ns")])
+    assert not held.required[0].is_sure
+    words = " ".join(render(held).split())
+    assert f"~ Perhaps met: mean<{between_ns}ns: {held.required[0].ranged}" in words
+    assert "✓ Met" not in words
+    assert f"~ mean<{between_ns}ns" in render(held, details=True)

@@ -16,8 +16,8 @@ shows, and is all there is where the load was not continued:
                past was forecast better or worse than that (hybridsim/studies/hindsight.py), it is
                narrower or wider.
 
-The constants (RISES, FALLS, AFTER, SIMULATED, the allowances, CAUTION, SURE) are fitted to the
-traces of the tuned families of benchmarks/decision_traces.py: the first 0.3 to 30 % are the
+The constants (RISES, FALLS, AFTER, SIMULATED, the allowances, SURE) are fitted to the traces of
+the tuned families of benchmarks/decision_traces.py: the first 0.3 to 30 % are the
 capture, the HORIZON after it is the truth.  Their values follow from benchmarks/decision_fit.py,
 but for ALLOWANCE_TRIED: since the load goes on without overlaps (requests/continuation.py) it is
 0.8 of what that found, so that its intervals hold 91 % at 30 % shown and not 95 %.
@@ -98,13 +98,13 @@ AFTER = {  # the other kinds have no such change
     "dm-writecache": After(-0.69, 0.20),
 }
 ANY_AFTER = After(0.0, 0.0)
+REACH = 1.645  # standard deviations of normal errors in half of their interval of 90 %
 USUAL_OFF = 0.608  # root mean square of normal errors, in halves of their intervals of 90 %
 FACTORS = (0.5, 2.0)  # of the square of the allowance, by how far forecasts of the load were off
-SIMULATED = 0.5  # weight of the simulated gain beside the formula's
+SIMULATED = 0.8  # weight of the simulated gain beside the formula's
 ALLOWANCE_SIMULATED = Allowance(0.10, 1.47, 0.13, 0.20, 0.56, 2.97)
 ALLOWANCE_TRIED = Allowance(0.10, 1.25, 0.13, 0.28, 0.54, 2.47)  # where `off` is known
 ALLOWANCE = Allowance(0.16, 1.58, 0.70, 0.33, 0.75, 2.55)
-CAUTION = 0.25  # of the allowance, that counts against a machine in a choice
 SURE = 0.5  # of the allowance: an answer that a smaller error would make wrong is not given
 SURE_TRIED = 0.3  # the same where `off` is known
 LOSS = 0.6  # of the allowance: yes excludes a loss by such an error
@@ -195,6 +195,20 @@ def by_formula(course: Course) -> float:
 
 def allowance(course: Course) -> float:
     """Return half of the width of the interval of 90 %, of the logarithm."""
+    return math.sqrt(sum(_squares(course)))
+
+
+def own_error(course: Course) -> float:
+    """Return the standard error of the logarithm that other machines on this load do not share.
+
+    What gains differ by from load to load (always, gain, unrest) moves all machines alike.
+    """
+    squares = _squares(course)
+    return math.sqrt(squares.noise + squares.trend + squares.change) / REACH
+
+
+def _squares(course: Course) -> Allowance:
+    """Return what each part adds to the square of the allowance."""
     before, formula = before_change(course), by_formula(course)
     trend, change, weights, factor = before - course.gain, formula - before, ALLOWANCE, 1.0
     if course.later is not None:
@@ -203,8 +217,7 @@ def allowance(course: Course) -> float:
         factor = factor_of(course.off)
     unrest = min(course.unrest, MOST_UNREST) * min(abs(course.gain), 1.0)
     parts = Allowance(1.0, course.noise, trend, course.gain, change, unrest)
-    square = sum((each * part) ** 2 for each, part in zip(weights, parts))
-    return math.sqrt(square * factor)
+    return Allowance(*(factor * (each * part) ** 2 for each, part in zip(weights, parts)))
 
 
 def factor_of(off: float | None) -> float:
@@ -230,15 +243,13 @@ def answer_of(expected: float, half: float, sure: float = SURE, loss: float = LO
 
 
 def compared_by(course: Course) -> float:
-    """Return the logarithm of what machines are compared by: a gain that is hardly too large.
+    """Return the logarithm of what machines are compared by: the gain of what is left on average.
 
-    It is the forecast less CAUTION of the allowance.  A simulated gain that is smaller takes its
-    place, as the formula overrates just those caches that seem the best of many: it does not see
-    that clean data and dirty data will fill a cache together.
+    With an error of standard deviation e, a gain of exp(g) leaves exp(-g + e * e / 2) of the cost
+    on average.  Only the machine's own error counts: what all machines on a load share moves their
+    costs alike, and does not tell which is least.
     """
-    expected = centre(course)
-    least = expected if course.later is None else min(expected, course.later)
-    return least - CAUTION * allowance(course)
+    return centre(course) - min(own_error(course) ** 2 / 2, allowance(course))
 
 
 def is_certain(answer: str, low: float | None, high: float | None) -> bool:

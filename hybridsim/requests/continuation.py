@@ -14,6 +14,10 @@ as far.  Within a region, pages that the window before had touched take the plac
 and others those of others: caches differ in the size of their pages.  All that requests touch is
 exchanged, not only where they begin: else those of several pages would overlap.
 
+What a stream touches moves as one, by the same distance, also where something else had touched a
+part of it: else it would break up.  A stream that lasts, from the first half to the end, goes on
+where it was by then.
+
 Regions that the window before had not touched are new ones or such that come back after a longer
 time.  How many are new follows from the number of different regions in an eighth, a quarter, half
 and all of the capture: the growth from one doubling of the requests to the next goes on to fall as
@@ -39,6 +43,8 @@ PAGE_BYTES = 1 << 12  # of the smallest pages of caches; regions are those of la
 PAGES = REGION_BYTES // PAGE_BYTES
 MOST_BYTES = 1 << 26  # of one request that are counted
 READS_ONLY, WRITES_ONLY = 0.05, 0.95  # shares of writes that tell classes apart
+STREAMS = 1024  # requests between two of a stream, at most
+STEPS = 8  # of a stream that lasts, at least, in a repetition
 KINDS = 3  # of regions: hardly written, some of both, hardly anything but written
 
 
@@ -86,6 +92,7 @@ def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 <<
     half = rows.rows // 2
     repeated = rows.between(half, rows.rows)
     places = _places(repeated, rows.between(0, half))
+    streams = _streams(rows, half, places.region)
     whole = window(rows)
     seen, kind = whole.region, kinds(whole)
     mine = kind[np.searchsorted(seen, places.region)]
@@ -108,11 +115,18 @@ def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 <<
             target[_some(want, back, draws)] = _some(asleep, back, draws)
         fresh = others[target[others] < 0]
         target[fresh] = _untouched(places.region[fresh], seen)
+        ahead_bytes = (len(parts) + 1) * streams.ahead_bytes
+        target = _in_one(streams, places.region, target)
+        target = np.where(ahead_bytes > 0, places.region + ahead_bytes // REGION_BYTES + 1, target)
         stays = target >= end  # the volume has no more room: at the same address again
+        stays = np.bincount(streams.piece, stays)[streams.piece] > 0
         target[stays] = places.region[stays]
-        page = _moved(places, target, current)
-        page = np.where(stays[places.of_page], places.page, page)
-        current = _later_rows(repeated, places, page, (len(parts) + 1) * span_ns)
+        ahead_bytes[stays] = 0
+        shift = (_moved(places, target, current) - places.page) * PAGE_BYTES
+        as_one = np.where(ahead_bytes > 0, ahead_bytes, (target - places.region) * REGION_BYTES)
+        is_one = stays | streams.is_joined | (ahead_bytes > 0)
+        shift = np.where(is_one[places.of_page], as_one[places.of_page], shift)
+        current = _later_rows(repeated, shift[places.of_request], (len(parts) + 1) * span_ns)
         before = window(current)
         is_new = ~np.isin(before.region, seen, assume_unique=True)
         order = np.argsort(np.append(seen, before.region[is_new]))
@@ -224,6 +238,52 @@ def _places(repeated: Requests, first: Requests) -> Places:
     return Places(region, level, writes, page, of_page, is_known, of_request)
 
 
+class Streams(NamedTuple):
+    """Of the regions that the repeated half touches: which of them a stream joins."""
+
+    piece: Ints  # number, by region: what a stream touches is one piece, other regions are alone
+    is_joined: npt.NDArray[np.bool_]  # by region: with others
+    ahead_bytes: Ints  # by region: how far its stream gets in a repetition, one that lasts; 0: none
+
+
+def _streams(rows: Requests, half: int, region: Ints) -> Streams:
+    """Return the streams of the requests from `half` on, which touch `region`.
+
+    A stream are three requests or more of one direction, each of which begins where one of a few
+    before it ended.  It lasts if it comes from the first half and reaches the last requests.
+    """
+    half = int((rows.length_bytes[:half] > 0).sum())
+    rows = _with_data(rows)
+    count, is_write = rows.rows, (rows.op != Op.READ).astype(np.int64)
+    ends = rows.offset_bytes + rows.length_bytes
+    both = np.concatenate([rows.offset_bytes * 2 + is_write, ends * 2 + is_write])
+    begin, end = np.unique(both, return_inverse=True)[1].reshape(2, count)
+    end = end * count + np.arange(count)  # in order of the place, then of time
+    order = np.argsort(end)
+    before = order[np.searchsorted(end[order], begin * count + np.arange(count)) - 1]
+    follows = (before < np.arange(count)) & (end[before] // count == begin)
+    reach = min(STREAMS, (count - half) // STEPS)
+    follows &= np.arange(count) - before <= reach
+    is_third = follows & follows[before]
+    third = np.flatnonzero(is_third & (before[before] >= half))
+    first = rows.offset_bytes[before[before[third]]] // REGION_BYTES
+    last = (ends[third] - 1) // REGION_BYTES
+    inside = np.bincount(np.searchsorted(region, first), minlength=len(region) + 1)
+    inside = np.cumsum(inside - np.bincount(np.searchsorted(region, last), minlength=len(inside)))
+    piece = np.cumsum(np.concatenate([[0], inside[: len(region) - 1] == 0]))
+    root = np.where(follows & (before >= half), before, np.arange(count))
+    while (root[root] != root).any():
+        root = root[root]
+    latest = np.zeros(count, np.int64)
+    np.maximum.at(latest, root, np.arange(count))
+    lasts = (root == np.arange(count)) & follows & (np.arange(count) >= half)
+    lasts &= is_third[latest] & (latest >= count - reach)
+    ahead_bytes = np.zeros(piece[-1] + 1 if len(piece) else 0, np.int64)
+    where = piece[np.searchsorted(region, rows.offset_bytes[lasts] // REGION_BYTES)]
+    np.maximum.at(ahead_bytes, where, ends[latest[lasts]] - rows.offset_bytes[lasts])
+    return Streams(piece, np.bincount(piece)[piece] > 1, ahead_bytes[piece])
+
+
 def _pages_of(region: Ints) -> Ints:
     """Return the pages of regions (regions, PAGES)."""
     return region[:, None] * PAGES + np.arange(PAGES)
@@ -252,6 +312,17 @@ def _kept(places: Places, before: Window, draws: np.random.Generator) -> Ints:
     count = min(len(want), len(have))
     target[want[:count]] = before.region[have[:count]]
     return target
+
+
+def _in_one(streams: Streams, region: Ints, target: Ints) -> Ints:
+    """Return where regions go if each piece moves as one: as far as its regions in the median."""
+    shift = target - region
+    order = np.lexsort((shift, streams.piece))
+    size = np.bincount(streams.piece)
+    first = np.cumsum(size) - size
+    far = np.maximum(shift[order][first + size // 2], -region[first])
+    result: Ints = region + far[streams.piece]
+    return result
 
 
 def _some(of: Ints, count: int, draws: np.random.Generator) -> Ints:
@@ -299,9 +370,8 @@ def _ranks(group: Ints) -> tuple[Ints, Ints, Ints]:
     return first, size, nth
 
 
-def _later_rows(repeated: Requests, places: Places, page: Ints, later_ns: int) -> Requests:
-    """Return the repeated requests on other pages, and later."""
-    shift = (page - places.page)[places.of_request] * PAGE_BYTES
+def _later_rows(repeated: Requests, shift: Ints, later_ns: int) -> Requests:
+    """Return the repeated requests so many bytes further, and later."""
     shift[repeated.length_bytes == 0] = 0
     times = {
         name: np.where(

@@ -15,6 +15,7 @@ from hybridsim.foundation.wording import (
     ranged_size,
     span,
 )
+from hybridsim.show.labels import MET, MISSED, mark
 from hybridsim.show.page import page, paragraph, table
 from hybridsim.show.week import ASCII, SHADES, shaded
 from hybridsim.studies.estimate.answer import Answer
@@ -23,7 +24,6 @@ from hybridsim.studies.week import clock, local_time
 
 LATE = 0.01  # share of the minutes without keeping up that is worth a line
 HOURS_LISTED = 12
-MET, MISSED = "✓", "✗"
 ROWS: tuple[tuple[str, str, Callable[[Figure], str]], ...] = (
     ("reads, mean", "read_mean_ns", lambda each: ranged(each.value, each.low, each.high)),
     ("reads, p99", "read_p99_ns", lambda each: ranged(each.value, each.low, each.high)),
@@ -49,8 +49,8 @@ def _lines(answer: Answer, ascii_only: bool) -> Iterator[str]:
     total = capture.total
     yield from paragraph("VERDICT", " ".join(_verdict(answer)))
     for each in answer.require[answer.caches.index(one)]:
-        mark = MET if each.is_sure else "~" if each.met else MISSED
-        yield from paragraph("required", f"{mark} {each.requirement.text}: {each.ranged}")
+        sign = mark(each.met, each.is_sure)
+        yield from paragraph("required", f"{sign} {each.requirement.text}: {each.ranged}")
     yield from table(
         ("", "with the cache", "without it"),
         [
@@ -111,15 +111,15 @@ def _tried(answer: Answer) -> list[str]:
     heads = ["cache", "hits of reads", "reads, mean", "reads, p99", "gain", ""]
     rows = []
     for at, (one, checked) in enumerate(zip(answer.caches, answer.require)):
-        mark = "<-" if at == answer.pick else ""
+        sign = "<-" if at == answer.pick else ""
         if checked:
-            mark = f"{MET if all(each.met for each in checked) else MISSED} {mark}"
+            sign = f"{MET if all(each.met for each in checked) else MISSED} {sign}"
         cached = one.cached
         rows.append(
             (
                 human_size(one.cache_bytes), percent(cached["hit_ratio"].value),
                 latency(cached["read_mean_ns"].value), latency(cached["read_p99_ns"].value),
-                f"{one.gain.value:.2f} ({one.gain.low:.2f} to {one.gain.high:.2f})", mark,
+                f"{one.gain.value:.2f} ({one.gain.low:.2f} to {one.gain.high:.2f})", sign,
             )
         )  # fmt: skip
     return table(heads, rows)

@@ -18,7 +18,7 @@ from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import answered, lasting, money, percent, ranged, recorded, span
 from hybridsim.show.findings import per_day
-from hybridsim.show.labels import GLUE, LABELS, rows, unbroken
+from hybridsim.show.labels import GLUE, LABELS, LIKELY, MET, MISSED, rows, unbroken
 from hybridsim.show.page import MARGIN
 
 LINES = 24
@@ -28,7 +28,6 @@ LONGEST_SENTENCE = 4  # lines
 LONGEST_NAME = 40  # characters
 ROOMY = 2  # times what it ever held: a cache for which a smaller one is suggested
 SHORT_LIFE_YEARS = 5.0  # the usual warranty of an SSD
-MET, MISSED = "✓", "✗"
 LOADS = {
     "open": "Requests arrive at their recorded times.",
     "closed": "A fixed number of requests is outstanding; recorded times are ignored.",
@@ -94,7 +93,10 @@ def _what_to_do(result: Result) -> list[str]:
     sentences = [f"{answer} {verdict.action}"]
     for each in missed:
         sentences.append(f"{MISSED} required: {each.requirement.text}: {each.words}.")
-    if result.required and not missed:
+    for each in result.required:
+        if each.met and not each.is_sure:
+            sentences.append(f"{LIKELY} Perhaps met: {each.requirement.text}: {each.ranged}.")
+    if result.required and all(each.is_sure for each in result.required):
         number = len(result.required)
         met = result.required[0].requirement.text if number == 1 else f"all {number} requirements"
         sentences.append(f"{MET} Met: {met}.")

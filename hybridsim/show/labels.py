@@ -13,6 +13,7 @@ from hybridsim.answers.result import Result
 from hybridsim.answers.warmup import State
 from hybridsim.foundation.wording import span
 
+MET, LIKELY, MISSED = "✓", "~", "✗"
 LABELS = {
     "trace": "trace",
     "event": "event",
@@ -93,3 +94,8 @@ def joined(parts: Iterable[str]) -> str:
 def unbroken(text: str) -> str:
     """Keep each number and its unit on one line."""
     return UNIT.sub(GLUE, text)
+
+
+def mark(met: bool, sure: bool) -> str:
+    """Return a sign: met at both ends of the interval, at the figure only, or not met."""
+    return MET if sure else LIKELY if met else MISSED

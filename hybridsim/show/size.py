@@ -10,6 +10,7 @@ from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import latency, money, percent, ranged
 from hybridsim.show.curve import draw
+from hybridsim.show.labels import LIKELY, mark
 from hybridsim.show.page import columns, page, paragraph, table, trace_line
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 HEIGHT = 5
 SCREEN = 24  # lines of the first screen
-MET, LIKELY, MISSED = "✓", "~", "✗"
 
 
 def text(sizing: Sizing, ascii_only: bool = False, details: bool = False) -> str:
@@ -165,11 +165,6 @@ def _required(sizing: Sizing) -> list[str]:
 def _cell(checked: Checked) -> str:
     value = checked.requirement.worded(checked.value) if checked.value is None else checked.ranged
     return f"{value} {mark(checked.met, checked.is_sure)}"
-
-
-def mark(met: bool, sure: bool) -> str:
-    """Return a sign: met at both ends of the interval, at the figure only, or not met."""
-    return MET if sure else LIKELY if met else MISSED
 
 
 def _tried(sizing: Sizing) -> list[str]:

@@ -26,8 +26,8 @@ from hybridsim.foundation.wording import NONE, latency, percent, ranged, recorde
 from hybridsim.show.curve import draw
 from hybridsim.show.events import sentences
 from hybridsim.show.findings import findings
-from hybridsim.show.first_screen import MET, MISSED, first_screen
-from hybridsim.show.labels import GLUE, LABELS, joined, rows, unbroken
+from hybridsim.show.first_screen import first_screen
+from hybridsim.show.labels import GLUE, LABELS, joined, mark, rows, unbroken
 from hybridsim.show.page import MARGIN, in_ascii, is_ascii, table
 from hybridsim.show.screen import NARROWEST, steer
 from hybridsim.show.screen import width as width_of
@@ -129,8 +129,9 @@ def _loose(match: re.Match[str]) -> str:
 
 def required(checked: list[Checked]) -> list[tuple[str, str]]:
     """Return the requirements, each with the measured value."""
-    marks = [MET if each.met else MISSED for each in checked]
-    texts = [f"{mark} {each.requirement.text}: {each.words}" for mark, each in zip(marks, checked)]
+    texts = [
+        f"{mark(each.met, each.is_sure)} {each.requirement.text}: {each.ranged}" for each in checked
+    ]
     return [(LABELS["required"] if row == 0 else "", text) for row, text in enumerate(texts)]
 
 

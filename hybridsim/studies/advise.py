@@ -392,7 +392,7 @@ def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
 
 
 def value_of(one: Row, is_per_cost: bool) -> float:
-    """Return the value by which rows are compared: the lower end of the gain, or it per cost."""
+    """Return the value by which rows are compared: the cautious gain, or it per cost."""
     total, sure = one.bought.total, one.sure / one.candidate.effort
     return sure / total if is_per_cost and total else sure
 
@@ -412,6 +412,8 @@ def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
         return "less gain per cost"
     if (one.judgement.gain or 0.0) > (pick.judgement.gain or 0.0):
         return "less sure"
+    if _falls(one) > APART * _falls(pick):
+        return "less is forecast"
     mine, its = pick.judged.cached, one.judged.cached
     reads = _more(its.reads.total_ns, mine.reads.total_ns)
     writes = _more(its.writes.total_ns, mine.writes.total_ns)
@@ -423,6 +425,12 @@ def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
     if reads >= APART:
         return f"reads {latency(its.reads.mean_ns)}, not {latency(mine.reads.mean_ns)}"
     return "gains less" if one.judgement.forecast is None else "less is forecast"
+
+
+def _falls(one: Row) -> float:
+    """Return how many times larger the gain of the capture is than the forecast."""
+    gain, expected = one.judgement.gain, one.judgement.expected
+    return gain / expected if gain and expected else 1.0
 
 
 def _no_dearer(one: Row, pick: Row) -> str:

@@ -11,7 +11,7 @@ from hybridsim.show.advice import drives
 from hybridsim.show.charts.sizes import by_size
 from hybridsim.show.charts.sizes import ranges as mean_ranges
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Row, Section, Table
-from hybridsim.show.size import LIKELY, mark
+from hybridsim.show.labels import LIKELY, mark
 
 
 def section(document: Mapping[str, Any]) -> Section:
