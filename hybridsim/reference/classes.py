@@ -11,7 +11,6 @@ from hybridsim.reference.admission import Probabilistic
 AGES = 52
 STARTS = [0, *sorted([1 << k for k in range(1, 27)] + [3 << k for k in range(26)])]
 WEIGHT = 16
-HALF = WEIGHT // 2
 FORGET = 256 * WEIGHT
 PRIOR = 8 * WEIGHT
 DOUBT = 16 * WEIGHT
@@ -145,9 +144,15 @@ class Row:
     def chances(self) -> list[float]:
         """Return the probability of a touch at each age, given that the age is reached."""
         prior: Sequence[float] = self.parent.source.chance if self.parent else [0.0] * AGES
+        at_risk = [
+            (entered + touched + left) / 2  # those that are still at the age count half
+            for entered, touched, left in zip(
+                self.reached, self.touched, [*self.reached[1:], 0], strict=True
+            )
+        ]
         return [
-            min((touched + PRIOR * before) / (reached + PRIOR), 1.0)
-            for touched, reached, before in zip(self.touched, self.reached, prior, strict=True)
+            min((touched + PRIOR * before) / (exposed + PRIOR), 1.0)
+            for touched, exposed, before in zip(self.touched, at_risk, prior, strict=True)
         ]
 
     def hand_up(self) -> None:
@@ -192,22 +197,8 @@ class Class(Row):
         self.density = array("f", [0.0] * AGES)  # in single precision
 
     def reach(self, age: int) -> None:
-        """Count a sample that reached an age: half of it, the other half at the age that it left.
-
-        At first it counts wholly.
-        """
-        if age == 0:
-            self.reached[0] += WEIGHT
-            return
-        self.reached[age] += HALF
-        if age > 1:
-            self.reached[age - 1] += HALF
-
-    def touch(self, age: int) -> None:
-        """Count a sample that was touched at an age: it has left that age too."""
-        self.touched[age] += WEIGHT
-        if age > 0:
-            self.reached[age] += HALF
+        """Count a sample that reached an age."""
+        self.reached[age] += WEIGHT
 
     def forget(self) -> None:
         """Halve the counts when they reach the limit."""

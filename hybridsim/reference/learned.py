@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from hybridsim.reference.classes import (
     AGES,
     STARTS,
+    WEIGHT,
     Class,
     Coarser,
     Page,
@@ -18,7 +19,7 @@ from hybridsim.reference.classes import (
 from hybridsim.reference.policies import Admission, Replacement
 
 RING = 2**18  # maximum number of samples in observation
-EARLY = 2**18  # accesses at the start, in which each request is sampled
+EARLY = 2**17  # accesses at the start, in which each request is sampled
 ALL = 2**31  # share of the requests
 LOOKED = 16  # maximum number of rows visited at one update
 USUAL = 2**16  # page size in bytes that the price of writing refers to
@@ -171,7 +172,7 @@ class Learned(Admission, Replacement):
         turn = self.clock % 64
         if 0 < turn < AGES:
             self.count_reached(turn)
-        if turn % min(1 + self.clock // 2**17, 6) == 0:
+        if turn % min(1 + self.clock // 2**16, 8) == 0:
             self.update_rows()
         self.clock += 1
         self.victim = None
@@ -197,7 +198,7 @@ class Learned(Admission, Replacement):
     def close(self, sample: Sample, kept: float, is_held: bool) -> None:
         """Close a sample whose page was touched again."""
         sample.time = self.clock - sample.clock
-        sample.row.touch(age_of(sample.time))
+        sample.row.touched[age_of(sample.time)] += WEIGHT
         if len(self.touches) == PENDING:
             self.settle(1, PENDING)
         self.touches.append(Touch(sample.row, sample.size, is_held, kept))

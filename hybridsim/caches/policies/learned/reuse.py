@@ -1,10 +1,9 @@
 """Whether and when pages are touched again, learned for classes of accesses by sampling.
 
 For each class of accesses and each age since then the policy counts the samples that reached the
-age untouched and those that were touched at it: the hazard, which also uses open samples.  A sample
-counts half when it reaches an age, and wholly when it has left it or was touched: while it is at
-that age it is not known yet whether it will be.  A class with few samples is completed by the
-coarser class above it, and that by the next one; one without any is left out.
+age untouched and those that were touched at it: the hazard, which also uses open samples.  Of those
+that are still at the age, half count.  A class with few samples is completed by the coarser class
+above it, and that by the next one; one without any is left out.
 worth.py computes the value of a page from the hazards.
 """
 
@@ -15,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS, age_of
-from hybridsim.caches.policies.learned.worth import PRIOR, Worth
+from hybridsim.caches.policies.learned.worth import Worth, chance_of, find_chances
 from hybridsim.foundation.arrays import Bytes, Floats, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
@@ -27,11 +26,10 @@ SHARE_MAX = ALL // 2  # of the requests of which pages are sampled
 TURNS = 64  # accesses in which each age is looked at
 COVERED_BITS = 3  # the ring covers 2 to this horizons
 WEIGHT = 16  # of a sample
-HALF = WEIGHT // 2  # of one that is at an age
 FORGET = 256 * WEIGHT  # weight at which the counts of a class are halved
-EARLY = 1 << 18  # first accesses: each request is sampled
-ROW_EVERY = 6  # accesses: at first each one, so that values are learned soon
-SLOWER_BITS = 17  # accesses until it is one less often
+EARLY = 1 << 17  # first accesses: each request is sampled
+ROW_EVERY = 8  # accesses; at first each one, so that values are learned soon
+SLOWER_BITS = 16  # accesses after which it is one access more
 LOOKED = 16  # rows searched for one that was used
 REWARD_MAX, REWARD_PRIOR = 256, 8
 PENDING_MAX = 64  # touches of a request
@@ -140,10 +138,8 @@ class Reuse(NamedTuple):
         self.sample[page] = NONE
         time = clock - self.sample_clock[at]
         self.sample_age[at] = time
-        sampled, age = self.sample_class[at], age_of(time)
-        self.touched[sampled, age] += WEIGHT
-        if age > 0:
-            self.reached[sampled, age] += HALF
+        sampled = self.sample_class[at]
+        self.touched[sampled, age_of(time)] += WEIGHT
         if self.state[PENDING] == PENDING_MAX:
             self.settle(1, PENDING_MAX)
         touch = self.state[PENDING]
@@ -205,7 +201,7 @@ class Reuse(NamedTuple):
 
     @method
     def look_at_age(self, age, clock):
-        """Count the samples that have reached an age since its last check, and so left another."""
+        """Count the samples that have reached an age since its last check."""
         head, start = self.state[HEAD], self.starts[age]
         number, latest = max(self.passed[age], head - RING), clock - start
         clocks, ages = self.sample_clock, self.sample_age
@@ -213,9 +209,7 @@ class Reuse(NamedTuple):
         while number < head and clocks[number % RING] <= latest:
             at = number % RING
             if ages[at] == OPEN or ages[at] >= start:
-                reached[groups[at], age] += HALF
-                if age > 1:
-                    reached[groups[at], age - 1] += HALF
+                reached[groups[at], age] += WEIGHT
             number += 1
         self.passed[age] = number
 
@@ -265,12 +259,11 @@ class Reuse(NamedTuple):
         chance = self.chance[row]
         if above >= 0:
             known = self.chance[self.source[above]]
-            for age in range(AGES):
-                chance[age] = min((touched[age] + PRIOR * known[age]) / (reached[age] + PRIOR), 1.0)
+            find_chances(chance, touched, reached, known, AGES)
             self.gather(above, touched, reached)
         else:
             for age in range(AGES):
-                chance[age] = min(touched[age] / (reached[age] + PRIOR), 1.0)
+                chance[age] = chance_of(touched, reached, age, 0.0)
         for age in range(AGES):
             touched[age] = reached[age] = 0
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hybridsim.caches.policies.learned.habits import PAGE_COUNTS
 from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS
 from hybridsim.foundation.arrays import Floats
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import kernel, method, state_machine
 
 READING_SHARE, READING_MAX = 0.8, 0.4  # of a price, in reads: half a turn, and the page
 USUAL_BYTES = 1 << 16  # page size to which the price refers; larger pages cost no more
@@ -34,6 +34,28 @@ PART_PRIOR, PART_MAX = 64.0, 512.0  # reads expected at first, and when both sum
 RENT_WEIGHT = 1 / 64  # weight of the next victim in the mean
 RENT, PRICE, OVER, WRITING, READING = range(5)
 CHANCE, TIME, SURVIVAL, BEST, BEST_TIME = range(5)
+
+
+@kernel
+def chance_of(touched, reached, age, above):
+    """Return the chance of a touch at an age, from weights by age; `above` is the coarser class's.
+
+    Of the samples that reached the age some were touched at it, some have reached the next one, and
+    the others are still at it: of these, which may yet be touched, half count.
+    """
+    later = reached[age + 1] if age + 1 < AGES else 0
+    at_risk = 0.5 * (reached[age] + touched[age] + later)
+    return min((touched[age] + PRIOR * above) / (at_risk + PRIOR), 1.0)
+
+
+@kernel
+def find_chances(chance, touched, reached, above, ages):
+    """Set the chances of the first `ages` ages: chance_of(), in a form that can be vectorised."""
+    for age in range(min(ages, AGES - 1)):
+        at_risk = 0.5 * (reached[age] + touched[age] + reached[age + 1])
+        chance[age] = min((touched[age] + PRIOR * above[age]) / (at_risk + PRIOR), 1.0)
+    if ages == AGES:
+        chance[AGES - 1] = chance_of(touched, reached, AGES - 1, above[AGES - 1])
 
 
 @state_machine
@@ -109,8 +131,7 @@ class Worth(NamedTuple):
         """
         chance, density = self.work[CHANCE], self.density[group]
         best, best_time = self.work[BEST], self.work[BEST_TIME]
-        for age in range(ages):
-            chance[age] = min((touched[age] + PRIOR * above[age]) / (reached[age] + PRIOR), 1.0)
+        find_chances(chance, touched, reached, above, ages)
         known = reached[border]
         for age in range(border):
             known += touched[age]
