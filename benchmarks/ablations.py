@@ -108,6 +108,14 @@ PARTS: dict[str, list[Patch]] = {
     "not whether the last gap was unusual": [
         ("habits.py", "turn = int(gap >= mean - SHORTER) + int(gap > mean + LONGER)", "turn = 1"),
     ],
+    "pages of all sizes of request have their class's worth": [
+        ("worth.py", "self.part[size] = self.saved[size] / self.expected[size]",
+         "self.part[size] = 1.0"),
+    ],
+    "samples still at an age count wholly": [
+        ("worth.py", "at_risk = 0.5 * (reached[age] + touched[age] + reached[age + 1])",
+         "at_risk = 1.0 * reached[age]"),
+    ],
     "a class's samples are never halved": [
         ("reuse.py", "FORGET = 256 * WEIGHT", "FORGET = 1 << 30"),
     ],

@@ -72,12 +72,31 @@ class Regions:
         return exceeded(run, (0, 3, 31))
 
 
+class Sizes:
+    """What pages of requests of each size save, as a part of what their classes do."""
+
+    def __init__(self) -> None:
+        self.saved = [64.0] * 8
+        self.expected = [64.0] * 8
+        self.part = [1.0] * 8
+
+    def learn(self, size: int, saved: float, expected: float) -> None:
+        """Add a touch of a page whose last request had this size."""
+        self.saved[size] += saved
+        self.expected[size] += expected
+        if self.expected[size] > 512:
+            self.saved[size] /= 2
+            self.expected[size] /= 2
+        self.part[size] = self.saved[size] / self.expected[size]
+
+
 @dataclass
 class Page:
     """The access history of a page."""
 
     clock: int  # of its last access
     kind: int  # class of its last access
+    size: int  # of its last request, in octaves of pages
     count: int = 1
     mean: int = 0  # mean gap between accesses, as 32 log2
 
@@ -94,7 +113,7 @@ class Page:
         turn = 0 if gap < usual - 12 else 2 if gap > usual + 4 else 1
         often = exceeded(self.count, (1, 2, 4, 8, 16))
         heat = exceeded(rest, (4, 6))
-        group = (write * 6 + often) * 50 + min(usual // 4, 49)
+        group = (write * 6 + often) * 53 + usual // 4
         self.kind = 448 + (group * 3 + turn) * 3 + heat
         self.count = min(count + 1, 17)
         self.clock = clock
@@ -124,10 +143,16 @@ class Row:
 
     def chances(self) -> list[float]:
         """Return the probability of a touch at each age, given that the age is reached."""
-        prior: Sequence[float] = self.parent.chance if self.parent else [0.0] * AGES
+        prior: Sequence[float] = self.parent.source.chance if self.parent else [0.0] * AGES
+        at_risk = [
+            (entered + touched + left) / 2  # those that are still at the age count half
+            for entered, touched, left in zip(
+                self.reached, self.touched, [*self.reached[1:], 0], strict=True
+            )
+        ]
         return [
-            min((touched + PRIOR * before) / (reached + PRIOR), 1.0)
-            for touched, reached, before in zip(self.touched, self.reached, prior, strict=True)
+            min((touched + PRIOR * before) / (exposed + PRIOR), 1.0)
+            for touched, exposed, before in zip(self.touched, at_risk, prior, strict=True)
         ]
 
     def hand_up(self) -> None:
@@ -144,13 +169,19 @@ class Coarser(Row):
     def __init__(self, parent: "Coarser | None") -> None:
         super().__init__(parent)
         self.chance = [0.0] * AGES
+        self.source = self  # the row whose chances it has
 
-    def take_turn(self) -> None:
-        """Update the chances after all classes below have added their counts."""
+    def take_turn(self) -> bool:
+        """Update the chances after all classes below have added their counts, if there are any."""
+        if self.reached[0] == 0:
+            self.source = self.parent.source if self.parent else self
+            return False
+        self.source = self
         self.chance = self.chances()
         self.hand_up()
         self.touched = [0] * AGES
         self.reached = [0] * AGES
+        return True
 
 
 class Class(Row):
@@ -175,9 +206,13 @@ class Class(Row):
             self.touched = [each // 2 for each in self.touched]
             self.reached = [each // 2 for each in self.reached]
 
+    def expected_reward(self) -> float:
+        """Return the expected reward of a touch, in disk reads."""
+        return (self.reward * self.heard + 8 * self.parent.reward) / (self.heard + 8)
+
     def appraise(self, ages: int, border: int, rent: float) -> None:
         """Compute the value of the class's pages for the first `ages` ages."""
-        reward = (self.reward * self.heard + 8 * self.parent.reward) / (self.heard + 8)
+        reward = self.expected_reward()
         chances = self.chances()[:ages]
         times = [span(age) * (1 - 0.5 * chance) for age, chance in enumerate(chances)]
         value = 0.0
@@ -201,11 +236,11 @@ class Class(Row):
 def rows() -> list[Class | Coarser]:
     """Return the classes in order of their numbers, then the groups in theirs."""
     whole = Coarser(None)
-    groups = {key: Coarser(whole) for key in product(range(2), range(4), range(25))}
+    groups = {key: Coarser(whole) for key in product(range(2), range(4), range(27))}
     firsts = [Coarser(whole) for _write, _position, _rest in product(*map(range, (2, 4, 14)))]
     agains = [
         Coarser(groups[write, min(often, 3), gap // 2])
-        for write, often, gap, _turn in product(*map(range, (2, 6, 50, 3)))
+        for write, often, gap, _turn in product(*map(range, (2, 6, 53, 3)))
     ]
     classes = [Class(row) for row in firsts for _size in range(4)]
     classes += [Class(row) for row in agains for _heat in range(3)]

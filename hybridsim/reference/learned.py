@@ -10,6 +10,7 @@ from hybridsim.reference.classes import (
     Coarser,
     Page,
     Regions,
+    Sizes,
     age_of,
     first_kind,
     mixed,
@@ -18,7 +19,7 @@ from hybridsim.reference.classes import (
 from hybridsim.reference.policies import Admission, Replacement
 
 RING = 2**18  # maximum number of samples in observation
-EARLY = 2**16  # accesses at the start, in which each request is sampled
+EARLY = 2**17  # accesses at the start, in which each request is sampled
 ALL = 2**31  # share of the requests
 LOOKED = 16  # maximum number of rows visited at one update
 USUAL = 2**16  # page size in bytes that the price of writing refers to
@@ -33,6 +34,7 @@ class Sample:
 
     page: int
     row: Class
+    size: int  # of its request
     clock: int
     time: int | None = None  # until its page was touched again
 
@@ -46,6 +48,7 @@ class Touch:
     """A page of the request under way was touched again."""
 
     row: Class  # class of the sample
+    size: int  # of the sample's request
     is_held: bool
     kept: float  # saved in addition to the read
 
@@ -75,6 +78,8 @@ class Learned(Admission, Replacement):
         self.replaces = replaces
         self.clock = self.draws = 0
         self.regions = Regions()
+        self.sizes = Sizes()
+        self.size = 0  # of the request: octave of its pages, at most 7
         self.pages: dict[int, Page] = {}
         self.rows = rows()
         self.turn = 0  # number of the next row to update
@@ -90,13 +95,13 @@ class Learned(Admission, Replacement):
         self.mean_fours = 64  # 64 times their mean
         self.share = self.sampled_share()
         self.held: list[int] = []
-        # Of each held page: class and clock of its last access, and whether it was accessed.
-        self.promise: dict[int, tuple[Class, int, bool]] = {}
+        # Of each held page: class, clock and size of its last access, and whether it was accessed.
+        self.promise: dict[int, tuple[Class, int, int, bool]] = {}
         self.victim: int | None = None
         self.ring: list[int] = []  # pages of the current request
         self.before: dict[int, int] = {}  # the page that was accessed just before a page
-        # The last victim: page, class and clock of its last touch.
-        self.last_evicted: tuple[int, Class, int] | None = None
+        # The last victim: page, class, clock and size of its last touch.
+        self.last_evicted: tuple[int, Class, int, int] | None = None
         self.evicted_at = 0  # clock of that eviction
 
     @property
@@ -126,6 +131,7 @@ class Learned(Admission, Replacement):
         pages = (end - 1) // size - offset // size + 1
         whole = max(end // size - (offset + size - 1) // size, 0)
         self.own_price = self.writing + self.reading * (pages - whole) / pages
+        self.size = min(pages.bit_length() - 1, 7)
         self.fours = (pages + 3) // 4
         self.mean_fours += self.fours - self.mean_fours // 64
 
@@ -139,14 +145,15 @@ class Learned(Admission, Replacement):
         if not full or (self.taken < self.limit and not is_new and not is_held):
             self.taken += not is_held
             return True
-        if row.sure < self.price or page in self.promise:
+        part = self.sizes.part[self.size]
+        if row.sure * part < self.price or page in self.promise:
             return False
         if not self.held:
             return True
         self.victim = self.choose()
         density = self.density(self.victim)
         self.rent += (density - self.rent) / 64
-        return row.density[0] >= density
+        return row.density[0] * part >= density
 
     def on_access(self, page: int, write: bool) -> Class:
         """Learn from an access; return its class."""
@@ -161,11 +168,11 @@ class Learned(Admission, Replacement):
             self.close(self.open.pop(page), min(row.value, self.price), is_held)
         share = ALL if self.clock < EARLY else self.share
         if mixed(self.clock) * self.fours < share:
-            self.observe(Sample(page, row, self.clock))
+            self.observe(Sample(page, row, self.size, self.clock))
         turn = self.clock % 64
         if 0 < turn < AGES:
             self.count_reached(turn)
-        if self.clock < EARLY or turn % 4 == 0:
+        if turn % min(1 + self.clock // 2**16, 8) == 0:
             self.update_rows()
         self.clock += 1
         self.victim = None
@@ -176,9 +183,10 @@ class Learned(Admission, Replacement):
         position, rest = self.regions.position(), self.regions.rest
         if number in self.pages:
             self.pages[number].record_access(self.clock, write, rest)
+            self.pages[number].size = self.size
         else:
             kind = first_kind(write, position, rest, self.regions.size)
-            self.pages[number] = Page(self.clock, kind)
+            self.pages[number] = Page(self.clock, kind, self.size)
         return self.class_of(number)
 
     def class_of(self, page: int) -> Class:
@@ -193,13 +201,15 @@ class Learned(Admission, Replacement):
         sample.row.touched[age_of(sample.time)] += WEIGHT
         if len(self.touches) == PENDING:
             self.settle(1, PENDING)
-        self.touches.append(Touch(sample.row, is_held, kept))
+        self.touches.append(Touch(sample.row, sample.size, is_held, kept))
 
     def settle(self, missed: int, held: int) -> None:
         """Reward the touches of a request; its missing and held pages share one read."""
         for touch in self.touches:
             others = (held + 1) // 2 if touch.is_held else 0
-            touch.row.add_reward(1 / max(missed + others, 1) + touch.kept)
+            reward = 1 / max(missed + others, 1) + touch.kept
+            self.sizes.learn(touch.size, reward, touch.row.expected_reward())
+            touch.row.add_reward(reward)
         self.touches = []
 
     def observe(self, sample: Sample) -> None:
@@ -230,8 +240,9 @@ class Learned(Admission, Replacement):
             row = self.rows[self.turn]
             self.turn = (self.turn + 1) % len(self.rows)
             if isinstance(row, Coarser):
-                row.take_turn()
-                return
+                if row.take_turn():
+                    return
+                continue
             if row.reached[0] > 0:
                 row.hand_up()
             if row.is_used:
@@ -245,7 +256,8 @@ class Learned(Admission, Replacement):
         self.horizon += age - self.horizon // 64
         self.share = self.sampled_share()
         if not self.replaces:
-            self.rent += (self.class_of(page).density[age_of(age)] - self.rent) / 64
+            density = self.class_of(page).density[age_of(age)]
+            self.rent += (density * self.sizes.part[self.pages[page].size] - self.rent) / 64
 
     def missed(self, page: int) -> None:
         """Record a miss; a victim that is missed at once could not be evicted."""
@@ -265,7 +277,8 @@ class Learned(Admission, Replacement):
         """Record the class and clock of a held page's last access."""
         is_known = page in self.pages
         clock = self.pages[page].clock if is_known else self.clock
-        self.promise[page] = self.class_of(page), clock, is_known
+        size = self.pages[page].size if is_known else 0
+        self.promise[page] = self.class_of(page), clock, size, is_known
 
     def admit(self, page: int) -> None:
         """Append a new page."""
@@ -281,20 +294,20 @@ class Learned(Admission, Replacement):
 
     def density(self, page: int) -> float:
         """Return the density of a held page at its age."""
-        row, clock, _ = self.promise[page]
-        return row.density[age_of(self.clock - clock)]
+        return self.density_of(*self.promise[page][:3])
+
+    def density_of(self, row: Class, clock: int, size: int) -> float:
+        """Return the density of a page of a class, touched at `clock` in a request of a size."""
+        return row.density[age_of(self.clock - clock)] * self.sizes.part[size]
 
     def choose(self) -> int:
         """Choose the companion of the last victim if it is worth less; otherwise draw."""
         if self.last_evicted is not None:
-            page, row, clock = self.last_evicted
+            page, row, clock, size = self.last_evicted
             companion = self.before.get(page)
             if companion in self.promise:
                 is_together = abs(self.promise[companion][1] - clock) < TOGETHER
-                if (
-                    is_together
-                    and self.density(companion) <= row.density[age_of(self.clock - clock)]
-                ):
+                if is_together and self.density(companion) <= self.density_of(row, clock, size):
                     return companion
         return self.draw()
 
@@ -304,7 +317,10 @@ class Learned(Admission, Replacement):
         for _ in range(DRAWN):
             drawn.append(self.held[mixed(self.draws) * len(self.held) // 2**31])
             self.draws += 1
-        return min(drawn, key=lambda page: (self.density(page), *self.promise[page][1:]))
+        return min(
+            drawn,
+            key=lambda page: (self.density(page), self.promise[page][1], self.promise[page][3]),
+        )
 
     def evict(self) -> int:
         """Evict the page that the new one was compared with, if it is still held."""
@@ -313,7 +329,7 @@ class Learned(Admission, Replacement):
         victim, self.victim = self.victim, None
         if victim is None or victim not in self.promise:
             victim = self.choose()
-        self.last_evicted, self.evicted_at = (victim, *self.promise[victim][:2]), self.clock
+        self.last_evicted, self.evicted_at = (victim, *self.promise[victim][:3]), self.clock
         self.remove(victim)
         if not self.admits and victim in self.pages:
             self.evicted(victim)

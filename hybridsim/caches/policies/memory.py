@@ -23,14 +23,14 @@ from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_FOURS,
 from hybridsim.caches.policies.learned.worth import RENT
 from hybridsim.foundation.arrays import Ints
 
-VERSION = 2  # raise it when the meaning of a class changes
+VERSION = 3  # raise it when the meaning of a class changes
 NEVER = -1
 CLOCK_END = 1 << 62 - CLOCK_AT  # half of the range of a stamp
 # Fields that belong to pages, samples, the current request or the scenario are not kept.
 LEFT = {
     "stamp", "position", "held", "held_stamp", "drawn", "promised", "parent", "starts", "sample",
-    "sample_page", "sample_class", "sample_clock", "sample_age", "passed", "pending", "kept",
-    "span", "work",
+    "sample_page", "sample_class", "sample_size", "sample_clock", "sample_age", "passed", "pending",
+    "kept", "span", "work",
 }  # fmt: skip
 STATES = {"policy": (CLOCK, TAKEN), "regions": (), "worth": (RENT,),
           "reuse": (HORIZON, BORDER, SHARE, ROW, MEAN_FOURS)}  # fmt: skip
@@ -116,6 +116,10 @@ def is_valid(memory: Memory) -> bool:
         and np.all(stamps & CLASS_MAX < CLASSES)
         and np.all((stamps >> CLOCK_AT >= 0) & (stamps >> CLOCK_AT <= clock))
         and np.all(stored["reuse.heard"] >= 0)
+        and np.all(
+            (stored["reuse.source"] >= 0) & (stored["reuse.source"] < len(fresh.reuse.source))
+        )
+        and np.all(stored["worth.expected"] > 0)
         and all(np.isfinite(stored[name]).all() for name in stored)
     )
 

@@ -9,8 +9,9 @@ from hybridsim.caches.policies.learned.regions import RESTS, RUNS, SIZES
 from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import kernel
 
-COUNTS, COARSE_COUNTS, GAPS, TURNS, HEATS = 6, 4, 50, 3, 3
+COUNTS, COARSE_COUNTS, GAPS, TURNS, HEATS = 6, 4, 53, 3, 3
 COUNT_MAX = 17
+WIDE_GAPS = (GAPS + 1) // 2
 SHORTER, LONGER = 12, 4  # eighths of an octave from the mean gap
 MUCH_LONGER = 32  # eighths: 16 times the mean gap
 HOT, WARM = 4, 6  # maximum rests of such a region
@@ -19,9 +20,11 @@ FIRST = RUNS * RESTS * SIZES
 AGAIN = COUNTS * GAPS * TURNS
 CLASSES = 2 * FIRST + 2 * AGAIN * HEATS
 
-# A stamp, from the lowest bits: class, accesses, mean gap, whether it is sampled, clock.
-CLASS_MAX, COUNT_BITS, MEAN_MAX = (1 << 13) - 1, 5, (1 << 10) - 1
-COUNT_AT, MEAN_AT, SAMPLED_AT, CLOCK_AT = 13, 18, 28, 29
+# A stamp, from the lowest bits: class, accesses, the mean gap's bits below its class's, size of the
+# request, whether it is sampled, clock.
+CLASS_MAX, COUNT_BITS, LOW_BITS, SIZE_BITS = (1 << 13) - 1, 5, 4, 3
+COUNT_AT, MEAN_AT, SIZE_AT, SAMPLED_AT, CLOCK_AT = 13, 18, 22, 25, 26
+PAGE_COUNTS = 1 << SIZE_BITS  # sizes of a request in pages: by octave, the last one open
 NONE = -1
 
 
@@ -34,10 +37,10 @@ def parents() -> Ints:
     first = 2 * FIRST // SIZES
     whatever_rest = CLASSES + first
     coarser = whatever_rest + 2 * AGAIN
-    whole = coarser + 2 * COARSE_COUNTS * (GAPS // 2)
+    whole = coarser + 2 * COARSE_COUNTS * WIDE_GAPS
     group = np.arange(2 * AGAIN) // TURNS
     gap, count, write = group % GAPS, group // GAPS % COUNTS, group // (GAPS * COUNTS)
-    coarse = (write * COARSE_COUNTS + np.minimum(count, COARSE_COUNTS - 1)) * (GAPS // 2) + gap // 2
+    coarse = (write * COARSE_COUNTS + np.minimum(count, COARSE_COUNTS - 1)) * WIDE_GAPS + gap // 2
     return np.concatenate(
         [
             CLASSES + np.arange(2 * FIRST) // SIZES,
@@ -51,13 +54,32 @@ def parents() -> Ints:
 
 
 @kernel
+def size_of(pages):
+    """Return the size of a request of so many pages: its octave, at most 7."""
+    return (
+        int(pages > 1)
+        + int(pages > 3)
+        + int(pages > 7)
+        + int(pages > 15)
+        + (int(pages > 31) + int(pages > 63) + int(pages > 127))
+    )
+
+
+@kernel
+def gaps_of(group):
+    """Return the mean gap of a class of later accesses, in half octaves."""
+    return (group - 2 * FIRST) // (TURNS * HEATS) % GAPS
+
+
+@kernel
 def habit(stamp, clock):
     """Return the accesses to a page, this one included, with the mean gap in the higher bits.
 
     After a gap much longer than the mean the page is used at another rate: what was known of it
     counts as one access.
     """
-    count, mean = stamp >> COUNT_AT & (1 << COUNT_BITS) - 1, stamp >> MEAN_AT & MEAN_MAX
+    count, low = stamp >> COUNT_AT & (1 << COUNT_BITS) - 1, stamp >> MEAN_AT & (1 << LOW_BITS) - 1
+    mean = gaps_of(stamp & CLASS_MAX) << LOW_BITS | low
     gap = eighths(clock - (stamp >> CLOCK_AT)) << FINE
     if count == 1:
         mean = gap
@@ -82,5 +104,14 @@ def class_again(stamp, habit, write, rest, clock):
     turn = int(gap >= mean - SHORTER) + int(gap > mean + LONGER)
     often = int(count > 1) + int(count > 2) + int(count > 4) + int(count > 8) + int(count > 16)
     heat = int(rest > HOT) + int(rest > WARM)
-    gaps = min(mean >> 2, GAPS - 1)
-    return 2 * FIRST + (((write * COUNTS + often) * GAPS + gaps) * TURNS + turn) * HEATS + heat
+    return (
+        2 * FIRST + (((write * COUNTS + often) * GAPS + (mean >> 2)) * TURNS + turn) * HEATS + heat
+    )
+
+
+@kernel
+def stamped(group, habits, size, is_sampled, clock):
+    """Return the stamp of an access; `habits` is the value of habit(), at the first access 1."""
+    count, low = habits & (1 << COUNT_BITS) - 1, habits >> COUNT_BITS & (1 << LOW_BITS) - 1
+    stamp = (clock << 1 | is_sampled) << SIZE_BITS | size
+    return ((stamp << LOW_BITS | low) << COUNT_BITS | count) << COUNT_AT | group

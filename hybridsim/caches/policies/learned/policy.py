@@ -22,12 +22,15 @@ from hybridsim.caches.policies.learned.habits import (
     CLASS_MAX,
     CLASSES,
     CLOCK_AT,
-    COUNT_AT,
     SAMPLED_AT,
+    SIZE_AT,
+    SIZE_BITS,
     class_again,
     first_class,
     habit,
     parents,
+    size_of,
+    stamped,
 )
 from hybridsim.caches.policies.learned.halfoctaves import age_of
 from hybridsim.caches.policies.learned.regions import REST, Regions
@@ -41,7 +44,8 @@ DRAWN = 32
 DRAW_BITS = 31
 PRICE_ONE = 1000
 NONE = -1
-CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT, TAKEN = range(7)
+SIZE_MAX = (1 << SIZE_BITS) - 1
+CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT, TAKEN, SIZE = range(8)
 
 
 @state_machine
@@ -54,13 +58,15 @@ class Learned(NamedTuple):
     regions: Regions
     companions: Companions
     reuse: Reuse
-    stamp: Ints  # by page: its last access: clock, mean gap, accesses, class; NONE if never
+    stamp: Ints  # by page: its last access (habits.py says what is in it); NONE if never
     position: Int32s  # by page: in `held`, or NONE
     held: Int32s  # cached pages, in any order
     held_stamp: Ints  # their stamps: one array for all that a draw reads
     drawn: Ints  # positions that are compared
     promised: Floats  # densities at these positions
-    state: Ints  # [CLOCK, DRAWS, HELD, VICTIM; MISSED, HIT of the request; TAKEN without evidence]
+    # [CLOCK, DRAWS, HELD, VICTIM; MISSED, HIT of the request; TAKEN without evidence; SIZE of the
+    # request]
+    state: Ints
 
     @classmethod
     def new(
@@ -87,7 +93,7 @@ class Learned(NamedTuple):
             np.zeros(max(pages, 1), np.int64),
             np.zeros(DRAWN, np.int64),
             np.zeros(DRAWN),
-            np.array([0, 0, 0, NONE, 0, 0, 0]),
+            np.array([0, 0, 0, NONE, 0, 0, 0, 0]),
         )
 
     def grown(self, ids: int) -> Learned:
@@ -107,7 +113,9 @@ class Learned(NamedTuple):
         self.state[MISSED] = self.state[HIT] = 0
         self.regions.request(offset, length, self.state[CLOCK])
         end = offset + length
-        self.reuse.request((end - 1) // self.page_bytes - offset // self.page_bytes + 1)
+        pages = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
+        self.state[SIZE] = size_of(pages)
+        self.reuse.request(pages)
         self.reuse.worth.prices(offset, end, self.page_bytes)
 
     @method
@@ -120,7 +128,8 @@ class Learned(NamedTuple):
         if not full or (self.state[TAKEN] < len(self.held) and not is_new and not is_held):
             self.state[TAKEN] += not is_held
             return True
-        if is_held or worth.sure[group] < worth.price():
+        part = worth.part[self.state[SIZE]]
+        if is_held or worth.sure[group] * part < worth.price():
             return False
         if self.state[HELD] == 0:
             return True
@@ -128,7 +137,7 @@ class Learned(NamedTuple):
         self.state[VICTIM] = self.held[victim]
         promise = self.promise(self.held_stamp[victim])
         worth.rents(promise)
-        return worth.density[group, 0] >= promise
+        return worth.density[group, 0] * part >= promise
 
     @method
     def evicted(self, page):
@@ -225,13 +234,14 @@ class Learned(NamedTuple):
     def promise(self, stamp):
         """Return the density of the page with that stamp at its present age."""
         age = age_of(self.state[CLOCK] - (stamp >> CLOCK_AT))
-        return self.reuse.worth.density[stamp & CLASS_MAX, age]
+        worth = self.reuse.worth
+        return worth.density[stamp & CLASS_MAX, age] * worth.part[stamp >> SIZE_AT & SIZE_MAX]
 
     @method
     def on_access(self, page, write):
         """Learn from an access; return its class."""
         self.companions.on_access(page)
-        clock, before = self.state[CLOCK], self.stamp[page]
+        clock, before, size = self.state[CLOCK], self.stamp[page], self.state[SIZE]
         region = self.regions.page()
         if before == NONE:
             group, habits = first_class(write, region), 1
@@ -242,7 +252,7 @@ class Learned(NamedTuple):
         self.state[HIT] += is_held
         self.state[MISSED] += 1 - is_held
         was_sampled = before >> SAMPLED_AT & 1
-        is_sampled = self.reuse.on_access(page, group, clock, is_held, was_sampled)
-        self.stamp[page] = (clock << 1 | is_sampled) << SAMPLED_AT | habits << COUNT_AT | group
+        is_sampled = self.reuse.on_access(page, group, size, clock, is_held, was_sampled)
+        self.stamp[page] = stamped(group, habits, size, is_sampled, clock)
         self.state[CLOCK] = clock + 1
         return group

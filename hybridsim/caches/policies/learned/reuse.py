@@ -1,8 +1,9 @@
 """Whether and when pages are touched again, learned for classes of accesses by sampling.
 
 For each class of accesses and each age since then the policy counts the samples that reached the
-age untouched and those that were touched at it: the hazard, which also uses open samples.  A class
-with few samples is completed by the coarser class above it, and that by the next one.
+age untouched and those that were touched at it: the hazard, which also uses open samples.  Of those
+that are still at the age, half count.  A class with few samples is completed by the coarser class
+above it, and that by the next one; one without any is left out.
 worth.py computes the value of a page from the hazards.
 """
 
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS, age_of
-from hybridsim.caches.policies.learned.worth import PRIOR, Worth
+from hybridsim.caches.policies.learned.worth import Worth, chance_of, find_chances
 from hybridsim.foundation.arrays import Bytes, Floats, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
@@ -26,8 +27,9 @@ TURNS = 64  # accesses in which each age is looked at
 COVERED_BITS = 3  # the ring covers 2 to this horizons
 WEIGHT = 16  # of a sample
 FORGET = 256 * WEIGHT  # weight at which the counts of a class are halved
-EARLY = 1 << 16  # first accesses: each request is sampled, and at each a class is appraised
-ROW_EVERY = 4  # accesses
+EARLY = 1 << 17  # first accesses: each request is sampled
+ROW_EVERY = 8  # accesses; at first each one, so that values are learned soon
+SLOWER_BITS = 16  # accesses after which it is one access more
 LOOKED = 16  # rows searched for one that was used
 REWARD_MAX, REWARD_PRIOR = 256, 8
 PENDING_MAX = 64  # touches of a request
@@ -35,7 +37,7 @@ OPEN, NONE = -1, -1
 MEAN_BITS = 6
 HEAD, HORIZON, BORDER, SHARE, ROW, PENDING, FOURS, MEAN_FOURS = range(8)
 TOUCHED, REACHED = 0, 1
-GROUP, IS_HELD = 0, 1
+GROUP, IS_HELD, SIZE = range(3)
 
 
 @state_machine
@@ -49,6 +51,7 @@ class Reuse(NamedTuple):
     seen: Ints  # by class: samples, for reports only
     gathered: Ints  # [row after the classes, TOUCHED or REACHED, age]: sums of the rows below it
     chance: Floats  # [row after the classes, age]: of a touch
+    source: Ints  # by row after the classes: the row with samples whose chances it has
     reward: Floats  # by row: of a touch, in disk reads
     heard: Ints  # by row: touches that the reward was learned from
     is_used: Bytes  # by class: whether it was used since it was appraised
@@ -57,10 +60,11 @@ class Reuse(NamedTuple):
     sample: Int32s  # by page: its open sample's place, or NONE
     sample_page: Int32s  # ring
     sample_class: Int32s
+    sample_size: Bytes
     sample_clock: Ints
     sample_age: Ints  # time until it was touched, or OPEN
     passed: Ints  # by age: number of samples already checked for reaching it
-    pending: Ints  # [touch in the current request, GROUP or IS_HELD]
+    pending: Ints  # [touch in the current request, GROUP, IS_HELD or SIZE]
     kept: Floats  # by such a touch: its saving besides the read
     # [HEAD, HORIZON in 64ths, BORDER: its age, SHARE of ALL requests of which pages are sampled,
     # ROW, PENDING, FOURS of pages of the request, their mean in 64ths]
@@ -78,6 +82,7 @@ class Reuse(NamedTuple):
             np.zeros(classes, np.int64),
             np.zeros((rows - classes, 2, AGES), np.int64),
             np.zeros((rows - classes, AGES)),
+            np.arange(rows - classes),
             np.zeros(rows),
             np.zeros(rows, np.int64),
             np.zeros(classes, np.uint8),
@@ -86,10 +91,11 @@ class Reuse(NamedTuple):
             np.full(ids, NONE, np.int32),
             np.zeros(RING, np.int32),
             np.zeros(RING, np.int32),
+            np.zeros(RING, np.uint8),
             np.zeros(RING, np.int64),
             np.zeros(RING, np.int64),
             np.zeros(AGES, np.int64),
-            np.zeros((PENDING_MAX, 2), np.int64),
+            np.zeros((PENDING_MAX, 3), np.int64),
             np.zeros(PENDING_MAX),
             np.array([0, 0, 0, 0, 0, 0, 1, 1 << MEAN_BITS]),
         )
@@ -109,7 +115,7 @@ class Reuse(NamedTuple):
         self.state[MEAN_FOURS] += fours - (self.state[MEAN_FOURS] >> MEAN_BITS)
 
     @method
-    def on_access(self, page, group, clock, is_held, was_sampled):
+    def on_access(self, page, group, size, clock, is_held, was_sampled):
         """Learn from an access of a class; return whether it is sampled."""
         self.is_used[group] = 1
         if was_sampled and self.sample[page] != NONE:
@@ -117,11 +123,11 @@ class Reuse(NamedTuple):
         share = ALL if clock < EARLY else self.state[SHARE]
         is_sampled = mixed(clock) * self.state[FOURS] < share
         if is_sampled:
-            self.observe(page, group, clock)
+            self.observe(page, group, size, clock)
         turn = clock & (TURNS - 1)
         if 0 < turn < AGES:
             self.look_at_age(turn, clock)
-        if clock < EARLY or turn % ROW_EVERY == 0:
+        if turn % min(1 + (clock >> SLOWER_BITS), ROW_EVERY) == 0:
             self.go_on(clock)
         return is_sampled
 
@@ -132,12 +138,14 @@ class Reuse(NamedTuple):
         self.sample[page] = NONE
         time = clock - self.sample_clock[at]
         self.sample_age[at] = time
-        self.touched[self.sample_class[at], age_of(time)] += WEIGHT
+        sampled = self.sample_class[at]
+        self.touched[sampled, age_of(time)] += WEIGHT
         if self.state[PENDING] == PENDING_MAX:
             self.settle(1, PENDING_MAX)
         touch = self.state[PENDING]
-        self.pending[touch, GROUP] = self.sample_class[at]
+        self.pending[touch, GROUP] = sampled
         self.pending[touch, IS_HELD] = is_held
+        self.pending[touch, SIZE] = self.sample_size[at]
         self.kept[touch] = self.worth.kept(group)
         self.state[PENDING] = touch + 1
 
@@ -151,7 +159,9 @@ class Reuse(NamedTuple):
         for touch in range(self.state[PENDING]):
             others = (held + 1) >> 1 if self.pending[touch, IS_HELD] else 0
             reward = 1.0 / max(missed + others, 1) + self.kept[touch]
-            self.learn_reward(self.pending[touch, GROUP], reward)
+            group = self.pending[touch, GROUP]
+            self.worth.learn_part(self.pending[touch, SIZE], reward, self.rewarded(group))
+            self.learn_reward(group, reward)
         self.state[PENDING] = 0
 
     @method
@@ -170,7 +180,7 @@ class Reuse(NamedTuple):
         return (self.reward[row] * count + above * REWARD_PRIOR) / (count + REWARD_PRIOR)
 
     @method
-    def observe(self, page, group, clock):
+    def observe(self, page, group, size, clock):
         """Start a sample, in place of the oldest one."""
         at = self.state[HEAD] % RING
         if self.state[HEAD] >= RING and self.sample_age[at] == OPEN:
@@ -179,6 +189,7 @@ class Reuse(NamedTuple):
         self.sample[page] = at
         self.sample_page[at] = page
         self.sample_class[at] = group
+        self.sample_size[at] = size
         self.sample_clock[at] = clock
         self.sample_age[at] = OPEN
         self.seen[group] += 1
@@ -210,7 +221,12 @@ class Reuse(NamedTuple):
             self.state[ROW] = row + 1 if self.parent[row] != NONE else 0
             above = self.parent[row] - self.classes
             if row >= self.classes:
-                self.publish(row - self.classes, above)
+                coarser = row - self.classes
+                if self.gathered[coarser, REACHED, 0] == 0:
+                    self.source[coarser] = self.source[above] if above >= 0 else coarser
+                    continue
+                self.source[coarser] = coarser
+                self.publish(coarser, above)
                 return
             if self.reached[row, 0] > 0:
                 self.gather(above, self.touched[row], self.reached[row])
@@ -220,7 +236,7 @@ class Reuse(NamedTuple):
                     row,
                     self.touched[row],
                     self.reached[row],
-                    self.chance[above],
+                    self.chance[self.source[above]],
                     self.rewarded(row),
                     age_of(clock) + 1,
                     self.state[BORDER],
@@ -242,13 +258,12 @@ class Reuse(NamedTuple):
         touched, reached = self.gathered[row, TOUCHED], self.gathered[row, REACHED]
         chance = self.chance[row]
         if above >= 0:
-            known = self.chance[above]
-            for age in range(AGES):
-                chance[age] = min((touched[age] + PRIOR * known[age]) / (reached[age] + PRIOR), 1.0)
+            known = self.chance[self.source[above]]
+            find_chances(chance, touched, reached, known, AGES)
             self.gather(above, touched, reached)
         else:
             for age in range(AGES):
-                chance[age] = min(touched[age] / (reached[age] + PRIOR), 1.0)
+                chance[age] = chance_of(touched, reached, age, 0.0)
         for age in range(AGES):
             touched[age] = reached[age] = 0
 

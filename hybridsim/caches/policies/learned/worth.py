@@ -8,6 +8,10 @@ value    the saving of a page that was just touched up to that moment, less the 
 The unit of both is a disk read saved.  Rent is the density of the marginal page: of those about to
 be evicted.  A touch of a cached page saves the read, and the fill that it would have needed again:
 `kept`.
+
+A touch of a page that comes in large requests saves less than one of a page that comes alone: of a
+class's values each size of request has its `part`, learned as the ratio of what its touches saved
+to what their classes had it.
 """
 
 from __future__ import annotations
@@ -17,17 +21,41 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hybridsim.caches.policies.learned.habits import PAGE_COUNTS
 from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS
 from hybridsim.foundation.arrays import Floats
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import kernel, method, state_machine
 
 READING_SHARE, READING_MAX = 0.8, 0.4  # of a price, in reads: half a turn, and the page
 USUAL_BYTES = 1 << 16  # page size to which the price refers; larger pages cost no more
 PRIOR = 8 * 16.0  # weight of the coarser class
 DOUBT = 16 * 16.0  # a class with less weight than this is discounted
+PART_PRIOR, PART_MAX = 64.0, 512.0  # reads expected at first, and when both sums are halved
 RENT_WEIGHT = 1 / 64  # weight of the next victim in the mean
 RENT, PRICE, OVER, WRITING, READING = range(5)
 CHANCE, TIME, SURVIVAL, BEST, BEST_TIME = range(5)
+
+
+@kernel
+def chance_of(touched, reached, age, above):
+    """Return the chance of a touch at an age, from weights by age; `above` is the coarser class's.
+
+    Of the samples that reached the age some were touched at it, some have reached the next one, and
+    the others are still at it: of these, which may yet be touched, half count.
+    """
+    later = reached[age + 1] if age + 1 < AGES else 0
+    at_risk = 0.5 * (reached[age] + touched[age] + later)
+    return min((touched[age] + PRIOR * above) / (at_risk + PRIOR), 1.0)
+
+
+@kernel
+def find_chances(chance, touched, reached, above, ages):
+    """Set the chances of the first `ages` ages: chance_of(), in a form that can be vectorised."""
+    for age in range(min(ages, AGES - 1)):
+        at_risk = 0.5 * (reached[age] + touched[age] + reached[age + 1])
+        chance[age] = min((touched[age] + PRIOR * above[age]) / (at_risk + PRIOR), 1.0)
+    if ages == AGES:
+        chance[AGES - 1] = chance_of(touched, reached, AGES - 1, above[AGES - 1])
 
 
 @state_machine
@@ -38,6 +66,9 @@ class Worth(NamedTuple):
     value: Floats  # by class
     sure: Floats  # by class: value, discounted if there are few samples
     span: Floats  # by age: its length in accesses
+    part: Floats  # by size of the request: of its class's values
+    saved: Floats  # by size: reads saved by touches
+    expected: Floats  # by size: the same by their classes
     work: Floats  # [CHANCE.., depth or age]
     state: Floats  # [RENT per access; in reads: PRICE of a fill, OVER it, its parts]
 
@@ -51,6 +82,9 @@ class Worth(NamedTuple):
             np.zeros(classes),
             np.zeros(classes),
             np.diff(np.array(STARTS)).astype(np.float64),
+            np.ones(PAGE_COUNTS),
+            np.full(PAGE_COUNTS, PART_PRIOR),
+            np.full(PAGE_COUNTS, PART_PRIOR),
             np.zeros((5, AGES)),
             np.array([0.0, writing + reading, 0.0, writing, reading]),
         )
@@ -74,6 +108,16 @@ class Worth(NamedTuple):
         self.state[PRICE] = self.state[WRITING] + self.state[READING] * cut / (last - first + 1)
 
     @method
+    def learn_part(self, size, saved, expected):
+        """Learn from a touch how much a page of a request of this size saves."""
+        self.saved[size] += saved
+        self.expected[size] += expected
+        if self.expected[size] > PART_MAX:
+            self.saved[size] *= 0.5
+            self.expected[size] *= 0.5
+        self.part[size] = self.saved[size] / self.expected[size]
+
+    @method
     def rents(self, density):
         """Update the rent with the density of a victim."""
         self.state[RENT] += (density - self.state[RENT]) * RENT_WEIGHT
@@ -87,8 +131,7 @@ class Worth(NamedTuple):
         """
         chance, density = self.work[CHANCE], self.density[group]
         best, best_time = self.work[BEST], self.work[BEST_TIME]
-        for age in range(ages):
-            chance[age] = min((touched[age] + PRIOR * above[age]) / (reached[age] + PRIOR), 1.0)
+        find_chances(chance, touched, reached, above, ages)
         known = reached[border]
         for age in range(border):
             known += touched[age]
