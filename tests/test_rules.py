@@ -19,8 +19,10 @@ from hybridsim.caches.bcache.keys import LIVE_BYTES
 from hybridsim.caches.dmcache.hotspot import Hotspot
 from hybridsim.caches.opencas.dirt import Dirt
 from hybridsim.caches.opencas.policies import Nhit, SequentialCutoff
+from hybridsim.caches.page.table import Table
 from hybridsim.caches.policies import Learned
 from hybridsim.caches.policies.belady import Belady
+from hybridsim.caches.policies.budget import Bucket, Budgeted
 from hybridsim.caches.policies.learned.halfoctaves import EIGHTHS_MAX, age_of, eighths
 from hybridsim.caches.policies.lhd import LHD
 from hybridsim.caches.policies.memory import Memory, form, is_compatible
@@ -39,6 +41,7 @@ from hybridsim.requests.depths import (
     LATE,
     LIMIT_READ_NS,
     MEASURED_NS,
+    NOW,
     RAMP_NS,
     SINCE_NS,
     TARGET_NS,
@@ -72,6 +75,44 @@ def test_the_acp_cleaner_of_open_cas_wakes_at_the_next_end_of_its_wait_of_a_seco
     dirt, events = Dirt.new(parameters, 1 << 30), Events()
     dirt.written(42 * 1_024_000_000 - 1, 0, events)
     assert events.times_ns == [42 * 1_024_000_000]
+
+
+def test_a_range_ends_where_its_granules_can_be_stored():
+    """Whole granules, and those that are valid already."""
+    table = Table.new(16 * KIB, 4 * KIB, 4, 16)
+    page, half = 16 * KIB, 2 * KIB
+    ends = [
+        table.storable(half, page - half, 0, page),
+        table.storable(half, page - half, 0b0001, page),
+        table.storable(half, page - half, 0b1000, page),
+        table.storable(0, page - half, 0, page - half),  # the volume ends there
+    ]
+    assert ends == [
+        (4 * KIB, 12 * KIB),
+        (half, 12 * KIB),
+        (4 * KIB, page - half),
+        (0, page - half),
+    ]
+
+
+class Missed:
+    """A replacement policy that records misses."""
+
+    def __init__(self):
+        self.pages = []
+
+    def missed(self, page):
+        self.pages.append(page)
+
+
+def test_a_fill_within_a_budget_is_charged_and_known_to_the_policy():
+    replacement = Missed()
+    budgeted = Budgeted(None, replacement, Bucket.new(64, 10, 4, 0), np.zeros(8))
+    fills = int(budgeted.bucket.state[0])
+    for page in (5, 9):
+        budgeted.missed(page)
+    assert replacement.pages == [5, 9]
+    assert int(budgeted.bucket.state[0]) == fills - 2
 
 
 def test_open_cas_keeps_its_settings_when_it_is_loaded_again():
@@ -302,6 +343,20 @@ def test_a_flush_is_not_judged_by_a_latency_target():
     assert depths.state[0, JUDGED] == 0
     depths.on_completion(5, 0, int(Op.READ), 10**6)
     assert depths.state[0, [JUDGED, LATE]].tolist() == [1, 1]
+
+
+def test_a_search_doubles_the_depth_until_a_window_fails():
+    options = np.zeros((1, 9), np.int64)
+    options[0, [DEPTH, TARGET_NS]] = 50, 1000
+    depths = Depths.new(options)
+    seen = [int(depths.state[0, NOW])]
+    for _ in range(6):
+        depths.met(0, 0)
+        seen.append(int(depths.state[0, NOW]))
+    assert seen == [1, 2, 4, 8, 16, 32, 50]
+    assert depths.state[0, IS_FOUND] == 0
+    depths.met(0, 0)
+    assert depths.state[0, [NOW, IS_FOUND]].tolist() == [50, 1]
 
 
 def test_only_the_first_late_request_after_the_ramp_ends_a_job():
