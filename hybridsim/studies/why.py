@@ -24,7 +24,7 @@ from hybridsim.caches.policies.learned.decisions import (
     Why,
 )
 from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLOCK_AT
-from hybridsim.caches.policies.learned.policy import CLOCK, NONE, VICTIM, Learned
+from hybridsim.caches.policies.learned.policy import CLOCK, NONE, SIZE, VICTIM, Learned
 from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS, WEIGHT
 from hybridsim.caches.policies.learned.worth import DOUBT, READING, RENT, WRITING
 from hybridsim.engine.residency import ADMITTED, PAGE_HITS, PAGES, Residency, run
@@ -157,7 +157,8 @@ class Witness:
         observed = touched + int(reuse.reached[group, border])
         victim = int(policy.state[VICTIM])
         rival = None if victim == NONE else int(self._ids.numbers[victim]) * self._page_bytes
-        value, sure = float(worth.value[group]), float(worth.sure[group])
+        part = float(worth.part[policy.state[SIZE]])
+        value, sure = part * float(worth.value[group]), part * float(worth.sure[group])
         price = float(worth.price())
         is_known = observed >= DOUBT and reuse.heard[group] > 0
         promise = None if victim == NONE else float(policy.promise(policy.stamp[victim]))
@@ -173,7 +174,7 @@ class Witness:
                 value,
                 sure,
                 price,
-                float(worth.density[group, 0]),
+                part * float(worth.density[group, 0]),
                 promise,
                 rival,
             )
