@@ -217,6 +217,7 @@ def test_a_disk_with_some_reads_from_flash_is_not_fitted(tmp_path, share):
         fit(fio_results(tmp_path / "mixed.json", latency))
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("latency", [[2e6] * 99, [2e6, 9e9] * 99, [1e12] * 99])
 def test_latencies_unlike_those_of_disks_are_refused(tmp_path, latency):
     with pytest.raises(FitError, match=r"mixed\.json: cannot be fitted"):

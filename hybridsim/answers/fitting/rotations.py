@@ -36,6 +36,7 @@ FIRST_MS = MINUTE_MS / 7200  # the search begins there
 ROTATIONS = np.geomspace(NUMBERS["rotation_ms"].low, NUMBERS["rotation_ms"].high, 49)  # fitted
 FINE = 1201  # rotations whose values are found between these
 LEAST_WEIGHT, UNLIKELY = 1e-6, 16.0  # of the largest weight; its logarithm that ends the search
+NO_SPREAD = -1e3  # logarithm of the determinant of a covariance
 # Bounds of base and reach in ms for all disks.
 _BASE, _REACH = NUMBERS["overhead_ms"].high, NUMBERS["reach_ms"]
 LOWEST = [np.log(NUMBERS["track_ms"].low), np.log(_REACH.low), LINEAR_ENDS[0]]
@@ -111,7 +112,9 @@ def rotations(shares: Floats, took_ns: Floats, transfer_ms: float, requests: int
     coarse = ROTATIONS[sorted(found)]
     known = [found[number] for number in sorted(found)]
     spread = np.array([one.spread for one in known])
-    likely = np.linalg.slogdet(spread)[1] / 2 - np.array([one.cost for one in known])
+    # A parameter at a bound has no spread: far less likely than any other, but still a number.
+    extent = np.maximum(np.linalg.slogdet(spread)[1], NO_SPREAD)
+    likely = extent / 2 - np.array([one.cost for one in known])
     fine = np.geomspace(coarse[0], coarse[-1], FINE)
     weight = np.exp(_between(fine, coarse, likely - likely.max()))
     keep = weight >= LEAST_WEIGHT
