@@ -14,8 +14,8 @@
 
 A promise of 90 % is kept by 87 to 97 % of the cases, one of 95 % by 90 to 98 %; the forecast on
 loads without drift, `size`, costs (which may have no upper end) and the model's error of a kind of
-cache left out promise at least that.  Cases are not told apart by what their interval turned out to
-be, as a cost with two ends or a usual speed of rotation that was taken: no interval promises
+cache left out promise at least that.  Cases are not distinguished by what their interval turned
+out to be, as a cost with two ends or a usual speed of rotation that was taken: no interval promises
 anything for these alone, and their shares are for information.
 The forecast on captured traces is judged by decisions.py, a thinned capture by thinned.py.  Without
 a name: all.

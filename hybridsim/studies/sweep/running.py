@@ -114,7 +114,7 @@ class Running:
     def finish(self, points: Iterable[Point], clock: Clock | None = None) -> dict[str, Row]:
         """Settle all points; return the rows of the successful ones, by key.
 
-        With a clock points begin in their order, none once it said that none may begin, and those
+        With a clock points begin in their order, none once it has refused one, and those
         under way when its time is up are dropped.
         """
         wanted = {point.key: point for point in points}
