@@ -79,6 +79,15 @@ class TestParsing:
             "high_watermark", "60", "autocommit_time", "500",
         )  # fmt: skip
 
+    @pytest.mark.parametrize(
+        ("key", "words"),
+        [("high_watermark_percent = 40", "(45) is above the high one (40)"),
+         ("low_watermark_percent = 51", "(51) is above the high one (50)")],
+    )  # fmt: skip
+    def test_watermarks_of_a_writecache_are_in_order(self, key, words):
+        text = changed(kind=f'kind = "dm-writecache"\n{key}')
+        assert f"[cache] {key.split()[0]}: the low watermark {words}" in problems(text)
+
     def test_blocks_of_a_writecache_fit_into_a_page(self):
         assert "[cache] block: dm-writecache has blocks" in problems(
             changed(kind='kind = "dm-writecache"\nblock = "8KiB"')

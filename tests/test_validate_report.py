@@ -215,3 +215,9 @@ def test_html_has_curves_of_each_run(tmp_path):
 def test_missing_folder_is_one_message(capsys, tmp_path):
     assert main(["report", str(tmp_path / "none")]) == 2
     assert "no such folder" in capsys.readouterr().err
+
+
+def test_a_wrong_number_of_twins_is_one_message(capsys, tmp_path):
+    with pytest.raises(SystemExit, match="2"):
+        main(["report", str(tmp_path), "--chance", "-1"])
+    assert "argument --chance" in capsys.readouterr().err

@@ -54,6 +54,7 @@ POLICIES = ("smq", "cleaner")
 REPLACEMENTS = ("lru", "fifo", "random")
 RAID_LEVELS = (0, 1, 5, 6, 10)
 BLOCK_MIN, BLOCK_MAX = 32 << 10, 1 << 30  # of dm-cache
+WATERMARKS = (45, 50)  # of dm-writecache by default: low, high
 WRITECACHE_BLOCKS = (512, 1024, 2048, 4096)  # bytes; up to a page
 # An optional argument of a dm-writecache's table: the field of Cache, and its key.
 WRITECACHE = {
@@ -208,6 +209,12 @@ def _writecache(table: Table, mode: str, size: int) -> Cache:
         table.refuse("block", "dm-writecache has blocks of 512B, 1KiB, 2KiB or 4KiB")
     high = table.integer("high_watermark_percent", None, 0, 100)
     low = table.integer("low_watermark_percent", None, 0, 100)
+    marks = [mark if one is None else one for one, mark in zip((low, high), WATERMARKS)]
+    if marks[0] > marks[1]:
+        table.refuse(
+            "low_watermark_percent" if low is not None else "high_watermark_percent",
+            f"the low watermark ({marks[0]}) is above the high one ({marks[1]}): write both",
+        )
     return Cache(
         "dm-writecache",
         mode,

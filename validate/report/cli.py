@@ -40,13 +40,19 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--chance",
-        type=int,
+        type=_number,
         default=0,
         metavar="N",
         help="simulate N more twins of each run that begin at other moments [0], and say how many "
         "figures of two such twins are beyond the bounds",
     )
     parser.add_argument("--html", metavar="FILE", help="write one HTML file with the curves")
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of twins: write for example 5")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     from validate.twin.folders import runs
 
     try:
-        comparisons = held(list(runs(args.runs, _skipped)), _progress, max(args.chance, 0))
+        comparisons = held(list(runs(args.runs, _skipped)), _progress, args.chance)
         _write(comparisons, args)
     except HybridsimError as error:
         print(f"validate: {error}", file=sys.stderr)
