@@ -20,13 +20,18 @@ OF_DEPTHS = (DEPTH, *range(RAMP_NS, RAMP_NS + 8))  # the columns that `depths` n
 # A job's set, the set that it waits for (-1: none), which jobs end with it, its kin, its weight
 # in a flow (0: none), the flow, and the time between two attempts of a job that its flow holds up.
 SET, AFTER, ENDS, KIN, WEIGHT, FLOW, FLOW_SLEEP_NS = range(RAMP_NS + 8, RAMP_NS + 15)
+# A job's pause (0: none), after how many requests, and whether issues count or completions.
+PAUSE_NS, PAUSE_AFTER, COUNTS_ISSUES = range(RAMP_NS + 15, RAMP_NS + 18)
 ENDS_KIN, ENDS_GROUP, ENDS_ALL = 1, 2, 3
 # The state of a job, by column.  ISSUED: not reaped.  UNREAPED: complete, but not yet reaped.
+# COUNTED: requests that count towards a pause.  PAUSED_AT: their number at the last one.  CHECKS: a
+# pause may follow the last request.  RESUMES_NS: no request before it.  LEAVES_NS: over not before.
 (
     ISSUED, UNREAPED, IS_FULL, AWAITS_FLUSH, IS_AWAKE, IS_OVER, RANK, START_NS, IDLE_SINCE_NS,
-    OVER_NS, FLUSH_SLOT, FLOWED, HELD_SINCE_NS,
-) = range(13)  # fmt: skip
-COLUMNS = 13
+    OVER_NS, FLUSH_SLOT, FLOWED, HELD_SINCE_NS, COUNTED, PAUSED_AT, CHECKS, IS_PAUSING, IS_RAMPED,
+    RESUMES_NS, LEAVES_NS,
+) = range(20)  # fmt: skip
+COLUMNS = 20
 LEVELS = 7  # powers of two up to 64 and more
 # The state of all jobs together.
 OUTSTANDING, NEXT_RANK, ASKING_FIRST, ASKING, THIS_GROUP, LEFT_IN_GROUP, HAS_BEGUN = range(7)
@@ -44,6 +49,7 @@ class JobBatch(NamedTuple):
     stream: Ints
     due_ns: Ints  # earliest issue time, counted from the job's start
     think_ns: Ints  # if not 0: issued this long after all earlier ones are complete
+    may_pause: Bytes  # whether the job's pause may follow
     next: Ints  # by job: row
     end: Ints  # by job: one past its last row
     number: Ints  # by job: how many requests of the job come before its next one
@@ -59,8 +65,8 @@ class JobBatch(NamedTuple):
 class Jobs(NamedTuple):
     """Issues the requests of jobs (DESIGN.md 2.2.1)."""
 
-    options: Ints  # [job, DEPTH ... RAMP_NS, then the options of `depths`, SET ... FLOW_SLEEP_NS]
-    standing: Ints  # [job, ISSUED ... HELD_SINCE_NS]
+    options: Ints  # [job, DEPTH ... RAMP_NS, then the options of `depths`, SET ... COUNTS_ISSUES]
+    standing: Ints  # [job, ISSUED ... LEAVES_NS]
     levels: Ints  # [job, level]: requests by the queue depth at their issue, as a power of two
     counts: Ints  # [OUTSTANDING ... HAS_FLOWS]
     asking: Ints  # ring: jobs whose next issue time is not yet computed
@@ -167,7 +173,7 @@ class Jobs(NamedTuple):
         standing = self.standing
         under_way = standing[job, ISSUED] - standing[job, UNREAPED]
         start_ns = standing[job, START_NS]
-        time_ns = max(now, start_ns)
+        time_ns = max(now, start_ns, standing[job, RESUMES_NS])
         row = batch.next[job]
         of_depth = self.depths.state
         is_over = row == batch.end[job] or of_depth[job, IS_DONE] == 1
@@ -181,6 +187,8 @@ class Jobs(NamedTuple):
             run_ns = self.options[job, RUN_NS]
             begun_ns = max(start_ns, of_depth[job, MEASURED_NS] - self.options[job, RAMP_NS])
             is_over = run_ns > 0 and time_ns >= begun_ns + run_ns
+            if is_over:
+                standing[job, LEAVES_NS] = begun_ns + run_ns  # it waited for its next request
         if not is_over and self.counts[HAS_FLOWS] == 1 and self.options[job, WEIGHT] > 0:
             if self.is_ahead(job):
                 if standing[job, HELD_SINCE_NS] == NOT_YET:
@@ -201,8 +209,14 @@ class Jobs(NamedTuple):
 
     @method
     def leave(self, now, job):
-        """Record that a job is over; after the last job of a group the next group starts."""
-        options = self.options
+        """Record that a job is over; after the last job of a group the next group starts.
+
+        A job that ends in a pause, or before a request that is not due within its run, has passed
+        that time.
+        """
+        options, standing = self.options, self.standing
+        if self.depths.state[job, IS_DONE] == 0:
+            now = max(now, standing[job, RESUMES_NS], standing[job, LEAVES_NS])
         self.standing[job, OVER_NS] = now
         self.counts[LEFT_IN_GROUP] -= 1
         if self.counts[HAS_FLOWS] == 1:
@@ -279,11 +293,43 @@ class Jobs(NamedTuple):
         if requests.op[slot] == FLUSH:
             standing[job, AWAITS_FLUSH] = 1
             standing[job, FLUSH_SLOT] = slot
+        if self.options[job, PAUSE_NS] > 0:
+            if self.options[job, RAMP_NS] > 0 and standing[job, IS_RAMPED] == 0:
+                if now >= standing[job, START_NS] + self.options[job, RAMP_NS]:
+                    standing[job, IS_RAMPED] = 1
+                    standing[job, COUNTED] = 0  # but not PAUSED_AT, as in fio
+                    self.depths.state[job, MEASURED_NS] = now
+            if self.options[job, COUNTS_ISSUES] == 1 and requests.op[slot] != FLUSH:
+                standing[job, COUNTED] += 1
+            standing[job, CHECKS] = batch.may_pause[row]
         if standing[job, ISSUED] >= self.depths.state[job, NOW]:
             standing[job, IS_FULL] = 1
             self.reap(job)
+        self.check_pause(now, job)
         self.go_on(job)
         return slot
+
+    @method
+    def check_pause(self, now, job):
+        """Begin a pause, once a job is no longer full, if enough requests count since the last."""
+        standing = self.standing
+        if standing[job, CHECKS] == 1 and standing[job, IS_FULL] == 0:
+            standing[job, CHECKS] = 0
+            if standing[job, COUNTED] >= standing[job, PAUSED_AT] + self.options[job, PAUSE_AFTER]:
+                standing[job, PAUSED_AT] = standing[job, COUNTED]
+                standing[job, IS_PAUSING] = 1
+                if standing[job, ISSUED] == standing[job, UNREAPED]:
+                    self.pause(now, job)
+
+    @method
+    def pause(self, now, job):
+        """Pause a job, all of whose requests are complete."""
+        standing = self.standing
+        if self.options[job, COUNTS_ISSUES] == 0:
+            standing[job, COUNTED] += standing[job, UNREAPED]
+        standing[job, ISSUED] = standing[job, UNREAPED] = 0
+        standing[job, IS_PAUSING] = 0
+        standing[job, RESUMES_NS] = now + self.options[job, PAUSE_NS]
 
     @method
     def reap(self, job):
@@ -296,6 +342,8 @@ class Jobs(NamedTuple):
             reaped = min(standing[job, UNREAPED], options[job, REAP_MAX])
             standing[job, UNREAPED] -= reaped
             standing[job, ISSUED] -= reaped
+            if options[job, COUNTS_ISSUES] == 0:
+                standing[job, COUNTED] += reaped
             if standing[job, ISSUED] <= options[job, LOW]:
                 standing[job, IS_FULL] = 0
 
@@ -304,6 +352,7 @@ class Jobs(NamedTuple):
         """Wake a job unless it waits for something."""
         standing = self.standing
         waits = standing[job, IS_FULL] + standing[job, AWAITS_FLUSH] + standing[job, IS_AWAKE]
+        waits += standing[job, IS_PAUSING]
         waits += self.depths.state[job, DRAINS] + (standing[job, HELD_SINCE_NS] != NOT_YET)
         if waits == 0 and standing[job, IS_OVER] == 0:
             self.wake(job)
@@ -319,14 +368,23 @@ class Jobs(NamedTuple):
         if standing[job, FLUSH_SLOT] == slot:
             standing[job, FLUSH_SLOT] = NOT_YET
             standing[job, AWAITS_FLUSH] = 0
-        if standing[job, IS_FULL] == 1:
+        counts = self.options[job, PAUSE_NS] > 0 and self.options[job, COUNTS_ISSUES] == 0
+        if counts and requests.op[slot] == FLUSH:
+            standing[job, COUNTED] -= 1  # made up for when it is reaped: only data count
+        if standing[job, IS_FULL] == 1 or counts:
             standing[job, UNREAPED] += 1
             self.reap(job)
         else:
             standing[job, ISSUED] -= 1
+        self.check_pause(now, job)
         if standing[job, ISSUED] == standing[job, UNREAPED]:
             standing[job, IDLE_SINCE_NS] = now
-            standing[job, ISSUED] = standing[job, UNREAPED] = 0
+            if standing[job, IS_PAUSING] == 1:
+                self.pause(now, job)
+            elif not counts or self.depths.state[job, DRAINS] == 1:
+                if counts:
+                    standing[job, COUNTED] += standing[job, UNREAPED]
+                standing[job, ISSUED] = standing[job, UNREAPED] = 0
             if self.depths.state[job, DRAINS] == 1 and self.depths.drained(now, job):
                 self.levels[job, :] = 0
             if standing[job, IS_OVER] == 1:

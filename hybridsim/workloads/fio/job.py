@@ -81,6 +81,7 @@ class Job:
     requests_per_s: tuple[int, int, int] = (0, 0, 0)
     think_ns: int = 0
     think_blocks: int = 1
+    thinks_by_issues: bool = False
     is_direct: bool = False
     is_durable: bool = False  # writes complete when they are on the medium
     is_unified: bool = False  # reads, writes and trims are reported together
@@ -589,6 +590,7 @@ def _job(reader: Reader, name: str) -> Job:
         requests_per_s=reader.three("rate_iops", options.whole, 0),
         think_ns=reader.time("thinktime", MICROSECOND),
         think_blocks=reader.number("thinktime_blocks", 1, 1),
+        thinks_by_issues=reader.read("thinktime_blocks_type", str, "complete") == "issue",
         is_direct=reader.flag("direct"),
         is_durable=reader.read("sync", str, "0") not in ("0", "none"),
         is_unified=reader.read("unified_rw_reporting", str, "none") in ("1", "mixed"),
