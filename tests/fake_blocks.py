@@ -21,6 +21,7 @@ SECTOR = 512
 # Superblocks of caches.
 DM_CACHE = bytes(32) + (0o6142003).to_bytes(8, "little")
 WRITECACHE = bytes.fromhex("21934823")
+OPEN_CAS = bytes(4) + (0x187E1CA6).to_bytes(4, "little")
 
 
 @dataclass
@@ -41,7 +42,7 @@ class Blocks(System):
         )  # fmt: skip
         for each in ("dev", "sys/class/block", "sys/dev/block", "sys/devices", "proc/self",
                      "proc/sys/kernel/random", "sys/module/dm_mod", "sys/module/dm_cache",
-                     "sys/module/dm_cache_smq"):  # fmt: skip
+                     "sys/module/dm_cache_smq", "sys/module/cas_cache"):  # fmt: skip
             (root / each).mkdir(parents=True)
         (system.proc / "swaps").write_text("Filename Type Size\n")
         (system.proc / "self/mountinfo").write_text("22 1 0:5 / /sys rw - sysfs none rw\n")
@@ -82,9 +83,11 @@ class Blocks(System):
         boot = self.proc / "sys/kernel/random/boot_id"
         boot.write_text(f"boot-{int((boot.read_text() if boot.exists() else 'boot-0')[5:]) + 1}")
         for folder in sorted((self.sys / "class/block").iterdir()):
-            if (folder / "dm").exists():
+            if (folder / "dm").exists() or folder.name.startswith("cas"):
                 self.take_out(folder.name)
                 (self.dev / folder.name).unlink()
+        shutil.rmtree(self.dev / "disk", ignore_errors=True)
+        (self.root / "caches").write_text("[]")
         for folder in (self.sys / "class/block").iterdir():
             for each in (folder / "holders").iterdir():
                 each.unlink()
@@ -171,7 +174,7 @@ class Blocks(System):
             os.kill(os.getpid(), 9)
 
     def program(self, name):
-        return "/sbin/dmsetup" if name == "dmsetup" else None
+        return f"/sbin/{name}" if name in ("dmsetup", "casadm") else None
 
     def resume_mapped(self, name):
         self.point("resume")
@@ -179,6 +182,8 @@ class Blocks(System):
     def run(self, words, *, stdin="", timeout_s=30, check=True, record=True):
         self.point(" ".join(words[:2]))
         try:
+            if words[0] == "casadm":
+                return self._casadm(words[1], words[2:])
             return self._dmsetup(words[1], list(words[2:]), stdin)
         except (RunError, OSError) as error:
             if check:
@@ -232,6 +237,55 @@ class Blocks(System):
             self.take_out(name)
             (self.dev / name).unlink()
         return ""
+
+    def _casadm(self, command, words):
+        """Act on the caches of Open CAS: the path of a cache's device, of its core's, by ID."""
+        caches = json.loads((self.root / "caches").read_text())
+        options = dict(zip(words[::2], words[1::2]))
+        if command == "--start-cache":
+            device = options["--cache-device"]
+            number = self._hold_for_cas(device)
+            caches.append([device, ""])
+            if words[-1] == "--load":
+                (self.root / "caches").write_text(json.dumps(caches))
+                core = (self.root / f"core of {number}").read_text()
+                words = ["--cache-id", str(len(caches)), "--core-device", core]
+                return self._casadm("--add-core", words)
+            self._format_metadata(number, OPEN_CAS)
+        elif command == "--add-core":
+            device, one = options["--core-device"], caches[int(options["--cache-id"]) - 1]
+            number = self._hold_for_cas(device)
+            one[1] = device
+            (self.root / f"core of {self.number_of(one[0])}").write_text(device)
+            size_bytes = int(self.read(self.block(number) / "size")) * SECTOR
+            at = options["--cache-id"]
+            self.add(f"cas{at}-1", f"252:{at}", size_bytes)
+        elif command == "--list-caches":
+            rows = ["type,id,disk,status,write policy,device"]
+            for number, (device, core) in enumerate(caches, 1):
+                rows += [f"cache,{number},{device},Running,wt,-"] if device else []
+                rows += [f"core,1,{core},Active,-,{self.dev}/cas{number}-1"] if core else []
+            return "\n".join(rows if len(rows) > 1 else ["No caches running"])
+        elif command == "--stop-cache":
+            number = int(words[1])
+            device, core = caches[number - 1]
+            name = f"cas{number}-1"
+            if core:
+                self.close_device(self.open_device(str(self.dev / name), os.O_RDWR | os.O_EXCL))
+                self.take_out(name)
+                (self.dev / name).unlink()
+                self.unhold(self._name(self.number_of(core)))
+            self._format_metadata(self.number_of(device), OPEN_CAS + b"stopped")
+            self.unhold(self._name(self.number_of(device)))
+            caches[number - 1] = ["", ""]
+        (self.root / "caches").write_text(json.dumps(caches))
+        return ""
+
+    def _hold_for_cas(self, path):
+        """Hold a device as an exclusive open does; return its number."""
+        number = self.number_of(path)
+        self.hold(self._name(number), "Open CAS")
+        return number
 
     def _format_metadata(self, number, superblock):
         """Write a superblock, as the kernel does when the table of a cache is loaded."""

@@ -685,6 +685,27 @@ class ACacheThatExists(Situation):
         self.assertEqual(cache["high_watermark_percent"], 70)
         self.assertFalse(is_read_only("/dev/mapper/mine"))
 
+    def test_writeback_throttle_is_restored_after_the_run_and_after_a_kill(self):
+        place = Path(f"/sys/class/block/{Path(SLOW).name}/queue/wbt_lat_usec")
+        place.write_text("60000")
+        self.undo.callback(place.write_text, "-1")
+        toml = experiment(seconds=1, origin='writeback_throttle = "off"')
+        code, output = build(toml=toml)
+        self.assertEqual(code, 0, output)
+        self.assertIn(f"switch off the writeback throttling of {SLOW}", output)
+        origin = json.loads((WORK / "results/environment.json").read_text())["origin"]
+        self.assertEqual(origin["throttle_us"], 0)
+        self.assertEqual(place.read_text().strip(), "60000")
+        toml = experiment(seconds=60, origin='writeback_throttle = "off"')
+        run = child(lambda: build(toml=toml, out="other")[0])
+        wait(lambda: has_begun("other"), what="fio")
+        self.assertEqual(place.read_text().strip(), "0")
+        os.kill(run, signal.SIGKILL)
+        end_of(run)
+        wait(lambda: not running("fio"), what="end of fio")
+        self.assertEqual(validate("clean")[0], 0)
+        self.assertEqual(place.read_text().strip(), "60000")
+
     def test_read_only_flag_is_restored_after_a_kill(self):
         device = self.cache()
         run = child(lambda: self.attach(device, toml=experiment(seconds=60))[0])

@@ -93,6 +93,18 @@ class TestParsing:
             changed(kind='kind = "dm-writecache"\nblock = "8KiB"')
         )
 
+    @pytest.mark.parametrize(
+        ("text", "target_us"), [("auto", None), ("off", 0), ("75ms", 75_000), ("2500us", 2500)]
+    )
+    def test_throttle_of_the_slow_devices(self, text, target_us):
+        parsed = experiment.parse(changed(size='size = "512MiB"').replace(
+            "[origin]", f'[origin]\nwriteback_throttle = "{text}"'))  # fmt: skip
+        assert parsed.origin.throttle_us == target_us
+
+    def test_throttle_that_is_no_time_is_a_problem(self):
+        text = TEXT.replace("[origin]", '[origin]\nwriteback_throttle = "none"')
+        assert "[origin] writeback_throttle: 'none' is none of auto, off" in problems(text)
+
     def test_job_file_is_read_relative_to_the_experiment(self, tmp_path):
         (tmp_path / "hot.fio").write_text("[a]\nrw=randwrite\n")
         text = TEXT.partition("job =")[0] + 'file = "hot.fio"\n'
@@ -185,6 +197,16 @@ class TestPlans:
         assert self.steps(text, [slow], fast) == [
             "Occupy", "MapLinear", "Occupy", "MapLinear", "MapWritecache",
         ]  # fmt: skip
+
+    def test_plan_of_an_open_cas_that_has_the_whole_device_zeroes_its_ends(self):
+        text = changed(kind='kind = "open-cas"')
+        slow = Place("/dev/a", 16 * GIB, DEVICE)
+        whole, larger = (Place("/dev/b", size, DEVICE) for size in (512 << 20, GIB))
+        below = ["Occupy", "MapLinear", "Occupy", "MapLinear"]
+        assert self.steps(text, [slow], whole) == [
+            *below, "ZeroPart", "LinkDevices", "StartOpenCas",
+        ]  # fmt: skip
+        assert self.steps(text, [slow], larger) == [*below, "LinkDevices", "StartOpenCas"]
 
     def test_plan_of_files_and_a_raid(self):
         text = changed(kind='kind = "bcache"').replace("[origin]", "[origin]\nraid = 5")

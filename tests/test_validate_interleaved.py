@@ -26,7 +26,16 @@ import numpy as np
 import pytest
 from fake_blocks import Blocks
 
-from validate import devices, journal, planning, remains, request, signatures, site
+from validate import (
+    devices,
+    experiment,
+    journal,
+    planning,
+    remains,
+    request,
+    signatures,
+    site,
+)
 from validate.errors import ValidateError
 from validate.experiment import parse
 from validate.planning import Place
@@ -34,6 +43,7 @@ from validate.steps import ends
 from validate.steps.ends import HandedOver, Occupy
 from validate.steps.files import CreateFile
 from validate.steps.mapper import MapCache, MapLinear
+from validate.steps.opencas import ZeroPart
 
 MIB = 1 << 20
 SIZE = 7 * MIB
@@ -65,6 +75,8 @@ KINDS = {
     "dm-cache over all of it": ("dm-cache", CACHE, ""),
     "dm-writecache": ("dm-writecache", 'size = "4MiB"', 'size = "2MiB"'),
     "dm-writecache over all of it": ("dm-writecache", 'size = "4MiB"', ""),
+    "Open CAS": ("open-cas", 'size = "4MiB"', 'size = "2MiB"'),
+    "Open CAS over all of both": ("open-cas", 'size = "7MiB"', ""),
 }
 FORMATS = {
     "ext4": (1080, b"\x53\xef"),
@@ -201,6 +213,7 @@ class World:
             ends.PATIENCE_S = 0
             signatures.END = ends.ROOM = planning.ROOM = END
             signatures.SAMPLES = 32
+            experiment.OPEN_CAS_MIN = MIB
             system = self.system()
             self._hook(system, rng, chance, kill_at)
             try:
@@ -253,11 +266,16 @@ class World:
         around(os, "unlink", point)
         before(HandedOver, "verify", lambda self, *_: self.is_loaded or log_verified(self.device))
         after(Occupy, "seal", lambda self, _: self.token in system.sealed and log_sealed(self))
+        before(ZeroPart, "content", lambda self, claim: log_stopped(claim.fd))
         after(remains, "save", lambda device, *_: self.record(
             who="noted", medium=(system.dev / device.name).stat().st_ino))  # fmt: skip
 
         def log_verified(device):
             self.record(who="verified", medium=(system.dev / device.name).stat().st_ino)
+
+        def log_stopped(fd):
+            medium, offset = system._bottom(fd, 0)
+            self.record(who="stopped", medium=medium.stat().st_ino, at=offset, length=SIZE)
 
         def log_sealed(step):
             node = Path(step.path)
@@ -268,7 +286,7 @@ class World:
         """Act like `request.check`, the question to the user, and `building.build`."""
         forced, kind = bool(kind), kind or rng.choice(list(KINDS))
         name, cache, origin = KINDS[kind]
-        experiment = parse(TEXT.format(kind=name, cache=cache, origin=origin))
+        what = parse(TEXT.format(kind=name, cache=cache, origin=origin))
         names = ["sda", "sdb"]
         if not forced:
             rng.shuffle(names)
@@ -284,7 +302,7 @@ class World:
                 if rng.random() < 0.5:
                     here.do(CreateFile(str(self.root / "files/slow.img"), MIB, "ef" * 16))
                 fast = places[1] if len(places) > 1 else None
-                plan = planning.plan(experiment, places[:1], fast, here.scene.facts["id"])
+                plan = planning.plan(what, places[:1], fast, here.scene.facts["id"])
                 for step in plan.steps:
                     here.do(step)
                 ends.begin_load(here.scene)
@@ -435,6 +453,8 @@ class World:
         elif who == "sealed":
             for end in (stamp[:END], stamp[-END:]):
                 end[end > verified] = 0
+        elif who == "stopped":  # until then the cache wrote to it
+            stamp[span][stamp[span] > verified] = 0
         elif who == "noted":
             middle = stamp[END:-END]
             middle[middle > verified] = 0
@@ -526,7 +546,7 @@ def seal_always(self, system):
     device = self._find_again(system)
     if device is not None:
         read = ends._shared(device, system)
-        system.sealed[self.token] = ends._ends(read, device.size_bytes)
+        system.sealed[self.token] = ends.of_device(read, device.size_bytes)
 
 
 @pytest.mark.parametrize(
@@ -552,6 +572,19 @@ def test_undisturbed_runs_accept_the_same_devices_again(kind, tmp_path):
     for _ in range(3):
         code = world.child(lambda *words: world.build(*words, kind), chance=0, kill=False)
         assert code == 0, (world.root / "stderr").read_text()
+
+
+def test_ends_of_a_device_that_open_cas_had_as_a_whole_are_zeros_again(tmp_path):
+    """Open CAS writes as it stops, after the ends of its device were sealed."""
+    world = World(tmp_path / "world", 1)
+    kind = "Open CAS over all of both"
+    code = world.child(lambda *words: world.build(*words, kind), chance=0, kill=False)
+    assert code == 0, (world.root / "stderr").read_text()
+    for name in ("sda", "sdb"):
+        data = (world.root / "dev" / name).read_bytes()
+        assert not any(data[:END]), name
+        assert not any(data[-END:]), name
+    assert not list((world.root / "dev/disk/by-id").iterdir())
 
 
 def fill(world, here, rng):

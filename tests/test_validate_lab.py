@@ -17,6 +17,7 @@ import pytest
 from hybridsim.serving import nbd
 from validate.cli import main
 from validate.errors import ExperimentError, MissingError
+from validate.experiment import Cache
 from validate.lab import guest, image, job, packages, places, processes, running, setup, suite
 from validate.lab.disk import Disk, MemoryDisk
 from validate.lab.errors import LabError
@@ -488,6 +489,27 @@ def test_disks_of_an_experiment_have_its_sizes(tmp_path):
     assert [each.part for each in running.disks(what, 3)] == ["member"] * 3 + ["ssd"]
 
 
+def test_guest_gets_the_programs_of_open_cas(tmp_path):
+    for name in ("casadm", "cas_bd.ko", "cas_cache.ko", "other.ko"):
+        (tmp_path / name).write_text(name)
+    cache = Cache("open-cas", "wt", programs=str(tmp_path))
+    assert running.open_cas_files(cache) == {
+        f"open-cas/{name}": name.encode() for name in ("casadm", "cas_bd.ko", "cas_cache.ko")
+    }
+    words = running.command([], has_programs=True)
+    assert words[words.index("--open-cas") + 1] == "open-cas"
+    assert running.open_cas_files(Cache("bcache", "writeback")) == {}
+
+
+def test_open_cas_without_programs_is_refused_before_anything_is_done(tmp_path):
+    path = tmp_path / "x.toml"
+    text = EXPERIMENT.partition("[cache]")[0] + '[cache]\nkind = "open-cas"\nsize = "64MiB"\n'
+    path.write_text(f"{text}[load]{EXPERIMENT.partition('[load]')[2]}")
+    with pytest.raises(MissingError, match="--open-cas DIR"):
+        running.run(path, tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
 def test_run_that_needs_too_much_memory_is_refused(tmp_path):
     path = tmp_path / "x.toml"
     path.write_text(EXPERIMENT.replace("1GiB", "1024TiB").replace("randread", "randwrite"))
@@ -501,7 +523,7 @@ def test_suite_skips_experiments_that_are_done(tmp_path, monkeypatch):
     for name in "abcd":
         (tmp_path / f"{name}.toml").write_text(EXPERIMENT)
 
-    def ran(path, out, scenario, progress, kernel=""):
+    def ran(path, out, scenario, progress, kernel="", open_cas=None):
         out.mkdir(parents=True)
         (out / "experiment.toml").write_text(EXPERIMENT)
         if path.stem == "c":
@@ -526,6 +548,18 @@ def test_suite_skips_experiments_that_are_done(tmp_path, monkeypatch):
         "with -o",
     ]
     assert [each.state for each in todo] == [suite.DONE, suite.DONE, suite.HALF, suite.OTHER]
+
+
+def test_suite_leaves_out_open_cas_unless_its_programs_are_named(tmp_path, monkeypatch):
+    text = EXPERIMENT.partition("[cache]")[0] + '[cache]\nkind = "open-cas"\nsize = "64MiB"\n'
+    (tmp_path / "a.toml").write_text(f"{text}[load]{EXPERIMENT.partition('[load]')[2]}")
+    ran, lines = [], []
+    monkeypatch.setattr(running, "run", lambda path, *_: ran.append(path.stem))
+    todo = suite.items(tmp_path, tmp_path / "results")
+    assert suite.run(todo, tmp_path, lines.append) == 0
+    assert (ran, lines[0].partition(": ")[2][:24]) == ([], "left out: needs Open CAS")
+    assert suite.run(todo, tmp_path, lines.append, open_cas=tmp_path) == 0
+    assert ran == ["a"]
 
 
 def test_folder_without_experiments_is_refused(tmp_path):

@@ -82,6 +82,7 @@ PLACES = {
     "ZFS": (256 * 1024 + 128 * 1024 + 5 * 1024, (0x00BAB10C).to_bytes(8, "little")),
     "DOS partition table": (510, b"\x55\xaa"),
     "dm-cache": (32, (0o6142003).to_bytes(8, "little")),
+    "an Open CAS cache": (4, (0x187E1CA6).to_bytes(4, "little")),
     "NTFS": (3, b"NTFS    "),
     "data at its beginning": (700_000, b"x"),
     "data at its end": (8 * MIB - 5, b"x"),

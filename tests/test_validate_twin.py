@@ -285,9 +285,12 @@ def test_suite_covers_kinds_modes_and_restart():
     files = sorted(path for path in EXPERIMENTS.glob("*.toml") if path.stem != "machine")
     suite = [load(path) for path in files if path.stem != recorded.SHARED]
     assert len(suite) >= 16
-    assert {each.cache.kind for each in suite} == {"dm-cache", "bcache"}
+    assert {each.cache.kind for each in suite} == {
+        "dm-cache", "dm-writecache", "bcache", "open-cas",
+    }  # fmt: skip
     modes = {(each.cache.kind, each.cache.mode) for each in suite}
-    assert {("dm-cache", "passthrough"), ("bcache", "writearound")} <= modes
+    assert {("dm-cache", "passthrough"), ("bcache", "writearound"), ("open-cas", "wb")} <= modes
+    assert {each.origin.throttle_us for each in suite} == {None, 0}
     assert {mode for _, mode in modes} >= {"writethrough", "writeback"}
     assert any(each.restart_s for each in suite)
     assert all(path.stem == load(path).name for path in files)
@@ -395,6 +398,28 @@ def test_a_writecache_that_validate_built_has_the_settings_of_its_table(folder):
     (folder / "lab").mkdir()
     (folder / recorded.LAB).write_text('{"accelerator": "tcg"}')
     assert record(folder).cache == wanted | writecache.EMULATED
+
+
+def test_an_open_cas_that_validate_built_has_the_settings_that_casadm_showed(folder):
+    of_hand = RESULTS / "opencas-wb-alru-often-wbtoff"
+    kept = {"kind": "open-cas", "mode": "wb", "size_bytes": 1 << 27, "made_uptime_s": 3.96,
+            "shown": (of_hand / "casadm-before.txt").read_text()}  # fmt: skip
+    origin = {"size_bytes": 2 << 30, "throttle_us": 0}
+    (folder / layout.ENVIRONMENT).write_text(
+        json.dumps(ENVIRONMENT | {"cache": kept, "origin": origin})
+    )
+    (folder / layout.OPEN_CAS).write_text((of_hand / layout.OPEN_CAS).read_text())
+    run, same = record(folder), record(of_hand)
+    assert (run.cache, run.throttle, run.created_s) == (same.cache, "off", same.created_s)
+
+
+def test_the_throttle_of_a_run_is_that_which_was_set(folder):
+    def throttle(target_us):
+        origin = {"size_bytes": 2 << 30, "throttle_us": target_us}
+        (folder / layout.ENVIRONMENT).write_text(json.dumps(ENVIRONMENT | {"origin": origin}))
+        return record(folder).throttle
+
+    assert [throttle(each) for each in (None, 0, 2500)] == ["auto", "off", "2500us"]
 
 
 def test_options_of_a_writecache_are_read_from_its_table(tmp_path):

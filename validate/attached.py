@@ -1,11 +1,14 @@
-"""Read the settings of an existing cache: dm-cache, dm-writecache (also of LVM), bcache."""
+"""Read the settings of a cache that exists: dm-cache and dm-writecache (of LVM too), bcache, ...
+
+... and Open CAS.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from validate import mapped
+from validate import mapped, opencas
 from validate.collecting import Subject
 from validate.devices import Device, chosen, find, of_number
 from validate.errors import UnsafeError
@@ -25,17 +28,22 @@ class Attached:
     fast: Device
 
 
-def look(path: str, system: System) -> Attached:
-    """Return the cache at a path; raise UnsafeError if the device is not a cache."""
+def look(path: str, system: System, programs: str = "") -> Attached:
+    """Return the cache at a path; raise UnsafeError if the device is not a cache.
+
+    `programs` is the folder of Open CAS's, "" if they are installed.
+    """
     device = find(path, system)
+    if opencas.EXPORTED.fullmatch(device.name):
+        return _open_cas(device, programs, system)
     if (device.folder / "bcache").exists():
         return _bcache(device, system)
     if (device.folder / "dm").is_dir():
         return _mapped(device, system)
     raise UnsafeError(
-        f"{path}: is not a cache: name /dev/bcacheN, or the /dev/mapper/... of a dm-cache, "
-        "dm-writecache or cached logical volume; to measure a bare device, use build with "
-        'kind = "none"'
+        f"{path}: is not a cache: name /dev/bcacheN, /dev/casN-M, or the /dev/mapper/... of a "
+        "dm-cache, dm-writecache or cached logical volume; to measure a bare device, use build "
+        'with kind = "none"'
     )
 
 
@@ -109,6 +117,27 @@ def bottom(device: Device, system: System) -> Device:
             break
         device = of_number(system.read(names[0] / "dev"), system)
     return device
+
+
+# Open CAS.
+
+
+def _open_cas(device: Device, programs: str, system: System) -> Attached:
+    """Read what casadm shows; raise UnsafeError if it does not list the device."""
+    casadm = opencas.program(programs)
+    system.need(casadm)
+    listed = opencas.cores(casadm, system)
+    core = next((each for each in listed if each.exported == device.node), None)
+    if core is None:
+        raise UnsafeError(f"{device.path}: casadm lists no such core: `casadm -L` lists all")
+    origin, data = find(core.origin, system), find(core.cache, system)
+    mode, line_bytes, policy = opencas.main_settings(opencas.shown(casadm, core, system))
+    cache = Cache(
+        "open-cas", mode, data.size_bytes, block_bytes=line_bytes, policy=policy, programs=programs
+    )
+    numbers = {"cached": device.number, "origin": origin.number, "data": data.number}
+    subject = Subject(system, "open-cas", numbers, statistics=opencas.statistics(casadm, core))
+    return Attached(cache, subject, device, bottom(origin, system), bottom(data, system))
 
 
 # bcache.

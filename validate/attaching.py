@@ -45,7 +45,7 @@ def check(request: AttachRequest) -> tuple[Attached, bool, list[str]]:
     system, experiment = request.system, request.experiment
     if system.uid != 0:
         raise MissingError("needs root to read the settings of the cache: run it with sudo")
-    attached = look(request.device, system)
+    attached = look(request.device, system, experiment.cache.programs)
     _check_fit(experiment, attached)
     notes = []
     writes = experiment.load.job.writes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from validate import calibration, facts, hosts, layout, measuring, result_folder
+from validate import calibration, facts, hosts, layout, measuring, opencas, result_folder
 from validate.collecting import Subject
 from validate.devices import Device, of_number
 from validate.environment import Environment
@@ -16,6 +16,7 @@ from validate.progress import Progress
 from validate.request import BuildRequest, sides
 from validate.site import Site, site
 from validate.steps.ends import begin_load, zero_device
+from validate.steps.queues import SetThrottle
 
 
 def build(request: BuildRequest, progress: Progress) -> Path:
@@ -38,6 +39,8 @@ def _run(
     _do(here, steps.below, progress)
     if experiment.collect.calibrate:
         _calibrate(here, steps, experiment, folder, progress)
+    if experiment.origin.throttle_us is not None:
+        _do(here, _throttles(here, steps, experiment.origin.throttle_us), progress)
     _do(here, steps.cache, progress)
     begin_load(here.scene)
     subject = _subject(here, steps, experiment)
@@ -69,6 +72,13 @@ def _do(here: Site, steps: Sequence[Any], progress: Progress) -> None:
         here.do(step)
 
 
+def _throttles(here: Site, steps: Plan, target_us: int) -> list[SetThrottle]:
+    """Return the steps that set the writeback throttling of the slow devices."""
+    system, roles = here.scene.system, here.scene.roles
+    slow = [of_number(roles[role], system) for role in steps.slow_roles]
+    return [SetThrottle.of(device, target_us, system) for device in slow]
+
+
 def _calibrate(
     here: Site, steps: Plan, experiment: Experiment, folder: Path, progress: Progress
 ) -> None:
@@ -97,6 +107,11 @@ def _subject(here: Site, steps: Plan, experiment: Experiment) -> Subject:
     if kind == "bcache":
         backing = (system.block(roles["origin"]) / "bcache").resolve()
         return Subject(system, kind, numbers, backing=backing)
+    if kind == "open-cas":
+        casadm = opencas.program(experiment.cache.programs)
+        exported = of_number(roles["cached"], system).node
+        core = next(each for each in opencas.cores(casadm, system) if each.exported == exported)
+        return Subject(system, kind, numbers, statistics=opencas.statistics(casadm, core))
     mapped = getattr(steps.cache[-1], "name", "") if steps.cache else ""
     return Subject(system, kind, numbers, mapped=mapped)
 
@@ -122,6 +137,7 @@ def _devices(
         "raid_level": level,
         "chunk_bytes": experiment.origin.chunk_bytes if level is not None else None,
         "members": len(steps.slow_roles),
+        "throttle_us": experiment.origin.throttle_us,
     }
 
 

@@ -6,9 +6,10 @@
     complete    whether the run ended in order; error: why not
     started     local time, ISO 8601
     cache       kind, mode, size_bytes, block_bytes (dm-cache) or bucket_bytes (bcache), policy,
-                options {name: value as the kernel shows it}, table and status lines (dm-cache),
+                options {name: value as the kernel shows it}, table and status lines (dm-cache,
+                dm-writecache), shown: settings as casadm prints them (Open CAS),
                 made_uptime_s: when it was activated (smq counts its periods of 60 s from there)
-    origin      size_bytes, raid_level, chunk_bytes, members
+    origin      size_bytes, raid_level, chunk_bytes, members, throttle_us (as specified)
     devices     cached, slow (a list), fast: name, path, number, size_bytes, logical_block_bytes,
                 rotational, scheduler, queue_depth, model
     fio         version, job_file, writes

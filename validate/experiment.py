@@ -4,14 +4,15 @@ name = "dmcache-hot"
 seed = 1                          # random seed of fio
 
 [cache]
-kind = "dm-cache"                 # dm-cache, dm-writecache, bcache, none
+kind = "dm-cache"                 # dm-cache, dm-writecache, bcache, open-cas, none
 mode = "writethrough"
 size = "512MiB"
-block = "256KiB"                  # dm-writecache: "4KiB"; bcache: bucket = "512KiB"
+block = "256KiB"                  # dm-writecache: "4KiB"; bcache: bucket = "512KiB"; open-cas: line
 
 [origin]
 size = "8GiB"                     # default: all of the slow device
 raid = 5                          # level of an md RAID of the slow devices; chunk = "64KiB"
+writeback_throttle = "off"        # of the slow devices' queues: auto, off, or a latency
 
 [load]
 duration = "150s"
@@ -34,20 +35,22 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from validate import jobfile
 from validate.errors import ExperimentError
+from validate.sizes import microseconds_of
 from validate.tables import Problems, Table
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MIB = 1 << 20
-KINDS = ("dm-cache", "dm-writecache", "bcache", "none")
+KINDS = ("dm-cache", "dm-writecache", "bcache", "open-cas", "none")
 MODES = {
     "dm-cache": ("writethrough", "writeback", "passthrough"),
     "dm-writecache": ("writeback",),
     "bcache": ("writethrough", "writeback", "writearound", "none"),
+    "open-cas": ("wt", "wb", "wa", "wo", "pt"),
     "none": ("none",),
 }
 POLICIES = ("smq", "cleaner")
@@ -64,6 +67,11 @@ WRITECACHE = {
     "autocommit_time": "autocommit_ms",
     "pause_writeback": "pause_writeback_ms",
 }
+LINES_KIB = (4, 8, 16, 32, 64)  # of Open CAS
+OPEN_CAS_MIN = 48 * MIB  # Open CAS's metadata take some 36 MiB of it, and 40 bytes a line
+PROMOTIONS, CUTOFFS = ("always", "nhit"), ("full", "always", "never")
+CLEANINGS = ("alru", "acp", "nop")
+WAKE_UNIT_US = {"alru": 10**6, "acp": 10**3}  # of casadm
 BUCKETS_MIN = 513  # of bcache: with fewer it silently caches nothing
 CACHE_MIN = 4 * MIB
 
@@ -75,7 +83,7 @@ class Cache:
     kind: str
     mode: str
     size_bytes: int = 0
-    block_bytes: int = 0  # dm-cache, dm-writecache
+    block_bytes: int = 0  # dm-cache, dm-writecache; of Open CAS a line
     bucket_bytes: int = 0  # bcache
     metadata_bytes: int = 0  # dm-cache: before the blocks on the fast device
     policy: str = ""  # dm-cache: smq, cleaner; bcache: replacement of buckets
@@ -90,6 +98,16 @@ class Cache:
     autocommit_blocks: int | None = None
     autocommit_ms: int | None = None
     pause_writeback_ms: int | None = None
+    programs: str = ""  # Open CAS: folder of casadm and its modules; "": those of the machine
+    promotion: str | None = None  # Open CAS, as the others
+    insertion_threshold: int | None = None
+    trigger_threshold_percent: int | None = None
+    sequential_cutoff_policy: str | None = None
+    cleaning: str | None = None
+    wake_up_us: int | None = None
+    flush_max_buffers: int | None = None
+    staleness_time_s: int | None = None
+    activity_threshold_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +117,7 @@ class Origin:
     size_bytes: int = 0  # 0: all of the device
     raid_level: int | None = None
     chunk_bytes: int = 64 << 10
+    throttle_us: int | None = None  # of writeback, in the queue; 0: off; None: as the kernel has it
 
 
 @dataclass(frozen=True)
@@ -161,7 +180,7 @@ def parse(text: str, name: str = "experiment.toml", folder: Path = Path()) -> Ex
     experiment = Experiment(
         name=whole.matching("name", NAME, "letters, digits, . _ - and at most 64 of them"),
         text=text,
-        cache=_cache(whole.table("cache")),
+        cache=_placed(_cache(whole.table("cache")), folder),
         origin=_origin(whole.table("origin", {})),
         load=_load(whole.table("load"), folder),
         collect=_collect(whole.table("collect", {})),
@@ -173,6 +192,20 @@ def parse(text: str, name: str = "experiment.toml", folder: Path = Path()) -> Ex
     return experiment
 
 
+def with_programs(what: Experiment, folder: Path | None) -> Experiment:
+    """Return the experiment with Open CAS's programs from a folder; None: as it specifies them."""
+    if folder is None or what.cache.kind != "open-cas":
+        return what
+    return replace(what, cache=replace(what.cache, programs=str(folder.resolve())))
+
+
+def _placed(cache: Cache, folder: Path) -> Cache:
+    """Return the cache with the path of its programs, which is relative to the experiment."""
+    if not cache.programs:
+        return cache
+    return replace(cache, programs=str((folder / cache.programs).resolve()))
+
+
 def _cache(table: Table) -> Cache:
     kind = table.choice("kind", KINDS)
     if kind == "none":
@@ -181,7 +214,8 @@ def _cache(table: Table) -> Cache:
     modes = MODES.get(kind, ("writethrough",))
     mode = table.choice("mode", modes, modes[0])
     size = table.size("size", 0, minimum=CACHE_MIN)  # `attach` reads the real size instead
-    read = {"dm-cache": _dm_cache, "dm-writecache": _writecache}.get(kind, _bcache)
+    kinds = {"dm-cache": _dm_cache, "dm-writecache": _writecache, "open-cas": _open_cas}
+    read = kinds.get(kind, _bcache)
     cache = read(table, mode, size or 0)
     table.finish()
     return cache
@@ -228,6 +262,46 @@ def _writecache(table: Table, mode: str, size: int) -> Cache:
     )
 
 
+def _open_cas(table: Table, mode: str, size: int) -> Cache:
+    line = table.size("line", 4 << 10)
+    if line not in {kib << 10 for kib in LINES_KIB}:
+        table.refuse("line", "Open CAS has lines of 4KiB, 8KiB, 16KiB, 32KiB or 64KiB")
+    if 0 < size < OPEN_CAS_MIN:
+        table.refuse("size", "write 48MiB or more: Open CAS's metadata take some 36 MiB of it")
+    cleaning = table.choice("cleaning", CLEANINGS, None) or None
+    wake_up = table.microseconds("wake_up", None)
+    unit = WAKE_UNIT_US.get(cleaning or "alru", 10**6)
+    if wake_up is not None and wake_up % unit:
+        table.refuse("wake_up", f"is not a multiple of {'1s' if unit == 10**6 else '1ms'}")
+    threshold = table.microseconds("activity_threshold", None)
+    if threshold is not None and threshold % 1000:
+        table.refuse("activity_threshold", "is not a multiple of 1ms")
+    cutoff = table.size("sequential_cutoff", None, minimum=1 << 10, of=1 << 10)
+    cache = Cache(
+        "open-cas",
+        mode,
+        size,
+        block_bytes=line or 0,
+        programs=table.text("programs", ""),
+        promotion=table.choice("promotion", PROMOTIONS, None) or None,
+        insertion_threshold=table.integer("insertion_threshold", None, 2, 1000),
+        trigger_threshold_percent=table.integer("trigger_threshold_percent", None, 0, 100),
+        sequential_cutoff_bytes=cutoff,
+        sequential_cutoff_policy=table.choice("sequential_cutoff_policy", CUTOFFS, None) or None,
+        cleaning=cleaning,
+        wake_up_us=wake_up,
+        flush_max_buffers=table.integer("flush_max_buffers", None, 1, 10_000),
+        staleness_time_s=table.seconds("staleness_time", None),
+        activity_threshold_ms=None if threshold is None else threshold // 1000,
+    )
+    for name in ("staleness_time_s", "activity_threshold_ms"):
+        if getattr(cache, name) is not None and (cleaning or "alru") != "alru":
+            table.refuse(name.rpartition("_")[0], f"is of alru, but cleaning is {cleaning}")
+    if cleaning == "nop" and (wake_up, cache.flush_max_buffers) != (None, None):
+        table.refuse("cleaning", "nop has neither wake_up nor flush_max_buffers")
+    return cache
+
+
 def _metadata(size: int, block: int) -> int:
     """Return the bytes for dm-cache's metadata: 4 MiB and 16 bytes a block; 8 MiB or more."""
     need = 4 * MIB + 16 * (size // max(block, 1))
@@ -263,11 +337,24 @@ def _origin(table: Table) -> Origin:
         size_bytes=table.size("size", 0, of=4096),
         raid_level=table.integer("raid", None),
         chunk_bytes=table.size("chunk", 64 << 10, minimum=4 << 10, of=4 << 10),
+        throttle_us=_throttle(table),
     )
     if origin.raid_level is not None and origin.raid_level not in RAID_LEVELS:
         table.refuse("raid", f"supported levels are {', '.join(map(str, RAID_LEVELS))}")
     table.finish()
     return origin
+
+
+def _throttle(table: Table) -> int | None:
+    """Return the target of writeback throttling in microseconds, 0 for none, None for auto."""
+    text = table.text("writeback_throttle", "auto")
+    if text in ("auto", "off"):
+        return None if text == "auto" else 0
+    try:
+        return microseconds_of(text)
+    except ValueError:
+        table.refuse("writeback_throttle", f"{text!r} is none of auto, off and a time as '75ms'")
+        return None
 
 
 def _load(table: Table, folder: Path) -> Load:

@@ -6,7 +6,9 @@ import datetime
 from dataclasses import asdict
 from typing import Any
 
+from validate import opencas
 from validate.collecting import Subject
+from validate.devices import of_number
 from validate.experiment import Experiment
 from validate.site import Site
 
@@ -25,7 +27,7 @@ def of_cache(experiment: Experiment, subject: Subject, here: Site) -> dict[str, 
 
 
 def shown_by_kernel(subject: Subject) -> dict[str, Any]:
-    """Return table and status of a mapped cache, or settings of a bcache."""
+    """Return table and status of a mapped cache, or settings of a bcache or Open CAS."""
     system = subject.system
     if subject.mapped:
         return {
@@ -39,6 +41,11 @@ def shown_by_kernel(subject: Subject) -> dict[str, Any]:
             | {name: system.read(there / name, "") for name in BCACHE_SET_OPTIONS},
             "set_uuid": there.name,
         }
+    if subject.kind == "open-cas":
+        casadm = subject.statistics[0]
+        exported = of_number(subject.numbers["cached"], system).node
+        core = next(each for each in opencas.cores(casadm, system) if each.exported == exported)
+        return {"shown": opencas.shown(casadm, core, system)}
     return {}
 
 

@@ -9,6 +9,7 @@
     workload-end-uptime.txt      ... when fio ended
     dmcache-status.log           dm-cache: uptime and `dmsetup status --noflush`, each second
     writecache-status.log        dm-writecache: the same
+    cas-stats.csv                Open CAS: uptime and `casadm --stats -o csv`, each second
     bcache-stats.log             bcache: exact counters, from the kernel's tracepoints
     bcache-sysfs.log             bcache: its own counters, which are late and wrap
     diskstats.log                uptime and the lines of /proc/diskstats of the devices
@@ -31,6 +32,7 @@ BEGIN = "workload-start-uptime.txt"
 END = "workload-end-uptime.txt"
 DM_CACHE = "dmcache-status.log"
 WRITECACHE = "writecache-status.log"
+OPEN_CAS = "cas-stats.csv"
 BCACHE_TRUE = "bcache-stats.log"
 BCACHE_SYSFS = "bcache-sysfs.log"
 DISKSTATS = "diskstats.log"

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from validate.errors import ExperimentError
-from validate.experiment import WRITECACHE, Cache, Experiment
+from validate.experiment import WAKE_UNIT_US, WRITECACHE, Cache, Experiment
 from validate.sizes import MIB
 from validate.steps import PREFIX, Step, uuid_of
 from validate.steps.bcache import FormatBcache, StartBcache
 from validate.steps.ends import ROOM, Occupy
 from validate.steps.files import AttachLoop, CreateFile
 from validate.steps.mapper import MapCache, MapLinear, MapWritecache
+from validate.steps.opencas import LinkDevices, StartOpenCas, ZeroPart
 from validate.steps.raid import MakeRaid
 
 RAID_ROOM = 256 * MIB  # bytes that md may reserve on each member
@@ -56,6 +57,9 @@ def plan(experiment: Experiment, slow: Sequence[Place], fast: Place | None, iden
     if fast is not None:
         _fast_side(steps, experiment.cache, fast, names)
     steps.cache = _cache(experiment.cache, names)
+    if experiment.cache.kind == "open-cas" and fast is not None and fast.identity is not None:
+        if not _room(fast, experiment.fast_bytes):
+            steps.cache.insert(0, ZeroPart(names.name("data"), names.uuid("data")))
     return steps
 
 
@@ -132,8 +136,9 @@ def _slow_side(steps: Plan, experiment: Experiment, slow: Sequence[Place], names
 
 def _fast_side(steps: Plan, cache: Cache, fast: Place, names: Names) -> None:
     need = cache.metadata_bytes + cache.size_bytes
-    # While a dm-writecache is removed, it writes; the part keeps the device from others meanwhile.
-    is_shared = bool(cache.metadata_bytes) or cache.kind == "dm-writecache"
+    # While a dm-writecache or Open CAS is removed, it writes; the part keeps the device from others
+    # meanwhile.
+    is_shared = bool(cache.metadata_bytes) or cache.kind in ("dm-writecache", "open-cas")
     is_mapped = is_shared or need != _size_of(fast, need)
     steps.fast_role = "fast" if is_mapped else "data"
     room = _room(fast, need)
@@ -179,6 +184,15 @@ def _cache(cache: Cache, names: Names) -> list[Step]:
     if cache.kind == "dm-writecache":
         name, uuid = names.name("cached"), names.uuid("cached")
         return [MapWritecache(name, uuid, cache.block_bytes, writecache_options(cache), "cached")]
+    if cache.kind == "open-cas":
+        prefix = names.name("cas")
+        return [
+            LinkDevices(prefix),
+            StartOpenCas(
+                prefix, cache.programs, cache.mode, cache.block_bytes,
+                open_cas_parameters(cache), "cached",
+            ),
+        ]  # fmt: skip
     if cache.kind == "bcache":
         uuid = uuid_of(names.identity)
         settings, of_set = bcache_settings(cache)
@@ -187,6 +201,37 @@ def _cache(cache: Cache, names: Names) -> list[Step]:
             StartBcache(uuid, settings, of_set, "cached"),
         ]
     return []
+
+
+def open_cas_parameters(cache: Cache) -> tuple[str, ...]:
+    """Return what is set by casadm: texts of a name and its options."""
+    cleaning = cache.cleaning or "alru"
+    unit_us = WAKE_UNIT_US.get(cleaning, 1)
+    wake_up = None if cache.wake_up_us is None else cache.wake_up_us // unit_us
+    cutoff = cache.sequential_cutoff_bytes
+    options: dict[str, dict[str, object]] = {
+        "promotion": {"policy": cache.promotion},
+        "promotion-nhit": {
+            "threshold": cache.insertion_threshold,
+            "trigger": cache.trigger_threshold_percent,
+        },
+        "cleaning": {"policy": cache.cleaning},
+        f"cleaning-{cleaning}": {
+            "wake-up": wake_up,
+            "staleness-time": cache.staleness_time_s,
+            "flush-max-buffers": cache.flush_max_buffers,
+            "activity-threshold": cache.activity_threshold_ms,
+        },
+        "seq-cutoff": {
+            "threshold": None if cutoff is None else cutoff >> 10,
+            "policy": cache.sequential_cutoff_policy,
+        },
+    }
+    texts = []
+    for name, values in options.items():
+        words = [word for key, value in _texts(values).items() for word in (f"--{key}", value)]
+        texts += [" ".join([name, *words])] if words else []
+    return tuple(texts)
 
 
 def writecache_options(cache: Cache) -> tuple[str, ...]:

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from validate import guards, tracing
+from validate import guards, opencas, tracing
 from validate.devices import Device, find, held, model
 from validate.errors import ExperimentError, MissingError, UnsafeError
 from validate.experiment import Experiment
 from validate.planning import Place, plan, slow_bytes
 from validate.sizes import human
+from validate.steps.queues import words
 from validate.system import System
 
 FILES_NOTE = (
@@ -88,6 +89,9 @@ def ready(request: BuildRequest) -> None:
     system.need(*programs)
     for module in MODULES.get(kind, ()):
         system.module(module)
+    if kind == "open-cas":
+        system.need(opencas.program(experiment.cache.programs))
+        opencas.load(experiment.cache.programs, system)
     if experiment.collect.trace:
         tracing.check(system)
     guards.named_twice(request.devices, request.erase, system)
@@ -164,13 +168,15 @@ def shown(request: BuildRequest, notes: Sequence[str]) -> str:
     experiment = request.experiment
     lines = [f"{experiment.name}: {experiment.cache.kind}, {experiment.load.duration_s} s of fio"]
     for device in request.devices:
-        words = " ".join(each for each in (human(device.size_bytes), model(device, request.system),
+        shown = " ".join(each for each in (human(device.size_bytes), model(device, request.system),
                                            f"({device.name})") if each)  # fmt: skip
-        lines.append(f"  {device.path}: {words}: everything on it will be lost")
+        lines.append(f"  {device.path}: {shown}: everything on it will be lost")
     steps = plan(experiment, *sides(request), SAMPLE_IDENTITY)
     actions = [step.describe() for step in steps.below]
     if experiment.collect.calibrate:
         actions.append("run fio on the bare devices, then zero their ends")
+    if experiment.origin.throttle_us is not None:
+        actions.append(f"{words(experiment.origin.throttle_us)} of the slow devices")
     actions += [step.describe() for step in steps.cache]
     actions.append(f"run fio for {experiment.load.duration_s} s, and sample each second")
     if experiment.restart_s:

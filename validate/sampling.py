@@ -62,15 +62,16 @@ class Sampler:
     def _open(self, collector: Collector, files: ExitStack) -> TextIO:
         files.callback(collector.close)
         stream = files.enter_context((self._folder / collector.file).open("w", buffering=1))
-        if collector.header():
-            stream.write(collector.header() + "\n")
+        header = collector.header()
+        if header:
+            stream.write(header + "\n")
         return stream
 
     def _take(self, collector: Collector, stream: TextIO) -> None:
         try:
             uptime_s = self._subject.system.uptime_s()
             for line in collector.sample():
-                stream.write(f"{uptime_s:.2f} {line}\n")
+                stream.write(f"{uptime_s:.2f}{collector.separator}{line}\n")
         except (ValidateError, OSError) as error:
             self.errors.append(f"{collector.file}: {error}")
 

@@ -73,6 +73,7 @@ MARKS = (
     Mark("a bcache superblock", 4096 + 24, BCACHE),
     Mark("a dm-cache's metadata", 32, (0o6142003).to_bytes(8, "little")),
     Mark("a thin pool's metadata", 32, (27022010).to_bytes(8, "little")),
+    Mark("an Open CAS cache", 4, (0x187E1CA6).to_bytes(4, "little")),
     Mark("a dm-writecache", 0, bytes.fromhex("21934823")),
     Mark("a dm-integrity device", 0, b"integrt\0"),
     Mark("a VDO volume", 0, b"dmvdo001"),

@@ -19,7 +19,7 @@ PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 STATE = "/var/lib/hybridsim-validate"
 PACKAGES = {
     "fio": "fio", "dmsetup": "dmsetup", "make-bcache": "bcache-tools", "mdadm": "mdadm",
-    "blktrace": "blktrace", "modprobe": "kmod",
+    "blktrace": "blktrace", "modprobe": "kmod", "casadm": "open-cas-linux",
 }  # fmt: skip
 PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)

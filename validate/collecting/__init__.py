@@ -14,6 +14,7 @@ COLLECTORS = {
     "host load": "validate.collecting.host_load",
     "mapped cache": "validate.collecting.mapped",
     "bcache": "validate.collecting.bcache",
+    "Open CAS": "validate.collecting.opencas",
 }
 
 
@@ -26,12 +27,14 @@ class Subject:
     numbers: dict[str, str]  # MAJOR:MINOR by role: cached, slow..., fast
     mapped: str = ""  # dm-cache, dm-writecache: name of the mapped device
     backing: Path = Path()  # bcache: the backing device's folder in sysfs
+    statistics: tuple[str, ...] = ()  # Open CAS: the command that prints its counters
 
 
 class Collector(Protocol):
     """Samples of one kind: a file with a header, and lines that begin with uptime in seconds."""
 
     file: str
+    separator: str  # between the uptime and a line
 
     def header(self) -> str:
         """Return the first line, or ""."""

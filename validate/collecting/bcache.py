@@ -39,6 +39,7 @@ class Events:
     """Counters from tracepoints, which `hybridsim compare` reads."""
 
     file = layout.BCACHE_TRUE
+    separator = " "
 
     def __init__(self, subject: Subject) -> None:
         """Start to count.  Raises MissingError if the kernel refuses."""
@@ -78,6 +79,7 @@ class Own:
     """bcache's own counters; column names are paths in sysfs."""
 
     file = layout.BCACHE_SYSFS
+    separator = " "
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject

@@ -14,6 +14,7 @@ class Diskstats:
 
     subject: Subject
     file: str = layout.DISKSTATS
+    separator: str = " "
 
     def header(self) -> str:
         """Return "": the file has no header."""

@@ -14,6 +14,7 @@ class HostLoad:
 
     subject: Subject
     file: str = layout.HOST_LOAD
+    separator: str = " "
 
     def header(self) -> str:
         """Name the columns."""

@@ -20,6 +20,7 @@ class Status:
 
     subject: Subject
     file: str
+    separator: str = " "
 
     def header(self) -> str:
         """Return "": the file has no header."""

@@ -25,7 +25,8 @@ def add_arguments(commands: Any) -> None:
     parser = commands.add_parser(
         "attach",
         help="Run fio on a cache that exists; reads only by default.",
-        description="Run fio on an existing cache (bcache, dm-cache, dm-writecache) and sample it.",
+        description="Run fio on an existing cache (bcache, dm-cache, dm-writecache, Open CAS) and "
+        "sample it.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -45,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     from validate import attaching, devices, experiment
     from validate.progress import to_stderr
 
-    system, specified = system_of(args), experiment.load(args.experiment)
+    system = system_of(args)
+    specified = experiment.with_programs(experiment.load(args.experiment), args.open_cas)
     clear_leftovers(args, system)
     request = attaching.AttachRequest(
         specified, args.device, args.erase, args.in_use, args.out, system

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from validate.errors import ExperimentError
@@ -48,6 +49,10 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     """Add the options that `build` and `attach` share."""
     parser.add_argument("experiment", metavar="TOML", help="the experiment; see validate/examples")
     parser.add_argument("-o", "--out", metavar="DIR", help="the result folder [results/NAME]")
+    parser.add_argument(
+        "--open-cas", type=Path, metavar="DIR",
+        help="folder of casadm and Open CAS's modules [the experiment's, else those installed]",
+    )  # fmt: skip
     parser.add_argument("-n", "--dry-run", action="store_true", help="show the plan, do nothing")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask for consent")
     add_state(parser)
@@ -64,8 +69,6 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 
 def system_of(args: argparse.Namespace) -> Any:
     """Return the machine, with the state folder of the options."""
-    from pathlib import Path
-
     from validate.system import System
 
     return System(state=Path(args.state)) if args.state else System()
@@ -100,7 +103,8 @@ def run(args: argparse.Namespace) -> int:
     from validate import request as requests
     from validate.progress import to_stderr
 
-    system, specified = system_of(args), experiment.load(args.experiment)
+    system = system_of(args)
+    specified = experiment.with_programs(experiment.load(args.experiment), args.open_cas)
     clear_leftovers(args, system)
     request = requests.BuildRequest(specified, args.slow, args.fast, args.erase, args.out, system)
     try:

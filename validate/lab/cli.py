@@ -67,6 +67,7 @@ def add_arguments(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
         help="scenario of the disks [machine.toml beside the experiment, else the lab's own]",
     )
     _add_kernel(one)
+    _add_open_cas(one)
 
     several = commands.add_parser(
         "suite", help="run all experiments of a folder; skip those that are done"
@@ -89,6 +90,16 @@ def add_arguments(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
         "-v", "--verbose", action="store_true", help="print the progress of each run"
     )
     _add_kernel(several)
+    _add_open_cas(several)
+
+
+def _add_open_cas(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--open-cas",
+        type=Path,
+        metavar="DIR",
+        help="folder of casadm and Open CAS's modules, built for the guest's kernel",
+    )
 
 
 def _add_kernel(parser: argparse.ArgumentParser) -> None:
@@ -155,7 +166,7 @@ def _run(args: argparse.Namespace) -> int:
 
     out = args.out or _results(args.experiment.stem, args.kernel)
     scenario = running.machine_for(args.experiment.parent, args.scenario)
-    running.run(args.experiment, out, scenario, _progress, args.kernel)
+    running.run(args.experiment, out, scenario, _progress, args.kernel, args.open_cas)
     print(f"results: {out}")
     return 0
 
@@ -166,7 +177,7 @@ def _suite(args: argparse.Namespace) -> int:
     todo = suite.items(args.folder, args.out or _results(args.folder.name, args.kernel))
     progress = _progress if args.verbose else guest.ignore
     scenario = running.machine_for(args.folder, args.scenario)
-    failed = suite.run(todo, scenario, print, progress, args.kernel)
+    failed = suite.run(todo, scenario, print, progress, args.kernel, args.open_cas)
     return 5 if failed else 0
 
 

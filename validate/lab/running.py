@@ -23,9 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from validate import calibration, experiment, result_folder
+from validate import calibration, experiment, opencas, result_folder
 from validate.errors import ExperimentError, MissingError
-from validate.experiment import Experiment
+from validate.experiment import Cache, Experiment
 from validate.lab import guest
 from validate.lab.errors import LabError
 from validate.lab.machine import Disk
@@ -33,6 +33,7 @@ from validate.lab.setup import set_up
 from validate.progress import Progress
 
 MACHINE = Path(__file__).with_name("machine.toml")
+PROGRAMS = "open-cas"  # in the guest's working folder: casadm and the modules
 SLOW_BYTES = 8 << 30  # default size of the slow device
 MEMORY_MB = 2048  # includes the results and traces
 SETTLING_S = 120  # to build the cache and pack the results, under software emulation
@@ -58,13 +59,17 @@ def run(
     scenario: Path = MACHINE,
     progress: Progress = guest.ignore,
     kernel: str = "",
+    open_cas: Path | None = None,
 ) -> Path:
     """Run an experiment in a guest, with a kernel of a release; return the result folder.
 
+    `open_cas` is the folder of Open CAS's programs and modules, built for that kernel; None: that
+    of the experiment.
     Raises ExperimentError if the experiment is invalid, MissingError if the lab is not available,
     LabError if the guest or the run fails; partial results are kept.
     """
-    what = experiment.load(path)
+    what = experiment.with_programs(experiment.load(path), open_cas)
+    programs = open_cas_files(what.cache)
     members = members_of(scenario)
     served = disks(what, members if what.origin.raid_level is not None else 0)
     _check_memory(what, served)
@@ -74,11 +79,11 @@ def run(
         results = Path(temporary)
         try:
             done = guest.run(
-                [command(served)],
+                [command(served, has_programs=bool(programs))],
                 [each.disk for each in served],
                 results,
                 server=_server(scenario, served),
-                files=_files(path),
+                files=_files(path) | programs,
                 memory_mb=MEMORY_MB,
                 limit_s=limit_s(what),
                 kernel=kernel,
@@ -138,7 +143,23 @@ def disks(what: Experiment, members: int) -> list[Served]:
     return [*(Served(each, "member") for each in slow), Served(fast, "ssd")]
 
 
-def command(served: list[Served]) -> list[str]:
+def open_cas_files(cache: Cache) -> dict[str, bytes]:
+    """Return Open CAS's programs and modules for the guest, by path in its working folder.
+
+    Raises MissingError if there are none: the guest has no Open CAS of its own.
+    """
+    if cache.kind != "open-cas":
+        return {}
+    if not cache.programs:
+        raise MissingError(
+            "the guest has no Open CAS: build it for the guest's kernel, and name the folder: "
+            "--open-cas DIR"
+        )
+    places = [Path(opencas.program(cache.programs)), *opencas.modules(cache.programs)]
+    return {f"{PROGRAMS}/{place.name}": place.read_bytes() for place in places}
+
+
+def command(served: list[Served], *, has_programs: bool = False) -> list[str]:
     """Return the command that the guest runs."""
     names = [each.disk.name for each in served]
     sides = [
@@ -152,6 +173,7 @@ def command(served: list[Served]) -> list[str]:
         )
     ]
     build = ["python3", "-s", "-m", "validate", "build", "experiment.toml", *sides]
+    build += ["--open-cas", PROGRAMS] if has_programs else []
     return [*build, "--yes", "--state", "/run/validate", "--out", "{out}/run"]
 
 

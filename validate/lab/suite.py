@@ -27,6 +27,7 @@ class Item:
     path: Path
     out: Path
     seconds: float  # of fio
+    needs_open_cas: bool = False  # whose programs it does not name
 
     @property
     def state(self) -> str:
@@ -53,7 +54,9 @@ def items(folder: Path, results: Path) -> list[Item]:
     suite = []
     for path in paths:
         what = experiment.load(path)
-        suite.append(Item(path, results / path.stem, what.load.duration_s + what.restart_s))
+        seconds, cache = what.load.duration_s + what.restart_s, what.cache
+        needs = cache.kind == "open-cas" and not cache.programs
+        suite.append(Item(path, results / path.stem, seconds, needs))
     return suite
 
 
@@ -63,23 +66,35 @@ def run(
     report: Progress,
     progress: Progress = ignore,
     kernel: str = "",
+    open_cas: Path | None = None,
 ) -> int:
     """Run the experiments that are not done; report each; return the number of failures.
 
+    Those on Open CAS are left out unless its programs are named.
     After a failure the other experiments still run; a signal ends the suite.
     """
     failed = 0
+    left_out = [item for item in todo if item.needs_open_cas and open_cas is None]
     overheads: list[float] = []
     for number, item in enumerate(todo, 1):
         name = f"{number}/{len(todo)} {item.path.stem}"
         if item.state == DONE:
             report(f"{name}: done before")
             continue
+        if item in left_out:
+            report(
+                f"{name}: left out: needs Open CAS: name the folder of its build: --open-cas DIR"
+            )
+            continue
         if item.state == OTHER:
             report(f"{name}: {item.out} is {OTHER}: remove it, or specify another folder with -o")
             failed += 1
             continue
-        remaining = [each for each in todo[number - 1 :] if each.state in (TO_DO, HALF)]
+        remaining = [
+            each
+            for each in todo[number - 1 :]
+            if each not in left_out and each.state in (TO_DO, HALF)
+        ]
         overhead = sum(overheads) / len(overheads) if overheads else OVERHEAD_S
         minutes = sum(each.seconds + overhead for each in remaining) / 60
         report(f"{name}: running (about {minutes:.0f} min left for the suite)")
@@ -87,7 +102,7 @@ def run(
             shutil.rmtree(item.out)
         started = time.monotonic()
         try:
-            running.run(item.path, item.out, scenario, progress, kernel)
+            running.run(item.path, item.out, scenario, progress, kernel, open_cas)
         except (StoppedError, InterruptedRunError):
             raise
         except ValidateError as error:

@@ -24,7 +24,11 @@ STEPS = {
     "MapWritecache": "validate.steps.mapper",
     "FormatBcache": "validate.steps.bcache",
     "StartBcache": "validate.steps.bcache",
+    "ZeroPart": "validate.steps.opencas",
+    "LinkDevices": "validate.steps.opencas",
+    "StartOpenCas": "validate.steps.opencas",
     "HoldReadOnly": "validate.steps.read_only",
+    "SetThrottle": "validate.steps.queues",
     "RunProgram": "validate.steps.programs",
 }
 PREFIX = "hsval"  # of all names that a run creates

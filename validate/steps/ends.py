@@ -100,7 +100,7 @@ class Occupy:
             return
         device = self._find_again(system)
         if device is not None:
-            system.sealed[self.token] = _ends(_shared(device, system), device.size_bytes)
+            system.sealed[self.token] = of_device(_shared(device, system), device.size_bytes)
 
     def undo(self, system: System) -> None:
         """Zero what is ours at the ends; nothing if the device is gone.
@@ -122,7 +122,9 @@ class Occupy:
             if self._holds_more_than_marks(claim, device.size_bytes):
                 raise self._foreign_content(claim, device)
         self._zero_ours(claim, device, system)
-        if any(signatures.not_zero(data) for data in _ends(claim.read, device.size_bytes).values()):
+        if any(
+            signatures.not_zero(data) for data in of_device(claim.read, device.size_bytes).values()
+        ):
             raise self._foreign_content(claim, device)
         content = signatures.content(claim.read, device.size_bytes)
         if self.token in system.loaded:
@@ -144,7 +146,7 @@ class Occupy:
         """Zero each sector at the ends that equals our mark or the seal, and our superblocks."""
         ours = dict(self._sectors(device.size_bytes))
         sealed = system.sealed.pop(self.token, {})
-        for start, data in _ends(claim.read, device.size_bytes).items():
+        for start, data in of_device(claim.read, device.size_bytes).items():
             seal = sealed.get(start, b"")
             for at in range(0, len(data), SECTOR):
                 sector = data[at : at + SECTOR]
@@ -193,7 +195,7 @@ class Occupy:
 
     def _holds_more_than_marks(self, claim: Claim, size_bytes: int) -> bool:
         """Return whether the ends hold more than sectors of our marks, which may be incomplete."""
-        ends = {start: bytearray(data) for start, data in _ends(claim.read, size_bytes).items()}
+        ends = {start: bytearray(data) for start, data in of_device(claim.read, size_bytes).items()}
         for at, sector in self._sectors(size_bytes):
             for start, data in ends.items():
                 if data[at - start : at - start + SECTOR] == sector and at >= start:
@@ -246,7 +248,7 @@ class HandedOver:
         read = _shared(self.device, system)
         size_bytes = self.device.size_bytes
         wanted = self.step._marks(size_bytes) if self.is_marked else []
-        ends = {start: bytearray(data) for start, data in _ends(read, size_bytes).items()}
+        ends = {start: bytearray(data) for start, data in of_device(read, size_bytes).items()}
         for at, mark in wanted:
             for start, data in ends.items():
                 if at >= start and data[at - start : at - start + len(mark)] == mark:
@@ -265,7 +267,7 @@ class HandedOver:
         Raises UnsafeError if another process wrote to them since the device was marked.
         """
         claim, read = held(part, system), _shared(self.device, system)
-        result = _ends(claim.read, part.size_bytes, MIB)
+        result = of_device(claim.read, part.size_bytes, MIB)
 
         def with_zeros(offset: int, length: int) -> bytes:
             data = bytearray(read(offset, length))
@@ -346,7 +348,7 @@ def _changed_error(device: Device) -> UnsafeError:
     return UnsafeError(f"{device.path}: another process wrote to it after the check: left as it is")
 
 
-def _ends(read: signatures.Reader, size_bytes: int, length: int = 0) -> dict[int, bytes]:
+def of_device(read: signatures.Reader, size_bytes: int, length: int = 0) -> dict[int, bytes]:
     """Return the content of both ends (of ROOM bytes) by offset; a small device has one end."""
     length = length or ROOM
     first = min(length, size_bytes)

@@ -10,40 +10,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from validate import layout
-from validate.twin import recorded, writecache
+from validate.twin import opencas, recorded, writecache
 from validate.twin.record import Bare, Record, RecordError
 
 COMMANDS, QUEUES = "commands.log", "wbt.txt"
 MACHINE, ENVIRONMENT = "machine.toml", "env.txt"
 UNMERGED = "request-merging=off"  # in env.txt, of machines whose QEMU merges no requests
 CASADM, TABLE, STATUS = "casadm-before.txt", "table.txt", "status-first.txt"
-STATISTICS = "cas-stats.csv"
-SECTOR, BLOCK = 512, 4096
+SECTOR = 512
 RUN_OF_DISKS = Path(__file__).parent.parent / "results" / recorded.SHARED
 COMMAND = re.compile(r"^(\d+\.\d+) (.*)$", re.MULTILINE)
-# A parameter of casadm: (key in a scenario, format of the value there).
-PARAMETERS = {
-    "Sequential cutoff threshold [KiB]": ("sequential_cutoff", "{}KiB"),
-    "Sequential cutoff policy": ("sequential_cutoff_policy", "{}"),
-    "Promotion policy type": ("promotion", "{}"),
-    "Insertion threshold": ("insertion_threshold", "{}"),
-    "Policy trigger [%]": ("trigger_threshold", "{}%"),
-    "Cleaning policy type": ("cleaning", "{}"),
-    "Wake up time [s]": ("wake_up", "{}s"),
-    "Stale buffer time [s]": ("staleness_time", "{}s"),
-    "Activity threshold [ms]": ("activity_threshold", "{}ms"),
-    "Wake up time [ms]": ("wake_up", "{}ms"),
-    "Flush max buffers": ("flush_max_buffers", "{}"),
-}
-POLICIES = {"Wake up time [s]": "alru", "Wake up time [ms]": "acp"}  # first row of each policy
-OF_POLICIES = {
-    *POLICIES, "Stale buffer time [s]", "Activity threshold [ms]", "Flush max buffers",
-}  # fmt: skip
 
 
 def is_commanded(folder: Path) -> bool:
@@ -66,7 +46,8 @@ def read(folder: Path) -> Record:
         raise RecordError(f"{folder / COMMANDS}: no line of uptime and command")
     environment = _text(folder / ENVIRONMENT)
     created_s = float(commands[0][0])
-    cache, device = _cache(folder) | _queries(folder, created_s), _device(environment)
+    cache = _cache(folder) | opencas.queries(folder, created_s)
+    device = _device(environment)
     throttle = _throttle(folder)
     origin_bytes = int(_needed(r"^vda \S+ (\d+) bytes", environment, folder / ENVIRONMENT))
     job = recorded.sized(_text(folder / layout.JOB_FILE), origin_bytes)
@@ -127,46 +108,7 @@ def _throttle(folder: Path) -> str:
 
 def _cache(folder: Path) -> dict[str, Any]:
     if (folder / CASADM).exists():
-        return _open_cas(_text(folder / CASADM), folder / CASADM)
+        return opencas.table(_text(folder / CASADM), folder / CASADM)
     if (folder / TABLE).exists():
         return writecache.table(_text(folder / TABLE), _text(folder / STATUS)) | writecache.EMULATED
     raise RecordError(f"{folder}: neither {CASADM} nor {TABLE}: the settings are unknown")
-
-
-def _open_cas(shown: str, path: Path) -> dict[str, Any]:
-    """Return a scenario's table of the cache that casadm shows."""
-    blocks = int(_needed(r"^Cache Size\s+(\d+) \[4KiB Blocks\]", shown, path))
-    table: dict[str, Any] = {
-        "kind": "open-cas",
-        "size": f"{blocks * BLOCK}B",
-        "mode": _needed(r"^Write Policy\s+(\w+)", shown, path),
-        "line": _needed(r"^Cache line size\s+(\d+)", shown, path) + "KiB",
-    }
-    cells = re.findall(r"^\|([^|\n]+)\|([^|\n]+)\|$", shown, re.MULTILINE)
-    rows = [(name.strip(), text.strip()) for name, text in cells]
-    cleaning = dict(rows).get("Cleaning policy type", "alru")
-    of_policy = ""  # whose parameters the rows are
-    for name, shown_value in rows:
-        of_policy = POLICIES.get(name, of_policy)
-        if name not in PARAMETERS or (name in OF_POLICIES and of_policy != cleaning):
-            continue
-        key, form = PARAMETERS[name]
-        text = form.format(shown_value)
-        table[key] = int(text) if text.isdigit() else text
-    return table
-
-
-def _queries(folder: Path, created_s: float) -> dict[str, Any]:
-    """Return when casadm read the counters: Open CAS's cleaner stops for that."""
-    if not (folder / STATISTICS).exists():
-        return {}
-    lines = _text(folder / STATISTICS).splitlines()[1:]
-    times_ms = [round(1000 * (float(line.split(",")[0]) - created_s)) for line in lines]
-    if len(times_ms) < 2:
-        return {}
-    gaps = sorted(after - before for before, after in pairwise(times_ms))
-    interval_ms = gaps[len(gaps) // 2]
-    return {
-        "stats_interval": f"{interval_ms}ms",
-        "stats_start": f"{times_ms[-1] % interval_ms}ms",
-    }

@@ -13,7 +13,7 @@ from typing import Any
 
 from hybridsim.workloads.fio.options import size
 from validate import layout
-from validate.twin import writecache
+from validate.twin import opencas, writecache
 from validate.twin.record import Bare, Record, RecordError
 
 MACHINE = Path("lab", "machine.toml")  # the scenario of a lab's disks
@@ -76,8 +76,8 @@ def read(folder: Path) -> Record:
     trace = folder / layout.TRACE
     return Record(
         folder=folder,
-        title=f"{_title(folder, environment)}\n{_throttle(folder)}",
-        cache=_cache(environment["cache"], _release(environment)) | _emulated(folder, environment),
+        title=f"{_title(folder, environment)}\n{_throttle(folder, environment)}",
+        cache=_cache(environment["cache"], _release(environment)) | _beside(folder, environment),
         origin_bytes=int(environment["origin"]["size_bytes"]),
         job=job,
         created_s=environment["cache"].get("made_uptime_s"),
@@ -86,7 +86,7 @@ def read(folder: Path) -> Record:
         fast=bare(folder, layout.BARE_FAST),
         cached_device=str(environment["devices"]["cached"]["name"]),
         trace=trace if trace.is_dir() else None,
-        throttle=_throttle(folder),
+        throttle=_throttle(folder, environment),
         notes=tuple(environment.get("notes", ())),
     )
 
@@ -122,12 +122,12 @@ def _up_to(section: str, others: Sequence[str], whole: int) -> str:
     return f"{section.rstrip()}\nsize={max(whole - begin, 0)}\n\n"
 
 
-def _throttle(folder: Path) -> str:
-    """Return the setting of writeback throttling of the slow device; auto if it is unknown."""
+def _throttle(folder: Path, environment: Mapping[str, Any]) -> str:
+    """Return the setting of writeback throttling of the slow device; auto if it was not set."""
     path = folder / QUEUES
-    if not path.exists():
-        return "auto"
-    target_us = str(_object(path).get("set", {}).get("slow", {}).get("wbt_lat_usec", ""))
+    target_us = str(environment["origin"].get("throttle_us"))
+    if path.exists():
+        target_us = str(_object(path).get("set", {}).get("slow", {}).get("wbt_lat_usec", ""))
     if not target_us.isdigit():
         return "auto"
     return f"{target_us}us" if int(target_us) else "off"
@@ -195,6 +195,8 @@ def _cache(cache: Mapping[str, Any], release: tuple[int, ...]) -> dict[str, Any]
         return {"kind": "none"}
     if kind == "dm-writecache":
         return writecache.table(cache["table"], cache["status"])
+    if kind == "open-cas":
+        return opencas.table(cache["shown"], Path(layout.ENVIRONMENT))
     table: dict[str, Any] = {"kind": kind, "mode": cache["mode"], "size": f"{cache['size_bytes']}B"}
     if kind == "dm-cache":
         sectors = cache.get("migration_threshold_sectors") or THRESHOLD_SECTORS
@@ -212,8 +214,14 @@ def _cache(cache: Mapping[str, Any], release: tuple[int, ...]) -> dict[str, Any]
     return table
 
 
-def _emulated(folder: Path, environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what differs in the cache of a lab whose guest has emulated processors."""
+def _beside(folder: Path, environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what else a cache is given: when it is sampled, and what emulated processors change.
+
+    The latter applies to a lab whose guest has such processors.
+    """
+    kept = environment["cache"]
+    if kept["kind"] == "open-cas" and kept.get("made_uptime_s") is not None:
+        return opencas.queries(folder, float(kept["made_uptime_s"]))
     path = folder / LAB
     is_emulated = path.exists() and _object(path).get("accelerator") == "tcg"
     of_kind: dict[str, Any] = EMULATED.get(environment["cache"]["kind"], {})
