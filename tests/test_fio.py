@@ -618,7 +618,14 @@ def test_a_job_thinks_as_often_as_in_fio(options, requests, pauses, site):
     (one,) = fio(read([*load.split(), *options.split()]), site, interpreted=True).of_jobs
     assert one.directions[0].count == requests
     assert one.span_ns // (500 * 10**6) == pauses
-    assert one.span_ns % (500 * 10**6) < 300 * 10**6
+    assert one.span_ns % (500 * 10**6) < 310 * 10**6
+
+
+def test_a_job_thinks_after_a_time_of_requests(site):
+    """Fio 3.33: 1,104 ms; the first pause begins 600 ms after the job, the next would at 1.2 s."""
+    load = "--name=a --rw=randread --size=1m --rate_iops=10 --number_ios=9 --thinktime=500ms "
+    (one,) = fio(read([*load.split(), "--thinktime_iotime=100ms"]), site, interpreted=True).of_jobs
+    assert 1100 <= one.span_ms < 1130
 
 
 def test_a_job_held_up_by_its_rate_ends_with_its_runtime(site):

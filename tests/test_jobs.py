@@ -109,8 +109,9 @@ def pauses(draw):
     """Draw the pauses of a job."""
     return {
         "pause_ns": draw(st.sampled_from([5, 10**6, 10**8])),
-        "pause_after": draw(st.integers(1, 5)),
+        "pause_after": draw(st.integers(0, 5)),
         "counts_issues": draw(st.sampled_from([0, 0, 1])),
+        "pause_every_ns": draw(st.sampled_from([0, 0, 10**6, 3 * 10**7])),
         "ramp_ns": draw(st.sampled_from([0, 0, 10**7])),
     }
 

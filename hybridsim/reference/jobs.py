@@ -34,7 +34,8 @@ class Job:
         self.held_since: int | None = None  # when its flow held it up
         self.idle_since = 0
         self.counted = 0  # towards a pause
-        self.paused_at = 0  # what was counted at the last pause
+        self.paused_at = 0  # what was counted when the last pause was decided
+        self.paused = 0  # when that was
         self.checks = False  # a pause may follow the last request
         self.is_pausing = False  # waits for its requests, to pause
         self.is_ramped = False
@@ -67,12 +68,16 @@ class Job:
         return self.parameters.pause_ns > 0 and not self.parameters.counts_issues
 
     def check_pause(self, now: int) -> None:
-        """Begin to pause if enough requests count since the last pause."""
+        """Begin to pause if enough requests count, or enough time passed, since the last pause."""
         if not self.checks or self.is_full:
             return
         self.checks = False
-        if self.counted - self.paused_at >= self.parameters.pause_after:
-            self.paused_at = self.counted
+        after, every_ns = self.parameters.pause_after, self.parameters.pause_every_ns
+        is_time = after > 0 and self.counted - self.paused_at >= after
+        if every_ns and now - self.paused >= every_ns:
+            is_time = True
+        if is_time:
+            self.paused_at, self.paused = self.counted, now
             self.is_pausing = True
             self.pause_if_idle(now)
 
@@ -136,7 +141,7 @@ class JobsSource(Source):
     def begin_each(self, jobs: list[Job], now: int) -> None:
         """Begin jobs, each after its delay."""
         for job in jobs:
-            job.start = job.idle_since = now + job.parameters.delay_ns
+            job.start = job.idle_since = job.paused = now + job.parameters.delay_ns
             job.depth.window(job.start + job.parameters.ramp_ns)
         self.awake += [(job, next(self.ranks)) for job in jobs]
         self.settle()

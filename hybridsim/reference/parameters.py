@@ -281,6 +281,7 @@ class JobParameters(Plain):
     pause_ns: int = 0  # 0: none
     pause_after: int = 1
     counts_issues: int = 0
+    pause_every_ns: int = 0
 
 
 @dataclass

@@ -20,18 +20,20 @@ OF_DEPTHS = (DEPTH, *range(RAMP_NS, RAMP_NS + 8))  # the columns that `depths` n
 # A job's set, the set that it waits for (-1: none), which jobs end with it, its kin, its weight
 # in a flow (0: none), the flow, and the time between two attempts of a job that its flow holds up.
 SET, AFTER, ENDS, KIN, WEIGHT, FLOW, FLOW_SLEEP_NS = range(RAMP_NS + 8, RAMP_NS + 15)
-# A job's pause (0: none), after how many requests, and whether issues count or completions.
-PAUSE_NS, PAUSE_AFTER, COUNTS_ISSUES = range(RAMP_NS + 15, RAMP_NS + 18)
+# A job's pause (0: none), after how many requests (0: any number), whether issues count or
+# completions, and how long after the check that led to the pause before (0: any time).
+PAUSE_NS, PAUSE_AFTER, COUNTS_ISSUES, PAUSE_EVERY_NS = range(RAMP_NS + 15, RAMP_NS + 19)
 ENDS_KIN, ENDS_GROUP, ENDS_ALL = 1, 2, 3
 # The state of a job, by column.  ISSUED: not reaped.  UNREAPED: complete, but not yet reaped.
-# COUNTED: requests that count towards a pause.  PAUSED_AT: their number at the last one.  CHECKS: a
-# pause may follow the last request.  RESUMES_NS: no request before it.  LEAVES_NS: over not before.
+# COUNTED: requests that count towards a pause.  PAUSED_AT, PAUSED_NS: their number and the time
+# when the last one was decided.  CHECKS: a pause may follow the last request.  RESUMES_NS: no
+# request before it.  LEAVES_NS: over not before.
 (
     ISSUED, UNREAPED, IS_FULL, AWAITS_FLUSH, IS_AWAKE, IS_OVER, RANK, START_NS, IDLE_SINCE_NS,
     OVER_NS, FLUSH_SLOT, FLOWED, HELD_SINCE_NS, COUNTED, PAUSED_AT, CHECKS, IS_PAUSING, IS_RAMPED,
-    RESUMES_NS, LEAVES_NS,
-) = range(20)  # fmt: skip
-COLUMNS = 20
+    RESUMES_NS, LEAVES_NS, PAUSED_NS,
+) = range(21)  # fmt: skip
+COLUMNS = 21
 LEVELS = 7  # powers of two up to 64 and more
 # The state of all jobs together.
 OUTSTANDING, NEXT_RANK, ASKING_FIRST, ASKING, THIS_GROUP, LEFT_IN_GROUP, HAS_BEGUN = range(7)
@@ -65,8 +67,8 @@ class JobBatch(NamedTuple):
 class Jobs(NamedTuple):
     """Issues the requests of jobs (DESIGN.md 2.2.1)."""
 
-    options: Ints  # [job, DEPTH ... RAMP_NS, then the options of `depths`, SET ... COUNTS_ISSUES]
-    standing: Ints  # [job, ISSUED ... LEAVES_NS]
+    options: Ints  # [job, DEPTH ... RAMP_NS, then the options of `depths`, SET ... PAUSE_EVERY_NS]
+    standing: Ints  # [job, ISSUED ... PAUSED_NS]
     levels: Ints  # [job, level]: requests by the queue depth at their issue, as a power of two
     counts: Ints  # [OUTSTANDING ... HAS_FLOWS]
     asking: Ints  # ring: jobs whose next issue time is not yet computed
@@ -146,6 +148,7 @@ class Jobs(NamedTuple):
         """Start a job after its delay."""
         self.standing[job, START_NS] = now + self.options[job, DELAY_NS]
         self.standing[job, IDLE_SINCE_NS] = self.standing[job, START_NS]
+        self.standing[job, PAUSED_NS] = self.standing[job, START_NS]
         self.depths.begin(self.standing[job, START_NS], job)
         self.wake(job)
 
@@ -311,12 +314,16 @@ class Jobs(NamedTuple):
 
     @method
     def check_pause(self, now, job):
-        """Begin a pause, once a job is no longer full, if enough requests count since the last."""
-        standing = self.standing
+        """Begin a pause, once a job is no longer full, if it is time for it."""
+        standing, options = self.standing, self.options
         if standing[job, CHECKS] == 1 and standing[job, IS_FULL] == 0:
             standing[job, CHECKS] = 0
-            if standing[job, COUNTED] >= standing[job, PAUSED_AT] + self.options[job, PAUSE_AFTER]:
-                standing[job, PAUSED_AT] = standing[job, COUNTED]
+            counted, after = standing[job, COUNTED], options[job, PAUSE_AFTER]
+            every_ns = options[job, PAUSE_EVERY_NS]
+            are_enough = after > 0 and counted >= standing[job, PAUSED_AT] + after
+            if are_enough or (every_ns > 0 and now >= standing[job, PAUSED_NS] + every_ns):
+                standing[job, PAUSED_AT] = counted
+                standing[job, PAUSED_NS] = now
                 standing[job, IS_PAUSING] = 1
                 if standing[job, ISSUED] == standing[job, UNREAPED]:
                     self.pause(now, job)
