@@ -1,4 +1,4 @@
-"""Generated loads of servers that no rule was tuned on, beyond the judged half; see decision_traces.
+"""Generated loads of servers that no rule was tuned on, besides the judged half.
 
 All of them were written before any was replayed and before the constants were fitted that were in
 use when they were first looked at (27 November 2026).  Each is made by two seeds.  Some go on as
