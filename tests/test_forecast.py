@@ -14,15 +14,19 @@ from scipy.stats import norm
 from hybridsim.answers.forecast import (
     AFTER,
     ALLOWANCE,
+    ALLOWANCE_TRIED,
     ANY_AFTER,
     FALLS,
     HORIZON,
     LATER,
-    LOSS_BY_FORMULA,
+    LOSS,
+    MOST_GAIN,
+    MOST_MEASURED,
     MUCH,
     NO,
     NOTHING,
     RISES,
+    SIMULATED,
     SURE,
     UNSURE,
     USUAL_OFF,
@@ -106,12 +110,12 @@ def test_an_answer_would_stay_if_the_forecast_were_off_by_a_part_of_the_allowanc
     if result.answer == YES:
         assert result.gain >= WORTH_IT
         assert result.gain / off >= NOTHING * (1 - 1e-9)
-        assert result.gain / (result.high / result.gain) ** LOSS_BY_FORMULA >= 1 - 1e-9
+        assert result.gain / (result.high / result.gain) ** LOSS >= 1 - 1e-9
     elif result.answer == NO:
         assert result.gain < WORTH_IT
         assert result.gain * off < MUCH * (1 + 1e-9)
     else:
-        loss = result.gain / (result.high / result.gain) ** LOSS_BY_FORMULA
+        loss = result.gain / (result.high / result.gain) ** LOSS
         is_near = result.gain / off < NOTHING * (1 + 1e-9) or loss < 1 + 1e-9
         assert is_near or result.gain * off >= MUCH * (1 - 1e-9)
 
@@ -273,3 +277,47 @@ def test_the_fit_computes_what_the_forecast_does(several):
         assert result.gain == pytest.approx(math.exp(c))
         assert result.change == pytest.approx(math.exp(c - b))
         assert result.high == pytest.approx(math.exp(c + h))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(courses().filter(lambda one: one.kind in RISES), min_size=1, max_size=5),
+    st.floats(-3, 3),
+    st.floats(0.1, 3),
+)
+def test_the_fit_computes_what_the_forecast_of_a_load_that_goes_on_does(several, later, off):
+    pytest.importorskip("scipy")
+    sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+    try:
+        import decision_fit as fit
+    finally:
+        del sys.path[0]
+    several = [dataclasses.replace(one, later=later, off=off) for one in several]
+    columns = fit.Simulated([fit.Known("a", "b", each, 0.0) for each in several])
+    constants = np.array([SIMULATED])
+    half = np.sqrt(columns.parts(constants) @ np.square(ALLOWANCE_TRIED))
+    for course, centre, h in zip(several, columns.centres(constants)[0], half):
+        result = forecast(course)
+        assert result.gain == pytest.approx(math.exp(centre))
+        assert result.low == pytest.approx(math.exp(centre - h))
+
+
+def test_where_the_load_goes_on_the_range_grows_with_the_gain_that_is_forecast():
+    """A machine that gained nothing in the capture and will gain much is as unsure as any."""
+    sure = dataclasses.replace(FLAT, gain=0.0, noise=0.0, unrest=0.0, later=0.0, off=USUAL_OFF)
+    after = forecast(dataclasses.replace(sure, later=1.0))
+    gained = math.log(after.gain)
+    formula = math.log(forecast(dataclasses.replace(sure, later=None)).gain)
+    parts = (1, 0, 1, gained, 1 - formula, 0)
+    half = math.hypot(*(each * part for each, part in zip(ALLOWANCE_TRIED, parts)))
+    assert math.log(after.gain / after.low) == pytest.approx(half)
+
+
+@pytest.mark.parametrize("later", [None, MOST_GAIN])
+def test_a_gain_that_is_not_measured_any_further_has_no_upper_end(later):
+    gain = MOST_GAIN if later is None else 1.0
+    result = forecast(dataclasses.replace(FLAT, gain=gain, later=later))
+    assert result.high == MOST_MEASURED
+    assert result.low < result.gain < MOST_MEASURED
+    less = forecast(dataclasses.replace(FLAT, gain=1.0, later=later and later - 0.1))
+    assert less.high < MOST_MEASURED
