@@ -1,12 +1,14 @@
 """A disk or an SSD is fitted to fio's results, or the fit is refused with the reason."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hybridsim import Scenario, fit
 from hybridsim.answers.fitting import fio, rotations
+from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.fio_results import read
 from hybridsim.foundation.errors import FitError, MeasurementError
 from hybridsim.studies import fio_disk
@@ -434,8 +436,72 @@ def test_the_mean_seek_is_known_better_than_its_parts():
     took_ns = 1e6 * drawn_ms(np.random.default_rng(2), 0.8, 9.0, 60e3 / 7200, 0.2)
     shares = np.array([1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99]) / 100
     known = rotations.rotations(shares, np.quantile(took_ns, shares), 0.0, 4000)
-    known = known.taken(60e3 / 7200)
+    nearest = np.argmin(np.abs(known.rotation_ms - 60e3 / 7200))
+    known = replace(
+        known, rotation_ms=known.rotation_ms[[nearest]], weight=np.ones(1),
+        free=known.free[[nearest]], spread=known.spread[[nearest]],
+    )  # fmt: skip
     low, high = known.seek(None, 0.95)
     assert low <= 0.8 + 9.0 * (8 / 15 - 0.04) <= high
     parts = [np.diff(known.seek(part, 0.95))[0] for part in (0.0, 1.0)]
     assert high - low < min(parts)
+
+
+def around(rpm, spread):
+    """Return rotations whose logarithms are spread around a speed, with a base that grows."""
+    log = np.linspace(-5, 5, 1001)
+    rotation_ms = 60e3 / rpm * np.exp(spread * log)
+    weight = np.exp(-(log**2) / 2)
+    free = np.stack([np.log(rotation_ms / 10), np.full(1001, np.log(9.0)), 0.2 + 0 * log], axis=1)
+    spreads = np.tile(np.diag([1e-6, 1e-6, 1e-6]), (1001, 1, 1))
+    return rotations.Rotations(rotation_ms, weight / weight.sum(), free, spreads)
+
+
+def test_a_usual_speed_is_the_middle_where_the_latencies_leave_it_open():
+    known = around(6900, 0.1)
+    assert 60e3 / known.middle_ms == pytest.approx(6900, rel=0.005)
+    assert 60e3 / known.with_usual().middle_ms == pytest.approx(7200)
+    precise = around(6900, 0.005).with_usual()
+    assert 60e3 / precise.middle_ms == pytest.approx(6900, rel=0.005)
+
+
+def test_without_a_usual_speed_among_them_no_rotation_is_favoured():
+    known, more = around(8500, 0.01), around(8500, 0.01).with_usual()
+    assert more.rotation_ms == pytest.approx(known.rotation_ms)
+    assert more.weight == pytest.approx(known.weight)
+
+
+def test_the_values_belong_together():
+    """Those of the seek are the likeliest with the rotation that is taken, not on average."""
+    base, reach, rotation, linear = around(6900, 0.1).with_usual().values()
+    assert rotation == 60e3 / 7200
+    assert (base, reach, linear) == pytest.approx((rotation / 10, 9.0, 0.2), rel=0.002)
+
+
+def test_an_assumed_overhead_is_in_the_intervals_of_the_seeks_once():
+    """Base and reach are certain here: the interval is 95 % of the range of the overhead."""
+    known = around(7200, 1e-6)
+    low, high = known.seek(1.0, 0.95, (0.0, 0.6))
+    whole = 60e3 / 7200 / 10 + 9.0
+    assert (low, high) == pytest.approx((whole - 0.58, whole - 0.02), abs=0.05)
+
+
+@pytest.mark.parametrize(("more", "order"), [(1.07, "clook"), (1.5, "sptf")])
+def test_one_deep_rate_is_of_a_sweep_unless_it_is_clearly_beyond_one(tmp_path, more, order):
+    """Two measured disks are 6 % faster at depth 32 than any simulated sweep, and sweep."""
+    alone, deep = job(disk(0)), job(disk(1) * 30, 32)
+    truth = fit(results(tmp_path / "alone.json", alone), check=False)
+    keys = {"order": "clook", "window": 32, "age_limit": "5s"}
+    known = truth.scenario().with_values({f"backing.drive.{k}": v for k, v in keys.items()})
+    [point] = read([str(results(tmp_path / "deep.json", deep))])
+    deep["read"]["iops"] = more * fio_disk.simulated_iops(known, point)
+    model = fit(results(tmp_path / "both.json", alone, deep), check=False)
+    assert model.scenario().backing.drive.order == order
+
+
+def test_a_shortest_seek_beyond_a_revolution_gives_a_valid_scenario():
+    """15,000 rpm and a base of 6 ms: percentiles alone can be as far off."""
+    known = around(15_000, 1e-6)
+    known = replace(known, free=known.free + np.array([np.log(15), 0, 0]))
+    estimates = fio._disk_estimates(known, known.rotation(0.95), 15_000)
+    Fit("fio", "One disk.", estimates, 1).scenario()
