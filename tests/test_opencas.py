@@ -4,6 +4,7 @@ The predictions follow from the rules of DESIGN.md 2.13.
 """
 
 import re
+from dataclasses import replace
 from random import Random
 
 import agreement
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from scenarios import Scenario
 from scenarios_opencas import opencas_scenarios
 
+from hybridsim.caches.opencas import dirt
 from hybridsim.caches.opencas.lists import Lists
 from hybridsim.foundation.codes import (
     CasMode,
@@ -31,6 +33,7 @@ from hybridsim.reference import (
     Request,
     SourceParameters,
 )
+from hybridsim.reference import opencas as reference
 from hybridsim.scenario import Scenario as Site
 from hybridsim.scenario import building
 
@@ -58,6 +61,18 @@ def test_compiled_engine_equals_reference(scenario):
 @given(opencas_scenarios())
 def test_batch_sizes_and_stops_do_not_change_the_result(scenario):
     agreement.check_cut(scenario)
+
+
+@usual
+@given(opencas_scenarios(), st.integers(1, 40))
+def test_acp_with_many_chunks_equals_reference(scenario, lines_each):
+    """Chunks of 100 MiB are more than these machines have: here they are of a few lines."""
+    line = scenario.cache.line_bytes
+    cache = replace(scenario.cache, cleaning=Cleaning.ACP, mode=CasMode.WB)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dirt, "CHUNK_BYTES", lines_each * line)
+        patch.setattr(reference, "CHUNK_BYTES", lines_each * line)
+        agreement.check(replace(scenario, cache=cache), interpreted=True)
 
 
 # Predictions from its rules (not measured): rows O1 to O6.
@@ -171,12 +186,12 @@ def test_alru_compares_ages_in_whole_seconds():
     assert cleaned_by(62, writes([0], start_ns=10 * SECOND), **how) == 1
 
 
-@pytest.mark.parametrize("cleaning", [Cleaning.ALRU, Cleaning.ACP])
-def test_the_cleaner_pauses_for_a_second_when_casadm_reads_the_counters(cleaning):
+def test_alru_pauses_for_a_second_when_casadm_reads_the_counters():
     """Each pass that a query meets is followed by a second's pause: half of all time is lost."""
     dirty = writes(range(0, 600 * 4 * KIB, 4 * KIB))
-    how = {"cleaning": cleaning, "wake_up_ns": SECOND if cleaning == Cleaning.ALRU else MS}
-    how |= {
+    how = {
+        "cleaning": Cleaning.ALRU,
+        "wake_up_ns": SECOND,
         "staleness_time_ns": -SECOND,
         "activity_threshold_ns": 0,
         "flush_max_buffers": 1,
@@ -191,6 +206,14 @@ def test_the_cleaner_pauses_for_a_second_when_casadm_reads_the_counters(cleaning
         cleaned_by(5, dirty, **how, stats_interval_ns=SECOND, stats_start_ns=6 * SECOND)
         == undisturbed
     )
+
+
+def test_acp_pauses_anyway_so_that_queries_do_not_stop_it():
+    """As in a real run, whose passes followed each other by 0.35 s, with a query each second."""
+    dirty = writes(range(0, 600 * 4 * KIB, 4 * KIB))
+    how = {"cleaning": Cleaning.ACP, "wake_up_ns": MS, "flush_max_buffers": 1, "lines": 1024}
+    queried = cleaned_by(5, dirty, **how, stats_interval_ns=SECOND, stats_start_ns=1510 * MS)
+    assert 0 < queried == cleaned_by(5, dirty, **how)
 
 
 def test_a_batch_ends_with_a_flush_of_the_cache_device():
@@ -238,6 +261,42 @@ def test_acp_cleans_the_densest_chunk_first():
     took = {fact.number: fact.done_ns - fact.issue_ns for fact in facts}
     assert took[len(back) - 2] > ORIGIN_NS  # still dirty: it must be cleaned first
     assert took[len(back) - 1] == ORIGIN_NS
+
+
+def of_acp(times_s, requests, **how):
+    """Return the dirty lines in each of the first chunks some time after these writes."""
+    how = {"cleaning": Cleaning.ACP, "wake_up_ns": 10 * MS, "line": 64 * KIB, "lines": 512, **how}
+    counts = []
+    for second in times_s:
+        later = reads([900 * MIB], start_ns=int(second * SECOND))
+        scenario = machine_of([*requests, *later], 0, mode=CasMode.WB, **how)
+        _, finished = simulate(scenario, interpreted=True)
+        counts.append(finished.cache.lines.dirt.dirty_in_chunk[:3].tolist())
+    return counts
+
+
+def test_acp_cleans_a_chunk_from_end_to_end_before_it_looks_again():
+    """O6: what becomes dirty behind the sweep waits for the next one, as does a denser chunk."""
+    chunk, line = 100 * MIB, 64 * KIB
+    first = writes(range(0, 100 * line, line), 64 * KIB)
+    again = writes(range(0, 20 * line, line), 64 * KIB, start_ns=int(1.04 * SECOND))
+    dense = writes(range(chunk, chunk + 300 * line, line), 64 * KIB, start_ns=int(1.04 * SECOND))
+    swept, later = of_acp([1.07, 1.3], [*first, *again, *dense], flush_max_buffers=25)
+    assert swept[0] == 20 + 25  # a part of the chunk, and what is behind the sweep
+    assert swept[1] == 300
+    assert later[0] == 20
+    assert 0 < later[1] < 300  # the denser chunk came next
+
+
+def test_acp_takes_chunks_in_the_order_in_which_they_became_dirty():
+    chunk, line = 100 * MIB, 64 * KIB
+    order = [chunk, 2 * chunk, 0]
+    some = [each for at_ in order for each in writes([at_, at_ + line], 64 * KIB)]
+    times_s = [1.03 + step / 100 for step in range(10)]
+    seen = [counts for counts in of_acp(times_s, some) if sum(counts) in (2, 4)]
+    assert [2, 0, 2] in seen
+    assert [2, 0, 0] in seen
+    assert [0, 2, 2] not in seen
 
 
 # Predictions from its other rules.

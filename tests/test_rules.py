@@ -73,7 +73,7 @@ def test_the_acp_cleaner_of_open_cas_wakes_at_the_next_end_of_its_wait_of_a_seco
     """A wait of 1 s that is set again ends each 1.024 s, as the steps of a kernel's timers are."""
     parameters = OpenCasParameters(4096, 8, CasMode.WB, cleaning=Cleaning.ACP)
     dirt, events = Dirt.new(parameters, 1 << 30), Events()
-    dirt.written(42 * 1_024_000_000 - 1, 0, events)
+    dirt.written(42 * 1_024_000_000 - 1, 0, 0, events)
     assert events.times_ns == [42 * 1_024_000_000]
 
 

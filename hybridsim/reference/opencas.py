@@ -22,7 +22,7 @@ from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.opencas_jobs import SECTOR, Job, Way
 from hybridsim.reference.opencas_lines import Claim, Line, Lines, Resumed, runs
-from hybridsim.reference.opencas_policies import Nhit, Streams
+from hybridsim.reference.opencas_policies import Chunks, Nhit, Streams
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import expiry
@@ -44,6 +44,7 @@ class OpenCas:
         self.streams = Streams(p.sequential_cutoff_bytes)
         self.nhit = Nhit(p.insertion_threshold, 2 * p.lines)
         self.cleaner = Cleaner(self)
+        self.lines.on_dirty = self.cleaner.chunks.changed
         self.last_io = 0
         self.dirtied = 0
         self.backfills = 0
@@ -63,6 +64,7 @@ class OpenCas:
                     line.dirtied = self.clock.now, self.dirtied
         else:
             self.lines.load(old.lines)
+        self.cleaner.chunks.load(line.holds or 0 for lines in self.lines.dirty for line in lines)
         if any(self.lines.dirty) and self.parameters.cleaning != Cleaning.NOP:
             self.cleaner.asleep = False
             self.clock.at(self.clock.now, self.cleaner.run)
@@ -301,6 +303,7 @@ class OpenCas:
             if not job.sectors(each) <= line.dirty:
                 changed.append(line)
             self.lines.change(line, line.valid, line.dirty | job.sectors(each))
+            self.cleaner.chunks.changed(each, 0)
             self.dirtied += 1
             line.dirtied = self.clock.now, self.dirtied
             self.cleaner.wake()
@@ -443,6 +446,7 @@ class Cleaner:
         self.parameters = cache.parameters
         self.asleep = True
         self.evicting = False
+        self.chunks = Chunks(CHUNK_BYTES // cache.parameters.line_bytes)
         self.empty_s = -(10**9)  # second of the last pass without a stale line (ALRU)
 
     def clean(self, lines: list[Line], done: Done) -> None:
@@ -514,11 +518,15 @@ class Cleaner:
         """Clean the lines that the policy chooses; sleep if no line is dirty."""
         if not any(self.cache.lines.dirty):
             self.asleep = True
+            self.chunks.now = None
             return
         if self.parameters.cleaning == Cleaning.ALRU:
             lines, pause = self.oldest(), 0
+        elif self.chunks.choose():
+            lines, pause = self.of_chunk(), self.parameters.wake_up_ns
         else:
-            lines, pause = self.densest(), self.parameters.wake_up_ns
+            self.run_after(SECOND)
+            return
         if lines:
             begun = self.clock.now
             self.clean_batch(lines, lambda: self.run_after(self.pause(begun, pause)))
@@ -526,9 +534,9 @@ class Cleaner:
             self.run_after(self.parameters.wake_up_ns)
 
     def pause(self, begun: int, usual: int) -> int:
-        """Return the pause after a pass: a second if the counters were read meanwhile."""
+        """Return the pause after a pass: a second instead of none if a query waits for its end."""
         p = self.parameters
-        if p.stats_interval_ns == 0:
+        if p.stats_interval_ns == 0 or usual:
             return usual
         # The first query after the begin.
         ahead = max(0, (begun - p.stats_start_ns) // p.stats_interval_ns + 1)
@@ -551,17 +559,14 @@ class Cleaner:
             self.empty_s = now // SECOND
         return sorted(stale, key=lambda line: line.dirtied)[: p.flush_max_buffers]
 
-    def densest(self) -> list[Line]:
-        """Return the first dirty lines of the chunk with most dirty lines (ACP)."""
-        size = self.parameters.line_bytes
-        held = [line.holds or 0 for lines in self.cache.lines.dirty for line in lines]
-        dirty = Counter(core_line * size // CHUNK_BYTES for core_line in held)
-
-        def rank(chunk: int) -> tuple[int, int]:
-            return -(10 * dirty[chunk] // (CHUNK_BYTES // size)), chunk
-
-        chunk = min(dirty, key=rank)
-        lines = self.cache.lines.all_dirty(
-            lambda line: (line.holds or 0) * size // CHUNK_BYTES == chunk
-        )
-        return lines[: self.parameters.flush_max_buffers]
+    def of_chunk(self) -> list[Line]:
+        """Return the next dirty lines of the chunk that is being cleaned (ACP)."""
+        chunks, limit = self.chunks, self.parameters.flush_max_buffers
+        assert chunks.now is not None
+        end = (chunks.now + 1) * chunks.lines_each
+        lines = self.cache.lines.all_dirty(lambda line: chunks.next <= (line.holds or 0) < end)
+        if len(lines) >= limit:
+            chunks.next = (lines[limit - 1].holds or 0) + 1
+        if len(lines) < limit or chunks.next == end:
+            chunks.now = None
+        return lines[:limit]

@@ -108,6 +108,7 @@ class Lines:
         self.clean: list[list[Line]] = [[] for _ in range(LISTS)]  # heads first
         self.dirty: list[list[Line]] = [[] for _ in range(LISTS)]
         self.last_seen: dict[int, Reason] = {}  # by core line: why it last left the cache
+        self.on_dirty: Callable[[int, int], None] = lambda core_line, by: None
         self.cursor = 0
         self.evictions = 0
 
@@ -165,8 +166,10 @@ class Lines:
 
     def change(self, line: Line, valid: set[int], dirty: set[int]) -> None:
         """Set the valid and dirty sectors of a line; the line may change lists."""
-        before = self.standing(line)
+        before, by = self.standing(line), bool(dirty) - bool(line.dirty)
         line.valid, line.dirty = valid, dirty
+        if by:
+            self.on_dirty(line.holds or 0, by)
         after = self.standing(line)
         if before is not after:
             before.remove(line)

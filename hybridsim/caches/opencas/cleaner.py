@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.opencas.dirt import ALRU, DIRTY, IS_AWAKE
+from hybridsim.caches.opencas.dirt import ALRU, CHUNK, DIRTY, IS_AWAKE, NEXT
 from hybridsim.caches.opencas.jobs import CLEANER, SHARED
 from hybridsim.caches.opencas.transfers import Transfers
 from hybridsim.caches.opencas.ways import (
@@ -110,7 +110,7 @@ class Cleaner(NamedTuple):
             self.state[MAKES_ROOM] = 0
         else:
             pause_ns = 0 if dirt.policy == ALRU else dirt.wake_up_ns
-            if dirt.queries(now) > dirt.queries(self.state[BEGAN_NS]):
+            if pause_ns == 0 and dirt.queries(now) > dirt.queries(self.state[BEGAN_NS]):
                 pause_ns = BLOCKED_NS
             below.events.push(expiry_ns(now, pause_ns), CACHE, CLEANER)
         jobs.release(job)
@@ -121,7 +121,9 @@ class Cleaner(NamedTuple):
         jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
         if dirt.state[DIRTY] == 0:
             dirt.state[IS_AWAKE] = 0
+            dirt.state[CHUNK] = NOTHING
             return
+        pause_ns = dirt.wake_up_ns
         job = jobs.take(NOTHING, CLEAN)
         if dirt.policy == ALRU:
             since_s = now // SECOND_NS - self.state[EMPTY_S]
@@ -130,11 +132,11 @@ class Cleaner(NamedTuple):
                 self.choose_oldest(now, job)
                 if jobs.first_need[job] == NOTHING:
                     self.state[EMPTY_S] = now // SECOND_NS
-        else:
-            self.choose_densest(job)
+        elif not self.choose_densest(job):
+            pause_ns = SECOND_NS
         if jobs.first_need[job] == NOTHING:
             jobs.release(job)
-            below.events.push(expiry_ns(now, dirt.wake_up_ns), CACHE, CLEANER)
+            below.events.push(expiry_ns(now, pause_ns), CACHE, CLEANER)
         else:
             self.state[BEGAN_NS] = now
             self.clean(now, job, below)
@@ -153,15 +155,27 @@ class Cleaner(NamedTuple):
 
     @method
     def choose_densest(self, job):
-        """Choose the first dirty lines of the chunk with the most dirty lines (ACP)."""
+        """Choose the next dirty lines of a chunk, which is cleaned from end to end (ACP).
+
+        Return whether there is a chunk to clean.
+        """
         jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
+        if dirt.state[CHUNK] == NOTHING:
+            chunk = dirt.densest_chunk()
+            if chunk == NOTHING:
+                return False
+            dirt.state[CHUNK], dirt.state[NEXT] = chunk, chunk * dirt.lines_per_chunk
         chosen = 0
-        first = dirt.densest_chunk() * dirt.lines_per_chunk
-        end = min(first + dirt.lines_per_chunk, 8 * len(dirt.dirty.eights))
-        core_line = dirt.dirty.next(first, end)
+        whole = (dirt.state[CHUNK] + 1) * dirt.lines_per_chunk
+        end = min(whole, 8 * len(dirt.dirty.eights))
+        core_line = dirt.dirty.next(dirt.state[NEXT], end)
         while core_line != NOTHING and chosen < dirt.flush_max_buffers:
             line = self.transfers.lines.table.find(core_line)
             if not jobs.is_in_use(line):
                 self.add_to_batch(job, line)
                 chosen += 1
+            dirt.state[NEXT] = core_line + 1
             core_line = dirt.dirty.next(core_line + 1, end)
+        if chosen < dirt.flush_max_buffers or dirt.state[NEXT] == whole:
+            dirt.state[CHUNK] = NOTHING
+        return True

@@ -20,8 +20,9 @@ NOTHING = -1
 SECOND_NS = 1_000_000_000
 CHUNK_BYTES = 100 * 2**20
 BUCKETS = 10
+ASLEEP = (0, 0, NOTHING, 0, -1, 0)  # the state of a cleaner without dirty lines
 NOP, ALRU, ACP = int(Cleaning.NOP), int(Cleaning.ALRU), int(Cleaning.ACP)
-DIRTY, IS_AWAKE = range(2)
+DIRTY, IS_AWAKE, CHUNK, NEXT, FIRST_PLACE, LAST_PLACE = range(6)
 
 
 @state_machine
@@ -39,8 +40,10 @@ class Dirt(NamedTuple):
     written_ns: Ints  # ALRU, by line: when a sector was last made dirty
     by_age: Chain  # ALRU
     dirty_in_chunk: Int32s  # ACP, by chunk of the core
+    bucket_of: Int32s  # ACP, by chunk: that in which it stands; none is cleaned in bucket 0
+    place: Ints  # ACP, by chunk: among those of its bucket, ascending
     dirty: Marks  # ACP, by core line
-    state: Ints  # [DIRTY, IS_AWAKE]
+    state: Ints  # [DIRTY, IS_AWAKE, CHUNK being cleaned or -1, NEXT core line of it, ...]
 
     @classmethod
     def new(cls, parameters: OpenCasParameters, origin_bytes: int) -> Dirt:
@@ -48,6 +51,7 @@ class Dirt(NamedTuple):
         policy, line_bytes = int(parameters.cleaning), parameters.line_bytes
         aged = parameters.lines if policy == ALRU else 1
         mapped = origin_bytes if policy == ACP else 1
+        chunks = -(-mapped // CHUNK_BYTES)
         return cls(
             policy,
             parameters.wake_up_ns,
@@ -59,14 +63,16 @@ class Dirt(NamedTuple):
             CHUNK_BYTES // line_bytes,
             np.zeros(aged, np.int64),
             Chain.new(aged),
-            np.zeros(-(-mapped // CHUNK_BYTES), np.int32),
+            np.zeros(chunks, np.int32),
+            np.zeros(chunks, np.int32),
+            np.zeros(chunks, np.int64),
             Marks.new(-(-mapped // line_bytes)),
-            np.zeros(2, np.int64),
+            np.array(ASLEEP, np.int64),
         )
 
     def restarted(self) -> Dirt:
         """Return the same dirty lines; the cleaner sleeps."""
-        return self._replace(state=np.array([self.state[DIRTY], 0]))
+        return self._replace(state=np.array([self.state[DIRTY], *ASLEEP[1:]]))
 
     def emptied(self) -> Dirt:
         """Return no dirty lines."""
@@ -74,8 +80,10 @@ class Dirt(NamedTuple):
             written_ns=np.zeros_like(self.written_ns),
             by_age=Chain.new(len(self.written_ns)),
             dirty_in_chunk=np.zeros_like(self.dirty_in_chunk),
+            bucket_of=np.zeros_like(self.bucket_of),
+            place=np.zeros_like(self.place),
             dirty=Marks.new(8 * len(self.dirty.eights)),
-            state=np.zeros(2, np.int64),
+            state=np.array(ASLEEP, np.int64),
         )
 
     def recover(self, now_ns: int, line: int, core_line: int) -> None:
@@ -86,6 +94,11 @@ class Dirt(NamedTuple):
 
     def resume(self, now_ns: int, events: Events) -> None:
         """Run the cleaner of a restarted cache at once if anything is dirty."""
+        if self.policy == ACP:  # buckets are counted anew, and round the other way
+            chunks = len(self.place)
+            self.bucket_of[:] = BUCKETS * self.dirty_in_chunk // self.lines_per_chunk
+            self.place[:] = np.arange(chunks)
+            self.state[FIRST_PLACE], self.state[LAST_PLACE] = -1, chunks
         if self.policy != NOP and self.state[DIRTY] > 0:
             self.state[IS_AWAKE] = 1
             events.push(now_ns, CACHE, CLEANER)
@@ -99,10 +112,27 @@ class Dirt(NamedTuple):
         elif self.policy == ACP:
             self.dirty.set(core_line)
             self.dirty_in_chunk[core_line // self.lines_per_chunk] += 1
+            self.settle(core_line // self.lines_per_chunk)
 
     @method
-    def written(self, now, line, events):
+    def settle(self, chunk):
+        """Move a chunk to the next bucket if its number of dirty lines asks for it (ACP)."""
+        lines = BUCKETS * self.dirty_in_chunk[chunk]
+        bucket = self.bucket_of[chunk]
+        if lines > bucket * self.lines_per_chunk:
+            self.bucket_of[chunk] = bucket + 1
+            self.place[chunk] = self.state[LAST_PLACE]
+            self.state[LAST_PLACE] += 1
+        elif bucket > 0 and lines <= (bucket - 1) * self.lines_per_chunk:
+            self.bucket_of[chunk] = bucket - 1
+            self.place[chunk] = self.state[FIRST_PLACE]
+            self.state[FIRST_PLACE] -= 1
+
+    @method
+    def written(self, now, line, core_line, events):
         """Record a write of a dirty line, and wake the cleaner."""
+        if self.policy == ACP:
+            self.settle(core_line // self.lines_per_chunk)
         if self.policy == ALRU:
             self.by_age.remove(line)
             self.by_age.add(line)
@@ -121,6 +151,7 @@ class Dirt(NamedTuple):
         elif self.policy == ACP:
             self.dirty.clear(core_line)
             self.dirty_in_chunk[core_line // self.lines_per_chunk] -= 1
+            self.settle(core_line // self.lines_per_chunk)
 
     @method
     def oldest(self):
@@ -142,11 +173,12 @@ class Dirt(NamedTuple):
 
     @method
     def densest_chunk(self):
-        """Return the chunk with the highest share of dirty lines, in tenths (ACP)."""
-        best, highest = NOTHING, NOTHING
-        for chunk in range(len(self.dirty_in_chunk)):
-            lines = self.dirty_in_chunk[chunk]
-            bucket = BUCKETS * lines // self.lines_per_chunk
-            if lines > 0 and bucket > highest:
+        """Return the first chunk of the highest bucket, or -1 (ACP)."""
+        best, highest = NOTHING, 0
+        for chunk in range(len(self.bucket_of)):
+            bucket = self.bucket_of[chunk]
+            if bucket > highest or (
+                bucket == highest and best != NOTHING and self.place[chunk] < self.place[best]
+            ):
                 best, highest = chunk, bucket
         return best

@@ -146,7 +146,7 @@ class Lines(NamedTuple):
             self.lists.remove(line)
             self.lists.add(line, LISTS + list_of_lines(line))
             self.dirt.add(line, self.table.number[line])
-        self.dirt.written(now, line, events)
+        self.dirt.written(now, line, self.table.number[line], events)
 
     @method
     def make_clean(self, line):
