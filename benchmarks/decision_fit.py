@@ -38,6 +38,7 @@ from hybridsim.answers.forecast import (
     LEAST,
     LEAST_LEFT,
     LOSS,
+    LOSS_BY_FORMULA,
     MOST_UNREST,
     MUCH,
     NOTHING,
@@ -74,7 +75,7 @@ SMOOTH = (0.05, 0.01)
 SHARES = (SHOWN, 0.225, 0.15, 0.1, 0.05, 0.02, 0.008, 0.003)  # of a trace, that are the capture
 FEWEST = 40  # requests of a capture
 SURE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-LOSSES = (0.0, 0.6, LOSS, 1.0)
+LOSSES = (0.0, LOSS, LOSS_BY_FORMULA, 1.0)
 WEIGHTS = np.linspace(0, 1, 21)  # of the simulation, beside the formula
 OWN = [ALLOWANCE.index(each) for each in ("noise", "trend", "change")]  # see own_error
 
@@ -176,11 +177,11 @@ class Columns:
     def parts(self, constants: np.ndarray) -> np.ndarray:
         """Return the squares that ALLOWANCE weighs, (machines, 6)."""
         centre, before = self.centres(constants)
-        return self._squares(before - self.gain, self.gain, centre - before)
+        return self._squares(before - self.gain, centre - before)
 
-    def _squares(self, trend: np.ndarray, gain: np.ndarray, change: np.ndarray) -> np.ndarray:
-        unrest = np.minimum(self.unrest, MOST_UNREST) * np.minimum(np.abs(gain), 1)
-        parts = (np.ones(len(trend)), self.noise, trend, gain, change, unrest)
+    def _squares(self, trend: np.ndarray, change: np.ndarray) -> np.ndarray:
+        unrest = np.minimum(self.unrest, MOST_UNREST) * np.minimum(np.abs(self.gain), 1)
+        parts = (np.ones(len(trend)), self.noise, trend, self.gain, change, unrest)
         return np.stack(parts, 1) ** 2
 
 
@@ -198,8 +199,8 @@ class Simulated(Columns):
 
     def parts(self, constants: np.ndarray) -> np.ndarray:
         """Return the squares that its allowance weighs, (machines, 6)."""
-        centre, formula = self.centres(constants)
-        squares = self._squares(self.later - self.gain, centre, self.later - formula)
+        formula = self.centres(constants)[1]
+        squares = self._squares(self.later - self.gain, self.later - formula)
         return squares * self.factor[:, None]
 
 

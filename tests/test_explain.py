@@ -10,6 +10,7 @@ from fakes import Load, result
 
 from hybridsim.answers.forecast import (
     LOSS,
+    LOSS_BY_FORMULA,
     MUCH,
     NOTHING,
     SURE,
@@ -150,7 +151,7 @@ def test_the_rule_of_the_verdict_is_the_one_that_is_applied():
     rule = explain("verdict")[1]
     for limit in (WORTH_IT, NOTHING, MUCH):
         assert re.search(rf"(?<![\d.]){limit}(?!\d)", rule)
-    for share in (SURE_TRIED, LOSS):
+    for share in (SURE_TRIED, LOSS, LOSS_BY_FORMULA):
         assert re.search(rf"\b{share}\b", rule)
     assert SURE == 0.5
     assert "half of its range" in rule
