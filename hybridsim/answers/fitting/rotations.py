@@ -50,7 +50,6 @@ LOWEST = [np.log(NUMBERS["track_ms"].low), np.log(_REACH.low), LINEAR_ENDS[0]]
 HIGHEST = [np.log(_BASE), np.log(_REACH.high), LINEAR_ENDS[1]]
 _SHARE = 1 - np.sqrt(1 - (np.arange(PLACES) + 0.5) / PLACES)  # x at equally spaced quantiles
 _ROOT = np.sqrt(_SHARE)
-_EVENLY = (np.arange(8) + 0.5) / 8  # of the range of an overhead
 
 
 @dataclass(frozen=True)
@@ -104,19 +103,18 @@ class Rotations:
         return float(low), float(high)
 
     def seek(
-        self, share: float | None, level: float, overheads_ms: tuple[float, float] = (0.0, 0.0)
+        self, share: float | None, level: float, overheads_ms: Floats | None = None
     ) -> tuple[float, float]:
         """Return the ends of the interval of a seek over a share of the reach (None: the mean).
 
-        An overhead anywhere between `overheads_ms` is part of the base, but not of the seek.
+        An overhead, each of `overheads_ms` as likely, is part of the base, but not of the seek.
         """
         base, reach, linear = np.exp(self.free[:, 0]), np.exp(self.free[:, 1]), self.free[:, 2]
         part = linear * MEAN_SHARE + (1 - linear) * MEAN_ROOT if share is None else share
         by_linear = reach * (MEAN_SHARE - MEAN_ROOT) if share is None else 0 * reach
         slope = np.stack([base, reach * part, by_linear], axis=1)
         spread = np.sqrt(np.einsum("ri,rij,rj->r", slope, self.spread, slope))
-        least, most = overheads_ms
-        overheads = np.minimum(least + (most - least) * _EVENLY, base[:, None])
+        overheads = np.minimum(np.zeros(1) if overheads_ms is None else overheads_ms, base[:, None])
         middle = (base + reach * part)[:, None] - overheads
         low, high = (self._quantile(middle, spread[:, None], each)
                      for each in ((1 - level) / 2, (1 + level) / 2))  # fmt: skip
