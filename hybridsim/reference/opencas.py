@@ -462,7 +462,7 @@ class Cleaner:
 
             def submit(then: Done) -> None:
                 cache.counts["cleaned"] += length
-                cache.slow.submit(Op.WRITE, at, length, then)
+                cache.slow.submit_background(Op.WRITE, at, length, then)
 
             return submit
 
