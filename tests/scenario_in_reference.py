@@ -70,7 +70,7 @@ def throttle_of(site: Scenario) -> ThrottleParameters | None:
     """Return the throttle of background writes."""
     backing, drive = site.backing, site.backing.drive
     targets = {"off": 0, "auto": 0}
-    is_cleaned = site.cache.kind in ("bcache", "dm-cache", "dm-writecache")
+    is_cleaned = site.cache.kind in ("bcache", "dm-cache", "dm-writecache", "open-cas")
     if is_cleaned and backing.members == 1 and not backing.controller:
         targets["auto"] = {"hdd": 75_000_000, "ssd": 2_000_000}.get(drive.kind, 0)
     target_ns = targets.get(backing.writeback_throttle)

@@ -27,10 +27,14 @@ class Streaming(Barriers):
 
 @st.composite
 def opencas_scenarios(
-    draw: st.DrawFn, slow_kind: str = "any", fast_kind: str = "any", controller: bool = True
+    draw: st.DrawFn,
+    slow_kind: str = "any",
+    fast_kind: str = "any",
+    controller: bool = True,
+    slow_members: int = 6,
 ) -> Scenario:
     """Draw a machine with Open CAS and a workload for it."""
-    slow, fast = draw(both_tiers(slow_kind, fast_kind, 136 * KIB))
+    slow, fast = draw(both_tiers(slow_kind, fast_kind, 136 * KIB, slow_members))
     line = draw(st.sampled_from([4 * KIB, 4 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB]))
     maximum = (fast.capacity_bytes - 4 * KIB) // line  # all metadata are in a few pages
     lines = draw(st.integers(1, 12) | st.integers(4, 40) | st.integers(30, 300))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scenarios import Scenario
 from scenarios_opencas import opencas_scenarios
 
-from hybridsim.caches.opencas import dirt
+from hybridsim.caches.opencas import cleaner, dirt
 from hybridsim.caches.opencas.lists import Lists
 from hybridsim.foundation.codes import (
     CasMode,
@@ -64,14 +64,23 @@ def test_batch_sizes_and_stops_do_not_change_the_result(scenario):
 
 
 @usual
-@given(opencas_scenarios(), st.integers(1, 40))
-def test_acp_with_many_chunks_equals_reference(scenario, lines_each):
-    """Chunks of 100 MiB are more than these machines have: here they are of a few lines."""
+@given(opencas_scenarios(), st.integers(1, 40), st.sampled_from([Cleaning.ALRU, Cleaning.ACP]))
+def test_many_chunks_and_pieces_equal_reference(scenario, lines_each, cleaning):
+    """Chunks of 100 MiB are more than these machines have: here they are of a few lines.
+
+    So are the pieces of a pass.
+    """
     line = scenario.cache.line_bytes
-    cache = replace(scenario.cache, cleaning=Cleaning.ACP, mode=CasMode.WB)
+    cache = replace(
+        scenario.cache, cleaning=cleaning, mode=CasMode.WB, flush_max_buffers=lines_each + 5
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dirt, "CHUNK_BYTES", lines_each * line)
         patch.setattr(reference, "CHUNK_BYTES", lines_each * line)
+        for module in (cleaner, reference):
+            patch.setattr(module, "PIECE_LINES", 1 + lines_each // 4)
+            patch.setattr(module, "LARGE_PIECE_LINES", 1 + lines_each // 2)
+            patch.setattr(module, "MANY_LINES", 12)
         agreement.check(replace(scenario, cache=cache), interpreted=True)
 
 
@@ -168,6 +177,17 @@ def test_alru_cleans_the_oldest_first_and_a_hundred_at_a_time():
     later = reads([512 * MIB], start_ns=29 * SECOND)
     totals, _ = ran([*old, *later], 0, 1024, CasMode.WB, **how, activity_threshold_ns=0)
     assert totals["metadata_writes"] == 150 + 2  # one per write, one per pass
+
+
+def test_a_pass_goes_by_pieces_of_128_lines():
+    """Each writes its metadata, as a pass of its own does, but all are under way at once."""
+    how = {"cleaning": Cleaning.ALRU, "staleness_time_ns": SECOND, "activity_threshold_ns": 0}
+    written = [*writes(range(0, 1200 * KIB, 4 * KIB)), *reads([512 * MIB], start_ns=29 * SECOND)]
+    totals, _ = ran(written, 0, 1024, CasMode.WB, **how, flush_max_buffers=300)
+    assert totals["cleaned_blocks"] == 300
+    assert totals["metadata_writes"] == 300 + 3
+    totals, _ = ran(written, 0, 1024, CasMode.WB, **how, flush_max_buffers=128)
+    assert totals["metadata_writes"] == 300 + 3
 
 
 def test_alru_waits_twice_after_a_pass_without_a_stale_line():

@@ -30,6 +30,7 @@ from hybridsim.reference.timers import expiry
 PAGE = 4096
 SECOND = 10**9
 CHUNK_BYTES = 100 * 2**20
+PIECE_LINES, LARGE_PIECE_LINES, MANY_LINES = 128, 1024, 4096  # of a pass, which goes by pieces
 
 
 class OpenCas:
@@ -462,7 +463,7 @@ class Cleaner:
 
             def submit(then: Done) -> None:
                 cache.counts["cleaned"] += length
-                cache.slow.submit(Op.WRITE, at, length, then)
+                cache.slow.submit_background(Op.WRITE, at, length, then)
 
             return submit
 
@@ -529,7 +530,14 @@ class Cleaner:
             return
         if lines:
             begun = self.clock.now
-            self.clean_batch(lines, lambda: self.run_after(self.pause(begun, pause)))
+            lines = sorted(lines, key=lambda line: line.holds or 0)
+            limit = LARGE_PIECE_LINES if len(lines) > MANY_LINES else PIECE_LINES
+            pieces = [lines[at : at + limit] for at in range(0, len(lines), limit)]
+
+            def cleaned(piece: list[Line]) -> Callable[[Done], None]:
+                return lambda then: self.clean_batch(piece, then)
+
+            each_of(map(cleaned, pieces), lambda: self.run_after(self.pause(begun, pause)))
         else:
             self.run_after(self.parameters.wake_up_ns)
 

@@ -29,7 +29,8 @@ ROOM_LINES = 32  # lines cleaned when none can be evicted
 WRITE = int(Op.WRITE)
 SECOND_NS = 1_000_000_000
 BLOCKED_NS = SECOND_NS  # pause of the cleaner while casadm reads the counters
-LAST_IO_NS, MAKES_ROOM, BEGAN_NS, EMPTY_S = range(4)
+PIECE_LINES, LARGE_PIECE_LINES, MANY_LINES = 128, 1024, 4096  # of a pass, which goes by pieces
+LAST_IO_NS, MAKES_ROOM, BEGAN_NS, EMPTY_S, PIECES = range(5)
 NEVER_S = -(10**9)
 
 
@@ -38,12 +39,12 @@ class Cleaner(NamedTuple):
     """Cleans the lines of jobs, and batches of lines as jobs of their own."""
 
     transfers: Transfers
-    state: Ints  # [LAST_IO_NS, MAKES_ROOM, BEGAN_NS, EMPTY_S]
+    state: Ints  # [LAST_IO_NS, MAKES_ROOM, BEGAN_NS, EMPTY_S, PIECES]
 
     @classmethod
     def new(cls, transfers: Transfers) -> Cleaner:
         """Return an idle cleaner."""
-        return cls(transfers, np.array([0, 0, 0, NEVER_S], np.int64))
+        return cls(transfers, np.array([0, 0, 0, NEVER_S, 0], np.int64))
 
     @method
     def clean(self, now, job, below):
@@ -108,7 +109,10 @@ class Cleaner(NamedTuple):
         jobs.give_back(now, job, below.events)
         if jobs.way[job] == MAKE_ROOM:
             self.state[MAKES_ROOM] = 0
-        else:
+            jobs.release(job)
+            return
+        self.state[PIECES] -= 1
+        if self.state[PIECES] == 0:
             pause_ns = 0 if dirt.policy == ALRU else dirt.wake_up_ns
             if pause_ns == 0 and dirt.queries(now) > dirt.queries(self.state[BEGAN_NS]):
                 pause_ns = BLOCKED_NS
@@ -125,25 +129,34 @@ class Cleaner(NamedTuple):
             return
         pause_ns = dirt.wake_up_ns
         job = jobs.take(NOTHING, CLEAN)
+        chosen = 0
         if dirt.policy == ALRU:
             since_s = now // SECOND_NS - self.state[EMPTY_S]
             is_idle = now - self.state[LAST_IO_NS] >= dirt.activity_threshold_ns
             if is_idle and since_s > dirt.wake_up_ns // SECOND_NS:
-                self.choose_oldest(now, job)
+                chosen = self.choose_oldest(now, job)
                 if jobs.first_need[job] == NOTHING:
                     self.state[EMPTY_S] = now // SECOND_NS
-        elif not self.choose_densest(job):
-            pause_ns = SECOND_NS
+        else:
+            chosen = self.choose_densest(job)
+            if chosen == NOTHING:
+                pause_ns = SECOND_NS
         if jobs.first_need[job] == NOTHING:
             jobs.release(job)
             below.events.push(expiry_ns(now, pause_ns), CACHE, CLEANER)
         else:
             self.state[BEGAN_NS] = now
-            self.clean(now, job, below)
+            limit = LARGE_PIECE_LINES if chosen > MANY_LINES else PIECE_LINES
+            piece = job
+            while piece != NOTHING:
+                rest = jobs.cut(piece, limit)
+                self.state[PIECES] += 1
+                self.clean(now, piece, below)
+                piece = rest
 
     @method
     def choose_oldest(self, now, job):
-        """Choose the lines that were not written for the longest time (ALRU)."""
+        """Choose the lines that were not written for longest, and return how many (ALRU)."""
         jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
         chosen = 0
         line = dirt.oldest()
@@ -152,18 +165,19 @@ class Cleaner(NamedTuple):
                 self.add_to_batch(job, line)
                 chosen += 1
             line = dirt.by_age.before[line]
+        return chosen
 
     @method
     def choose_densest(self, job):
         """Choose the next dirty lines of a chunk, which is cleaned from end to end (ACP).
 
-        Return whether there is a chunk to clean.
+        Return how many; NOTHING if there is no chunk to clean.
         """
         jobs, dirt = self.transfers.lines.jobs, self.transfers.lines.dirt
         if dirt.state[CHUNK] == NOTHING:
             chunk = dirt.densest_chunk()
             if chunk == NOTHING:
-                return False
+                return NOTHING
             dirt.state[CHUNK], dirt.state[NEXT] = chunk, chunk * dirt.lines_per_chunk
         chosen = 0
         whole = (dirt.state[CHUNK] + 1) * dirt.lines_per_chunk
@@ -178,4 +192,4 @@ class Cleaner(NamedTuple):
             core_line = dirt.dirty.next(core_line + 1, end)
         if chosen < dirt.flush_max_buffers or dirt.state[NEXT] == whole:
             dirt.state[CHUNK] = NOTHING
-        return True
+        return chosen

@@ -180,6 +180,27 @@ class Jobs(NamedTuple):
         needs.following[need] = needs.following[at]
         needs.following[at] = need
 
+    @method
+    def cut(self, job, count):
+        """Move the needs of a job behind its first ones to a new job; NOTHING if there are none."""
+        needs = self.needs
+        last = self.first_need[job]
+        for _ in range(count - 1):
+            if last != NOTHING:
+                last = needs.following[last]
+        if last == NOTHING or needs.following[last] == NOTHING:
+            return NOTHING
+        rest = self.take(NOTHING, self.way[job])
+        self.first_need[rest] = needs.following[last]
+        self.last_need[rest] = self.last_need[job]
+        needs.following[last] = NOTHING
+        self.last_need[job] = last
+        need = self.first_need[rest]
+        while need != NOTHING:
+            needs.job[need] = rest
+            need = needs.following[need]
+        return rest
+
     # Locks.
 
     @method

@@ -220,7 +220,7 @@ class Transfers(NamedTuple):
                     self.bytes_moved[CLEANED] += length
                     self.lines.jobs.pending[job] += 1
                     to = base + (at << SECTOR_SHIFT)
-                    below.slow.submit(now, job, WRITE, to, length, below.events)
+                    below.slow.submit_background(now, job, WRITE, to, length, below.events)
                     at = lines.dirty.first(line, 1, stop, sectors)
             need = needs.following[need]
 

@@ -24,7 +24,12 @@ from hybridsim.storage.drives import Drive, HardDisk, Placement, SolidState
 from hybridsim.storage.raid import Tier
 from hybridsim.storage.throttle import NOTHING, Throttle
 
-THROTTLED = {"bcache", "dm-cache", "dm-writecache"}  # kinds of cache with background writes
+THROTTLED = {
+    "bcache",
+    "dm-cache",
+    "dm-writecache",
+    "open-cas",
+}  # kinds of cache with background writes
 # Event that wakes the copier of a cache, which sleeps while a write of it is held back.
 COPIERS = {"dm-cache": DM_CACHE_COPIER, "dm-writecache": COPIER}
 THROTTLE_QUEUE = 256  # nr_requests of a queue, unless its driver sets a depth
