@@ -283,6 +283,37 @@ def test_a_rate_below_the_limit_determines_those_between(tmp_path):
     assert errors(model, points) == pytest.approx([0] * len(points), abs=0.08)
 
 
+def test_what_the_dies_read_of_4_kib_bounds_an_unknown_link(tmp_path):
+    """24 dies of 80 us cannot read 6.8 GB/s in units of 4 KiB, which lie on them in turn."""
+    jobs, _ = crowded(tmp_path, (1, 2, 4, 8, 16, 64))
+    random = [one for one in jobs if one["job options"]["rw"].startswith("rand")]
+    model = fit(results(tmp_path / "random.json", *random), check=False)
+    drive = model.scenario().backing.drive
+    assert drive.page_bytes == 4096
+    expected = (drive.dies - 2) * 4096e9 / drive.mean_read_ns
+    assert drive.sequential_read == pytest.approx(expected, rel=0.05)
+    assert not estimate(model, "sequential_read").determined
+
+
+def test_pages_of_three_kinds_are_recovered_from_the_percentiles(tmp_path):
+    """Thirds of 51, 70 and 101 us, as of an Intel P4510: three steps of 17 us."""
+    latency = np.repeat([51e3, 67.7e3, 101e3], 700)
+    model = fit(results(tmp_path / "levels.json", job(latency), job(latency, 2)), check=False)
+    assert estimate(model, "read_step").value == pytest.approx(16_700, rel=0.01)
+    assert model.scenario().backing.drive.read_latency_ns == pytest.approx(73_200, rel=0.05)
+    alike = results(tmp_path / "alike.json", job(np.full(1000, 70e3)), job(np.full(1000, 70e3), 2))
+    assert not any(one.key == "read_step" for one in fit(alike, check=False).estimates)
+
+
+def test_a_name_of_nvme_is_no_sata_drive_however_slow(tmp_path):
+    jobs = job(np.full(1000, 90e3)), job(np.full(1000, 360e3), 32, 80_000)
+    slow = results(tmp_path / "slow.json", *jobs, filename="/dev/nvme0n1")
+    sata = results(tmp_path / "sata.json", *jobs, filename="/dev/sda")
+    found = [estimate(fit(each, check=False), "write_latency").how for each in (slow, sata)]
+    assert "pm9a3" in found[0]
+    assert "pm883" in found[1]
+
+
 def test_a_limit_alone_leaves_the_dies_assumed(tmp_path):
     reads = [job(np.full(2000, 80e3)), job(np.full(2000, 640e3), 64, 100_000.0)]
     model = fit(results(tmp_path / "limit.json", *reads), check=False)

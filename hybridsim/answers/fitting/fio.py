@@ -391,7 +391,7 @@ def _alike(points: list[Point]) -> str:
     fastest = max(one.iops * one.block_bytes for one in points)
     shortest = min(one.usual_ns / one.block_bytes for one in points if one.usual_ns > 0)
     is_sata = fastest <= SATA_BYTES_PER_S and shortest >= 1e9 / SATA_BYTES_PER_S
-    return LIKE_SATA if is_sata else LIKE_NVME
+    return LIKE_SATA if is_sata and not any(one.is_nvme for one in points) else LIKE_NVME
 
 
 def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:
