@@ -144,13 +144,15 @@ def real() -> Iterator[Case]:
 
 def fitted(kind: str, seeds: range) -> Iterator[Case]:
     """Fit captures of generated disks or stripes, or fio's results; layouts are specified."""
-    from benchmarks.generated_disks import known, known_point, known_stripe
+    from benchmarks.generated_disks import known, known_point, known_stripe, known_unusual
     from hybridsim.storage import catalog
 
     names = catalog.names("hdd")
-    made = {"disks": known, "stripes": known_stripe, "fio": known_point}[kind]
+    made = {
+        "disks": known, "stripes": known_stripe, "fio": known_point, "unusual": known_unusual,
+    }  # fmt: skip
     for seed in seeds:
-        yield from _inside(kind, made(names[seed % len(names)], seed))
+        yield from _inside(kind, made[kind](names[seed % len(names)], seed))
 
 
 def _inside(kind: str, case: Any) -> Iterator[Case]:
@@ -160,9 +162,10 @@ def _inside(kind: str, case: Any) -> Iterator[Case]:
     from hybridsim.foundation.errors import FitError
 
     refused = f"fit, {kind}: refused"
-    truths = case[1] if kind == "fio" else case.truth
+    is_point = kind in ("fio", "unusual")
+    truths = case[1] if is_point else case.truth
     try:
-        if kind == "fio":
+        if is_point:
             found = {each.key: each for each in fio.fit("fio", [case[0]]).estimates}
         else:
             found = estimates(case.observed, case.layout)

@@ -42,8 +42,21 @@ from hybridsim.traces.in_memory import in_memory
 Result = TypeVar("Result")
 
 SHOWN = 0.3  # share of the requests that the tool sees
-LATER = (SHOWN, 0.225, 0.15, 0.09, 0.05, 0.02)  # of a trace, after which its load is continued
-PAST = {SHOWN: 0.09, 0.15: 0.05, 0.05: 0.02}  # whose forecasts are looked back at, see hindsight.py
+LATER = (
+    SHOWN,
+    0.225,
+    0.15,
+    0.09,
+    0.0675,
+    0.05,
+    0.02,
+)  # of a trace, after which its load is continued
+PAST = {
+    SHOWN: 0.09,
+    0.225: 0.0675,
+    0.15: 0.05,
+    0.05: 0.02,
+}  # whose forecasts are looked back at, see hindsight.py
 PANEL = ("page wb", (0, -1))  # the kind, and which of its sizes
 SHARES = (0.05, 0.2, 0.8)  # of what these touch: the sizes
 WHOLE_GROUPS = 0.1  # of a trace

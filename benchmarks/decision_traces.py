@@ -5,7 +5,7 @@ kernel-runs/) and from traces/ of the repository; stand-ins are fitted to some o
 are generated.  All are cut to at most REQUESTS requests.
 
 A family is what resembles itself: windows of one capture, its stand-ins, one workload by several
-seeds.  A family is tuned on as a whole or judged as a whole.
+seeds.  A family is tuned on as a whole, judged as a whole, or unseen: see decision_unseen.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from decision_loads import LOADS
+from decision_unseen import UNSEEN, UNSEEN_REQUESTS
 from policy_traces import data_folder, read_table
 
 from hybridsim.requests.rows import UNKNOWN, Requests, joined
@@ -127,6 +128,11 @@ def is_tuned(family: str) -> bool:
     return family in TUNED
 
 
+def part_of(family: str) -> str:
+    """Return which part of the yardstick a family belongs to."""
+    return "tuned" if is_tuned(family) else "unseen" if family in UNSEEN else "judged"
+
+
 def all_cases(requests: int = REQUESTS) -> list[Case]:
     """Return the traces at hand, those of the data folder only if there is one."""
     return [*captures(data_folder(), requests), *made(requests)]
@@ -149,6 +155,13 @@ def made(requests: int) -> Iterator[Case]:
             yield Case(
                 f"{family} {number}", family,
                 lambda text=text, seed=number: generated(text, seed), True,
+            )  # fmt: skip
+    for family, line in UNSEEN.items():
+        for seed in SEEDS:
+            text = line.replace("{n}", str(UNSEEN_REQUESTS))
+            yield Case(
+                f"{family} seed {seed}", family,
+                lambda text=text, seed=seed: generated(text, seed), True, family,
             )  # fmt: skip
 
 

@@ -37,7 +37,8 @@ saves a third of the time: captures of other lengths than 30 % are judged by the
     width          median ratio of its ends
     error          median of the forecast's error, in either direction
 
-The table has two rows: families that rules were tuned on, and those that they are judged on.
+The table has a row for each part: families that rules were tuned on, those that they are judged on,
+and unseen ones (decision_unseen.py).
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from pathlib import Path
 
 import numpy as np
 from decision_runs import SHOWN, Machine, Runs, border, collected
-from decision_traces import is_tuned
+from decision_traces import part_of
 from scipy.stats import kendalltau
 
 from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES, is_certain
@@ -298,12 +299,11 @@ def main() -> None:
         options.folder, decided, options.quick, options.workers, options.only, options.shown
     )
     result = [each for case in cases for each in case]
-    halves = {
-        "tuned": [x for x in result if is_tuned(x.family)],
-        "judged": [x for x in result if not is_tuned(x.family)],
-        "all": result,
+    parts = {
+        name: [x for x in result if part_of(x.family) == name]
+        for name in ("tuned", "judged", "unseen")
     }
-    rows = {name: summed_up(half) for name, half in halves.items() if half}
+    rows = {name: summed_up(part) for name, part in parts.items() if part}
     if options.machines:
         for each in result:
             if each.is_wrong or each.answer == UNSURE:

@@ -30,6 +30,7 @@ KIB = 1024
 SINGLE = Layout(1, KIB * KIB)
 FIO_PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95)
 SIZES = ((4,), (4, 64), (4, 16, 128), (4, 64, 512))  # KiB
+OTHER_SPEEDS = (0.85, 1.18)  # times that of the catalog, where it is to be an unusual one
 TRACK_PAIRS = 4001  # distances, for the mean of a seek
 
 
@@ -131,10 +132,19 @@ def _pieces(offset: int, length: int, layout: Layout):
         yield member, place, size
 
 
-def known_point(name: str, seed: int, requests: int = 6000) -> tuple[Point, dict[str, float]]:
+def known_unusual(name: str, seed: int) -> tuple[Point, dict[str, float]]:
+    """Return fio's result of a disk of the catalog at another speed than it is built with."""
+    faster = float(np.random.default_rng([seed, 77]).uniform(*OTHER_SPEEDS))
+    return known_point(name, seed, faster=faster)
+
+
+def known_point(
+    name: str, seed: int, requests: int = 6000, faster: float = 1.0
+) -> tuple[Point, dict[str, float]]:
     """Return fio's result of random reads of 4 KiB at depth 1, and the truth."""
     rng = np.random.default_rng([seed, *name.encode(), 2])
     drive = _drive(name)
+    drive = drive.model_copy(update={"rpm": round(drive.rpm * faster)})
     clock = Clock()
     length = np.full(requests, 4096)
     offset = (rng.random(requests) * (drive.capacity_bytes // 4096)).astype(np.int64) * 4096

@@ -532,12 +532,6 @@ def test_seeds_of_newer_fio_releases_can_be_selected():
         seeded([one], "2.0")
 
 
-def test_thinktime_applies_after_every_thinktime_blocks_requests():
-    think = batch_of("--name=a --size=1m --thinktime=500 --thinktime_blocks=3").think_ns
-    assert np.flatnonzero(think).tolist()[:3] == [3, 6, 9]
-    assert think[3] == 500_000
-
-
 # Results and output.
 
 
@@ -602,6 +596,43 @@ def test_a_rate_in_requests_counts_the_smallest_size():
     batch = batch_of("--name=a --rw=write --bssplit=4k/50:64k/50 --size=1m --rate_iops=100")
     before = np.cumsum(batch.length) - batch.length
     assert batch.due_ns.tolist() == (before * 10**9 // (100 * 4096)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "requests", "pauses"),
+    [
+        ("--number_ios=3 --thinktime_blocks=1", 3, 3),
+        ("--io_size=40k", 10, 2),
+        ("--io_size=44k", 11, 2),
+        ("--runtime=1300ms --time_based", 15, 3),
+        ("--runtime=1200ms --time_based --ramp_time=300ms --thinktime_blocks=1", 4, 3),
+        *[(f"--io_size={4 * each}k --ioengine=libaio --iodepth=8", each, pauses)
+          for each, pauses in [(8, 0), (10, 0), (12, 1), (16, 2), (20, 2), (40, 6)]],
+        ("--io_size=160k --ioengine=libaio --iodepth=2", 40, 7),
+        ("--io_size=160k --ioengine=libaio --iodepth=8 --thinktime_blocks_type=issue", 40, 8),
+    ],
+)  # fmt: skip
+def test_a_job_thinks_as_often_as_in_fio(options, requests, pauses, site):
+    """Measured with fio 3.33: completions count once they are reaped; the last pause counts too."""
+    load = "--name=a --rw=randread --size=1m --direct=1 --thinktime=500ms --thinktime_blocks=5"
+    (one,) = fio(read([*load.split(), *options.split()]), site, interpreted=True).of_jobs
+    assert one.directions[0].count == requests
+    assert one.span_ns // (500 * 10**6) == pauses
+    assert one.span_ns % (500 * 10**6) < 310 * 10**6
+
+
+def test_a_job_thinks_after_a_time_of_requests(site):
+    """Fio 3.33: 1,104 ms; the first pause begins 600 ms after the job, the next would at 1.2 s."""
+    load = "--name=a --rw=randread --size=1m --rate_iops=10 --number_ios=9 --thinktime=500ms "
+    (one,) = fio(read([*load.split(), "--thinktime_iotime=100ms"]), site, interpreted=True).of_jobs
+    assert 1100 <= one.span_ms < 1130
+
+
+def test_a_job_held_up_by_its_rate_ends_with_its_runtime(site):
+    """Fio 3.33: three requests, 2,504 ms."""
+    load = "--name=a --rw=randread --size=1m --rate_iops=1 --runtime=2500ms --time_based"
+    (one,) = fio(read(load.split()), site, interpreted=True).of_jobs
+    assert (one.directions[0].count, one.span_ms) == (3, 2500)
 
 
 def test_rates_and_think_times_do_not_delay_what_verify_reads(site):

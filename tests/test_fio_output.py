@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from hybridsim.cli.fio import fio as command
 from hybridsim.scenario import Scenario
-from hybridsim.show import fio_json, fio_logs, fio_terse
+from hybridsim.show import fio_json, fio_logs, fio_terse, fio_text
 from hybridsim.studies.fio import fio
 from hybridsim.workloads.fio.jobfile import read
 
@@ -102,6 +102,45 @@ def form_of(field):
     if not whole.lstrip("-").isdigit():
         return field
     return name, equals, point, len(part), field.endswith("%")
+
+
+@pytest.mark.parametrize("program", ["fio", "hybridsim"])
+def test_percentiles_in_the_text_are_those_of_the_json_rounded_up(program, site, tmp_path):
+    arguments = [*BASE, "--ioengine=psync", "--percentile_list=1:20:50:70:90:99.9"]
+    if program == "fio":
+        printed = real(["--output-format=normal,json", *arguments], tmp_path)
+        document, brace, text = printed.partition("\n}")
+        results = json.loads(document[document.index("{") :] + brace)
+    else:
+        result = simulated(arguments, site)
+        text, results = fio_text.text(result), fio_json.document(result, with_bins=False)
+    sections = re.findall(r"clat percentiles \((\w+)\):\n((?: +\|.*\n)+)", text)
+    assert len(sections) == 2
+    for name, (unit, lines) in zip(["read", "write"], sections):
+        printed_values = [int(value) for value in re.findall(r"\[ *(\d+)\]", lines)]
+        exact = results["jobs"][0][name]["clat_ns"]["percentile"].values()
+        assert printed_values == [-(-value // fio_text.UNITS[unit]) for value in exact]
+
+
+@pytest.mark.parametrize(
+    "option", ["", "1:50", "99.9", "0.1:1:2:3:5:50:99.99:99.999", "50:99.90:99.99999", "5."]
+)
+def test_lines_of_percentiles_have_the_form_of_fio(option, site, tmp_path):
+    arguments = ["--name=a", "--size=256k", "--rw=read", "--bs=4k", "--ioengine=psync"]
+    arguments += [f"--percentile_list={option}"] if option else []
+    labels = []
+    for text in real(arguments, tmp_path), fio_text.text(simulated(arguments, site)):
+        lines = [line for line in text.splitlines() if line.startswith("     |")]
+        labels.append(re.findall(r" *[\d.]+th=", " ".join(lines)))
+        columns = [line.index("[") for line in lines] + [line.rindex("]") for line in lines]
+        assert max(columns) < 80
+        widths = {len(value) for value in re.findall(r"\[( *\d+)\]", lines[0])}
+        (width,) = widths
+        assert width >= 5
+        if len(lines) > 1:  # as many as fit in 80 columns
+            decimals = len(labels[-1][0].strip(" th=").partition(".")[2])
+            assert lines[0].count("th=") == 73 // (decimals + 10 + width)
+    assert labels[0] == labels[1]
 
 
 def test_minimal_prints_the_terse_line_of_each_job():

@@ -167,6 +167,19 @@ def test_latency_and_rate_of_flash_are_fitted_from_single_requests():
     assert "outstanding" in model.undetermined["interval"]
 
 
+def test_the_rate_of_flash_has_an_interval_between_the_rates_that_are_tried():
+    """Requests start 20 us apart, and take 90 us that vary by 15: the rate is not exact."""
+    random = np.random.default_rng(4)
+    at = np.cumsum(random.exponential(200_000, 1000)).astype(np.int64)
+    at = at.repeat(np.arange(1000) % 5 + 1)
+    started = np.maximum.accumulate(at - np.arange(3000) * 20_000) + np.arange(3000) * 20_000
+    done = started + 90_000 + random.normal(0, 15_000, 3000).astype(np.int64)
+    found = flash.fit(observed(at, done, random.integers(10**6, size=3000) * 4096)).interval_ns
+    assert found.low < found.value < found.high
+    assert found.high < 1.2 * found.low
+    assert found.low <= 20_000 <= found.high
+
+
 # Layout of an array.
 
 
@@ -463,3 +476,26 @@ def test_the_overhead_is_the_mean_of_reads_and_writes():
     overhead = estimates(case.observed, case.layout)["overhead"]
     assert overhead.low <= case.truth["overhead"] <= overhead.high
     assert overhead.high < 1.5 * MS
+
+
+@pytest.mark.parametrize(
+    ("rpm", "half", "taken"),
+    [(7150, 0.002, 7200), (7070, 0.002, None), (7070, 0.02, 7200), (10_250, 0.05, None)],
+)
+def test_a_usual_speed_is_taken_where_it_is_the_only_one_in_the_interval(rpm, half, taken):
+    """The interval allows for the arm's curve; nothing beyond it is added to reach a speed."""
+    rotation_ms = 60e3 / rpm
+    raw = (rotation_ms, rotation_ms * (1 - half), rotation_ms * (1 + half))
+    found = disks._usual(raw)
+    assert found == (None if taken is None else 60e3 / taken)
+    low, high = disks.speeds(raw)
+    assert low < rpm < high
+    assert taken is None or low <= taken <= high
+
+
+def test_an_interval_is_95_in_100_of_a_range():
+    """Values evenly spread from 0.54 below to 0.3 above: 2.5 in 100 are beyond either end."""
+    below, above = array.within(0.54, 0.3)
+    assert below + above == pytest.approx(0.95 * 0.84)
+    assert 0.54 - below == pytest.approx(0.3 - above)
+    assert array.within(0.0, 0.0) == (0.0, 0.0)

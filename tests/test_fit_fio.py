@@ -1,12 +1,14 @@
 """A disk or an SSD is fitted to fio's results, or the fit is refused with the reason."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hybridsim import Scenario, fit
 from hybridsim.answers.fitting import fio, rotations
+from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.fio_results import read
 from hybridsim.foundation.errors import FitError, MeasurementError
 from hybridsim.studies import fio_disk
@@ -281,6 +283,37 @@ def test_a_rate_below_the_limit_determines_those_between(tmp_path):
     assert errors(model, points) == pytest.approx([0] * len(points), abs=0.08)
 
 
+def test_what_the_dies_read_of_4_kib_bounds_an_unknown_link(tmp_path):
+    """24 dies of 80 us cannot read 6.8 GB/s in units of 4 KiB, which lie on them in turn."""
+    jobs, _ = crowded(tmp_path, (1, 2, 4, 8, 16, 64))
+    random = [one for one in jobs if one["job options"]["rw"].startswith("rand")]
+    model = fit(results(tmp_path / "random.json", *random), check=False)
+    drive = model.scenario().backing.drive
+    assert drive.page_bytes == 4096
+    expected = (drive.dies - 2) * 4096e9 / drive.mean_read_ns
+    assert drive.sequential_read == pytest.approx(expected, rel=0.05)
+    assert not estimate(model, "sequential_read").determined
+
+
+def test_pages_of_three_kinds_are_recovered_from_the_percentiles(tmp_path):
+    """Thirds of 51, 70 and 101 us, as of an Intel P4510: three steps of 17 us."""
+    latency = np.repeat([51e3, 67.7e3, 101e3], 700)
+    model = fit(results(tmp_path / "levels.json", job(latency), job(latency, 2)), check=False)
+    assert estimate(model, "read_step").value == pytest.approx(16_700, rel=0.01)
+    assert model.scenario().backing.drive.read_latency_ns == pytest.approx(73_200, rel=0.05)
+    alike = results(tmp_path / "alike.json", job(np.full(1000, 70e3)), job(np.full(1000, 70e3), 2))
+    assert not any(one.key == "read_step" for one in fit(alike, check=False).estimates)
+
+
+def test_a_name_of_nvme_is_no_sata_drive_however_slow(tmp_path):
+    jobs = job(np.full(1000, 90e3)), job(np.full(1000, 360e3), 32, 80_000)
+    slow = results(tmp_path / "slow.json", *jobs, filename="/dev/nvme0n1")
+    sata = results(tmp_path / "sata.json", *jobs, filename="/dev/sda")
+    found = [estimate(fit(each, check=False), "write_latency").how for each in (slow, sata)]
+    assert "pm9a3" in found[0]
+    assert "pm883" in found[1]
+
+
 def test_a_limit_alone_leaves_the_dies_assumed(tmp_path):
     reads = [job(np.full(2000, 80e3)), job(np.full(2000, 640e3), 64, 100_000.0)]
     model = fit(results(tmp_path / "limit.json", *reads), check=False)
@@ -434,8 +467,82 @@ def test_the_mean_seek_is_known_better_than_its_parts():
     took_ns = 1e6 * drawn_ms(np.random.default_rng(2), 0.8, 9.0, 60e3 / 7200, 0.2)
     shares = np.array([1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99]) / 100
     known = rotations.rotations(shares, np.quantile(took_ns, shares), 0.0, 4000)
-    known = known.taken(60e3 / 7200)
+    nearest = np.argmin(np.abs(known.rotation_ms - 60e3 / 7200))
+    known = replace(
+        known, rotation_ms=known.rotation_ms[[nearest]], weight=np.ones(1),
+        free=known.free[[nearest]], spread=known.spread[[nearest]],
+    )  # fmt: skip
     low, high = known.seek(None, 0.95)
     assert low <= 0.8 + 9.0 * (8 / 15 - 0.04) <= high
     parts = [np.diff(known.seek(part, 0.95))[0] for part in (0.0, 1.0)]
     assert high - low < min(parts)
+
+
+def around(rpm, spread):
+    """Return rotations whose logarithms are spread around a speed, with a base that grows."""
+    log = np.linspace(-5, 5, 1001)
+    rotation_ms = 60e3 / rpm * np.exp(spread * log)
+    weight = np.exp(-(log**2) / 2)
+    free = np.stack([np.log(rotation_ms / 10), np.full(1001, np.log(9.0)), 0.2 + 0 * log], axis=1)
+    spreads = np.tile(np.diag([1e-6, 1e-6, 1e-6]), (1001, 1, 1))
+    return rotations.Rotations(rotation_ms, weight / weight.sum(), free, spreads)
+
+
+def test_a_usual_speed_is_the_middle_where_the_latencies_leave_it_open():
+    known = around(6900, 0.1)
+    assert 60e3 / known.middle_ms == pytest.approx(6900, rel=0.005)
+    assert 60e3 / known.with_usual().middle_ms == pytest.approx(7200)
+    precise = around(6900, 0.005).with_usual()
+    assert 60e3 / precise.middle_ms == pytest.approx(6900, rel=0.005)
+
+
+def test_without_a_usual_speed_among_them_no_rotation_is_favoured():
+    known, more = around(8500, 0.01), around(8500, 0.01).with_usual()
+    assert more.rotation_ms == pytest.approx(known.rotation_ms)
+    assert more.weight == pytest.approx(known.weight)
+
+
+def test_the_values_belong_together():
+    """Those of the seek are the likeliest with the rotation that is taken, not on average."""
+    base, reach, rotation, linear = around(6900, 0.1).with_usual().values()
+    assert rotation == 60e3 / 7200
+    assert (base, reach, linear) == pytest.approx((rotation / 10, 9.0, 0.2), rel=0.002)
+
+
+def test_an_assumed_overhead_is_in_the_intervals_of_the_seeks_once():
+    """Base and reach are certain here: the interval is 95 % of the range of the overhead."""
+    known = around(7200, 1e-6)
+    low, high = known.seek(1.0, 0.95, np.linspace(0, 0.6, 61))
+    whole = 60e3 / 7200 / 10 + 9.0
+    assert (low, high) == pytest.approx((whole - 0.585, whole - 0.015), abs=0.02)
+
+
+@pytest.mark.parametrize(("more", "order"), [(1.07, "clook"), (1.5, "sptf")])
+def test_one_deep_rate_is_of_a_sweep_unless_it_is_clearly_beyond_one(tmp_path, more, order):
+    """Two measured disks are 6 % faster at depth 32 than any simulated sweep, and sweep."""
+    alone, deep = job(disk(0)), job(disk(1) * 30, 32)
+    truth = fit(results(tmp_path / "alone.json", alone), check=False)
+    keys = {"order": "clook", "window": 32, "age_limit": "5s"}
+    known = truth.scenario().with_values({f"backing.drive.{k}": v for k, v in keys.items()})
+    [point] = read([str(results(tmp_path / "deep.json", deep))])
+    deep["read"]["iops"] = more * fio_disk.simulated_iops(known, point)
+    model = fit(results(tmp_path / "both.json", alone, deep), check=False)
+    assert model.scenario().backing.drive.order == order
+
+
+def test_a_shortest_seek_beyond_a_revolution_gives_a_valid_scenario():
+    """15,000 rpm and a base of 6 ms: percentiles alone can be as far off."""
+    known = around(15_000, 1e-6)
+    known = replace(known, free=known.free + np.array([np.log(15), 0, 0]))
+    estimates = fio._disk_estimates(known, known.rotation(0.95), 15_000)
+    Fit("fio", "One disk.", estimates, 1).scenario()
+
+
+def test_a_long_base_is_that_of_an_old_or_of_a_later_disk(tmp_path):
+    """4 ms before the shortest seek ends: most of it overhead, or none; the value is inside."""
+    random = np.random.default_rng(3)
+    latency = 1e6 * drawn_ms(random, 4.0, 10.0, 60e3 / 7200, 0.2)
+    model = fit(results(tmp_path / "disk.json", job(latency)), check=False)
+    full = estimate(model, "seek_full")
+    assert full.low < full.value - 2e6  # an overhead of some ms
+    assert full.high > full.value + 0.3e6

@@ -14,15 +14,19 @@ from scipy.stats import norm
 from hybridsim.answers.forecast import (
     AFTER,
     ALLOWANCE,
+    ALLOWANCE_TRIED,
     ANY_AFTER,
     FALLS,
     HORIZON,
     LATER,
     LOSS_BY_FORMULA,
+    MOST_GAIN,
+    MOST_MEASURED,
     MUCH,
     NO,
     NOTHING,
     RISES,
+    SIMULATED,
     SURE,
     UNSURE,
     USUAL_OFF,
@@ -273,3 +277,36 @@ def test_the_fit_computes_what_the_forecast_does(several):
         assert result.gain == pytest.approx(math.exp(c))
         assert result.change == pytest.approx(math.exp(c - b))
         assert result.high == pytest.approx(math.exp(c + h))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(courses().filter(lambda one: one.kind in RISES), min_size=1, max_size=5),
+    st.floats(-3, 3),
+    st.floats(0.1, 3),
+)
+def test_the_fit_computes_what_the_forecast_of_a_load_that_goes_on_does(several, later, off):
+    pytest.importorskip("scipy")
+    sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+    try:
+        import decision_fit as fit
+    finally:
+        del sys.path[0]
+    several = [dataclasses.replace(one, later=later, off=off) for one in several]
+    columns = fit.Simulated([fit.Known("a", "b", each, 0.0) for each in several])
+    constants = np.array([SIMULATED])
+    half = np.sqrt(columns.parts(constants) @ np.square(ALLOWANCE_TRIED))
+    for course, centre, h in zip(several, columns.centres(constants)[0], half):
+        result = forecast(course)
+        assert result.gain == pytest.approx(math.exp(centre))
+        assert result.low == pytest.approx(math.exp(centre - h))
+
+
+@pytest.mark.parametrize("later", [None, MOST_GAIN])
+def test_a_gain_that_is_not_measured_any_further_has_no_upper_end(later):
+    gain = MOST_GAIN if later is None else 1.0
+    result = forecast(dataclasses.replace(FLAT, gain=gain, later=later))
+    assert result.high == MOST_MEASURED
+    assert result.low < result.gain < MOST_MEASURED
+    less = forecast(dataclasses.replace(FLAT, gain=1.0, later=later and later - 0.1))
+    assert less.high < MOST_MEASURED

@@ -60,9 +60,10 @@ class Fed:
             [each.op | (each.flags if each.op == Op.WRITE else 0) for each in rows],
             *([getattr(each, name) for each in rows] for name in ("offset", "length", "stream")),
             *([getattr(each, name) for each in rows] for name in ("arrival_ns", "think_ns")),
+            [each.may_pause for each in rows],
             following, ends, numbers, last,
         ]  # fmt: skip
-        kinds = [np.uint8, *[np.int64] * 8, np.uint8]
+        kinds = [np.uint8, *[np.int64] * 5, np.uint8, *[np.int64] * 3, np.uint8]
         return JobBatch._make(np.array(*each) for each in zip(columns, kinds))
 
 
@@ -89,14 +90,30 @@ def run(scenario, interpreted=True, piece=10**6):
 @st.composite
 def jobs(draw):
     depth = draw(st.sampled_from([1, 1, 2, 3, 8]))
+    return (
+        {
+            "depth": depth,
+            "low": draw(st.just(depth) | st.integers(0, depth)),
+            "reap_min": draw(st.sampled_from([1, 1, 2, 9])),
+            "reap_max": draw(st.sampled_from([1, 2, 100])),
+            "delay_ns": draw(st.sampled_from([0, 0, 10**6, 10**8])),
+            "run_ns": draw(st.sampled_from([0, 0, 0, 10**7, 10**9])),
+        }
+        | draw(st.just({}) | searches())
+        | draw(st.just({}) | pauses())
+    )
+
+
+@st.composite
+def pauses(draw):
+    """Draw the pauses of a job."""
     return {
-        "depth": depth,
-        "low": draw(st.just(depth) | st.integers(0, depth)),
-        "reap_min": draw(st.sampled_from([1, 1, 2, 9])),
-        "reap_max": draw(st.sampled_from([1, 2, 100])),
-        "delay_ns": draw(st.sampled_from([0, 0, 10**6, 10**8])),
-        "run_ns": draw(st.sampled_from([0, 0, 0, 10**7, 10**9])),
-    } | draw(st.just({}) | searches())
+        "pause_ns": draw(st.sampled_from([5, 10**6, 10**8])),
+        "pause_after": draw(st.integers(0, 5)),
+        "counts_issues": draw(st.sampled_from([0, 0, 1])),
+        "pause_every_ns": draw(st.sampled_from([0, 0, 10**6, 3 * 10**7])),
+        "ramp_ns": draw(st.sampled_from([0, 0, 10**7])),
+    }
 
 
 @st.composite
@@ -157,7 +174,9 @@ def loads(draw):
         job = i * 7 % 11 % len(parameters)
         due[job] += interval_ns
         pause = think_ns if i % every == 0 else 0
-        requests.append(replace(request, arrival_ns=due[job], stream=job, think_ns=pause))
+        requests.append(
+            replace(request, arrival_ns=due[job], stream=job, think_ns=pause, may_pause=i % 7 != 3)
+        )
     source = SourceParameters(Replay.CLOSED, jobs=parameters)
     return replace(scenario, requests=requests, source=source)
 
@@ -223,6 +242,39 @@ def test_a_request_is_issued_neither_before_its_due_time_nor_after_the_run():
 def test_think_time_begins_when_all_requests_are_complete():
     job = JobParameters(depth=4, low=4)
     assert issued_ms(reads(4, think_ms=3), job) == [[0, 4, 8, 12]]
+
+
+def test_a_job_pauses_after_a_number_of_completions_that_it_has_reaped():
+    """As measured with fio 3.33: with blocks of 5 at depth 8 it pauses after 12, 13, 24, 25."""
+    job = JobParameters(depth=8, low=8, pause_ns=1000 * MS, pause_after=5)
+    (issued,) = issued_ms(reads(40), job)
+    pauses = [at + 1 for at, (one, other) in enumerate(pairwise(issued)) if other - one > 999]
+    assert pauses == [12, 13, 24, 25, 36, 37]
+
+
+def test_a_job_pauses_after_a_number_of_issues():
+    job = JobParameters(depth=8, low=8, pause_ns=1000 * MS, pause_after=5, counts_issues=1)
+    (issued,) = issued_ms(reads(40), job)
+    pauses = [at + 1 for at, (one, other) in enumerate(pairwise(issued)) if other - one > 999]
+    assert pauses == [5, 10, 15, 20, 25, 30, 35]
+
+
+def test_a_job_counts_anew_after_its_ramp_but_pauses_only_once_it_exceeds_the_count_before():
+    job = JobParameters(pause_ns=3 * MS, ramp_ns=9 * MS)
+    assert issued_ms(reads(8), job) == [[0, 4, 8, 12, 13, 14, 15, 19]]
+
+
+def test_a_job_is_over_when_its_last_pause_is():
+    both = reads(2) + reads(1, job=1)
+    job = JobParameters(pause_ns=10 * MS)
+    assert issued_ms(both, job, JobParameters(group=1)) == [[0, 11], [22]]
+    assert issued_ms(both, replace(job, run_ns=5 * MS), JobParameters(group=1)) == [[0], [11]]
+
+
+def test_a_job_whose_next_request_is_not_due_within_its_run_is_over_at_the_end_of_the_run():
+    both = reads(9, due_ms=10) + reads(1, job=1)
+    job = JobParameters(run_ns=25 * MS)
+    assert issued_ms(both, job, JobParameters(group=1)) == [[0, 10, 20], [25]]
 
 
 def test_a_job_may_drain_its_queue_before_it_issues_more():

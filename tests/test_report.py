@@ -10,7 +10,7 @@ import pytest
 from fakes import SCENARIO, TRACE, Load, collected, machines, result
 
 from hybridsim.answers.counters import Counters
-from hybridsim.answers.forecast import is_certain
+from hybridsim.answers.forecast import Forecast, is_certain
 from hybridsim.answers.metrics import Collector
 from hybridsim.answers.requirements import parse_all
 from hybridsim.answers.result import Warning, conclude
@@ -168,9 +168,15 @@ def test_a_machine_that_lost_its_cache_has_its_verdict_with_that():
     assert "VERDICT Yes, with the SSD dead. That is no verdict on the cache itself" in words
 
 
-@pytest.mark.parametrize(("held", "is_hinted"), [(100, True), (900, False)])
-def test_a_cache_far_larger_than_what_it_held_is_said_to_be(held, is_hinted):
+@pytest.mark.parametrize(
+    ("held", "trend", "is_hinted"), [(100, 1.0, True), (900, 1.0, False), (100, 1.2, False)]
+)
+def test_a_cache_far_larger_than_what_it_held_is_said_to_be_unless_it_will_fill(
+    held, trend, is_hinted
+):
     one = result(CASES["warm"], scenario={**SCENARIO, "cache": "64 GiB", "mode": "open"})
+    later = Forecast(2.0, 1.5, 2.5, trend, 1.0, None, "yes", 2.0)
+    one = replace(one, judgement=replace(one.judgement, forecast=later))
     size, pages = 64 << 30, 1000
     rows = {"time_ns": [0, 1], "pages_present": [0, held]}
     one.cached.counters = Counters(rows)

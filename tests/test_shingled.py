@@ -114,6 +114,36 @@ def test_a_full_log_has_a_write_wait_for_a_band():
     assert served(small, *writes)[2] == pytest.approx(100.6)
 
 
+def test_cached_writes_go_to_the_log_together():
+    """The first is written alone, to 10.2 ms; sector 2 of track 10 passes then, and what has come
+    meanwhile takes three sectors, with one padding: the flush is done at 10.5."""
+    cached = replace(DISK, write_cache_bytes=10 * SECTOR, write_cache_ranges=10)
+    writes = [(0, Op.WRITE, 241, 1), (1, Op.WRITE, 841, 1), (2, Op.WRITE, 1441, 1)]
+    assert served(cached, *writes, (3, Op.FLUSH, 0, 0)) == [0, 1, 2, pytest.approx(10.5)]
+
+
+def test_a_flush_does_not_wait_for_later_writes():
+    """The last one is written by itself: the flush needs two sectors, from 10.2 ms on."""
+    cached = replace(DISK, write_cache_bytes=10 * SECTOR, write_cache_ranges=10)
+    writes = [(0, Op.WRITE, 241, 1), (1, Op.WRITE, 841, 1)]
+    times = served(cached, *writes, (2, Op.FLUSH, 0, 0), (3, Op.WRITE, 1441, 1))
+    assert times[2] == pytest.approx(10.4)
+
+
+def test_no_more_goes_to_the_log_together_than_it_writes_at_once():
+    cached = replace(DISK, write_cache_bytes=10 * SECTOR, write_cache_ranges=10)
+    writes = [(0, Op.WRITE, 241, 1), (1, Op.WRITE, 841, 1), (2, Op.WRITE, 1441, 1)]
+    times = served(replace(cached, media_write_bytes=SECTOR), *writes, (3, Op.FLUSH, 0, 0))
+    assert times[3] == pytest.approx(10.6)
+
+
+def test_what_was_written_anew_takes_no_entry():
+    """Of sector 841 the older copy is dead, though not the oldest: the fourth write has room."""
+    small = replace(DISK, media_entries=3)
+    writes = [(0, Op.WRITE, 241, 1), (10.3, Op.WRITE, 841, 1), (20.5, Op.WRITE, 841, 1)]
+    assert served(small, *writes, (30.7, Op.WRITE, 1441, 1))[3] == pytest.approx(40.8)
+
+
 def test_the_longest_piece_is_cleaned_first():
     """Four entries: sectors 241 and 842 (of class 0), 1440 to 1459 (of class 1, sectors 4 to 23 of
     the log) and 1800.  The fifth write, at 52.9, waits for the band of 1440, the longest: from its

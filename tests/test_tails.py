@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.ssd import M7300, STEADY_7300, TAIL, US, Job, closed_loop, device, drive, latency_us
 from hybridsim.foundation.codes import Op
+from hybridsim.storage.devices.ssd_timing import timing
 
 READ, WRITE = int(Op.READ), int(Op.WRITE)
 HOST_US = 27  # of a read: benchmarks/ssd.py
@@ -29,11 +30,19 @@ def test_the_tail_in_steady_state_is_predicted() -> None:
     latencies = reads_us()
     predicted = dict(zip(TAIL, np.percentile(latencies, TAIL, method="higher")))
     measured = dict(zip(TAIL, STEADY_7300))
-    for rank in (50, 75, 99, 99.5, 99.9):
+    for rank in (50, 75, 95, 99, 99.5, 99.9):
         assert predicted[rank] == pytest.approx(measured[rank], rel=0.25), rank
-    for rank in (90, 95):  # missed: FIDELITY.md
-        assert predicted[rank] == pytest.approx(measured[rank], rel=0.30), rank
+    assert predicted[90] == pytest.approx(measured[90], rel=0.30)  # missed: FIDELITY.md
     assert (latencies > 1000).mean() == pytest.approx(0.029, rel=0.25)
+
+
+def test_a_collection_reads_pages_that_are_partly_garbage() -> None:
+    """Of the 7300's blocks 77 % are valid: 5.2 pages hold what 4 would, at 82 us each."""
+    values = timing(drive(M7300))
+    reads_ns = values.collect_ns - values.load_ns
+    assert reads_ns / drive(M7300).mean_read_ns == pytest.approx(5.2, abs=0.05)
+    moved = values.scatter_ns / (values.program_ns + values.collect_ns / values.program_units)
+    assert reads_ns / drive(M7300).mean_read_ns == pytest.approx(4 * (1 + moved) / moved, rel=0.01)
 
 
 def test_without_the_load_there_is_no_tail() -> None:

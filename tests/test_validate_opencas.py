@@ -131,7 +131,7 @@ class TestCaches:
 
 class TestSamples:
     def subject(self, system):
-        words = opencas.statistics("casadm", opencas.Core(1, 2, "", "", "/dev/cas1-2"))
+        words = opencas.statistics("casadm", opencas.CachedOrigin(1, 2, "", "", "/dev/cas1-2"))
         return Subject(system, "open-cas", {}, statistics=words)
 
     def test_header_and_line_are_those_of_casadm(self, tmp_path):

@@ -25,7 +25,7 @@ WAIT_S = 120
 
 
 @dataclass(frozen=True)
-class Core:
+class CachedOrigin:
     """A core of a cache, as casadm lists it."""
 
     cache_id: int
@@ -90,7 +90,7 @@ def load(folder: str, system: System) -> None:
             ) from None
 
 
-def cores(casadm: str, system: System) -> list[Core]:
+def cores(casadm: str, system: System) -> list[CachedOrigin]:
     """Return the cores of all caches."""
     return [core for core in _listed(casadm, system) if core.core_id >= 0]
 
@@ -100,7 +100,7 @@ def cache_id(casadm: str, device: str, system: System) -> int | None:
     return next((each.cache_id for each in _listed(casadm, system) if each.cache == device), None)
 
 
-def _listed(casadm: str, system: System) -> Iterator[Core]:
+def _listed(casadm: str, system: System) -> Iterator[CachedOrigin]:
     """Yield each cache, as a core with the ID -1, and its cores below it."""
     if not (system.sys / "module" / CACHE_MODULE).is_dir():
         return
@@ -109,12 +109,12 @@ def _listed(casadm: str, system: System) -> Iterator[Core]:
     for row in csv.DictReader(system.run(words, record=False).splitlines()):
         if row.get("type") == "cache":
             of, device = int(row["id"]), row["disk"]
-            yield Core(of, -1, device, "", "")
+            yield CachedOrigin(of, -1, device, "", "")
         elif row.get("type") == "core" and str(row.get("id")).isdigit():
-            yield Core(of, int(row["id"]), device, row["disk"], row["device"])
+            yield CachedOrigin(of, int(row["id"]), device, row["disk"], row["device"])
 
 
-def statistics(casadm: str, core: Core) -> tuple[str, ...]:
+def statistics(casadm: str, core: CachedOrigin) -> tuple[str, ...]:
     """Return the command that prints the counters of a core."""
     return (
         casadm, "--stats", "--cache-id", str(core.cache_id), "--core-id", str(core.core_id),
@@ -122,7 +122,7 @@ def statistics(casadm: str, core: Core) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def shown(casadm: str, core: Core, system: System) -> str:
+def shown(casadm: str, core: CachedOrigin, system: System) -> str:
     """Return the settings of a cache and a core as casadm shows them."""
     of_cache = ["--cache-id", str(core.cache_id)]
     commands = [["--stats", *of_cache, "--filter", "conf"]]

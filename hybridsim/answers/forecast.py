@@ -44,7 +44,8 @@ LEAST_LEFT = 0.3  # of the cost with the cache, that a rise of the hit ratio lea
 LEAST = 0.05  # of the cost of the disks alone, that is left after a change at least
 FEW_WRITES = 0.1  # of the cost of the disks alone: with less a change changes less
 MOST_UNREST = 1.0
-MOST_GAIN = 5.0  # a logarithm: larger gains say no more
+MOST_GAIN = 5.0  # a logarithm: larger gains count as this one, so no upper end is known of them
+MOST_MEASURED = 1e4  # times; larger gains are taken for this one
 
 
 class Rise(NamedTuple):
@@ -272,10 +273,13 @@ def forecast(course: Course) -> Forecast:
     answer = answer_of(expected, half, sure, loss)
     if answer == YES and by_formula(course) < math.log(NOTHING):
         answer = UNSURE  # the capture itself shows nothing of it
+    high = math.exp(expected + half)
+    if max(course.gain, expected if course.later is None else course.later) >= MOST_GAIN:
+        high = max(high, MOST_MEASURED)  # how much larger it is was not looked at
     return Forecast(
         math.exp(expected),
         math.exp(expected - half),
-        math.exp(expected + half),
+        high,
         math.exp(before - course.gain),
         math.exp(expected - before),
         course.ahead,

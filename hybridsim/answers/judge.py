@@ -51,6 +51,7 @@ from hybridsim.answers.dirt import filled
 from hybridsim.answers.forecast import (
     HORIZON,
     MOST_GAIN,
+    MOST_MEASURED,
     NO,
     UNSURE,
     WORTH_IT,
@@ -767,7 +768,8 @@ def _until(earlier: float, now: float, times: float) -> float:
 
 
 def _log(gain: float) -> float:
-    return math.log(min(max(gain, 1e-4), 1e4)) if gain == gain else 0.0
+    gain = min(max(gain, 1 / MOST_MEASURED), MOST_MEASURED) if gain == gain else 1.0
+    return math.log(gain)
 
 
 def _ratio(before: float | None, after: float | None) -> float | None:

@@ -27,7 +27,7 @@ class Hdd(Device):
         self.reading: Reading | None = None
         # The write cache.
         self.ranges: list[Range] = []
-        self.writing: Range | None = None
+        self.writing: list[Range] = []
         self.without_room: list[Command] = []
         self.flushes: list[Command] = []
         self.admitted = 0
@@ -250,7 +250,7 @@ class Hdd(Device):
 
     def is_at_hand(self, command: Command) -> bool:
         """Whether the data of a READ are in the write cache or a read segment."""
-        cached = [*self.ranges, self.writing] if self.writing else self.ranges
+        cached = [*self.ranges, *self.writing]
         if any(each.has(command.offset, command.end) for each in cached):
             self.counters["write_cache_hits"] += 1
             return True
@@ -402,9 +402,8 @@ class Hdd(Device):
         return fits and len(self.ranges) < p.write_cache_ranges
 
     def cached_bytes(self) -> int:
-        """Return the bytes in the write cache, including the range being written."""
-        cached = [*self.ranges, self.writing] if self.writing else self.ranges
-        return sum(each.end - each.start for each in cached)
+        """Return the bytes in the write cache, including what is being written."""
+        return sum(each.end - each.start for each in [*self.ranges, *self.writing])
 
     def is_crowded(self) -> bool:
         """Whether more than three quarters of the write cache are used."""
@@ -427,8 +426,7 @@ class Hdd(Device):
 
     def is_written(self, serial: int) -> bool:
         """Whether all writes up to a serial number are on the platters."""
-        cached = [*self.ranges, self.writing] if self.writing else self.ranges
-        return all(each.serial > serial for each in cached)
+        return all(each.serial > serial for each in [*self.ranges, *self.writing])
 
     def destage(self) -> None:
         """Write the range reached first, preferably one that a flush waits for."""
@@ -437,20 +435,25 @@ class Hdd(Device):
             wanted = [each for each in choice if each.serial <= self.flushes[0].serial]
             choice = wanted or choice[:1]
         chosen = min(choice, key=self.destage_cost)
-        self.ranges.remove(chosen)
-        self.writing = chosen
-        self.counters["destages"] += 1
+        self.begin(chosen)
         self.pause()
         ready = max(self.clock.now, chosen.ready)
-        done = self.write(ready, ready, chosen.start, chosen.end)
+        latest = self.flushes[0].serial if self.flushes else self.admitted
+        done = self.write(ready, ready, chosen.start, chosen.end, latest)
 
         def finish() -> None:
             self.busy = False
-            self.writing = None
+            self.writing.clear()
             self.go_on()
 
         self.busy = True
         self.clock.at(done, finish)
+
+    def begin(self, each: Range) -> None:
+        """Take a range from the write cache, to be written."""
+        self.ranges.remove(each)
+        self.writing.append(each)
+        self.counters["destages"] += 1
 
     def destage_cost(self, each: Range) -> int:
         """Return the time until a range can be written."""
@@ -466,8 +469,11 @@ class Hdd(Device):
         """Move to bytes and pass over them; return when that is done."""
         return self.reach(ready, offset, write) + self.pass_over(offset, length)
 
-    def write(self, ready: int, arrived: int, start: int, end: int) -> int:
-        """Write to the platters, at home or to the media cache; return when that is done."""
+    def write(self, ready: int, arrived: int, start: int, end: int, latest: int = 0) -> int:
+        """Write to the platters, at home or to the media cache; return when that is done.
+
+        Of the write cache, ranges that begin with writes up to `latest` are logged along with it.
+        """
         if self.media is None:
             return self.reach(ready, start, True, arrived) + self.pass_over(start, end - start)
         if self.passes_by(start, end):
@@ -475,7 +481,17 @@ class Hdd(Device):
             return self.reach(ready, start, True, arrived) + self.pass_over(start, end - start)
         while not self.media.has_room(start, end):
             ready = self.clean(ready)
-        return self.log(ready, arrived, *self.media.add(start, end))
+        place, length = self.media.add(start, end)
+        left = self.parameters.media_write_bytes - (end - start)
+        for each in [each for each in self.ranges if each.serial <= latest]:
+            size = each.end - each.start
+            if each.ready > ready or size > left or self.passes_by(each.start, each.end):
+                continue
+            if self.media.add_along(each.start, each.end):
+                self.begin(each)
+                left -= size
+                length += size
+        return self.log(ready, arrived, place, length)
 
     def log(self, ready: int, arrived: int, place: int, length: int) -> int:
         """Write `length` bytes from a position on, in pieces; return when that is done."""

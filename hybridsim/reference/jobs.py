@@ -33,6 +33,14 @@ class Job:
         self.flowed = 0  # requests counted in its flow
         self.held_since: int | None = None  # when its flow held it up
         self.idle_since = 0
+        self.counted = 0  # towards a pause
+        self.paused_at = 0  # what was counted when the last pause was decided
+        self.paused = 0  # when that was
+        self.checks = False  # a pause may follow the last request
+        self.is_pausing = False  # waits for its requests, to pause
+        self.is_ramped = False
+        self.resumes = 0  # after its last pause
+        self.leaves = 0  # not before this time
         self.depth = Depth(parameters)
         self.issued_at: dict[int, int] = {}  # by request number, of requests under way
 
@@ -50,7 +58,42 @@ class Job:
             portion = min(self.unreaped, self.parameters.reap_max)
             self.unreaped -= portion
             self.issued -= portion
+            if not self.parameters.counts_issues:
+                self.counted += portion
             self.is_full = self.issued > self.parameters.low
+
+    @property
+    def counts_completions(self) -> bool:
+        """Whether the job pauses, after a number of requests that are reaped."""
+        return self.parameters.pause_ns > 0 and not self.parameters.counts_issues
+
+    def check_pause(self, now: int) -> None:
+        """Begin to pause if enough requests count, or enough time passed, since the last pause."""
+        if not self.checks or self.is_full:
+            return
+        self.checks = False
+        after, every_ns = self.parameters.pause_after, self.parameters.pause_every_ns
+        is_time = after > 0 and self.counted - self.paused_at >= after
+        if every_ns and now - self.paused >= every_ns:
+            is_time = True
+        if is_time:
+            self.paused_at, self.paused = self.counted, now
+            self.is_pausing = True
+            self.pause_if_idle(now)
+
+    def pause_if_idle(self, now: int) -> None:
+        """Pause now if all requests are complete; they are reaped."""
+        if not self.is_pausing or self.under_way:
+            return
+        self.is_pausing = False
+        self.reap_all()
+        self.resumes = now + self.parameters.pause_ns
+
+    def reap_all(self) -> None:
+        """Reap all requests, which are complete."""
+        if self.counts_completions:
+            self.counted += self.unreaped
+        self.issued = self.unreaped = 0
 
 
 class JobsSource(Source):
@@ -83,22 +126,22 @@ class JobsSource(Source):
 
     def start(self) -> None:
         """Begin the first group."""
-        self.begin(0)
+        self.begin(0, self.clock.now)
 
-    def begin(self, group: int) -> None:
-        """Begin the jobs of a group now."""
+    def begin(self, group: int, now: int) -> None:
+        """Begin the jobs of a group."""
         self.group = [job for job in self.jobs if job.parameters.group == group]
-        self.begin_each([job for job in self.group if self.may_begin(job)])
+        self.begin_each([job for job in self.group if self.may_begin(job)], now)
 
     def may_begin(self, job: Job) -> bool:
         """Whether the set that a job waits for, if any, has left."""
         return all(each.has_left or each.parameters.set != job.parameters.after
                    for each in self.jobs)  # fmt: skip
 
-    def begin_each(self, jobs: list[Job]) -> None:
+    def begin_each(self, jobs: list[Job], now: int) -> None:
         """Begin jobs, each after its delay."""
         for job in jobs:
-            job.start = job.idle_since = self.clock.now + job.parameters.delay_ns
+            job.start = job.idle_since = job.paused = now + job.parameters.delay_ns
             job.depth.window(job.start + job.parameters.ramp_ns)
         self.awake += [(job, next(self.ranks)) for job in jobs]
         self.settle()
@@ -144,7 +187,7 @@ class JobsSource(Source):
             self.end(job)
             return
         request = job.requests[job.next]
-        time = max(now, job.start + request.arrival_ns)
+        time = max(now, job.start + request.arrival_ns, job.resumes)
         if request.think_ns > 0:
             if job.under_way > 0:
                 return
@@ -152,6 +195,7 @@ class JobsSource(Source):
         run_ns = job.parameters.run_ns
         begun = max(job.start, job.depth.measured - job.parameters.ramp_ns)
         if run_ns > 0 and time >= begun + run_ns:
+            job.leaves = begun + run_ns
             self.end(job)
             return
         if job.parameters.weight:
@@ -178,10 +222,22 @@ class JobsSource(Source):
         job.issued_at[number] = self.clock.now
         if job.issued >= job.depth.now:
             job.is_full = True
-        if self.request(number).op == Op.FLUSH:
+        is_flush = self.request(number).op == Op.FLUSH
+        if is_flush:
             job.flush = number
+        assert job.start is not None
+        ramp_ns = job.parameters.ramp_ns
+        may_ramp = job.parameters.pause_ns > 0 and not job.is_ramped
+        if ramp_ns and may_ramp and self.clock.now >= job.start + ramp_ns:
+            job.is_ramped = True
+            job.counted = 0
+            job.depth.measured = self.clock.now
+        if job.parameters.counts_issues and not is_flush:
+            job.counted += 1
+        job.checks = job.parameters.pause_ns > 0 and self.request(number).may_pause
         self.issue(number)
         job.reap()
+        job.check_pause(self.clock.now)
         self.go_on_unless_waiting(job)
 
     def completed(self, number: int) -> None:
@@ -191,14 +247,19 @@ class JobsSource(Source):
         job.depth.on_completion(now, self.request(number).op, now - job.issued_at.pop(number))
         if job.flush == number:
             job.flush = None
-        if job.is_full:
+        if job.counts_completions and self.request(number).op == Op.FLUSH:
+            job.counted -= 1  # only data count
+        if job.is_full or job.counts_completions:
             job.unreaped += 1
             job.reap()
         else:
             job.issued -= 1
+        job.check_pause(now)
         if job.under_way == 0:
-            job.issued = job.unreaped = 0
             job.idle_since = now
+            job.pause_if_idle(now)
+            if not job.counts_completions or job.depth.drains:
+                job.reap_all()
             job.depth.empty(now)
             if job.is_over:
                 self.leave(job)
@@ -207,7 +268,7 @@ class JobsSource(Source):
     def go_on_unless_waiting(self, job: Job) -> None:
         """Go on, unless the job is full, drains, waits for a FLUSH, is scheduled, or is over."""
         waits = job.is_full or job.flush is not None or job.next_scheduled or job.depth.drains
-        waits = waits or job.held_since is not None
+        waits = waits or job.held_since is not None or job.is_pausing
         if not (waits or job.is_over):
             self.awake.append((job, next(self.ranks)))
             self.settle()
@@ -221,6 +282,9 @@ class JobsSource(Source):
 
     def leave(self, job: Job) -> None:
         """Remove a job from its group; after the last job the next group begins."""
+        now = self.clock.now
+        if not job.depth.is_done:
+            now = max(now, job.resumes, job.leaves)
         is_nested, self.is_settling = self.is_settling, True  # they go on when all is done here
         self.group.remove(job)
         job.has_left = True
@@ -235,8 +299,8 @@ class JobsSource(Source):
                 self.retry(each)
         waiting = [each for each in self.group if each.start is None]
         waiting = [each for each in waiting if each.parameters.after == job.parameters.set]
-        self.begin_each([each for each in waiting if self.may_begin(each)])
+        self.begin_each([each for each in waiting if self.may_begin(each)], now)
         if not self.group and any(not each.is_over for each in self.jobs):
-            self.begin(job.parameters.group + 1)
+            self.begin(job.parameters.group + 1, now)
         self.is_settling = is_nested
         self.settle()

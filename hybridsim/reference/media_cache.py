@@ -15,6 +15,7 @@ class Logged:
     start: int
     end: int
     place: int
+    size: int  # bytes that it takes
     is_live: bool = True
 
 
@@ -26,8 +27,8 @@ class MediaCache:
         # by class, oldest first; entries that died wait for older ones
         self.queues: list[deque[Logged]] = [deque() for _ in range(CLASSES)]
         self.bands: dict[int, list[Logged]] = {}  # live entries, oldest first
-        self.entries = 0
-        self.used = 0  # bytes that they take
+        self.entries = 0  # live ones
+        self.used = 0  # bytes that all take
         self.head = 0  # position after the last write
 
     def band(self, byte: int) -> int:
@@ -76,14 +77,30 @@ class MediaCache:
         place = self.head
         self.drop(start, end)
         for first, last in pieces:
-            entry = Logged(first, last, self.head)
-            self.queues[16 * (last - first) // self.parameters.band_bytes].append(entry)
-            self.bands.setdefault(self.band(first), []).append(entry)
-            self.head += self.size([(first, last)])
-        self.entries += len(pieces)
-        self.used += length
-        self.trim()
+            self.append(first, last, self.size([(first, last)]))
         return place, length
+
+    def add_along(self, start: int, end: int) -> bool:
+        """Log bytes behind those just logged, without padding; return whether that is possible."""
+        p = self.parameters
+        size = end - start
+        inside = self.head % p.media_span_bytes
+        if len(self.pieces(start, end)) > 1 or inside == 0 or inside + size > p.media_span_bytes:
+            return False
+        if self.entries == p.media_entries or self.used + size > p.media_span_bytes:
+            return False
+        self.drop(start, end)
+        self.append(start, end, size)
+        return True
+
+    def append(self, start: int, end: int, size: int) -> None:
+        """Log bytes of one band at the head, which take `size` bytes."""
+        entry = Logged(start, end, self.head, size)
+        self.queues[16 * (end - start) // self.parameters.band_bytes].append(entry)
+        self.bands.setdefault(self.band(start), []).append(entry)
+        self.head += size
+        self.entries += 1
+        self.used += size
 
     def drop(self, start: int, end: int) -> None:
         """Let entries die that lie within bytes that are written anew."""
@@ -91,16 +108,15 @@ class MediaCache:
             entries = self.bands.get(band, [])
             for entry in entries:
                 entry.is_live = not (start <= entry.start and entry.end <= end)
+                self.entries -= not entry.is_live
             self.bands[band] = [entry for entry in entries if entry.is_live]
         self.trim()
 
     def trim(self) -> None:
-        """Give up dead entries that are the oldest of their class."""
+        """Free what dead entries take that are the oldest of their class."""
         for queue in self.queues:
             while queue and not queue[0].is_live:
-                entry = queue.popleft()
-                self.entries -= 1
-                self.used -= self.size([(entry.start, entry.end)])
+                self.used -= queue.popleft().size
 
     def next_to_clean(self) -> int:
         """Return the band of the oldest entry of the longest class."""

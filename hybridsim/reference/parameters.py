@@ -278,6 +278,10 @@ class JobParameters(Plain):
     weight: int = 0
     flow: int = 0
     flow_sleep_ns: int = 0
+    pause_ns: int = 0  # 0: none
+    pause_after: int = 1
+    counts_issues: int = 0
+    pause_every_ns: int = 0
 
 
 @dataclass
@@ -305,6 +309,7 @@ class Request(Plain):
     complete_ns: int = -1
     flags: int = 0  # codes.FUA, codes.PREFLUSH, codes.SYNC
     think_ns: int = 0  # jobs only; there arrival_ns counts from the job's start
+    may_pause: bool = True  # jobs only
 
     def __post_init__(self) -> None:
         super().__post_init__()

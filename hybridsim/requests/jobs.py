@@ -20,13 +20,20 @@ OF_DEPTHS = (DEPTH, *range(RAMP_NS, RAMP_NS + 8))  # the columns that `depths` n
 # A job's set, the set that it waits for (-1: none), which jobs end with it, its kin, its weight
 # in a flow (0: none), the flow, and the time between two attempts of a job that its flow holds up.
 SET, AFTER, ENDS, KIN, WEIGHT, FLOW, FLOW_SLEEP_NS = range(RAMP_NS + 8, RAMP_NS + 15)
+# A job's pause (0: none), after how many requests (0: any number), whether issues count or
+# completions, and how long after the check that led to the pause before (0: any time).
+PAUSE_NS, PAUSE_AFTER, COUNTS_ISSUES, PAUSE_EVERY_NS = range(RAMP_NS + 15, RAMP_NS + 19)
 ENDS_KIN, ENDS_GROUP, ENDS_ALL = 1, 2, 3
 # The state of a job, by column.  ISSUED: not reaped.  UNREAPED: complete, but not yet reaped.
+# COUNTED: requests that count towards a pause.  PAUSED_AT, PAUSED_NS: their number and the time
+# when the last one was decided.  CHECKS: a pause may follow the last request.  RESUMES_NS: no
+# request before it.  LEAVES_NS: over not before.
 (
     ISSUED, UNREAPED, IS_FULL, AWAITS_FLUSH, IS_AWAKE, IS_OVER, RANK, START_NS, IDLE_SINCE_NS,
-    OVER_NS, FLUSH_SLOT, FLOWED, HELD_SINCE_NS,
-) = range(13)  # fmt: skip
-COLUMNS = 13
+    OVER_NS, FLUSH_SLOT, FLOWED, HELD_SINCE_NS, COUNTED, PAUSED_AT, CHECKS, IS_PAUSING, IS_RAMPED,
+    RESUMES_NS, LEAVES_NS, PAUSED_NS,
+) = range(21)  # fmt: skip
+COLUMNS = 21
 LEVELS = 7  # powers of two up to 64 and more
 # The state of all jobs together.
 OUTSTANDING, NEXT_RANK, ASKING_FIRST, ASKING, THIS_GROUP, LEFT_IN_GROUP, HAS_BEGUN = range(7)
@@ -44,6 +51,7 @@ class JobBatch(NamedTuple):
     stream: Ints
     due_ns: Ints  # earliest issue time, counted from the job's start
     think_ns: Ints  # if not 0: issued this long after all earlier ones are complete
+    may_pause: Bytes  # whether the job's pause may follow
     next: Ints  # by job: row
     end: Ints  # by job: one past its last row
     number: Ints  # by job: how many requests of the job come before its next one
@@ -59,8 +67,8 @@ class JobBatch(NamedTuple):
 class Jobs(NamedTuple):
     """Issues the requests of jobs (DESIGN.md 2.2.1)."""
 
-    options: Ints  # [job, DEPTH ... RAMP_NS, then the options of `depths`, SET ... FLOW_SLEEP_NS]
-    standing: Ints  # [job, ISSUED ... HELD_SINCE_NS]
+    options: Ints  # [job, DEPTH ... RAMP_NS, then the options of `depths`, SET ... PAUSE_EVERY_NS]
+    standing: Ints  # [job, ISSUED ... PAUSED_NS]
     levels: Ints  # [job, level]: requests by the queue depth at their issue, as a power of two
     counts: Ints  # [OUTSTANDING ... HAS_FLOWS]
     asking: Ints  # ring: jobs whose next issue time is not yet computed
@@ -140,6 +148,7 @@ class Jobs(NamedTuple):
         """Start a job after its delay."""
         self.standing[job, START_NS] = now + self.options[job, DELAY_NS]
         self.standing[job, IDLE_SINCE_NS] = self.standing[job, START_NS]
+        self.standing[job, PAUSED_NS] = self.standing[job, START_NS]
         self.depths.begin(self.standing[job, START_NS], job)
         self.wake(job)
 
@@ -167,7 +176,7 @@ class Jobs(NamedTuple):
         standing = self.standing
         under_way = standing[job, ISSUED] - standing[job, UNREAPED]
         start_ns = standing[job, START_NS]
-        time_ns = max(now, start_ns)
+        time_ns = max(now, start_ns, standing[job, RESUMES_NS])
         row = batch.next[job]
         of_depth = self.depths.state
         is_over = row == batch.end[job] or of_depth[job, IS_DONE] == 1
@@ -181,6 +190,8 @@ class Jobs(NamedTuple):
             run_ns = self.options[job, RUN_NS]
             begun_ns = max(start_ns, of_depth[job, MEASURED_NS] - self.options[job, RAMP_NS])
             is_over = run_ns > 0 and time_ns >= begun_ns + run_ns
+            if is_over:
+                standing[job, LEAVES_NS] = begun_ns + run_ns  # it waited for its next request
         if not is_over and self.counts[HAS_FLOWS] == 1 and self.options[job, WEIGHT] > 0:
             if self.is_ahead(job):
                 if standing[job, HELD_SINCE_NS] == NOT_YET:
@@ -201,8 +212,14 @@ class Jobs(NamedTuple):
 
     @method
     def leave(self, now, job):
-        """Record that a job is over; after the last job of a group the next group starts."""
-        options = self.options
+        """Record that a job is over; after the last job of a group the next group starts.
+
+        A job that ends in a pause, or before a request that is not due within its run, has passed
+        that time.
+        """
+        options, standing = self.options, self.standing
+        if self.depths.state[job, IS_DONE] == 0:
+            now = max(now, standing[job, RESUMES_NS], standing[job, LEAVES_NS])
         self.standing[job, OVER_NS] = now
         self.counts[LEFT_IN_GROUP] -= 1
         if self.counts[HAS_FLOWS] == 1:
@@ -279,11 +296,47 @@ class Jobs(NamedTuple):
         if requests.op[slot] == FLUSH:
             standing[job, AWAITS_FLUSH] = 1
             standing[job, FLUSH_SLOT] = slot
+        if self.options[job, PAUSE_NS] > 0:
+            if self.options[job, RAMP_NS] > 0 and standing[job, IS_RAMPED] == 0:
+                if now >= standing[job, START_NS] + self.options[job, RAMP_NS]:
+                    standing[job, IS_RAMPED] = 1
+                    standing[job, COUNTED] = 0  # but not PAUSED_AT, as in fio
+                    self.depths.state[job, MEASURED_NS] = now
+            if self.options[job, COUNTS_ISSUES] == 1 and requests.op[slot] != FLUSH:
+                standing[job, COUNTED] += 1
+            standing[job, CHECKS] = batch.may_pause[row]
         if standing[job, ISSUED] >= self.depths.state[job, NOW]:
             standing[job, IS_FULL] = 1
             self.reap(job)
+        self.check_pause(now, job)
         self.go_on(job)
         return slot
+
+    @method
+    def check_pause(self, now, job):
+        """Begin a pause, once a job is no longer full, if it is time for it."""
+        standing, options = self.standing, self.options
+        if standing[job, CHECKS] == 1 and standing[job, IS_FULL] == 0:
+            standing[job, CHECKS] = 0
+            counted, after = standing[job, COUNTED], options[job, PAUSE_AFTER]
+            every_ns = options[job, PAUSE_EVERY_NS]
+            are_enough = after > 0 and counted >= standing[job, PAUSED_AT] + after
+            if are_enough or (every_ns > 0 and now >= standing[job, PAUSED_NS] + every_ns):
+                standing[job, PAUSED_AT] = counted
+                standing[job, PAUSED_NS] = now
+                standing[job, IS_PAUSING] = 1
+                if standing[job, ISSUED] == standing[job, UNREAPED]:
+                    self.pause(now, job)
+
+    @method
+    def pause(self, now, job):
+        """Pause a job, all of whose requests are complete."""
+        standing = self.standing
+        if self.options[job, COUNTS_ISSUES] == 0:
+            standing[job, COUNTED] += standing[job, UNREAPED]
+        standing[job, ISSUED] = standing[job, UNREAPED] = 0
+        standing[job, IS_PAUSING] = 0
+        standing[job, RESUMES_NS] = now + self.options[job, PAUSE_NS]
 
     @method
     def reap(self, job):
@@ -296,6 +349,8 @@ class Jobs(NamedTuple):
             reaped = min(standing[job, UNREAPED], options[job, REAP_MAX])
             standing[job, UNREAPED] -= reaped
             standing[job, ISSUED] -= reaped
+            if options[job, COUNTS_ISSUES] == 0:
+                standing[job, COUNTED] += reaped
             if standing[job, ISSUED] <= options[job, LOW]:
                 standing[job, IS_FULL] = 0
 
@@ -304,6 +359,7 @@ class Jobs(NamedTuple):
         """Wake a job unless it waits for something."""
         standing = self.standing
         waits = standing[job, IS_FULL] + standing[job, AWAITS_FLUSH] + standing[job, IS_AWAKE]
+        waits += standing[job, IS_PAUSING]
         waits += self.depths.state[job, DRAINS] + (standing[job, HELD_SINCE_NS] != NOT_YET)
         if waits == 0 and standing[job, IS_OVER] == 0:
             self.wake(job)
@@ -319,14 +375,23 @@ class Jobs(NamedTuple):
         if standing[job, FLUSH_SLOT] == slot:
             standing[job, FLUSH_SLOT] = NOT_YET
             standing[job, AWAITS_FLUSH] = 0
-        if standing[job, IS_FULL] == 1:
+        counts = self.options[job, PAUSE_NS] > 0 and self.options[job, COUNTS_ISSUES] == 0
+        if counts and requests.op[slot] == FLUSH:
+            standing[job, COUNTED] -= 1  # made up for when it is reaped: only data count
+        if standing[job, IS_FULL] == 1 or counts:
             standing[job, UNREAPED] += 1
             self.reap(job)
         else:
             standing[job, ISSUED] -= 1
+        self.check_pause(now, job)
         if standing[job, ISSUED] == standing[job, UNREAPED]:
             standing[job, IDLE_SINCE_NS] = now
-            standing[job, ISSUED] = standing[job, UNREAPED] = 0
+            if standing[job, IS_PAUSING] == 1:
+                self.pause(now, job)
+            elif not counts or self.depths.state[job, DRAINS] == 1:
+                if counts:
+                    standing[job, COUNTED] += standing[job, UNREAPED]
+                standing[job, ISSUED] = standing[job, UNREAPED] = 0
             if self.depths.state[job, DRAINS] == 1 and self.depths.drained(now, job):
                 self.levels[job, :] = 0
             if standing[job, IS_OVER] == 1:

@@ -14,7 +14,6 @@ from hybridsim.workloads.fio.results import MIXED, NAMES, FioResult, JobResult, 
 BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 DECIMAL = ("", "k", "M", "G", "T", "P")
 UNITS = {"nsec": 1, "usec": 10**3, "msec": 10**6}
-PER_LINE = 4  # percentiles
 DEPTHS = ("1", "2", "4", "8", "16", "32", ">=64")
 
 
@@ -160,10 +159,23 @@ def _percentiles(what: str, measured: Measured, job: Job) -> Iterator[str]:
     values = percentiles(measured, job)
     unit = _unit(min(values.values()), max(values.values()), float("inf"))
     yield f"    {what} percentiles ({unit}):"
-    result = [f"{percent:5.2f}th=[{value // UNITS[unit]:5d}]" for percent, value in values.items()]
-    for begin in range(0, len(result), PER_LINE):
-        comma = "," if begin + PER_LINE < len(result) else ""
-        yield f"     | {', '.join(result[begin : begin + PER_LINE])}{comma}"
+    rounded = {percent: -(-value // UNITS[unit]) for percent, value in values.items()}  # up
+    decimals = _decimals(job)
+    width = max(5, *(len(str(value)) for value in rounded.values()))
+    result = [
+        f"{percent:{decimals + 3}.{decimals}f}th=[{value:{width}d}]"
+        for percent, value in rounded.items()
+    ]
+    per_line = (80 - 7) // (decimals + 10 + width)
+    for begin in range(0, len(result), per_line):
+        comma = "," if begin + per_line < len(result) else ""
+        yield f"     | {', '.join(result[begin : begin + per_line])}{comma}"
+
+
+def _decimals(job: Job) -> int:
+    """Return the most decimals of a percentile in the job's list; those of fio's own have two."""
+    given = job.specified.get("percentile_list")
+    return 2 if given is None else max(len(each.partition(".")[2]) for each in given.split(":"))
 
 
 def _coarse(result: JobResult) -> Iterator[str]:

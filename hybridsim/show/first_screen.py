@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from hybridsim.answers.advice.alternatives import KEEPS_WRITES
 from hybridsim.answers.forecast import YES
 from hybridsim.answers.result import Result
-from hybridsim.answers.verdict import SHORTEST_NS, Step
+from hybridsim.answers.verdict import APART, SHORTEST_NS, Step
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import answered, lasting, money, percent, ranged, recorded, span
@@ -135,7 +135,9 @@ def _costs(result: Result) -> Iterator[str]:
         held = _most_held_bytes(result)
         hint = ""
         is_used = result.verdict.answer == YES and not result.verdict.condition
-        if is_used and held is not None and held * ROOMY <= size:
+        later = result.judgement.forecast
+        fills = later is not None and later.trend >= APART  # as the forecast says then
+        if is_used and not fills and held is not None and held * ROOMY <= size:
             hint = f"; it held {human_size(held)} at most, so a smaller one may do as well"
         yield f"The cache uses {human_size(size)} of {of}{hint}."
     if result.warm_up.steady and result.warm_up.warm_ns:

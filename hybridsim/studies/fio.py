@@ -113,6 +113,7 @@ def fio(
     words += f"{human_size(cache_bytes)}, {scenario.cache.words}" if pages else "none"
 
     def result(time_ns: int) -> FioResult:
+        results.end()
         return FioResult(
             jobs, results.of_jobs, results.reported(), written, words,
             [*_notes(once, laid), *(note for each in results.of_jobs for note in endings(each))],
@@ -257,6 +258,7 @@ def _parameters(jobs: Sequence[Job]) -> np.ndarray[tuple[int, int], np.dtype[np.
         searched = (goal.target_ns, goal.window_ns, goal.share, int(goal.keeps_on))
         related = (job.section, job.waits_for, job.ends, job.kin, job.weight, job.flow)
         row += (job.ramp_ns, *goal.limit_ns, *searched, *related, job.flow_sleep_ns)
+        row += (job.think_ns, job.think_blocks, int(job.thinks_by_issues), job.think_every_ns)
         rows.append(row)
     return np.array(rows, np.int64)
 

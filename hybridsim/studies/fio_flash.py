@@ -24,7 +24,11 @@ BUSY = 0.5  # nor is the highest, where so large a share of the depth is served 
 # Dies per those that are busy at the highest rate, where only that is known: of 15 SSDs measured at
 # several depths it gives the rates between best (1.2, 1.6 and 2.5 were compared).
 USUAL = 1.5
-PAGES = (16, 32, 64, 128)  # KiB that a die reads at once: pages of 16 KiB of 1 to 8 planes
+# KiB of neighbouring data on a die: units of 4 KiB in turn, or as much as sequential reads need.
+PAGES = (4, 8, 16, 32, 64, 128)
+THIRDS = ((10, 20, 30), (70, 80, 90))  # percentiles of the fastest pages, and of the slowest
+OF_LATENCY = 0.25  # at most what 4 KiB may take on a link that dies of 4 KiB each fill
+UNEVEN = 0.05  # of the latency: pages that differ by less are alike
 LATENCIES = ("read_latency", "write_latency")
 # A part of the latency that is smaller differs between runs as much; a larger leaves no drive.
 ASLEEP, MOST_ASLEEP = 0.05, 0.6
@@ -40,7 +44,7 @@ def fitted(found: Fit, points: list[Point]) -> Fit:
     chosen = [one for one in usable(points) if one.block_bytes == KIB4 and one.iops > 0]
     reads = sorted((one for one in chosen if one.direction == "read"), key=lambda one: one.depth)
     writes = sorted((one for one in chosen if one.direction == "write"), key=lambda one: one.depth)
-    return _lanes(_dies(_awake(found, reads, writes), reads), writes)
+    return _lanes(_dies(_levels(_awake(found, reads, writes), reads), reads), writes)
 
 
 def _awake(found: Fit, *directions: list[Point]) -> Fit:
@@ -68,6 +72,25 @@ def _spared_ns(points: list[Point]) -> float:
     return each_ns[1] - min(each_ns.values()) if 1 in each_ns else 0.0
 
 
+def _levels(found: Fit, reads: list[Point]) -> Fit:
+    """Return the fit with what the pages of three bits of a cell differ by.
+
+    A third of the reads, one at a time, is as fast as possible, and a third 3 steps slower.
+    """
+    drive = found.scenario().backing.drive
+    needed = {*THIRDS[0], *THIRDS[1]}
+    alone = [one for one in reads if one.depth == 1 and needed <= one.percentiles_ns.keys()]
+    if not alone or not isinstance(drive, SolidState):
+        return found
+    at = alone[0].percentiles_ns
+    fast_ns, slow_ns = (float(np.mean([at[each] for each in third])) for third in THIRDS)
+    step_ns = min((slow_ns - fast_ns) / 3, drive.mean_read_ns / 2)
+    if 3 * step_ns < UNEVEN * drive.read_latency_ns:
+        return found
+    how = "a third of the slowest and of the fastest tenths of reads one at a time, three steps"
+    return _with(found, [Estimate(DRIVE, "read_step", step_ns, "ns", how=how)])
+
+
 def _dies(found: Fit, reads: list[Point]) -> Fit:
     """Return the fit with the number of dies and what each reads at once."""
     drive = found.scenario().backing.drive
@@ -76,17 +99,20 @@ def _dies(found: Fit, reads: list[Point]) -> Fit:
     telling, is_limit = _telling(reads)
     found = found if is_limit else _with(found, [_not_reached("random_read_iops", reads)])
     value = next(one.value for one in found.estimates if one.key == "random_read_iops")
+    link = next(one for one in found.estimates if one.key == "sequential_read")
+    shortest_ns = min(drive.read_latency_ns, drive.write_latency_ns) - drive.wake_up_ns
     least = int(float(value) * drive.mean_read_ns / 1e9) + 2
 
     def keys(dies: int, how: str, is_sure: bool) -> list[Estimate]:
         streamed = drive.sequential_read * drive.mean_read_ns / 1e9  # bytes read at once
+        rate = (dies - 2) * KIB4 * 1e9 / drive.mean_read_ns
+        is_slow = OF_LATENCY * shortest_ns * rate < KIB4 * 1e9
+        if is_sure and not link.determined and rate < drive.sequential_read and not is_slow:
+            slower = replace(link, value=rate, how="as much as its dies read of 4 KiB each")
+            return [*_numbers(dies, how, is_sure, 4), slower]
         page = next((size for size in PAGES if streamed / (size * 1024) + 2 <= dies), PAGES[-1])
         enough = max(dies, int(streamed / (page * 1024)) + 2)
-        why = "pages of 16 KiB, of as many planes as its sequential reads need"
-        return [
-            Estimate(DRIVE, "dies", enough, determined=is_sure, how=how),
-            Estimate(DRIVE, "page_size", page * 1024, "bytes", determined=False, how=why),
-        ]
+        return _numbers(enough, how, is_sure, page)
 
     if not telling:
         dies = max(least, round(USUAL * float(value) * drive.read_latency_ns / 1e9))
@@ -95,6 +121,14 @@ def _dies(found: Fit, reads: list[Point]) -> Fit:
     counts = _spaced(least, min(SPREAD * least, MOST_DIES))
     error, dies = min((_error(_with(found, keys(n, "", True)), telling), n) for n in counts)
     return _with(found, keys(dies, _how(telling, error), True))
+
+
+def _numbers(dies: int, how: str, is_sure: bool, page: int) -> list[Estimate]:
+    why = "units of 4 KiB in turn, or as much as its sequential reads need"
+    return [
+        Estimate(DRIVE, "dies", dies, determined=is_sure, how=how),
+        Estimate(DRIVE, "page_size", page * 1024, "bytes", determined=False, how=why),
+    ]
 
 
 def _lanes(found: Fit, writes: list[Point]) -> Fit:

@@ -25,8 +25,9 @@ from hybridsim.traces.trace import PathLike, Trace
 
 POOR = (
     "The model is not like the measurement: the device is of another kind than a disk or an SSD as "
-    "modelled (shingled writes, two actuators, a cache above it), or was changed meanwhile. Do not "
-    "rely on its figures."
+    "modelled (shingled writes, two actuators, a cache above it), was changed meanwhile, or its "
+    "latencies contain waiting elsewhere (a loop device, a file system, the host's scheduler). Do "
+    "not rely on its figures."
 )
 
 

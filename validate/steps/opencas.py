@@ -121,7 +121,7 @@ class StartOpenCas:
             ends.hand_over([roles["data"]], scene, lambda: self._start(casadm, scene), kept=False)
             scene.facts[MADE] = True
         scene.facts["made_uptime_s"] = system.uptime_s()
-        core = self._core(casadm, system)
+        core = self._of_ours(casadm, system)
         for text in self.parameters:
             name, *words = text.split()
             ids = ["--cache-id", str(core.cache_id)]
@@ -154,7 +154,7 @@ class StartOpenCas:
         words = ["--start-cache", "--cache-device", self._link("data", system), "--load"]
         system.run([casadm, *words], timeout_s=opencas.WAIT_S)
 
-    def _core(self, casadm: str, system: System) -> opencas.Core:
+    def _of_ours(self, casadm: str, system: System) -> opencas.CachedOrigin:
         data = self._link("data", system)
         mine = [core for core in opencas.cores(casadm, system) if core.cache == data]
         if len(mine) != 1:

@@ -26,15 +26,15 @@ WIDER = {
 # What more requests do not tell, as shares of the value below and above it.  Random requests hardly
 # ever make the shortest seeks, so these follow from the curve of the others: fitted to the tables
 # of the 13 measured arms in the catalog themselves, it is 0.8 to 2.2 times the shortest seek, and
-# 0.98 to 1.04 times the longest.  The rotation seems shorter where the curve is not that of the
-# arm: about 1 % on the seeds 2000 to 2057 of benchmarks/generated_disks.py, and usual speeds are
-# farther apart.
+# 0.98 to 1.04 times the longest.
 ARM_OFF = {
     "seek_track_to_track": (0.54, 0.3),
     "seek_average": (0.0, 0.0),
     "seek_full": (0.035, 0.02),
 }
-RPM_OFF = 0.01
+# The ends of such a range hold all disks, not 95 in 100 of them: of values evenly spread over it,
+# so much of it at either end is beyond the interval.
+BEYOND = 0.025
 # Where completions are exact, what tells two kinds of requests apart (reads and writes, idle and
 # busy, short and long ones) are the ends of the rotation, which is uniform.  Between the last of n
 # requests and the end of a turn at either side, each an n-th part of it on average, the likelihood
@@ -253,16 +253,23 @@ def _unsure_ms(fitted: DiskFit, member_bytes: int) -> tuple[float, float]:
     if "overhead_ms" in fitted.undetermined:
         least -= (longest_ms - one.overhead_ms) * fitted.idle_share
         most += (one.overhead_ms - OVERHEADS_MS[0]) * fitted.idle_share
-    return min(least, 0.0), most
+    below, above = within(max(-least, 0.0), most)
+    return -below, above
 
 
 def _off(figure: str, value: float, ends: tuple[float, float]) -> tuple[float, float]:
     """Return an interval with what more requests do not tell."""
-    below, above = (share * value for share in ARM_OFF[figure])
+    below, above = within(*ARM_OFF[figure])
     return (
-        max(value - math.hypot(value - ends[0], below), 0.0),
-        value + math.hypot(ends[1] - value, above),
+        max(value - math.hypot(value - ends[0], below * value), 0.0),
+        value + math.hypot(ends[1] - value, above * value),
     )
+
+
+def within(below: float, above: float) -> tuple[float, float]:
+    """Return how far below and above its value 95 % of a range are."""
+    beyond = BEYOND * (below + above)
+    return max(below - beyond, 0.0), max(above - beyond, 0.0)
 
 
 def _apart(
@@ -277,14 +284,12 @@ def _apart(
 
 
 def _rpm(fitted: DiskFit) -> Estimate:
-    """Return the speed; the interval is that of the capture, and contains a usual speed taken."""
-    raw, low, high = (MINUTE_MS / each for each in fitted.free_rotation)
-    low, high = sorted(widened(raw, low, high, WIDER["rpm"]))
-    low = round(raw - math.hypot(raw - low, RPM_OFF * raw))
-    high = round(raw + math.hypot(high - raw, RPM_OFF * raw))
+    """Return the speed; a usual one that is taken lies within the interval of the capture."""
+    low, high = (round(end) for end in disks.speeds(fitted.free_rotation))
     rpm = round(MINUTE_MS / fitted.service.rotation_ms)
+    raw = MINUTE_MS / fitted.free_rotation[0]
     how = "" if rpm not in disks.USUAL_RPM else f"a usual speed; the capture alone gives {raw:,.0f}"
-    return Estimate("backing.drive", "rpm", rpm, "rpm", min(low, rpm), max(high, rpm), how=how)
+    return Estimate("backing.drive", "rpm", rpm, "rpm", low, high, how=how)
 
 
 def _time(

@@ -20,6 +20,7 @@ from hybridsim.answers.fitting.observed import (
 )
 from hybridsim.foundation.errors import FitError
 from hybridsim.foundation.units import human_size, human_time
+from hybridsim.foundation.wording import counted
 
 FEWEST = 200  # minimum requests for any fit
 FLASH_NS = 2_000_000  # lower medians of random reads are flash: no disk is as fast
@@ -116,9 +117,10 @@ def _check_writes(name: str, observed: Observed) -> None:
     )
     raise FitError(
         f"{name}: its random writes take {human_time(write_ns)}, its random reads "
-        f"{human_time(read_ns)}: the writes go elsewhere first: {cause}. Capture reads alone; for "
-        "a write cache, with the cache off (hdparm -W0). Set a shingled disk's media_cache and "
-        "band by hand"
+        f"{human_time(read_ns)}: the writes go elsewhere first: {cause}. Capture when there are "
+        "reads alone: without the rows of the writes this capture is as wrong, as the arm moved "
+        "for them between the reads. For a write cache, capture with the cache off (hdparm -W0). "
+        "Set a shingled disk's media_cache and band by hand"
     )
 
 
@@ -172,7 +174,8 @@ def _notes(counts: Counts) -> list[str]:
             "include the waiting in the host's scheduler."
         )
     if counts.incomplete:
-        notes.append(f"{counts.incomplete:,} requests without both times were left out.")
+        left_out = counted(counts.incomplete, "request")
+        notes.append(f"Left out: {left_out} without both times.")
     if counts.used < counts.requests * 0.9 - counts.incomplete:
         notes.append(f"Fitted to {counts.used:,} of {counts.requests:,} requests, evenly spaced.")
     return notes

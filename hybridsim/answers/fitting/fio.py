@@ -15,7 +15,13 @@ import numpy as np
 
 from hybridsim.answers.fitting import map_unit
 from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
-from hybridsim.answers.fitting.array import MEAN_ROOT, MEAN_SHARE, OVERHEADS_MS, assumed
+from hybridsim.answers.fitting.array import (
+    MEAN_ROOT,
+    MEAN_SHARE,
+    OVERHEADS_MS,
+    assumed,
+    within,
+)
 from hybridsim.answers.fitting.capture import (
     CLIFF_TIMES,
     FAST_WRITES,
@@ -55,19 +61,19 @@ FASTEST_MS = 0.5  # a random read of any disk: the shortest seek without rotatio
 # Reordering by one arm gains less: at most 1.2, 1.8, 2.4 and 3.3 times at depths 2, 8, 16 and 32 in
 # ideal simulations (shortest positioning time first).
 GAIN_PER_DOUBLING = 0.5
-LEVEL, SURE = 0.95, 0.99  # of the intervals; of that in which a usual speed must be alone
-# What the curve of seeks leaves out, as shares of the value below and above it: fitted to the
-# tables of the 13 measured arms in the catalog themselves, with requests as they come, it is 1.17
-# to 3.12 times the shortest seek (of disks after a formula 0.75 to 0.98) and 0.93 to 1 times the
-# longest, and exact for the mean.
-CURVE_OFF = {
-    "seek_track_to_track": (0.68, 0.33),
-    "seek_average": (0.0, 0.0),
-    "seek_full": (0.0, 0.07),
-}
-# Overhead, shortest seek and transfer together: all later disks but one need less than those of the
-# early 1990s, whose electronics take up to 3.7 ms and 4 KiB at 2.3 MB/s.
+LEVEL = 0.95  # of the intervals
+# What the curve of seeks leaves out of the shortest, as shares of the value below and above it:
+# fitted to the tables of the 13 measured arms in the catalog themselves, with requests as they
+# come, it is 1.17 to 3.12 times the shortest seek (of disks after a formula 0.75 to 0.98).  It is
+# exact for the mean, and 0.93 to 1 times the longest; but the percentiles of such an arm are off
+# as well, which widens the interval of its rotation, and with it that of the longest seek.
+SHORTEST_OFF = (0.68, 0.33)
+# Overhead, shortest seek and transfer together: the later disks of the catalog but one need less
+# than those of the early 1990s, whose electronics take up to 3.7 ms and 4 KiB at 2.3 MB/s.  Three
+# of five measured disks of 2004 to 2009 need more too: with a longer base either kind is as likely.
 OLD_BASE_MS, OLD_OVERHEADS_MS = 3.0, (0.0, 5.5)
+EVENLY = (np.arange(8) + 0.5) / 8  # places in a range that stand for it
+SHORTER = 0.9  # of a revolution: no shortest seek of a scenario is longer
 HOW = (
     "Measure with fio --direct=1 --rw=randread --bs=4k --iodepth=1 (and 2, 4, ... 32) "
     "--output-format=json over the whole device"
@@ -218,13 +224,8 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
             "disk without it, or addresses that it does not hold"
         )
     known = rotations(shares, measured, transfer_ms, point.requests)
-    raw = MINUTE_MS / known.middle_ms
-    ends = known.rotation(LEVEL)
-    # A usual speed is taken where an interval of 99 % has no other: the seeks rest on it.
-    shortest, longest = known.rotation(SURE)
-    inside = [rpm for rpm in USUAL_RPM if shortest <= MINUTE_MS / rpm <= longest]
-    if len(inside) == 1:
-        known = known.taken(MINUTE_MS / inside[0])
+    raw, ends = MINUTE_MS / known.middle_ms, known.rotation(LEVEL)
+    known = known.with_usual()
     estimates = _disk_estimates(known, ends, raw)
     words = (
         f"One disk of {MINUTE_MS / known.middle_ms:,.0f} rpm; {point.iops:.0f} random reads a "
@@ -244,24 +245,25 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
 def _disk_estimates(known: Rotations, ends: tuple[float, float], raw: float) -> list[Estimate]:
     base, reach, rotation, linear = known.values()
     rpm = round(MINUTE_MS / rotation)
-    how = "" if rpm == round(raw) else f"a usual speed; the percentiles alone give {raw:,.0f}"
+    how = f"a usual speed; the percentiles alone give {raw:,.0f}" if rpm in USUAL_RPM else ""
     like = assumed(MINUTE_MS / rpm)
     overhead = min(like["overhead_ms"], base / 2)
-    track = min(base - overhead, NUMBERS["track_ms"].high)
+    track = min(base - overhead, NUMBERS["track_ms"].high, rotation * SHORTER)
     rows = catalog.load(LIKE_DISK).rows
     mean = (1 - linear) * MEAN_ROOT + linear * MEAN_SHARE
-    # The assumed overhead is part of the base: the seeks are as uncertain as it is.
-    least, most = (
-        min(end, base) for end in (OLD_OVERHEADS_MS if base > OLD_BASE_MS else OVERHEADS_MS)
-    )
+    ranges = [OVERHEADS_MS, OLD_OVERHEADS_MS] if base > OLD_BASE_MS else [OVERHEADS_MS]
+    overheads = np.concatenate([low + (high - low) * EVENLY for low, high in ranges])
 
     def seek(key: str, share: float, part: float | None) -> Estimate:
+        """Interval of a seek: the assumed overhead is part of the base, and as uncertain there."""
         value = track + share * reach
-        low, high = (end - overhead for end in known.seek(part, LEVEL))
-        below, above = (of * value for of in CURVE_OFF[key])
-        low = value - math.hypot(value - low, most - overhead, below)
-        high = value + math.hypot(high - value, overhead - least, above)
-        return Estimate(DRIVE, key, value * MS, "ns", max(low, 0.0) * MS, high * MS)
+        low, high = known.seek(part, LEVEL, overheads)
+        if part == 0.0:
+            below, above = (off * value for off in within(*SHORTEST_OFF))
+            low = value - math.hypot(value - low, below)
+            high = value + math.hypot(high - value, above)
+        low, high = max(min(low, value), 0.0), max(high, value)
+        return Estimate(DRIVE, key, value * MS, "ns", low * MS, high * MS)
 
     not_split = "fio's percentiles determine only the sum of it and the shortest seek"
     return [
@@ -389,7 +391,7 @@ def _alike(points: list[Point]) -> str:
     fastest = max(one.iops * one.block_bytes for one in points)
     shortest = min(one.usual_ns / one.block_bytes for one in points if one.usual_ns > 0)
     is_sata = fastest <= SATA_BYTES_PER_S and shortest >= 1e9 / SATA_BYTES_PER_S
-    return LIKE_SATA if is_sata else LIKE_NVME
+    return LIKE_SATA if is_sata and not any(one.is_nvme for one in points) else LIKE_NVME
 
 
 def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:

@@ -16,6 +16,7 @@ from hybridsim.foundation.units import parse_size
 
 DIRECTIONS = ("read", "write")
 DEVICES = ("/dev/", "\\\\.\\")  # how names of devices begin, on Unix and on Windows
+NVME = "/dev/nvme"  # of Linux
 LARGEST = 1e18  # limit of all numbers: 30 years in ns
 USUAL = 95.0  # per cent of the requests that have a usual latency
 FEWEST = 5  # percentiles up to there that determine a mean
@@ -38,6 +39,7 @@ class Point:
     mean_ns: float
     percentiles_ns: dict[float, float]  # of the completion latency, by per cent
     on_file: bool = False  # measured on a file of a file system, not on a whole device
+    is_nvme: bool = False  # as the device's name says
 
     @property
     def usual_ns(self) -> float:
@@ -129,6 +131,7 @@ def _points(path: str, job: dict[str, Any]) -> list[Point]:
                 unit_ns * float(latency.get("mean", 0.0)),
                 {float(name): unit_ns * float(value) for name, value in percentiles.items()},
                 _is_on_file(options),
+                str(options.get("filename", "")).startswith(NVME),
             )
         )
     return result

@@ -24,6 +24,7 @@ FEWEST = 50  # minimum reads or writes to the idle device
 SIZES_APART = 32 * 1024  # minimum spread of the sizes in bytes for a rate
 FEWEST_CROWDED = 100  # minimum requests dispatched while several others were outstanding
 RESAMPLES = 200
+FINE = 60  # intervals that are tried around the best one
 SEED = 1
 DRIVE = "backing.drive"
 LIKE = "samsung-pm883-960gb"  # provides the values that a capture does not determine
@@ -133,6 +134,9 @@ def _interval(
         bounds=_around(grid, int(table.mean(axis=1).argmin())),
         method="bounded",
     )
+    # Between the points of the grid too: with these alone all samples can have the same best one.
+    fine = np.linspace(*_around(grid, int(np.abs(grid - best.x).argmin())), FINE)
+    grid, table = np.append(grid, fine), np.concatenate([table, [off(one) for one in fine]])
     blocks = np.array_split(np.arange(observed.rows), min(50, observed.rows))
     sums = np.stack([table[:, rows].sum(axis=1) for rows in blocks], axis=1)
     picks = random.integers(len(blocks), size=(RESAMPLES, len(blocks)))

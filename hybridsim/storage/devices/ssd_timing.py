@@ -17,7 +17,7 @@ Each datasheet figure fixes one parameter, in closed form:
                  107 MB/s (Adaptec's MaxIQ guide: 32 GB in 5 minutes)
 
     collect_ns   of a drive with program_load: the reads of a collection, which moves as much as a
-                 program holds: one of each of its pages, and the data on the channel
+                 program holds: one of each page that has some of it, and the data on the channel
 
 They are exact because writes go to the dies in turn. With `write_rule = "requests"` s is of
 each request, sequential ones too: 32 p + s = dies * 128 KiB / rate; and the pipe is the link.
@@ -98,7 +98,9 @@ def timing(drive: SolidState) -> Timing:
             folding_program_ns = dies * UNIT_BYTES * 10**9 // drive.folding_write
             spared = drive.native_write - drive.folding_write  # for folding
             folding_units = slc_units * drive.folding_write // spared
-    collect_ns = _reads_of_a_collection(drive) if drive.program_load_ns else 0
+    collect_ns = 0
+    if drive.program_load_ns:
+        collect_ns = _reads_of_a_collection(drive, program_ns, scatter_ns)
     drain_ns = drive.write_buffer_bytes * 10**9 // drive.sequential_write
     return Timing(
         capacity_bytes=drive.capacity_bytes,
@@ -156,10 +158,22 @@ def _erased_beyond(drive: SolidState) -> int:
     return max(erased - drive.cell_bits * drive.slc_bytes, 0)
 
 
-def _reads_of_a_collection(drive: SolidState) -> int:
-    """Return the time of a die that gives a program's worth of old data away, page by page."""
-    pages = -(-drive.program_bytes // PAGE_BYTES)
-    return pages * drive.mean_read_ns + drive.program_load_ns
+def _reads_of_a_collection(drive: SolidState, program_ns: int, scatter_ns: int) -> int:
+    """Return the time of a die that gives a program's worth of old data away, page by page.
+
+    A drive that moves x units for each that the host writes collects blocks of which the share
+    x / (1 + x) is valid: it reads more pages than the data fill, but none that are all garbage.
+    x follows from the cost of a scattered write, which is that of moving x units.
+    """
+    units = drive.program_bytes // UNIT_BYTES
+    page_units = PAGE_BYTES // UNIT_BYTES
+    valid = 1.0
+    for _ in range(50):  # converges in a few steps
+        pages = units * (1 - (1 - valid) ** page_units) / (page_units * valid)
+        reads_ns = max(pages, 1) * drive.mean_read_ns + drive.program_load_ns
+        moved = scatter_ns / (program_ns + reads_ns / units)
+        valid = moved / (1 + moved) if moved > 0 else 1.0
+    return round(reads_ns)
 
 
 def _writes_accepted(drive: SolidState) -> int:

@@ -86,7 +86,7 @@ class HardDisk(Datasheet):
     # sequence; while the disk is idle, and when the log is full, whole bands are written anew
     media_cache_bytes: Size = Field(0, alias="media_cache")  # 0: none, the disk is not shingled
     media_cache_at: Literal["outer", "middle", "inner"] = "middle"  # cylinders
-    # of each piece of a band
+    # of each piece of a band in a write to the log
     media_cache_padding_bytes: Size = Field(0, alias="media_cache_padding")
     # written to it at once, more in pieces; default: no limit
     media_cache_write_bytes: Size | None = Field(None, alias="media_cache_write", ge=2**16)

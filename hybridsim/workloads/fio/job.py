@@ -81,6 +81,8 @@ class Job:
     requests_per_s: tuple[int, int, int] = (0, 0, 0)
     think_ns: int = 0
     think_blocks: int = 1
+    thinks_by_issues: bool = False
+    think_every_ns: int = 0  # thinktime_iotime and the think time; 0: not by time
     is_direct: bool = False
     is_durable: bool = False  # writes complete when they are on the medium
     is_unified: bool = False  # reads, writes and trims are reported together
@@ -567,6 +569,7 @@ def _job(reader: Reader, name: str) -> Job:
         for kind in ("bw", "lat", "iops", "hist")
         if f"write_{kind}_log" in reader.specified
     }
+    busy_ns = reader.time("thinktime_iotime", MICROSECOND)
     return Job(
         name,
         thread=0,
@@ -588,7 +591,9 @@ def _job(reader: Reader, name: str) -> Job:
         bytes_per_s=reader.three("rate", options.size, 0),
         requests_per_s=reader.three("rate_iops", options.whole, 0),
         think_ns=reader.time("thinktime", MICROSECOND),
-        think_blocks=reader.number("thinktime_blocks", 1, 1),
+        think_blocks=reader.number("thinktime_blocks", int(not busy_ns), 1),
+        thinks_by_issues=reader.read("thinktime_blocks_type", str, "complete") == "issue",
+        think_every_ns=busy_ns + reader.time("thinktime", MICROSECOND) if busy_ns else 0,
         is_direct=reader.flag("direct"),
         is_durable=reader.read("sync", str, "0") not in ("0", "none"),
         is_unified=reader.read("unified_rw_reporting", str, "none") in ("1", "mixed"),

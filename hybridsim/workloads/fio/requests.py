@@ -28,7 +28,7 @@ from hybridsim.workloads.fio.places import Laid
 from hybridsim.workloads.fio.replaying import Columns, requests
 
 CHUNK = 1 << 14
-COLUMNS = 6  # op, offset, length, stream, due, think
+COLUMNS = 7  # op, offset, length, stream, due, think, may_pause
 OPS = np.zeros(4, np.uint8)
 OPS[[READ, WRITE, TRIM, SYNC]] = [Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH]
 PLAIN = np.arange(8, dtype=np.uint8)  # kinds of the generator as directions or syncs
@@ -172,13 +172,13 @@ class Feed:
             first = int(self._done[:SYNC].sum())
             paced = self._job.pace.due_ns(first, len(kind), self._job.depth)
             rows[4][:] = np.maximum(rows[4], paced)
-        rows[5][:] = self._think_ns(taken)
+        rows[6][:] = (kind != SYNC) & ~taken.is_alone
         self._done += np.bincount(kind, minlength=4)
         self._moved += np.bincount(kind, length, 4).astype(np.int64)  # whole: below 2^53 at once
         rows[5][taken.is_last] = 1  # think 1 ns: issued when all before are complete
         is_replay = self._job.replay is not None
         if is_replay and self.is_last and self._job.pattern.syncs_at_end and self._done[WRITE]:
-            end = (int(Op.FLUSH), 0, 0, self._stream, 0, 1)
+            end = (int(Op.FLUSH), 0, 0, self._stream, 0, 1, 0)
             return [np.append(column, last) for column, last in zip(rows, end)]
         return rows
 
@@ -205,15 +205,6 @@ class Feed:
                 before = self._moved[direction] + np.cumsum(length[mine]) - length[mine]
                 due[mine] = np.where(taken.is_checking[mine], 0, evenly_ns(before, rate))
         return due
-
-    def _think_ns(self, taken: Columns) -> Ints:
-        """Return the think times before the requests: one after each `think_blocks` requests."""
-        if not self._job.think_ns:
-            return np.zeros(len(taken.kind), np.int64)
-        moves = taken.kind != SYNC
-        order = self._done[:SYNC].sum() + np.cumsum(moves) - moves
-        is_time = moves & (order > 0) & (order % self._job.think_blocks == 0)
-        return np.where(is_time & ~taken.is_alone, self._job.think_ns, 0)
 
 
 def bytes_per_s(job: Job, direction: int) -> int:
@@ -269,7 +260,7 @@ class Feeds:
         lengths = np.array([len(each[0]) for each in rows])
         ends = np.cumsum(lengths)
         self._begin = ends - lengths
-        op, offset, length, stream, due_ns, think_ns = (
+        op, offset, length, stream, due_ns, think_ns, may_pause = (
             np.concatenate(column) for column in zip(*rows)
         )
         self._batch = JobBatch(
@@ -279,6 +270,7 @@ class Feeds:
             stream,
             due_ns,
             think_ns,
+            may_pause.astype(np.uint8),
             self._begin.copy(),
             ends,
             self._numbers.copy(),

@@ -134,7 +134,7 @@ class JobResult:
     coarse: Ints  # requests per bin of EDGES_NS
     levels: Ints
     begin_ns: int = 0  # start of the measurement
-    end_ns: int = 0  # last completion
+    end_ns: int = 0  # last completion; of a job that is over, when it was
     merged_ns: int = 0  # of merged results: the longest duration
     # Of a job that only writes, and reads back what it wrote: time of the passes of writes and of
     # those of reads; 0: other jobs. Of merged results the longest of each.
@@ -353,6 +353,12 @@ class Results:
                 result.add_passes(begin_ns, done_ns, kind == READ)
             result.begin_ns = begin_ns
             result.end_ns = max(result.end_ns, int(done_ns[-1]))
+
+    def end(self) -> None:
+        """Let the measurements of jobs that are over end with them: a pause may follow the last."""
+        for result, over_ns in zip(self.of_jobs, self._over_ns.tolist()):
+            if result.end_ns:
+                result.end_ns = max(result.end_ns, over_ns)
 
     def reported(self) -> list[JobResult]:
         """Return the results, merged by group_reporting."""

@@ -167,7 +167,9 @@ class HDD(NamedTuple):
         offset = queue.offset[slot]
         end = offset + queue.length[slot]
         self.counts[member, BYTES_READ] += end - offset
-        if self.write_cache.holds(member, offset, end):
+        if self.write_cache.holds(member, offset, end) or (
+            self.media.span_bytes > 0 and self.write_cache.holds_along(member, offset, end)
+        ):
             self.counts[member, WRITE_CACHE_HITS] += 1
         elif not self.media.overlaps(member, offset, end) and self.read_ahead.holds(
             now, member, offset, end, self.arm.platters
@@ -245,6 +247,8 @@ class HDD(NamedTuple):
         tag = NOTHING
         if self.media.span_bytes > 0:
             self.media.last_event_ns[member] = now
+            if slot == DESTAGE:
+                self.write_cache.finish_along(member)
         if slot == DESTAGE:
             self.write_cache.finish(member)
         elif slot != CLEAN:
@@ -341,13 +345,17 @@ class HDD(NamedTuple):
         cylinder, angle_ns = cache.cylinder[member, each], cache.angle_ns[member, each]
         cache.begin(member, each)
         self.counts[member, DESTAGES] += 1
-        return self.write(member, ready, ready, zone, track, cylinder, angle_ns, offset, length)
+        return self.write(
+            member, ready, ready, zone, track, cylinder, angle_ns, offset, length, latest
+        )
 
     @method
-    def write(self, member, ready, arrived, zone, track, cylinder, angle_ns, offset, length):
+    def write(
+        self, member, ready, arrived, zone, track, cylinder, angle_ns, offset, length, latest
+    ):
         """Write to the platters; return when that is done."""
         if self.media.span_bytes > 0:
-            return self.write_shingled(member, ready, arrived, offset, length)
+            return self.write_shingled(member, ready, arrived, offset, length, latest)
         travel, rotation = self.arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
         time_ns = self.arm.transfer(member, zone, track, cylinder, offset, length)
         return ready + travel + rotation + time_ns
@@ -382,8 +390,11 @@ class HDD(NamedTuple):
             events.push(done, kind, 2 * member)
 
     @method
-    def write_shingled(self, member, ready, arrived, offset, length):
-        """Write to the platters, at home or to the media cache; return when that is done."""
+    def write_shingled(self, member, ready, arrived, offset, length, latest):
+        """Write to the platters, at home or to the media cache; return when that is done.
+
+        Of the write cache, ranges that begin with writes up to `latest` are logged along with it.
+        """
         media, arm = self.media, self.arm
         end = offset + length
         if media.passes_by(member, offset, end, self.last_write_end[member]):
@@ -396,8 +407,32 @@ class HDD(NamedTuple):
             ready = media.clean(member, ready, arm)
         logged_bytes = media.logged_bytes(offset, end)
         position = media.add(member, offset, end)
+        logged_bytes += self.log_along(member, ready, length, latest)
         pause_ns = self.overhead_ns[WRITES, PLATTERS, SAME]
         return media.log(member, ready, arrived, position, logged_bytes, pause_ns, arm)
+
+    @method
+    def log_along(self, member, ready, length, latest):
+        """Log what else of the write cache is there by `ready`; return the bytes that it takes."""
+        cache, media = self.write_cache, self.media
+        logged = length
+        for each in range(cache.ranges[member]):
+            offset, end = cache.start[member, each], cache.end[member, each]
+            if (
+                cache.serial[member, each] > latest
+                or cache.ready_ns[member, each] > ready
+                or logged + end - offset > media.write_bytes
+                or media.passes_by(member, offset, end, self.last_write_end[member])
+                or not media.takes_along(member, offset, end)
+            ):
+                continue
+            media.add_along(member, offset, end)
+            cache.begin_along(member, each)
+            self.counts[member, DESTAGES] += 1
+            logged += end - offset
+        if logged > length:
+            cache.close(member)
+        return logged - length
 
     @method
     def read_pieces(self, now, member, slot):
@@ -514,7 +549,9 @@ class HDD(NamedTuple):
         zone, track = queue.zone[slot], queue.track[slot]
         cylinder, angle_ns = queue.cylinder[slot], queue.angle_ns[slot]
         length, arrived = queue.length[slot], self.arrived_ns(slot)
-        return self.write(member, ready, arrived, zone, track, cylinder, angle_ns, offset, length)
+        return self.write(
+            member, ready, arrived, zone, track, cylinder, angle_ns, offset, length, 0
+        )
 
     @method
     def read(self, now, member, slot):

@@ -18,24 +18,25 @@ class MediaCache(NamedTuple):
     """What is in the log, and where (DESIGN.md 2.6.2).
 
     Each entry has bytes of one band; those of a band are linked, newest first.  Those of a class
-    are linked as well, oldest first: entries whose bytes were all written anew are dead, and wait
-    there for older ones.  Positions in the log only grow; their places on the platters repeat after
-    `span_bytes`.
+    are linked as well, oldest first: the bytes that a dead entry takes wait there for older ones,
+    as part of the one before it.  Positions in the log only grow; their places on the platters
+    repeat after `span_bytes`.
     """
 
     span_bytes: int  # 0: none, and the bands are not shingled
     first_byte: int  # whose place is that of position 0
-    padding_bytes: int  # that each entry takes more
+    padding_bytes: int  # that each entry takes more, but those written along with others
     write_bytes: int  # written to it at once
     band_bytes: int
     capacity_bytes: int  # of the disk
     idle_ns: int  # without work, then it is cleaned
     run_bytes: int  # of writes in sequence that pass it by
-    start: Ints  # [member, entry]; NOTHING if it is dead
+    start: Ints  # [member, entry]
     end: Ints
     place: Ints  # position of its first byte
-    size: Ints  # bytes that it takes
+    size: Ints  # bytes that it takes, and the dead ones behind it
     older: Int32s  # entry of the same band, or NOTHING
+    before: Int32s  # older entry of the same class, if it is not the oldest
     newer: Int32s  # entry of the same class, or of the unused ones, or NOTHING
     newest: Int32s  # [member, band], or NOTHING
     oldest: Int32s  # [member, class], or NOTHING
@@ -69,11 +70,11 @@ class MediaCache(NamedTuple):
         columns = (np.full((members, entries), NOTHING, np.int64) for _ in range(4))
         unused = np.tile(np.arange(1, entries + 1, dtype=np.int32), (members, 1))
         unused[:, -1:] = NOTHING
-        older, newest, oldest, latest = (
+        older, before, newest, oldest, latest = (
             np.full((members, each), NOTHING, np.int32)
-            for each in (entries, bands, classes, classes)
+            for each in (entries, entries, bands, classes, classes)
         )
-        links = (older, unused, newest, oldest, latest, np.zeros(members, np.int32))
+        links = (older, before, unused, newest, oldest, latest, np.zeros(members, np.int32))
         states = (np.zeros(members, np.int64) for _ in range(5))
         return cls._make([*sizes, *columns, *links, *states])
 
@@ -128,17 +129,33 @@ class MediaCache(NamedTuple):
         first = offset
         while first < end:
             last = min(end, (first // self.band_bytes + 1) * self.band_bytes)
-            self.append(member, first, last)
+            self.append(member, first, last, last - first + self.padding_bytes)
             first = last
         return place
 
     @method
-    def append(self, member, first, last):
-        """Log bytes of one band at the head."""
+    def takes_along(self, member, offset, end):
+        """Return whether bytes fit behind those just logged, without padding."""
+        size = end - offset
+        if self.pieces(offset, end) > 1 or self.head[member] % self.span_bytes == 0:
+            return False
+        if self.head[member] % self.span_bytes + size > self.span_bytes:
+            return False
+        has_entry = self.entries[member] < self.start.shape[1]
+        return has_entry and self.used[member] + size <= self.span_bytes
+
+    @method
+    def add_along(self, member, offset, end):
+        """Log bytes of one band behind those just logged, without padding."""
+        self.drop(member, offset, end)
+        self.append(member, offset, end, end - offset)
+
+    @method
+    def append(self, member, first, last, size):
+        """Log bytes of one band at the head, which take `size` bytes."""
         entry = self.unused[member]
         self.unused[member] = self.newer[member, entry]
         band = first // self.band_bytes
-        size = last - first + self.padding_bytes
         self.start[member, entry] = first
         self.end[member, entry] = last
         self.place[member, entry] = self.head[member]
@@ -150,6 +167,7 @@ class MediaCache(NamedTuple):
         if self.oldest[member, kind] == NOTHING:
             self.oldest[member, kind] = entry
         else:
+            self.before[member, entry] = self.latest[member, kind]
             self.newer[member, self.latest[member, kind]] = entry
         self.latest[member, kind] = entry
         self.head[member] += size
@@ -165,7 +183,7 @@ class MediaCache(NamedTuple):
             while entry != NOTHING:
                 older = self.older[member, entry]
                 if offset <= self.start[member, entry] and self.end[member, entry] <= end:
-                    self.start[member, entry] = NOTHING
+                    self.release(member, entry)
                     if newer == NOTHING:
                         self.newest[member, band] = older
                     else:
@@ -173,21 +191,26 @@ class MediaCache(NamedTuple):
                 else:
                     newer = entry
                 entry = older
-        self.trim(member)
 
     @method
-    def trim(self, member):
-        """Give up dead entries that are the oldest of their class."""
-        for kind in range(CLASSES):
-            entry = self.oldest[member, kind]
-            while entry != NOTHING and self.start[member, entry] == NOTHING:
-                newer = self.newer[member, entry]
-                self.newer[member, entry] = self.unused[member]
-                self.unused[member] = entry
-                self.entries[member] -= 1
-                self.used[member] -= self.size[member, entry]
-                entry = newer
-            self.oldest[member, kind] = entry
+    def release(self, member, entry):
+        """Take an entry that died out of its class; what it takes is free if it is the oldest."""
+        kind = 16 * (self.end[member, entry] - self.start[member, entry]) // self.band_bytes
+        newer = self.newer[member, entry]
+        if self.oldest[member, kind] == entry:
+            self.used[member] -= self.size[member, entry]
+            self.oldest[member, kind] = newer
+        else:
+            before = self.before[member, entry]
+            self.size[member, before] += self.size[member, entry]
+            self.newer[member, before] = newer
+            if newer == NOTHING:
+                self.latest[member, kind] = before
+            else:
+                self.before[member, newer] = before
+        self.newer[member, entry] = self.unused[member]
+        self.unused[member] = entry
+        self.entries[member] -= 1
 
     @method
     def next_to_clean(self, member):
@@ -263,10 +286,9 @@ class MediaCache(NamedTuple):
             byte = self.first_byte + self.place[member, entry] % self.span_bytes
             length = self.end[member, entry] - self.start[member, entry]
             now = arm.access(member, now, byte, length, False)
-            self.start[member, entry] = NOTHING
+            self.release(member, entry)
             entry = self.older[member, entry]
         self.newest[member, band] = NOTHING
-        self.trim(member)
         return arm.access(member, now, first, last - first, True)
 
     @method

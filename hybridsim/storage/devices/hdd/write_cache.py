@@ -14,7 +14,10 @@ NOTHING = -1
 
 @state_machine
 class WriteCache(NamedTuple):
-    """Ranges to be written, oldest first; each disk may be writing one more."""
+    """Ranges to be written, oldest first; each disk may be writing one more.
+
+    To a media cache, it may be writing others along with that one.
+    """
 
     size_bytes: int  # 0: none
     window: int  # number of oldest ranges that the disk chooses from
@@ -31,7 +34,10 @@ class WriteCache(NamedTuple):
     admitted: Ints  # number of writes so far
     writing_start: Ints  # the range being written; NOTHING if there is none
     writing_end: Ints
-    writing_serial: Ints
+    writing_serial: Ints  # the lowest of what is being written
+    along: Ints  # [member]: number of ranges that are being written along with that one
+    along_start: Ints  # [member, range]
+    along_end: Ints
 
     @classmethod
     def new(cls, members: int, ranges: int, size_bytes: int, window: int) -> WriteCache:
@@ -40,7 +46,8 @@ class WriteCache(NamedTuple):
         columns = (np.zeros(shape, np.int64) for _ in range(8))
         sums = (np.zeros(members, np.int64) for _ in range(3))
         writing = (np.full(members, NOTHING, np.int64) for _ in range(3))
-        return cls._make([size_bytes, window, *columns, *sums, *writing])
+        along = (np.zeros(members, np.int64), *(np.zeros(shape, np.int64) for _ in range(2)))
+        return cls._make([size_bytes, window, *columns, *sums, *writing, *along])
 
     @method
     def has_room(self, member, length):
@@ -63,6 +70,14 @@ class WriteCache(NamedTuple):
             return True
         for each in range(self.ranges[member]):
             if self.start[member, each] <= offset and end <= self.end[member, each]:
+                return True
+        return False
+
+    @method
+    def holds_along(self, member, offset, end):
+        """Return whether one of the ranges that are written along has all of these bytes."""
+        for each in range(self.along[member]):
+            if self.along_start[member, each] <= offset and end <= self.along_end[member, each]:
                 return True
         return False
 
@@ -140,6 +155,44 @@ class WriteCache(NamedTuple):
         ):
             for place in range(each, self.ranges[member]):
                 column[member, place] = column[member, place + 1]
+
+    @method
+    def begin_along(self, member, each):
+        """Note another range as part of the same write; `close` takes it out of the list."""
+        number = self.along[member]
+        self.along[member] += 1
+        self.along_start[member, number] = self.start[member, each]
+        self.along_end[member, number] = self.end[member, each]
+        serial = self.serial[member, each]
+        self.writing_serial[member] = min(self.writing_serial[member], serial)
+        self.start[member, each] = NOTHING
+
+    @method
+    def close(self, member):
+        """Take out of the list what is written along."""
+        kept = 0
+        for each in range(self.ranges[member]):
+            if self.start[member, each] != NOTHING:
+                for column in (
+                    self.start,
+                    self.end,
+                    self.ready_ns,
+                    self.serial,
+                    self.zone,
+                    self.track,
+                    self.cylinder,
+                    self.angle_ns,
+                ):
+                    column[member, kept] = column[member, each]
+                kept += 1
+        self.ranges[member] = kept
+
+    @method
+    def finish_along(self, member):
+        """Drop what has been written along."""
+        for each in range(self.along[member]):
+            self.used_bytes[member] -= self.along_end[member, each] - self.along_start[member, each]
+        self.along[member] = 0
 
     @method
     def finish(self, member):
