@@ -9,6 +9,10 @@ mode = "writethrough"
 size = "512MiB"
 block = "256KiB"                  # dm-writecache: "4KiB"; bcache: bucket = "512KiB"; open-cas: line
 
+# open-cas, as casadm has them: mode = "wb" (wt, wb, wa, wo, pt), line = "4KiB", cleaning, wake_up,
+# staleness_time, activity_threshold, flush_max_buffers, promotion, insertion_threshold,
+# trigger_threshold_percent, sequential_cutoff, sequential_cutoff_policy; programs = "FOLDER"
+
 [origin]
 size = "8GiB"                     # default: all of the slow device
 raid = 5                          # level of an md RAID of the slow devices; chunk = "64KiB"
