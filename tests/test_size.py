@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim import Scenario, Trace, replay
-from hybridsim.answers.requirements import Seen, parse_all
+from hybridsim.answers.requirements import Checked, Seen, parse_all
 from hybridsim.answers.result import plain
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.show.size import text
@@ -266,3 +266,15 @@ def test_a_hit_ratio_that_is_hardly_lower_is_not_the_reason_why_a_larger_cache_f
     one.checked = failed
     assert _why_worse(one, smaller) == "its misses, writes and write-backs meet at other moments"
     assert _why_worse(one, tried(0.45)) == "its hit ratio is 38%, not 45%"
+
+
+def test_the_figures_of_the_answer_are_those_of_the_table_unless_its_own_phase_is_less_sure():
+    (require,) = parse_all(["mean.warm<4ms"])
+
+    def tried(alike_ns, own_ns):
+        both = [[Checked(require, ns, ns < 4e6, "")] for ns in (alike_ns, own_ns)]
+        return Tried("bcache", "write-back", "", 1 << 20, *[None] * 8, *both)
+
+    assert tried(2.97e6, 2.90e6).decisive[0].value == 2.97e6
+    assert tried(2.97e6, 4.10e6).decisive[0].value == 4.10e6
+    assert tried(4.10e6, 2.90e6).decisive[0].value == 4.10e6

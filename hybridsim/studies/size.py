@@ -131,9 +131,12 @@ class Tried:
 
     @property
     def decisive(self) -> list[Checked]:
-        """Each requirement in the phase that decides: the one in which it is less sure."""
+        """Each requirement in the phase that decides: the one in which it is less sure.
+
+        Where both are as sure that is the phase that all machines are compared in, as in the table.
+        """
         return [
-            min((own, one), key=lambda each: (each.met, each.is_sure))
+            min((one, own), key=lambda each: (each.met, each.is_sure))
             for one, own in zip(self.checked, self.own)
         ]
 
