@@ -538,7 +538,7 @@ def test_a_shortest_seek_beyond_a_revolution_gives_a_valid_scenario():
     Fit("fio", "One disk.", estimates, 1).scenario()
 
 
-def test_a_long_base_is_that_of_an_old_or_of_a_later_disk(tmp_path):
+def test_a_long_least_time_is_that_of_an_old_or_of_a_later_disk(tmp_path):
     """4 ms before the shortest seek ends: most of it overhead, or none; the value is inside."""
     random = np.random.default_rng(3)
     latency = 1e6 * drawn_ms(random, 4.0, 10.0, 60e3 / 7200, 0.2)
