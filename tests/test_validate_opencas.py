@@ -94,7 +94,7 @@ class TestPrograms:
 
 
 class TestCaches:
-    def test_each_cached_origin_is_that_of_the_cache_above_it(self, tmp_path):
+    def test_each_exported_object_is_of_the_cache_above_it(self, tmp_path):
         system = loaded(Answers(tmp_path, LISTED, LISTED))
         cores = opencas.cores("casadm", system)
         assert [(each.cache_id, each.core_id, each.exported) for each in cores] == [
