@@ -143,18 +143,8 @@ class WriteCache(NamedTuple):
         self.writing_end[member] = self.end[member, each]
         self.writing_serial[member] = self.serial[member, each]
         self.ranges[member] -= 1
-        for column in (
-            self.start,
-            self.end,
-            self.ready_ns,
-            self.serial,
-            self.zone,
-            self.track,
-            self.cylinder,
-            self.angle_ns,
-        ):
-            for place in range(each, self.ranges[member]):
-                column[member, place] = column[member, place + 1]
+        for place in range(each, self.ranges[member]):
+            self.move(member, place + 1, place)
 
     @method
     def begin_along(self, member, each):
@@ -173,19 +163,24 @@ class WriteCache(NamedTuple):
         kept = 0
         for each in range(self.ranges[member]):
             if self.start[member, each] != NOTHING:
-                for column in (
-                    self.start,
-                    self.end,
-                    self.ready_ns,
-                    self.serial,
-                    self.zone,
-                    self.track,
-                    self.cylinder,
-                    self.angle_ns,
-                ):
-                    column[member, kept] = column[member, each]
+                self.move(member, each, kept)
                 kept += 1
         self.ranges[member] = kept
+
+    @method
+    def move(self, member, place, to):
+        """Move a range to another place of the list."""
+        for column in (
+            self.start,
+            self.end,
+            self.ready_ns,
+            self.serial,
+            self.zone,
+            self.track,
+            self.cylinder,
+            self.angle_ns,
+        ):
+            column[member, to] = column[member, place]
 
     @method
     def finish_along(self, member):
