@@ -143,8 +143,9 @@ class WriteCache(NamedTuple):
         self.writing_end[member] = self.end[member, each]
         self.writing_serial[member] = self.serial[member, each]
         self.ranges[member] -= 1
-        for place in range(each, self.ranges[member]):
-            self.move(member, place + 1, place)
+        for column in self.columns():
+            for place in range(each, self.ranges[member]):
+                column[member, place] = column[member, place + 1]
 
     @method
     def begin_along(self, member, each):
@@ -163,14 +164,15 @@ class WriteCache(NamedTuple):
         kept = 0
         for each in range(self.ranges[member]):
             if self.start[member, each] != NOTHING:
-                self.move(member, each, kept)
+                for column in self.columns():
+                    column[member, kept] = column[member, each]
                 kept += 1
         self.ranges[member] = kept
 
     @method
-    def move(self, member, place, to):
-        """Move a range to another place of the list."""
-        for column in (
+    def columns(self):
+        """Return what is known of each range."""
+        return (
             self.start,
             self.end,
             self.ready_ns,
@@ -179,8 +181,7 @@ class WriteCache(NamedTuple):
             self.track,
             self.cylinder,
             self.angle_ns,
-        ):
-            column[member, to] = column[member, place]
+        )
 
     @method
     def finish_along(self, member):
