@@ -1,7 +1,4 @@
-"""Read the settings of a cache that exists: dm-cache and dm-writecache (of LVM too), bcache, ...
-
-... and Open CAS.
-"""
+"""Read the settings of an existing cache: bcache, dm-cache, dm-writecache, LVM's, Open CAS."""
 
 from __future__ import annotations
 
