@@ -34,6 +34,7 @@ from fio_attempts import UNKNOWN, can_make
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.workloads.fio.job import Job, jobs_of
 from hybridsim.workloads.fio.jobfile import read
+from hybridsim.workloads.fio.pattern import DATA_SYNC, READ, SYNC, TRIM, WRITE
 from hybridsim.workloads.fio.places import lay_out
 from hybridsim.workloads.fio.requests import Feed, Feeds
 
@@ -42,7 +43,8 @@ GLOBAL = "[global]"  # the key of a section that is the global one
 Request = tuple[str, str, int, int]  # file ("" if unknown), kind, offset, length
 Run = list[list[Request]]  # by process
 
-KINDS = ("read", "write", "trim", "sync")
+KINDS = {READ: "read", WRITE: "write", TRIM: "trim", SYNC: "sync", DATA_SYNC: "sync"}
+NUMBERS = {word: kind for kind, word in KINDS.items() if kind != DATA_SYNC}
 SIMPLER_VALUES = {"size": ("64k", "256k"), "numjobs": ("2", "3"), "iodepth": ("1", "2"),
                   "bs": ("4k", "8k")}  # fmt: skip
 SIMPLER = {name: values[0] for name, values in SIMPLER_VALUES.items()}
@@ -357,6 +359,8 @@ def _section(dice: random.Random) -> Section:
         section["filesize"] = pick(["256k", "1m", "2m"])
         if _maybe(dice, 0.6):
             del section["size"]
+        elif _maybe(dice, 0.5):
+            section["size"] = pick(["50%", "33%", "100%", "7%"])
     if _maybe(dice, 0.3):
         section["direct"] = "0"
     if _maybe(dice, 0.1):
@@ -741,7 +745,7 @@ def _may_be(job: Job, theirs: list[Request], is_cut: bool) -> bool:
     """Return whether some directions of a job's attempts give logged requests."""
     numbers = {name: number for number, name in enumerate(job.files)}
     rows = [
-        (KINDS.index(kind), offset, length, numbers.get(file, UNKNOWN))
+        (NUMBERS[kind], offset, length, numbers.get(file, UNKNOWN))
         for file, kind, offset, length in theirs[:STEERED]
     ]
     has_syncs = not has_latencies(dict(job.specified))

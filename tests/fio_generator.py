@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 
 from hybridsim.workloads.fio.pattern import (
+    DATA_SYNC,
     END_SYNC,
     ENDLESS,
     FIRST_OF_VERIFY,
@@ -243,10 +244,10 @@ class Job:
                 self.drain()
                 return
             kind, _, size = request
-            at_once = kind == SYNC or (kind == TRIM and not pattern.queues_trims)
+            at_once = kind in (SYNC, DATA_SYNC) or (kind == TRIM and not pattern.queues_trims)
             if at_once:
                 self.slots.append(False)
-                self.was_sync = kind == SYNC
+                self.was_sync = kind in (SYNC, DATA_SYNC)
             queued += 0 if at_once else size
             yield request
 
@@ -288,12 +289,14 @@ class Job:
     written = 0
     done = 0  # files without a further request
 
-    def is_sync_due(self) -> bool:
+    def due_sync(self) -> int | None:
         writes = self.issued[WRITE]
-        every = (self.pattern.writes_between_syncs, self.pattern.writes_between_data_syncs)
-        is_due = any(each and writes % each == 0 for each in every)
-        is_due = is_due and not self.pattern.writes_what_it_trims
-        return is_due and writes > 0 and not self.was_sync
+        pattern = self.pattern
+        every = {SYNC: pattern.writes_between_syncs, DATA_SYNC: pattern.writes_between_data_syncs}
+        due = [kind for kind, each in every.items() if each and writes % each == 0]
+        if not due or pattern.writes_what_it_trims or not writes or self.was_sync:
+            return None
+        return due[0]
 
     def begin_again(self) -> None:
         """Before each pass but the first."""
@@ -315,8 +318,8 @@ class Job:
             file = self.files[self.file]
             if file.is_done:
                 continue
-            if self.is_sync_due():
-                return SYNC, self.file << FILE_SHIFT, 0
+            if (sync := self.due_sync()) is not None:
+                return sync, self.file << FILE_SHIFT, 0
             try:
                 direction, offset, length = self.next_in(file)
             except End:

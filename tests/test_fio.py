@@ -16,7 +16,7 @@ from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.histogram import Distribution as Latencies
 from hybridsim.foundation.histogram import bin_of
 from hybridsim.scenario import Scenario
-from hybridsim.show import fio_json, fio_logs, fio_text
+from hybridsim.show import fio_json, fio_logs, fio_terse, fio_text
 from hybridsim.studies.fio import fio, seeded
 from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio import options
@@ -911,6 +911,64 @@ def test_unified_rw_reporting_merges_reads_and_writes(site):
     assert "  mixed: IOPS=" in text
     assert "  MIXED: bw=" in text
     assert "READ:" not in text
+
+
+def test_unified_rw_reporting_both_reports_them_apart_and_merged(site):
+    load = "--name=a --rw=randrw --size=1m --unified_rw_reporting=both"
+    result = fio(read(load.split()), site, interpreted=True)
+    (job,) = fio_json.document(result, False)["jobs"]
+    assert list(job)[6:11] == ["read", "write", "trim", "sync", "mixed"]  # the order of fio 3.33
+    assert job["mixed"]["total_ios"] == sum(job[each]["total_ios"] for each in RW) == 256
+    text = fio_text.text(result)
+    assert all(f"  {each}: IOPS=" in text for each in (*RW, "mixed"))
+    (line,) = fio_terse.text(result).splitlines()
+    assert line.split(";")[5 + 2 * 41] == "1024"  # KiB: reads and writes, then their sum
+
+
+@pytest.mark.parametrize(
+    ("options", "total", "timed"),  # of fio 3.33, 256 writes
+    [
+        ("--fsync=4", 63, 63),
+        ("--fdatasync=4", 0, 63),
+        ("--fdatasync=4 --fsync=8", 31, 63),
+        ("--end_fsync=1", 0, 0),
+        ("--fsync_on_close=1", 0, 0),
+        ("--fsync=4 --end_fsync=1", 63, 63),
+        ("--fdatasync=4 --end_fsync=1", 0, 63),
+    ],
+)
+def test_fio_counts_no_fdatasync_and_reports_no_sync_at_the_end(
+    site, options, total, timed, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    load = f"--name=a --rw=randwrite --size=1m {options} --write_iolog=io.log"
+    result = fio(read(load.split()), site, interpreted=True)
+    job = fio_json.document(result, False)["jobs"][0]
+    assert (job["write"]["total_ios"], job["sync"]["total_ios"]) == (256, total)
+    assert job["sync"]["lat_ns"]["N"] == timed
+    fio_logs.write(result)
+    log = [line.split()[2] for line in Path("io.log").read_text().splitlines()[1:]]
+    assert log.count("datasync") == timed - total
+
+
+@pytest.mark.parametrize(
+    ("options", "files", "begin", "end"),  # of fio 3.33
+    [
+        ("--size=50%", 1, 0, 128),
+        ("--size=50% --nrfiles=4", 4, 0, 128),
+        ("--size=75% --offset=512k", 1, 128, 256),
+        ("--size=50% --offset=256k", 1, 64, 192),
+        ("--size=30%", 1, 0, 76),
+        ("--size=1%", 1, 0, 2),
+        ("--size=100%", 1, 0, 256),
+    ],
+)
+def test_a_size_in_percent_is_a_share_of_filesize(options, files, begin, end):
+    text = f"--name=a --rw=write --filesize=1m --file_service_type=sequential {options}"
+    offset = batch_of(text).offset
+    one_file = np.arange(begin, end) * 4096
+    assert len(offset) == files * len(one_file)
+    np.testing.assert_array_equal(offset[: len(one_file)], one_file)
 
 
 def test_a_request_beyond_max_latency_ends_the_job_with_an_error(site):

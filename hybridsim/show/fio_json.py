@@ -17,7 +17,7 @@ from hybridsim.workloads.fio.conditions import criterion
 from hybridsim.workloads.fio.job import SECOND, Job
 from hybridsim.workloads.fio.monitor import Progress
 from hybridsim.workloads.fio.pattern import SYNC
-from hybridsim.workloads.fio.results import EDGES_NS, FioResult, JobResult, Measured
+from hybridsim.workloads.fio.results import EDGES_NS, NAMES, FioResult, JobResult, Measured
 
 FORM = "fio-3.33"
 WINDOWS_MAX = 2048
@@ -90,11 +90,18 @@ def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
         "elapsed": -(-result.end_ns // SECOND),
         "job options": {"name": job.name, **DEFAULTS, **job.specified},
     }
-    for name, measured in result.reported:
-        results[name] = _direction(name, result, measured, job, with_bins)
+    reported = {
+        name: _direction(name, result, measured, job, with_bins)
+        for name, measured in result.reported
+    }
+    results |= {name: reported.pop(name) for name in NAMES if name in reported}
     syncs = result.directions[SYNC]
-    if not job.is_unified:
-        results["sync"] = {"total_ios": syncs.count, "lat_ns": _latency(syncs, job, with_bins)}
+    if job.reports_apart:
+        results["sync"] = {
+            "total_ios": result.counts[SYNC],
+            "lat_ns": _latency(syncs, job, with_bins),
+        }
+    results |= reported  # the sum, if it is reported
     results |= {"job_runtime": result.span_ms * len(result.jobs)}
     results |= {"usr_cpu": 0.0, "sys_cpu": 0.0, "ctx": 0, "majf": 0, "minf": 0}
     results |= _depths(result) | _coarse(result)

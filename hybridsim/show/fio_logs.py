@@ -10,13 +10,13 @@ import numpy.typing as npt
 from hybridsim.foundation.histogram import BINS, bin_of
 from hybridsim.foundation.writing import whole_file
 from hybridsim.workloads.fio.job import MILLISECOND, SECOND
-from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
+from hybridsim.workloads.fio.pattern import DATA_SYNC, READ, SYNC, TRIM, WRITE
 from hybridsim.workloads.fio.results import FioResult, JobResult
 
 Rows = npt.NDArray[np.int64]  # rows: time in ms, value, direction, bytes, order of issue
 DONE, LATENCY, KIND, LENGTH, NUMBER = range(5)
 FILES = {"bw": ("bw",), "lat": ("lat", "clat", "slat"), "iops": ("iops",), "hist": ("clat_hist",)}
-WORDS = {READ: "read", WRITE: "write", TRIM: "trim", SYNC: "sync"}
+WORDS = {READ: "read", WRITE: "write", TRIM: "trim", SYNC: "sync", DATA_SYNC: "datasync"}
 
 
 def write(result: FioResult) -> list[str]:
@@ -67,7 +67,7 @@ def _requests(result: JobResult) -> Iterator[str]:
     rows = result.generated[:, issued[0]].T.tolist()
     for since_ns, (kind, offset, length, file) in zip(issued[1].tolist(), rows):
         time_us = since_ns // 1000
-        last = last if kind == SYNC else offset
+        last = offset if kind < SYNC else last
         yield f"{time_us} {files[file]} {WORDS[kind]} {last} {length}\n"
     yield from (f"{time_us} {file} close\n" for file in files)
 

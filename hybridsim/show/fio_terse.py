@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hybridsim.show import fio_json
-from hybridsim.workloads.fio.results import NAMES, FioResult
+from hybridsim.workloads.fio.results import MIXED, NAMES, FioResult
 
 VERSIONS = ("3", "4", "5")
 PERCENTILES = 20  # fields; unused ones are 0%=0
@@ -29,7 +29,8 @@ def _fields(job: Mapping[str, Any], each: Any, version: str) -> Iterator[str]:
     yield from (version, fio_json.FORM, job["jobname"], str(job["groupid"]), str(job["error"]))
     percents = each.jobs[0].percents
     names = NAMES if version in WITH_TRIM else NAMES[:2]
-    for name in ("mixed",) if each.jobs[0].is_unified else names:
+    wanted = [name for name, _ in each.reported if name in (*names, MIXED)]
+    for name in wanted:
         yield from _direction(job[name], percents, version)
     yield from (f"{job['usr_cpu']:f}%", f"{job['sys_cpu']:f}%")
     yield from (str(job[name]) for name in ("ctx", "majf", "minf"))

@@ -93,7 +93,7 @@ def _job(result: JobResult) -> Iterator[str]:
     one_by_one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%"
     yield f"     submit    : {one_by_one}"
     yield f"     complete  : {one_by_one}"
-    counts = ",".join(str(each.count) for each in result.directions)
+    counts = ",".join(map(str, result.counts))
     yield f"     issued rwts: total={counts} short=0,0,0,0 dropped=0,0,0,0"
     goal = job.goal
     target = f"target={goal.target_ns}, window={goal.window_ns // 1000}"

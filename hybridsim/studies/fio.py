@@ -98,11 +98,11 @@ def fio(
         volume_bytes = capacity_bytes
     machine = building.machine(scenario, "closed", volume_bytes, pages)
     loops_of_jobs = Jobs.new(_parameters(jobs))
-    results = Results(jobs, loops_of_jobs)
+    feeds = Feeds(laid)
+    results = Results(jobs, loops_of_jobs, feeds)
     run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)
     run.machine.clock[0] = real.lead_ns
     watch = Watch(pages > 0, real.lead_ns)
-    feeds = Feeds(laid)
     reload_ns = min(real.reload_ns, NEVER - real.lead_ns) + real.lead_ns
     monitor = Monitor(jobs, loops_of_jobs, real.lead_ns)
     for of_job, checked in zip(results.of_jobs, monitor.of_jobs):

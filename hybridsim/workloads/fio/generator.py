@@ -15,6 +15,7 @@ from hybridsim.jit import loop, method, state_machine
 from hybridsim.workloads.fio.blockmap import BlockMap
 from hybridsim.workloads.fio.history import History
 from hybridsim.workloads.fio.pattern import (
+    DATA_SYNC,
     END_SYNC,
     ENDLESS,
     FIRST_OF_VERIFY,
@@ -50,6 +51,7 @@ SHARE, BEGIN, SIZE = range(3)  # columns of a zone, in blocks; of a split: (SHAR
 # Rows of the streams; SIZES and COINS have one row per direction.
 MIX, BLOCKS, ZONE = 3, 4, 5
 SIZES, COINS = 0, 6
+NO_SYNC = -1  # not a kind of request
 # Indices of the state; ISSUED has one entry per direction.
 TURN, WAS_SYNC, NOW, UNTIL, PHASE, SYNCED = range(6)
 LEFT, STARTED, CREATED, LIMIT = range(6, 10)  # passes left and started, requests and their limit
@@ -359,15 +361,15 @@ class Generator(NamedTuple):
             self.map.clear_between(file * self.map_bits, (file + 1) * self.map_bits)
 
     @method
-    def is_sync_due(self):
-        """Return whether the next request is a sync (fsync, fdatasync)."""
+    def due_sync(self):
+        """Return the kind of the sync that is the next request (fsync, fdatasync), or NO_SYNC."""
         writes = self.state[ISSUED + WRITE]
         if self.state[WAS_SYNC] == 1 or writes == 0:
-            return False
+            return NO_SYNC
         if self.writes_between_syncs > 0 and writes % self.writes_between_syncs == 0:
-            return True
+            return SYNC
         each = self.writes_between_data_syncs
-        return each > 0 and writes % each == 0
+        return DATA_SYNC if each > 0 and writes % each == 0 else NO_SYNC
 
     @method
     def place(self, direction, offset, length, row):
@@ -381,10 +383,11 @@ class Generator(NamedTuple):
         while self.turns.has_any() and tries < TRIES:
             tries += 1
             file = self.turns.next(self.is_done) if self.files > 1 else 0
-            if self.has_syncs == 1 and self.is_sync_due():
+            sync = self.due_sync() if self.has_syncs == 1 else NO_SYNC
+            if sync != NO_SYNC:
                 self.state[WAS_SYNC] = 1
                 self.state[FREE] += 1  # complete at once
-                direction[row], offset[row], length[row] = SYNC, file << FILE_SHIFT, 0
+                direction[row], offset[row], length[row] = sync, file << FILE_SHIFT, 0
                 return True
             kind = self.first_direction
             if self.is_mixed == 1 or self.is_paired == 1:

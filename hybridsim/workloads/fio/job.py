@@ -85,7 +85,8 @@ class Job:
     think_every_ns: int = 0  # thinktime_iotime and the think time; 0: not by time
     is_direct: bool = False
     is_durable: bool = False  # writes complete when they are on the medium
-    is_unified: bool = False  # reads, writes and trims are reported together
+    reports_apart: bool = True  # reads, writes and trims
+    reports_mixed: bool = False  # their sum
     goal: Goal = NO_GOAL
     percents: tuple[float, ...] = PERCENTS
     logs: Mapping[str, str] = field(default_factory=dict)  # bw, lat, iops: prefix
@@ -333,6 +334,7 @@ def _of_all_files(
         each = pattern.file_bytes - begin
         if each <= 0:
             reader.refuse("filesize", "filesize must be larger than the offset in the file")
+        each = job.shares.part_of(pattern.file_bytes, each, pattern.block_bytes)
         own = replace(own, file_bytes=each)
         size = pattern.total_bytes or each * number
         if size < pattern.block_bytes:
@@ -570,6 +572,7 @@ def _job(reader: Reader, name: str) -> Job:
         if f"write_{kind}_log" in reader.specified
     }
     busy_ns = reader.time("thinktime_iotime", MICROSECOND)
+    unified = reader.read("unified_rw_reporting", str, "none")
     return Job(
         name,
         thread=0,
@@ -596,7 +599,8 @@ def _job(reader: Reader, name: str) -> Job:
         think_every_ns=busy_ns + reader.time("thinktime", MICROSECOND) if busy_ns else 0,
         is_direct=reader.flag("direct"),
         is_durable=reader.read("sync", str, "0") not in ("0", "none"),
-        is_unified=reader.read("unified_rw_reporting", str, "none") in ("1", "mixed"),
+        reports_apart=unified not in ("1", "mixed"),
+        reports_mixed=unified in ("1", "mixed", "2", "both"),
         goal=goal_of(reader),
         percents=reader.read("percentile_list", _percents, PERCENTS),
         logs=logs,

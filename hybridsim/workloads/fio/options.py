@@ -35,6 +35,7 @@ MODELLED = frozenset({
 })  # fmt: skip
 # Ignored: they concern the host that runs fio, the files' names and contents, or the output.
 MEANINGLESS = frozenset({
+    "sync_file_range",  # each request is direct: no dirty page remains to be written
     "comm", "filetype", "job_start_clock_id", "priohint", "recover_zbd_write_error",
     "verify_header_seed", "verify_pattern_interval", "verify_write_sequence",  # of later releases
     "log_alternate_epoch", "log_unix_epoch",  # simulated time has no date
@@ -98,7 +99,7 @@ CONNECTION = frozenset({
 HARMLESS: Mapping[str, tuple[str, ...]] = {
     "buffered": ("0", "1"),
     "io_submit_mode": ("inline", "offload"),
-    "unified_rw_reporting": ("0", "none", "1", "mixed"),
+    "unified_rw_reporting": ("0", "none", "1", "mixed", "2", "both"),
     "file_append": ("0",),
     "verify_only": ("0",),
     "pre_read": ("0",),
@@ -109,7 +110,6 @@ REFUSED = frozenset({
     "flow_watermark", "zone_reset_frequency", "zone_reset_threshold", "experimental_verify",
     "merge_blktrace_file", "merge_blktrace_iters",
     "merge_blktrace_scalars", "opendir", "profile",
-    "sync_file_range",
     "end_syncfs", "log_issue_time", "ramp_size", "random_sequence_stride", "spr_cs",
     "spr_num_regions", "spr_op", "sprandom", "steadystate_check_interval", "thinkcycles",
     "verify_policy", "write_zone_remainder",

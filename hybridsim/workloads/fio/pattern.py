@@ -7,10 +7,11 @@ from enum import IntEnum
 
 READ, WRITE, TRIM = range(3)
 SYNC = 3  # not a direction
-END_SYNC = 4  # a sync that waits for all requests before it: end_fsync
+END_SYNC = 4  # a sync that waits for all requests before it, and is not reported: end_fsync
 FIRST_OF_VERIFY = 5  # a read that waits for all requests before it
 OF_VERIFY = 6  # a further read of verify after a pass: neither rates nor think times delay it
 OF_BACKLOG = 7  # a read of verify_backlog, which rates do not delay
+DATA_SYNC = 8  # fdatasync: fio reports its latency, but does not count it among the requests
 MASK64 = (1 << 64) - 1
 ENDLESS = 1 << 60  # end of a file without one, in bytes
 

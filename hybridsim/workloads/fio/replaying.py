@@ -32,17 +32,18 @@ class Columns:
     is_last: npt.NDArray[np.bool_]  # issued when all before are complete
     is_checking: npt.NDArray[np.bool_]  # reads of verify
     is_alone: npt.NDArray[np.bool_]  # those after a pass
+    is_of_data: npt.NDArray[np.bool_]  # syncs of fdatasync
 
     @classmethod
     def of(cls, parts: Sequence[Columns]) -> Columns:
         """Return the concatenation of `parts`."""
         none = np.zeros(0, np.int64)
-        columns = zip(*(vars(part).values() for part in parts)) if parts else [[none]] * 8
+        columns = zip(*(vars(part).values() for part in parts)) if parts else [[none]] * 9
         kind, offset, length, due, file, *marks = (
             np.concatenate([none, *column]) for column in columns
         )
-        is_last, is_checking, is_alone = (mark.astype(np.bool_) for mark in marks)
-        return cls(kind.astype(np.uint8), offset, length, due, file, is_last, is_checking, is_alone)
+        masks = (mark.astype(np.bool_) for mark in marks)
+        return cls(kind.astype(np.uint8), offset, length, due, file, *masks)
 
     def where(self, rows: Ints | npt.NDArray[np.bool_]) -> Columns:
         """Return some rows, by index or mask."""
@@ -93,7 +94,7 @@ def requests(job: Job) -> Iterator[Columns]:
             chunk.length_bytes[wanted],
             due[wanted],
             np.zeros(np.count_nonzero(wanted), np.int64),
-            *(np.zeros(np.count_nonzero(wanted), np.bool_) for _ in range(3)),
+            *(np.zeros(np.count_nonzero(wanted), np.bool_) for _ in range(4)),
         )
 
 

@@ -15,6 +15,7 @@ from hybridsim.workloads.fio.arrivals import STREAMS, Poisson, evenly_ns
 from hybridsim.workloads.fio.generator import DUE, ELAPSED, FILE_SHIFT, Generator, fill
 from hybridsim.workloads.fio.job import Job
 from hybridsim.workloads.fio.pattern import (
+    DATA_SYNC,
     END_SYNC,
     FIRST_OF_VERIFY,
     OF_BACKLOG,
@@ -31,12 +32,19 @@ CHUNK = 1 << 14
 COLUMNS = 7  # op, offset, length, stream, due, think, may_pause
 OPS = np.zeros(4, np.uint8)
 OPS[[READ, WRITE, TRIM, SYNC]] = [Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH]
-PLAIN = np.arange(8, dtype=np.uint8)  # kinds of the generator as directions or syncs
-PLAIN[[END_SYNC, FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = [SYNC, READ, READ, READ]
-IS_LAST, IS_CHECKING, IS_ALONE = np.zeros((3, 8), np.bool_)  # as in Columns, by kind
+PLAIN = np.arange(9, dtype=np.uint8)  # kinds of the generator as directions or syncs
+PLAIN[[END_SYNC, DATA_SYNC, FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = [
+    SYNC,
+    SYNC,
+    READ,
+    READ,
+    READ,
+]
+IS_LAST, IS_CHECKING, IS_ALONE, IS_OF_DATA = np.zeros((4, 9), np.bool_)  # as in Columns, by kind
 IS_LAST[[END_SYNC, FIRST_OF_VERIFY]] = True
 IS_CHECKING[[FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = True
 IS_ALONE[[FIRST_OF_VERIFY, OF_VERIFY]] = True
+IS_OF_DATA[DATA_SYNC] = True
 
 
 class Generated:
@@ -67,7 +75,7 @@ class Generated:
         file, at = offset >> FILE_SHIFT, offset & ((1 << FILE_SHIFT) - 1)
         if not filled or kind.max() <= SYNC:  # as in most jobs
             none = np.zeros(filled, np.bool_)
-            return Columns(kind, at, length, np.zeros(filled, np.int64), file, none, none, none)
+            return Columns(kind, at, length, np.zeros(filled, np.int64), file, *[none] * 4)
         return Columns(
             PLAIN[kind],
             at,
@@ -77,6 +85,7 @@ class Generated:
             IS_LAST[kind],
             IS_CHECKING[kind],
             IS_ALONE[kind],
+            IS_OF_DATA[kind],
         )
 
 
@@ -129,6 +138,8 @@ class Feed:
         self.is_last = False
         self.is_by_rates = job.pattern.is_by_rates and job.replay is None
         self.generated: list[Ints] = []  # kind, offset, length, file: if a log has offsets
+        self._count = 0  # requests so far
+        self._special = {kind: np.zeros(0, np.int64) for kind in (END_SYNC, DATA_SYNC)}
         self._rows = _columns(0)
 
     def rows(self, used: int, elapsed_ns: int | None = 0) -> list[Ints]:
@@ -158,8 +169,12 @@ class Feed:
         taken = self._source.take(count)
         kind, offset, length = taken.kind, taken.offset, taken.length
         self.is_last = len(kind) < count
+        self._mark(DATA_SYNC, np.flatnonzero(taken.is_of_data))
+        self._mark(END_SYNC, np.flatnonzero(taken.is_last & (kind == SYNC)))
         if self._job.keeps_offsets:
-            self.generated.append(np.stack([kind, offset, length, taken.file]))
+            exact = np.where(taken.is_of_data, DATA_SYNC, kind)
+            self.generated.append(np.stack([exact, offset, length, taken.file]))
+        self._count += len(kind)
         rows = _columns(len(kind))
         flags = np.where(kind == WRITE, self._flags, 0)
         rows[0][:] = OPS[kind] | flags
@@ -179,8 +194,25 @@ class Feed:
         is_replay = self._job.replay is not None
         if is_replay and self.is_last and self._job.pattern.syncs_at_end and self._done[WRITE]:
             end = (int(Op.FLUSH), 0, 0, self._stream, 0, 1, 0)
+            self._mark(END_SYNC, np.zeros(1, np.int64))
             return [np.append(column, last) for column, last in zip(rows, end)]
         return rows
+
+    def _mark(self, kind: int, rows: Ints) -> None:
+        """Remember the kind of the next syncs in these rows."""
+        self._special[kind] = np.append(self._special[kind], self._count + rows)
+
+    def kinds_of_syncs(self, order: Ints) -> Ints:
+        """Return the kinds of completed syncs (SYNC, DATA_SYNC, END_SYNC), by index of request.
+
+        Each is asked for once: what is remembered of it is dropped.
+        """
+        kinds = np.full(len(order), SYNC)
+        for kind, marked in self._special.items():
+            if len(marked):
+                kinds[np.isin(order, marked)] = kind
+                self._special[kind] = marked[~np.isin(marked, order)]
+        return kinds
 
     def _next_ns(self, direction: int) -> int:
         """Return when the next request of a direction is due by its rate."""
@@ -237,6 +269,9 @@ class Feeds:
         self.are_by_rates = any(feed.is_by_rates for feed in self._feeds)
         self._batch: JobBatch | None = None
         self._begin = np.zeros(len(self._feeds), np.int64)
+
+    def __getitem__(self, job: int) -> Feed:
+        return self._feeds[job]
 
     @property
     def generated(self) -> list[Ints]:

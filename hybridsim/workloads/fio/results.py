@@ -19,7 +19,8 @@ from hybridsim.requests.jobs import OVER_NS, START_NS, Jobs
 from hybridsim.workloads.fio.job import MILLISECOND, SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
 from hybridsim.workloads.fio.monitor import Progress
-from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
+from hybridsim.workloads.fio.pattern import DATA_SYNC, READ, SYNC, TRIM, WRITE
+from hybridsim.workloads.fio.requests import Feeds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -135,6 +136,7 @@ class JobResult:
     levels: Ints
     begin_ns: int = 0  # start of the measurement
     end_ns: int = 0  # last completion; of a job that is over, when it was
+    data_syncs: int = 0  # those of fdatasync, among the syncs
     merged_ns: int = 0  # of merged results: the longest duration
     # Of a job that only writes, and reads back what it wrote: time of the passes of writes and of
     # those of reads; 0: other jobs. Of merged results the longest of each.
@@ -150,7 +152,7 @@ class JobResult:
         """Restart the measurement; logs continue."""
         self.directions = _directions(self.jobs[0])
         self.coarse[:] = 0
-        self.end_ns = self.written_ns = self.read_back_ns = 0
+        self.end_ns = self.written_ns = self.read_back_ns = self.data_syncs = 0
 
     def add_passes(self, begin_ns: int, done_ns: Ints, is_read: Mask) -> None:
         """Add the time between completions to the passes of writes, or to those of reads."""
@@ -182,9 +184,16 @@ class JobResult:
     def reported(self) -> list[tuple[str, Measured]]:
         """Reported results of reads, writes and trims by name; unified_rw_reporting merges them."""
         directions = self.directions[:SYNC]
-        if self.jobs[0].is_unified:
-            return [(MIXED, sum(directions[1:], directions[0]))]
-        return list(zip(NAMES, directions))
+        apart = list(zip(NAMES, directions)) if self.jobs[0].reports_apart else []
+        if not self.jobs[0].reports_mixed:
+            return apart
+        return [*apart, (MIXED, sum(directions[1:], directions[0]))]
+
+    @property
+    def counts(self) -> list[int]:
+        """Completed reads, writes, trims and syncs; as in fio those of fdatasync do not count."""
+        *requests, syncs = (each.count for each in self.directions)
+        return [*requests, syncs - self.data_syncs]
 
     @property
     def depth(self) -> int:
@@ -207,6 +216,7 @@ class JobResult:
             self.levels + other.levels,
             min(self.begin_ns, other.begin_ns),
             max(self.end_ns, other.end_ns),
+            self.data_syncs + other.data_syncs,
             merged_ns=max(self.span_ns, other.span_ns),
             written_ns=max(self.written_ns, other.written_ns),
             read_back_ns=max(self.read_back_ns, other.read_back_ns),
@@ -297,11 +307,13 @@ class Results:
     """The results of all jobs, accumulated from completed requests.
 
     `source` is the machine's: the start times and the depth search of each job are read from it.
+    `feeds` know the kinds of syncs.
     """
 
-    def __init__(self, jobs: Sequence[Job], source: Jobs) -> None:
+    def __init__(self, jobs: Sequence[Job], source: Jobs, feeds: Feeds) -> None:
         rows = zip(jobs, source.levels, source.depths.state)
         self.of_jobs = [_empty(job, levels, depths) for job, levels, depths in rows]
+        self._feeds = feeds
         self._start_ns = source.standing[:, START_NS]
         self._over_ns = source.standing[:, OVER_NS]
         self._measured_ns = np.zeros(len(jobs), np.int64)
@@ -321,6 +333,7 @@ class Results:
     def add(self, facts: Facts) -> None:
         """Add completed requests."""
         owner = facts.number % len(self.of_jobs)
+        kinds = _kinds(facts.op)
         for number, result in enumerate(self.of_jobs):
             job = result.jobs[0]
             ramped_ns = int(self._start_ns[number]) + job.ramp_ns
@@ -334,6 +347,10 @@ class Results:
                 order = facts.number[each] // len(self.of_jobs)
                 since_ns = facts.issue_ns[each] - int(self._start_ns[number])
                 result.issued.append(np.stack([order, since_ns]))
+            syncs = (owner == number) & (kinds == SYNC)
+            if syncs.any():
+                order = facts.number[syncs] // len(self.of_jobs)
+                kinds[syncs] = self._feeds[number].kinds_of_syncs(order)
             mine = (owner == number) & (facts.done_ns >= ramped_ns)
             if job.logs:
                 result.log.append(_logged(facts, mine, ramped_ns, len(self.of_jobs)))
@@ -343,11 +360,13 @@ class Results:
             done_ns = facts.done_ns[mine]
             latency_ns = done_ns - facts.issue_ns[mine]
             length = facts.length[mine]
-            kind = _kinds(facts.op[mine])
+            kind = kinds[mine]
+            result.data_syncs += int(np.count_nonzero(kind == DATA_SYNC))
+            kind[kind == DATA_SYNC] = SYNC
             for direction, measured in enumerate(result.directions):
                 chosen = kind == direction
                 measured.add(latency_ns[chosen], done_ns[chosen] - begin_ns, length[chosen])
-            coarse = np.searchsorted(EDGES_NS, latency_ns[kind != SYNC])
+            coarse = np.searchsorted(EDGES_NS, latency_ns[kind < SYNC])
             result.coarse += np.bincount(coarse, minlength=len(EDGES_NS) + 1)
             if job.pattern.reads_back_alone:
                 result.add_passes(begin_ns, done_ns, kind == READ)

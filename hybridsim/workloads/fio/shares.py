@@ -24,6 +24,13 @@ class Shares:
         """Return a copy whose offset is `percent` larger."""
         return replace(self, offset=self.offset + percent) if percent else self
 
+    def part_of(self, file_bytes: int, rest_bytes: int, block_bytes: int) -> int:
+        """Return how much of the rest of a file, behind its offset, a size in percent takes."""
+        if self.size in (0, 100):
+            return rest_bytes
+        taken = min(file_bytes * self.size // 100, rest_bytes)
+        return taken - taken % block_bytes
+
     def of(self, pattern: Pattern, file_bytes: int) -> Pattern:
         """Return a pattern without a size, fitted to its files, each of `file_bytes`.
 
@@ -33,10 +40,7 @@ class Shares:
         begin, align = pattern.offset_bytes, self.align_bytes or block
         if self.offset:
             begin = -(-(begin + file_bytes * self.offset // 100) // align) * align
-        size = file_bytes - begin
-        if self.size and self.size != 100:
-            size = min(file_bytes * self.size // 100, size)
-            size -= size % block
+        size = self.part_of(file_bytes, file_bytes - begin, block)
         total = (size * self.moved // 100 if self.moved else size) * pattern.files
         pattern = replace(pattern, offset_bytes=begin, file_bytes=size, total_bytes=total)
         return pattern if pattern.has_io_size else replace(pattern, pass_bytes=total)
@@ -60,10 +64,16 @@ def amount(reader: Reader, name: str) -> tuple[int, int]:
 
 
 def shares_of(reader: Reader, has_size: bool) -> Shares:
-    """Return the options in percent; all but io_size need a file without size=."""
+    """Return the options in percent.
+
+    size may be a share of filesize; but for io_size all others need a file without size=.
+    """
     percents = {name: amount(reader, name)[1] for name in (*OF_FILE, "io_size")}
+    has_share = percents["size"] > 0 and "filesize" in reader.specified
     for name, percent in percents.items():
-        if percent and has_size and (name != "io_size" or "filesize" in reader.specified):
+        if not (percent and has_size) or (has_share and name in ("size", "io_size")):
+            continue
+        if name != "io_size" or "filesize" in reader.specified:
             reader.refuse(name, f"{name} in percent is a share of a file without size=: use bytes")
     align_bytes = reader.read("offset_align", options.size, 0)
     return Shares(percents["size"], percents["offset"], percents["io_size"], align_bytes)
