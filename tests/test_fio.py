@@ -1177,6 +1177,10 @@ def test_a_skewed_order_of_files_with_a_queue_depth_is_refused_if_files_end():
     jobs(f"{text} --ioengine=psync --rw=write")
 
 
+def test_of_the_options_that_contain_an_unknown_one_the_shortest_is_suggested():
+    assert "did you mean 'buffered'" in wrong("--name=a --size=1m --buffer=0")
+
+
 def test_a_size_below_a_block_is_refused_also_with_a_filesize():
     with pytest.raises(UsageError, match="size is less than a block of 128 KiB"):
         jobs("--name=a --size=64k --filesize=1m --bs=128k")
