@@ -122,6 +122,34 @@ def test_latencies_of_fio_2_json_are_microseconds():
     assert page.figures[Name("hot", "read", "clat p99")] == 30_000_000
 
 
+def test_what_a_job_of_one_direction_reports_as_mixed_is_of_that_direction():
+    apart, mixed = job(), job()
+    mixed["mixed"] = mixed.pop("read")
+    documents = [json.dumps({"fio version": "fio-3.33", "jobs": [each]}) for each in (apart, mixed)]
+    one, other = (read("a", text) for text in documents)
+    assert other.figures == one.figures
+    assert one.figures[Name("hot", "read", "IOPS")]
+
+
+def test_the_sum_of_a_mix_is_compared_with_such_a_sum():
+    mixed = job()
+    mixed["mixed"] = mixed.pop("read")
+    mixed["job options"] = {"rw": "randrw"}
+    page = read("a", json.dumps({"fio version": "fio-3.33", "jobs": [mixed]}))
+    assert {name.what for name in page.figures} == {"mixed"}
+    mixed["read"] = mixed["mixed"]  # unified_rw_reporting=both
+    page = read("a", json.dumps({"fio version": "fio-3.33", "jobs": [mixed]}))
+    assert {name.what for name in page.figures} == {"read"}
+
+
+def test_syncs_of_fdatasync_are_counted_by_their_latencies():
+    one = job()
+    one["sync"] = {"total_ios": 0, "lat_ns": {"min": 1, "max": 9, "mean": 5, "stddev": 1, "N": 63}}
+    page = read("a", json.dumps({"fio version": "fio-3.33", "jobs": [one]}))
+    assert page.figures[Name("hot", "sync", "requests")] == 63
+    assert page.figures[Name("hot", "sync", "lat mean")] == 5
+
+
 def test_logs_of_fio_2_are_read_as_microseconds_with_a_note():
     new = read("x_clat.1.log", "1000, 5000000, 0, 0, 0\n2000, 5000000, 0, 0, 0\n")
     old = read("x_clat.1.log", "1000, 5000, 0, 0\n2000, 5000, 0, 0\n")

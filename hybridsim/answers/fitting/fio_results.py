@@ -88,7 +88,10 @@ def read(paths: list[str]) -> list[Point]:
         if not all(_is_sound(one) for one in points):
             raise FitError(f"{path}: damaged: a rate or latency is negative or not a number")
     if not points:
-        raise FitError(f"{', '.join(paths)}: no job read or wrote any data")
+        raise FitError(
+            f"{', '.join(paths)}: no job read or wrote any data, or what it did is reported as one "
+            "sum (unified_rw_reporting=mixed)"
+        )
     return points
 
 

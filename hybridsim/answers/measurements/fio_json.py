@@ -33,6 +33,7 @@ from hybridsim.foundation.levels import LEVELS
 KINDS = (LATENCY, COMPLETION, SUBMISSION)
 MOMENTS = ("mean", "stddev", "min", "max")
 LARGEST_BYTES = 1 << 28  # of a file; json+ with all bins is 100 times smaller
+MIXED = "mixed"  # reads, writes and trims together: unified_rw_reporting
 OWN = "hybridsim"  # the key of figures of a simulated run that fio does not have
 
 
@@ -44,6 +45,8 @@ def detect(name: str, head: str) -> bool:
 def load(name: str, text: str) -> dict[str, Any]:
     """Return the JSON document; `options` of each job are its own and the global ones.
 
+    What a job of one direction reports as mixed is under that direction.
+
     Other output may stand before and after it; of several, as of --status-interval, it is the last.
     Raises MeasurementError if the text is not fio's JSON.
     """
@@ -52,11 +55,20 @@ def load(name: str, text: str) -> dict[str, Any]:
         common = whole.get("global options", {})
         for job in whole["jobs"]:
             job["options"] = {**common, **job.get("job options", {})}
+            if MIXED in job and (only := _only_direction(job["options"])):
+                job.setdefault(only, job[MIXED])
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise MeasurementError(
             f"{name}: not fio's JSON: write it with --output-format=json ({error})"
         ) from error
     return whole
+
+
+def _only_direction(options: Mapping[str, Any]) -> str | None:
+    """Return the direction of a job that has one, by its option rw."""
+    rw = str(options.get("rw", options.get("readwrite", DIRECTIONS[0]))).partition(":")[0]
+    only = rw.removeprefix("rand")
+    return only if only in DIRECTIONS else None
 
 
 def read(name: str, text: str) -> Measurement:
@@ -71,14 +83,16 @@ def measured(name: str, whole: Mapping[str, Any]) -> Measurement:
         title = _unique(str(job.get("jobname", "")), result.jobs)
         result.jobs.append(title)
         result.groups.add(int(job.get("groupid", 0)))
-        for what in DIRECTIONS:
+        apart = [what for what in DIRECTIONS if what in job]
+        for what in apart or [MIXED]:
             part = job.get(what)
             if part and part.get("total_ios", part.get("io_bytes", 0)):
                 _direction(result, title, what, part)
         syncs = job.get("sync") or {}
-        if syncs.get("total_ios"):
-            result.put(title, "sync", REQUESTS, syncs["total_ios"])
-            _latency(result, title, "sync", LATENCY, *_in_ns(syncs, LATENCY))
+        latency, unit_ns = _in_ns(syncs, LATENCY)
+        if count := latency.get("N") or syncs.get("total_ios"):  # fdatasync has no total_ios
+            result.put(title, "sync", REQUESTS, count)
+            _latency(result, title, "sync", LATENCY, latency, unit_ns)
     own = whole.get(OWN) or {}
     _windows(result, own)
     _cache(result, own)
