@@ -5,12 +5,15 @@ import __future__
 
 import ast
 import functools
+import inspect
 import linecache
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
 from hybridsim.jit.lean.values import Unsupported
+
+OF_CLASS = getattr(inspect, "CO_METHOD", 0)
 
 
 def tree_of(function: Callable[..., Any]) -> ast.FunctionDef:
@@ -32,7 +35,7 @@ def tree_of(function: Callable[..., Any]) -> ast.FunctionDef:
     part = whole if code.co_freevars else ast.Module([*imports, tree], [])
     future = code.co_flags & __future__.annotations.compiler_flag
     made = compile(part, code.co_filename, "exec", future, dont_inherit=True)
-    if code not in _inside(made):
+    if _plain(code) not in map(_plain, _inside(made)):
         raise Unsupported("other source")
     return tree
 
@@ -49,6 +52,11 @@ def _parsed(text: str) -> tuple[ast.Module, dict[int, ast.FunctionDef]]:
         for each in ast.walk(tree)
         if isinstance(each, ast.FunctionDef)
     }
+
+
+def _plain(code: CodeType) -> CodeType:
+    """Return code without the flag that Python 3.14 gives to what is defined in a class."""
+    return code.replace(co_flags=code.co_flags & ~OF_CLASS)
 
 
 def _inside(code: CodeType) -> Iterator[CodeType]:
