@@ -6,6 +6,7 @@ import numpy as np
 
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches.dmcache.migrations import COPIER as DM_CACHE_COPIER
+from hybridsim.caches.opencas.jobs import LET_IN
 from hybridsim.caches.page.preload import WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.budget import Bucket, Budgeted
@@ -26,6 +27,7 @@ from hybridsim.reference import (
     Fact,
     FlashParameters,
     HddParameters,
+    OpenCasParameters,
     SsdParameters,
     VolumeParameters,
     WritecacheParameters,
@@ -154,6 +156,8 @@ def machine(scenario):
             calls = COPIER
         elif isinstance(scenario.cache, DmCacheParameters):
             calls = DM_CACHE_COPIER
+        elif isinstance(scenario.cache, OpenCasParameters):
+            calls = LET_IN
         slow = Throttle.new(slow, **vars(scenario.throttle), room=4, calls=calls)
     return Machine.new(source, cache_of(scenario), slow, tier(FAST, scenario.fast), host)
 

@@ -277,5 +277,6 @@ class Drawn(Drives):
                 "activity_threshold": self.time(0, 10**10),
                 "stats_interval": self.time(0, 10**10),
                 "stats_start": self.time(0, 10**10),
+                "queues": self.rng.choice([1, 2, 1024]),
             }
         )

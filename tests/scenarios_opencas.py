@@ -57,6 +57,7 @@ def opencas_scenarios(
         flush_max_buffers=draw(st.integers(1, 3) | st.just(100)),
         stats_interval_ns=draw(st.sampled_from([0, 5 * MS, 300 * MS])),
         stats_start_ns=draw(st.sampled_from([0, 7 * MS, 2000 * MS])),
+        queues=draw(st.sampled_from([1, 2, 2, 3])),
         backfills_max=draw(st.sampled_from([1, 3, 65_536])),
         backfills_resume=draw(st.sampled_from([1, 2])),
     )

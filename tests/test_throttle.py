@@ -15,7 +15,7 @@ from scenarios_dmcache import dmcache_scenarios
 from scenarios_opencas import opencas_scenarios
 from scenarios_writecache import writecache_scenarios
 
-from hybridsim.foundation.codes import CasMode, Cleaning, Op, Replay
+from hybridsim.foundation.codes import CasMode, Cleaning, Cutoff, Op, Path, Replay
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.jit.events import SLOW, Events
 from hybridsim.reference import (
@@ -290,18 +290,18 @@ def test_below_bcache_a_single_disk_is_throttled_as_the_kernel_does(
     assert (made.target_ns, made.queue_depth, made.has_write_cache) == (target_ns, 256, write_cache)
 
 
-@pytest.mark.parametrize("kind", ["dm-writecache", "dm-cache"])
-def test_below_a_device_mapper_cache_it_wakes_the_worker_that_copies(kind):
+@pytest.mark.parametrize("kind", ["dm-writecache", "dm-cache", "open-cas"])
+def test_it_wakes_the_thread_of_a_cache_that_sleeps_before_a_throttled_disk(kind):
     text = f'{SINGLE}drive = {{like = "hgst-ultrastar-7k8"}}\nwriteback_throttle = "auto"\n'
     slow = built(f'{text}[cache]\nkind = "{kind}"\nsize = "300MiB"\n', 4800)
-    assert (slow.target_ns, slow.calls) == (75 * MS, building.COPIERS[kind])
+    assert (slow.target_ns, slow.calls) == (75 * MS, building.SLEEPERS[kind])
 
 
 def test_cleaning_in_open_cas_is_held_back_but_not_what_passes_it_by():
     """Its own writes have none of the flags of direct I/O, those that it passes on keep them."""
     text = f'{SINGLE}drive = {{like = "hgst-ultrastar-7k8"}}\nwriteback_throttle = "auto"\n'
     slow = built(f'{text}[cache]\nkind = "open-cas"\nsize = "300MiB"\n')
-    assert (slow.target_ns, slow.calls) == (75 * MS, -1)
+    assert slow.target_ns == 75 * MS
     held = []
     requests = [
         Request(i * MS, op, i % 64 * 65_536, 4096)
@@ -316,6 +316,42 @@ def test_cleaning_in_open_cas_is_held_back_but_not_what_passes_it_by():
         scenario.throttle = ThrottleParameters(TARGET, 256, True)
         held.append(agreement.check(scenario, interpreted=True).counters["slow_held_writes"])
     assert held[0] == 0 < held[1]
+
+
+def test_a_thread_of_open_cas_that_sleeps_keeps_only_requests_of_its_queue_waiting():
+    """alru cleans 40 lines at 20.48 s, one at a time: queue 0 waits for half a second, 1 does not.
+
+    So do not what begins without a thread: reads of valid sectors, also in queue 0.
+    """
+    took_ns = 12 * MS
+    hot, cold = 8 << 20, 16 << 20
+    dirty = [Request(i * MS, Op.WRITE, i * 4096, 4096) for i in range(40)]
+    dirty += [Request(60 * MS + i * MS, Op.READ, hot + i * 4096, 4096) for i in range(2)]
+    # One read each 5 ms, so that only one write at a time may be under way: n = 42, 43 ...
+    later = [Request(20_000 * MS + i * 5 * MS, Op.READ, cold + i * 4096, 4096) for i in range(300)]
+    hits = [Request(20_700 * MS + i * MS + 1, Op.READ, hot + i * 4096, 4096) for i in range(2)]
+    cache = OpenCasParameters(
+        4096, 4096, CasMode.WB, cleaning=Cleaning.ALRU, staleness_time_ns=1, queues=2,
+        activity_threshold_ns=0, sequential_cutoff_policy=Cutoff.NEVER,
+    )  # fmt: skip
+    tiers = agreement.steady(took_ns, 64 << 20), agreement.steady(20_000, 64 << 20)
+    requests = sorted([*dirty, *later, *hits], key=lambda each: each.arrival_ns)
+    scenario = Small(requests, SourceParameters(Replay.OPEN), cache, *tiers)
+    scenario.throttle = ThrottleParameters(TARGET, 1, True)
+    facts = agreement.check(scenario, interpreted=True).facts
+    while_asleep = [each for each in facts if 20_520 * MS < each.issue_ns < 20_900 * MS]
+    took = {
+        (queue, each.path): [
+            one.done_ns - one.issue_ns
+            for one in while_asleep
+            if one.number % 2 == queue and one.path == each.path
+        ]
+        for queue in (0, 1)
+        for each in while_asleep
+    }
+    assert min(took[0, Path.MISS]) > 50 * MS
+    assert set(took[1, Path.MISS]) == {took_ns}
+    assert max(took[0, Path.HIT] + took[1, Path.HIT]) == 20_000
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,9 @@ def random_blocks(number):
     return Random(1).sample(range(16_384), number)
 
 
-@pytest.mark.parametrize(("number", "left"), [(490, 490), (500, 500), (510, 450)])
+@pytest.mark.parametrize(("number", "left"), [(490, 490), (500, 500), (510, 450 + 9)])
 def test_writeback_starts_above_50_percent_and_stops_at_45(number, left):
+    """Nine come while the 501st is committed; by then it is decided what is written back."""
     totals, _, written = ran(writes(random_blocks(number)) + later(5), depth=0)
     assert totals["pages_present"] == left
     assert totals["blocks_written_back"] == number - left
@@ -98,7 +99,7 @@ def test_written_blocks_are_read_from_the_cache_until_written_back():
     reads = [Request(5 * SECOND, Op.READ, block * BLOCK, BLOCK) for block in blocks]
     _, facts, _ = ran(writes(blocks) + reads, depth=0)
     hit = {fact.number - 510 for fact in facts if fact.op == Op.READ and fact.path == Path.HIT}
-    assert hit == set(range(60, 510))  # the oldest are evicted
+    assert hit == set(range(51, 510))  # the oldest are evicted
 
 
 def test_writes_bypass_a_full_cache_and_writeback_waits_three_seconds():
@@ -119,7 +120,27 @@ def test_writes_bypass_a_full_cache_and_writeback_waits_three_seconds():
 def test_without_a_pause_writes_around_a_full_cache_do_not_put_off_write_back():
     burst = writes(range(0, 2200, 2)) + writes(range(4000, 4100), SECOND)
     totals, *_ = ran(burst + later(3.9), depth=0, pause_writeback_ns=0)
-    assert totals["pages_present"] <= 450
+    # Down to 450 after the first ones, of those that came a second later 50 more stay.
+    assert 450 < totals["pages_present"] <= 500
+
+
+def test_flushes_put_write_back_off_as_writes_around_do():
+    """In a real run with an fsync five times a second nothing was written back: it was full."""
+    flushes = [Request(i * SECOND, Op.FLUSH, 0, 0) for i in range(7)]
+    burst = writes(random_blocks(510))
+    totals, *_ = ran([*flushes[:1], *burst, *flushes[1:], *later(8.9)], depth=0)
+    assert totals["blocks_written_back"] == 0
+    totals, *_ = ran([*flushes[:1], *burst, *flushes[1:], *later(9.5)], depth=0)
+    assert totals["blocks_written_back"] == 60
+
+
+def test_that_slots_are_free_becomes_durable():
+    """Copies end in two lumps here: after the flush of each a region of the metadata is written."""
+    blocks = random_blocks(501)
+    totals, _, before = ran(writes(blocks[:500]) + later(2), depth=0)
+    totals, _, after = ran(writes(blocks) + later(2), depth=0)
+    assert totals["blocks_written_back"] == 51
+    assert after[1] - before[1] == BLOCK + 2 * 64 * KIB
 
 
 @pytest.mark.parametrize(("seconds", "passes"), [(0.5, 1), (1.5, 2), (2.5, 3), (3.5, 4), (9, 4)])

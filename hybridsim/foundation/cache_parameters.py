@@ -131,6 +131,7 @@ class OpenCasParameters(Plain):
     flush_max_buffers: int = 100
     stats_interval_ns: int = 0
     stats_start_ns: int = 0
+    queues: int = 4
     backfills_max: int = 65_536  # no key, as the next
     backfills_resume: int = 60_000
 

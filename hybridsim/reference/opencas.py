@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import cycle
 
 from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.foundation.codes import (
@@ -23,6 +24,7 @@ from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.opencas_jobs import SECTOR, Job, Way
 from hybridsim.reference.opencas_lines import Claim, Line, Lines, Resumed, runs
 from hybridsim.reference.opencas_policies import Chunks, Nhit, Streams
+from hybridsim.reference.opencas_threads import Send, Thread
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import expiry
@@ -42,6 +44,8 @@ class OpenCas:
         self.slow, self.fast = slow, fast
         self.lines = Lines(p.lines)
         self.resumed = Resumed(clock)
+        self.threads = cycle([Thread(clock) for _ in range(p.queues)])
+        self.passes = cycle([next(self.threads) for _ in range(p.queues)])
         self.streams = Streams(p.sequential_cutoff_bytes)
         self.nhit = Nhit(p.insertion_threshold, 2 * p.lines)
         self.cleaner = Cleaner(self)
@@ -72,25 +76,34 @@ class OpenCas:
 
     def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
         """Submit a request; the verdict is final when the request completes."""
+        thread = next(self.threads)
         if op == Op.DISCARD and length > 0:
             self.slow.submit(op, offset, length, lambda: self.discarded(offset, length, done))
             return Verdict(Path.BYPASS, Reason.DISCARD, 0)
         if op in (Op.FLUSH, Op.DISCARD) or length == 0:
-            self.flush(done)
+            self.flush(done, thread)
             return Verdict(Path.BYPASS, Reason.FLUSH, 0)
         self.last_io = self.clock.now
-        job = Job(op, offset, length, self.parameters.line_bytes, done, flags)
+        job = Job(op, offset, length, self.parameters.line_bytes, done, flags, thread)
         if op == Op.WRITE and flags & PREFLUSH:
-            self.flush(lambda: self.route(job))
+            self.flush(lambda: self.route(job), thread)
         else:
             self.route(job)
         return job.verdict
 
-    def flush(self, done: Done) -> None:
+    def flush(self, done: Done, thread: Thread) -> None:
         """Flush both tiers."""
-        both = Parts(done)
-        self.slow.submit(Op.FLUSH, 0, 0, both.another())
-        self.fast.submit(Op.FLUSH, 0, 0, both.another())
+
+        def start() -> None:
+            both = Parts(done)
+            thread.send(self.flush_origin, both.another())
+            self.fast.submit(Op.FLUSH, 0, 0, both.another())
+
+        thread.start(start)
+
+    def flush_origin(self, done: Done, let_in: Done) -> bool:
+        """Flush the core; return whether that waits."""
+        return self.slow.submit_background(Op.FLUSH, 0, 0, done, let_in)
 
     def discarded(self, offset: int, length: int, done: Done) -> None:
         """Invalidate the sectors that lie entirely in a range."""
@@ -110,24 +123,43 @@ class OpenCas:
     # Where a request goes.
 
     def route(self, job: Job) -> None:
-        """Choose how a job uses the cache, and begin it."""
+        """Choose how a job uses the cache, and begin it, or let it wait for its thread."""
+        self.choose(job)
+        if self.is_fast(job):
+            self.begin(job)
+        else:
+            job.thread.start(lambda: self.begin(job))
+
+    def is_fast(self, job: Job) -> bool:
+        """Whether a job begins without its thread."""
+        if self.parameters.mode not in (CasMode.WB, CasMode.WO):
+            return False
+        if job.way not in (Way.INSERT, Way.OVERLAY):
+            return False
+        lines = {each: self.lines.of.get(each) for each in job.core_lines}
+        return all(
+            line is not None and (job.op == Op.WRITE or job.sectors(each) <= line.valid)
+            for each, line in lines.items()
+        )
+
+    def choose(self, job: Job) -> None:
+        """Choose how a job uses the cache."""
         mode = self.parameters.mode
         if len(job.core_lines) > self.parameters.lines or mode == CasMode.PT:
-            self.begin_past(job, Path.BYPASS, Reason.NO_CACHE)
+            self.past(job, Path.BYPASS, Reason.NO_CACHE)
             return
         job.cut = self.cuts_off(job)
         if job.cut:
-            self.begin_past(job, Path.BYPASS, Reason.SEQUENTIAL)
+            self.past(job, Path.BYPASS, Reason.SEQUENTIAL)
             return
         if job.op == Op.READ:
             if mode != CasMode.WO and self.blocked:
-                self.begin_past(job, Path.MISS, Reason.BUSY)
+                self.past(job, Path.MISS, Reason.BUSY)
                 return
             job.way = Way.OVERLAY if mode == CasMode.WO else Way.INSERT
         else:
             ways = {CasMode.WA: Way.UPDATE, CasMode.WI: Way.INVALIDATE}
             job.way = ways.get(mode, Way.INSERT)
-        self.begin(job)
 
     def cuts_off(self, job: Job) -> bool:
         """Whether the sequential cutoff makes a request bypass the cache."""
@@ -143,11 +175,6 @@ class OpenCas:
         job.judge(path, reason)
         job.way = Way.PASS if job.op == Op.READ else Way.INVALIDATE
 
-    def begin_past(self, job: Job, path: Path, reason: Reason) -> None:
-        """Begin a job that bypasses the cache."""
-        self.past(job, path, reason)
-        self.begin(job)
-
     def begin(self, job: Job) -> None:
         """Look up the core lines of a job, allocate missing lines, and lock them."""
         matches = [(each, self.lines.look_up(each)) for each in job.core_lines]
@@ -160,7 +187,8 @@ class OpenCas:
             self.allocate_lines(job)
         shared = job.way in (Way.OVERLAY, Way.PASS) or (job.op == Op.READ and self.is_hit(job))
         lines = [job.lines[each] for each in job.core_lines if each in job.lines]
-        job.claim = Claim(lines, not shared, self.resumed.later(lambda: self.go(job)))
+        granted = self.resumed.later(lambda: job.thread.do(lambda: self.go(job)))
+        job.claim = Claim(lines, not shared, granted)
         if job.claim.wanting == 0:
             self.go(job)
 
@@ -176,7 +204,7 @@ class OpenCas:
         missing = [each for each in job.core_lines if each not in job.lines]
         taken = self.lines.take(len(missing), job.core_lines)
         if taken is None:
-            self.cleaner.make_room()
+            self.cleaner.make_room(job.thread)
             self.past(job, Path.MISS, Reason.BUSY)
             return
         for core_line, line in zip(missing, taken, strict=True):
@@ -207,12 +235,13 @@ class OpenCas:
             if len(job.lines) < len(job.core_lines) or shared_miss:
                 job.claim.give_back()
                 job.cut = False
-                self.begin_past(job, Path.MISS, Reason.BUSY)
+                self.past(job, Path.MISS, Reason.BUSY)
+                self.begin(job)
                 return
         if job.op == Op.READ and (job.way == Way.PASS or (job.way == Way.INSERT and not is_hit)):
             dirty = [line for _, line in sorted(job.lines.items()) if line.dirty]
             if dirty:
-                self.cleaner.clean(dirty, lambda: self.go(job))
+                self.cleaner.clean(dirty, lambda: self.go(job), job.thread)
                 return
         self.count(job, is_hit)
         if job.op == Op.WRITE:
@@ -229,12 +258,16 @@ class OpenCas:
 
         def after() -> None:
             if job.way == Way.OVERLAY:
-                each_of(self.valid_runs(job), lambda: self.end(job))
+                job.thread.do(lambda: each_of(self.valid_runs(job), lambda: self.end(job)))
             elif job.way == Way.PASS:
                 self.end(job)
             else:
                 job.done()
-                each_of(self.places(job, Op.WRITE, hits), lambda: self.backfilled(job))
+                job.thread.do(backfill)
+
+        def backfill() -> None:
+            backfilled = job.thread.later(lambda: self.backfilled(job))
+            each_of(self.places(job, Op.WRITE, hits), backfilled)
 
         hits = frozenset(k for k, line in job.lines.items() if job.sectors(k) <= line.valid)
         if job.way != Way.PASS:
@@ -279,11 +312,13 @@ class OpenCas:
     def write(self, job: Job) -> None:
         """Write a job to cache, core or both."""
         if job.way == Way.INVALIDATE:
-            self.to_origin(job.flagged, job.offset, job.length, lambda: self.invalidate(job))
+            invalidate = job.thread.later(lambda: self.invalidate(job))
+            self.to_origin(job.flagged, job.offset, job.length, invalidate)
             return
         self.make_valid(job)
         if self.parameters.mode in (CasMode.WB, CasMode.WO):
-            each_of(self.places(job, job.flagged), lambda: self.make_dirty(job))
+            make_dirty = job.thread.later(lambda: self.make_dirty(job))
+            each_of(self.places(job, job.flagged), make_dirty)
             return
         to_origin = [lambda then: self.to_origin(job.flagged, job.offset, job.length, then)]
         each_of([*self.places(job, job.flagged), *to_origin], lambda: self.end(job))
@@ -295,7 +330,7 @@ class OpenCas:
             if line.dirty & job.sectors(each):
                 changed.append(line)
             self.lines.invalidate(line, job.sectors(each))
-        self.write_metadata(changed, job.flagged, lambda: self.end(job))
+        self.note(changed, job)
 
     def make_dirty(self, job: Job) -> None:
         """Mark the sectors of a job dirty."""
@@ -308,7 +343,11 @@ class OpenCas:
             self.dirtied += 1
             line.dirtied = self.clock.now, self.dirtied
             self.cleaner.wake()
-        self.write_metadata(changed, job.flagged, lambda: self.end(job))
+        self.note(changed, job)
+
+    def note(self, lines: list[Line], job: Job) -> None:
+        """Write the metadata of lines that a job changed, then end it."""
+        self.write_metadata(lines, job.flagged, lambda: self.end(job), job.thread)
 
     def end(self, job: Job) -> None:
         """Complete a job and unlock its lines."""
@@ -354,7 +393,7 @@ class OpenCas:
         self.moved("core", op, length)
         self.slow.submit(op, at, length, done)
 
-    def write_metadata(self, lines: list[Line], op: int, done: Done) -> None:
+    def write_metadata(self, lines: list[Line], op: int, done: Done, thread: Thread) -> None:
         """Write the metadata pages of lines."""
         size = self.parameters.line_bytes
         each = PAGE // (10 + size // 2048)
@@ -370,7 +409,10 @@ class OpenCas:
 
             return submit
 
-        each_of([write(*run) for run in runs(pages)], done)
+        if pages:
+            each_of([write(*run) for run in runs(pages)], thread.later(done))
+        else:
+            done()
 
     # Counters.
 
@@ -450,38 +492,48 @@ class Cleaner:
         self.chunks = Chunks(CHUNK_BYTES // cache.parameters.line_bytes)
         self.empty_s = -(10**9)  # second of the last pass without a stale line (ALRU)
 
-    def clean(self, lines: list[Line], done: Done) -> None:
+    def clean(self, lines: list[Line], done: Done, thread: Thread) -> None:
         """Clean locked lines, in order of core lines."""
         cache, size = self.cache, self.parameters.line_bytes
 
         def read(line: Line) -> Callable[[Done], None]:
             return lambda then: cache.fast.submit(Op.READ, line.number * size, size, then)
 
-        def write(line: Line, first: int, end: int) -> Callable[[Done], None]:
+        def write(line: Line, first: int, end: int) -> Send:
             assert line.holds is not None
             at, length = line.holds * size + first * SECTOR, (end - first) * SECTOR
 
-            def submit(then: Done) -> None:
+            def submit(then: Done, let_in: Done) -> bool:
                 cache.counts["cleaned"] += length
-                cache.slow.submit_background(Op.WRITE, at, length, then)
+                return cache.slow.submit_background(Op.WRITE, at, length, then, let_in)
 
             return submit
 
+        def writes() -> Iterator[Send]:
+            # What is dirty is seen when it is sent: the thread may have slept.
+            for line in lines:
+                at = 0
+                while left := [run for run in runs(line.dirty) if run[1] > at]:
+                    first, at = left[0]
+                    yield write(line, first, at)
+
         def write_all() -> None:
-            parts = [write(line, *run) for line in lines for run in runs(line.dirty)]
-            each_of(parts, lambda: cache.slow.submit(Op.FLUSH, 0, 0, end))
+            thread.send_all(writes(), thread.later(flush))
+
+        def flush() -> None:
+            thread.send(cache.flush_origin, thread.later(end))
 
         def end() -> None:
             for line in lines:
                 cache.lines.change(line, line.valid, set())
-            cache.write_metadata(lines, Op.WRITE, stable)
+            cache.write_metadata(lines, Op.WRITE, stable, thread)
 
         def stable() -> None:
-            cache.fast.submit(Op.FLUSH, 0, 0, done)
+            cache.fast.submit(Op.FLUSH, 0, 0, thread.later(done))
 
-        each_of([read(line) for line in lines], write_all)
+        each_of([read(line) for line in lines], thread.later(write_all))
 
-    def clean_batch(self, lines: list[Line], done: Done) -> None:
+    def clean_batch(self, lines: list[Line], done: Done, thread: Thread) -> None:
         """Lock and clean lines that are not locked yet."""
         lines = sorted(lines, key=lambda line: line.holds or 0)
         claim = Claim(lines, False, lambda: None)
@@ -490,16 +542,16 @@ class Cleaner:
             claim.give_back()
             done()
 
-        self.clean(lines, end)
+        self.clean(lines, end, thread)
 
-    def make_room(self) -> None:
+    def make_room(self, thread: Thread) -> None:
         """Clean up to 32 lines, so that a later miss can take them."""
         if self.evicting:
             return
         lines = self.cache.lines.choose_dirty(32)
         if lines:
             self.evicting = True
-            self.clean_batch(lines, self.room_made)
+            self.clean_batch(lines, self.room_made, thread)
 
     def room_made(self) -> None:
         """Allow the next batch."""
@@ -529,13 +581,13 @@ class Cleaner:
             self.run_after(SECOND)
             return
         if lines:
-            begun = self.clock.now
+            begun, thread = self.clock.now, next(self.cache.passes)
             lines = sorted(lines, key=lambda line: line.holds or 0)
             limit = LARGE_PIECE_LINES if len(lines) > MANY_LINES else PIECE_LINES
             pieces = [lines[at : at + limit] for at in range(0, len(lines), limit)]
 
             def cleaned(piece: list[Line]) -> Callable[[Done], None]:
-                return lambda then: self.clean_batch(piece, then)
+                return lambda then: self.clean_batch(piece, then, thread)
 
             each_of(map(cleaned, pieces), lambda: self.run_after(self.pause(begun, pause)))
         else:

@@ -6,6 +6,7 @@ from hybridsim.foundation.codes import FUA, Op, Path, Reason
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Done
 from hybridsim.reference.opencas_lines import Claim, Line
+from hybridsim.reference.opencas_threads import Thread
 
 SECTOR = 512
 NO_CLAIM = Claim([], False, lambda: None)
@@ -25,11 +26,19 @@ class Job:
     """A READ or WRITE of whole sectors."""
 
     def __init__(
-        self, op: Op, offset: int, length: int, line_bytes: int, done: Done, flags: int
+        self,
+        op: Op,
+        offset: int,
+        length: int,
+        line_bytes: int,
+        done: Done,
+        flags: int,
+        thread: Thread,
     ) -> None:
         self.op = op
         self.flagged = op | (flags & FUA)
         self.done = done
+        self.thread = thread
         self.offset = offset // SECTOR * SECTOR
         self.end = -(-(offset + length) // SECTOR) * SECTOR
         self.line_bytes = line_bytes

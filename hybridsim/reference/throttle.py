@@ -118,7 +118,13 @@ class Throttle:
     def submit_background(
         self, op: int, offset: int, length: int, done: Done, let_in: Done | None = None
     ) -> bool:
-        """Take a write that nobody waits for; return whether it waits, until `let_in` is called."""
+        """Take a write that nobody waits for, or a FLUSH whose sender sleeps while it waits.
+
+        Return whether it waits, until `let_in` is called.
+        """
+        if op & OP_MASK == Op.FLUSH and not self.parameters.has_write_cache:
+            self.tier.submit(op, offset, length, done)
+            return False
         self.enter(self.background, op, offset, length, done, let_in)
         return bool(self.background.waiting)
 

@@ -58,8 +58,10 @@ class Writecache:
         self.cached: dict[int, Slot] = {}
         self.order: dict[Slot, None] = {}  # not being written back, in order of allocation
         self.queue: deque[Job] = deque()
-        self.commits = Commits(self.fast, parameters.blocks * self.size, self.committed)
+        start = parameters.blocks * self.size
+        self.commits = Commits(self.fast, start, self.committed, self.unlock)
         self.timer_set = False
+        self.commits_next = False  # whether the timer found the cache locked
         self.server_called = self.writer_called = False
         self.drains = False
         self.copier = Copier(
@@ -71,6 +73,8 @@ class Writecache:
         self.next_pass = 0  # the earliest begin of the next pass
         self.landed: list[list[Slot]] = []
         self.flushing = False
+        self.chooses = False  # whether a commit is the writer's, which then chooses
+        self.to_free: list[list[Slot]] | None = None  # copies that wait for the lock
         self.counts: Counter[str] = Counter()
         self.high, self.low = parameters.high_watermark_blocks, parameters.low_watermark_blocks
         self.cleans = False  # whether it caches no more blocks
@@ -151,7 +155,7 @@ class Writecache:
 
     def enqueue(self, job: Job) -> None:
         """Serve a job now, or queue it."""
-        if self.queue or self.commits.under_way or not self.serve(job):
+        if self.queue or self.commits.locked or not self.serve(job):
             self.queue.append(job)
 
     def call_server(self) -> None:
@@ -163,7 +167,7 @@ class Writecache:
     def serve_first(self) -> None:
         """Serve the first job of the queue, if possible."""
         self.server_called = False
-        if not self.commits.under_way and self.serve(self.queue[0]):
+        if not self.commits.locked and self.serve(self.queue[0]):
             self.queue.popleft()
             self.call_server()
 
@@ -174,7 +178,7 @@ class Writecache:
                 self.read(job)
             case Op.FLUSH:
                 self.counts["flushes"] += 1
-                self.slow.submit(Op.FLUSH, 0, 0, job.parts.another())
+                self.slow.submit(Op.FLUSH, 0, 0, self.passing(job))
                 self.commits.begin(job.parts)
             case Op.DISCARD:
                 self.discard(job)
@@ -193,12 +197,23 @@ class Writecache:
             self.read_slow(job, missing)
             missing = []
             job.verdict.pages_hit += 1
-            self.fast.submit(Op.READ, slot.number * self.size, self.size, job.parts.another())
+            self.fast.submit(Op.READ, slot.number * self.size, self.size, self.reading(job))
         self.read_slow(job, missing)
         self.counts["reads"] += len(job.blocks)
         self.counts["read_hits"] += job.verdict.pages_hit
         if job.verdict.pages_hit < len(job.blocks):
             job.verdict.path, job.verdict.reason = Path.MISS, Reason.NOT_WRITTEN
+
+    def reading(self, job: Job) -> Done:
+        """Return what ends a read of a slot."""
+        part = job.parts.another()
+        self.commits.reads += 1
+
+        def done() -> None:
+            self.commits.read_ended()
+            part()
+
+        return done
 
     def read_slow(self, job: Job, blocks: list[int]) -> None:
         """Read consecutive blocks from the slow tier, if there are any."""
@@ -225,7 +240,7 @@ class Writecache:
         """Free a slot."""
         slot.block = -1
         self.free.append(slot)
-        self.commits.changed(slot.number)
+        self.commits.was_freed(slot.number)
 
     # Writes.
 
@@ -262,7 +277,9 @@ class Writecache:
     def autocommit(self) -> None:
         """Commit the allocations that have waited for long enough."""
         self.timer_set = False
-        if self.commits.allocated and not self.commits.under_way:
+        if self.commits.locked:
+            self.commits_next = True
+        elif self.commits.allocated:
             self.commits.begin()
 
     def overwrite(self, job: Job, rest: range) -> int:
@@ -293,7 +310,7 @@ class Writecache:
             slot.block, slot.older, slot.committed = block, old, False
             self.cached[block] = slot
             self.order[slot] = None
-            self.commits.changed(slot.number)
+            self.commits.was_allocated(slot.number)
             number += 1
         self.commits.allocated += number
         self.counts["writes_allocated"] += number
@@ -306,8 +323,7 @@ class Writecache:
         self.commits.writes += 1
 
         def done() -> None:
-            self.commits.writes -= 1
-            self.commits.go_on_without_writes()
+            self.commits.write_ended()
             part()
 
         self.fast.submit(Op.WRITE, first * self.size, number * self.size, done)
@@ -319,6 +335,12 @@ class Writecache:
             if block in self.cached:
                 break
             blocks.append(block)
+        self.counts["writes_around"] += len(blocks)
+        self.slow.submit(Op.WRITE, *self.extent(blocks), self.passing(job))
+        return len(blocks)
+
+    def passing(self, job: Job) -> Done:
+        """Return what ends a WRITE or FLUSH that passes the cache by: it puts write-back off."""
         part = job.parts.another()
         self.around += 1
 
@@ -329,17 +351,28 @@ class Writecache:
                 self.call_writer()
             part()
 
-        self.counts["writes_around"] += len(blocks)
-        self.slow.submit(Op.WRITE, *self.extent(blocks), done)
-        return len(blocks)
+        return done
 
     def committed(self, allocated: bool) -> None:
         """Handle the end of a commit."""
         if allocated:
             for slot in self.slots:
                 slot.committed = True
-        self.call_server()
-        self.call_writer()
+        if self.chooses:
+            self.chooses = False
+            self.choose()
+
+    def unlock(self) -> None:
+        """Let go on what waits for the lock, unless it is taken again."""
+        if not self.commits.locked and self.to_free is not None:
+            self.free_copies()
+        if not self.commits.locked and self.commits_next:
+            self.commits_next = False
+            if self.commits.allocated:
+                self.commits.begin()
+        if not self.commits.locked:
+            self.call_server()
+            self.call_writer()
 
     # Write-back.
 
@@ -358,7 +391,7 @@ class Writecache:
     def begin_pass(self) -> None:
         """Choose copies, if possible."""
         self.writer_called = False
-        if self.commits.under_way or self.copier.is_busy:
+        if self.commits.locked or self.copier.is_busy:
             return
         if self.clock.now < self.next_pass:
             self.call_writer(self.next_pass)
@@ -372,10 +405,23 @@ class Writecache:
         if len(self.order) <= self.low:
             self.drains = False
             return
+        if self.commits.overwrote and self.commits.writes:
+            self.commits.hold(iter([self.commits.wait_for_writes]), self.choose_and_unlock)
+        else:
+            self.choose()
+
+    def choose_and_unlock(self) -> None:
+        """Choose copies when the writes that were waited for are complete."""
+        self.choose()
+        self.unlock()
+
+    def choose(self) -> None:
+        """Choose copies, or begin a commit first."""
         oldest = self.oldest()
         if oldest is None:
             return
         if not oldest.committed:
+            self.chooses = True
             self.commits.begin()
             return
         self.next_pass = self.clock.now + self.parameters.pass_time_ns
@@ -387,7 +433,10 @@ class Writecache:
                 del self.order[slot]
             self.copier.to_read.append(copy)
             chosen += len(copy)
-            if chosen >= PASS_BLOCKS or len(self.order) <= self.low:
+            if len(self.order) <= self.low:
+                self.drains = False
+                break
+            if chosen >= PASS_BLOCKS:
                 break
             oldest = self.oldest()
         self.copier.work()
@@ -421,16 +470,25 @@ class Writecache:
         copies, self.landed = self.landed, []
 
         def flushed() -> None:
-            for slots in reversed(copies):
-                for slot in slots:
-                    self.free_flown(slot)
+            self.to_free = copies
+            if not self.commits.locked:
+                self.free_copies()
+
+        self.slow.submit(Op.FLUSH, 0, 0, flushed)
+
+    def free_copies(self) -> None:
+        """Free the slots of the flushed copies, and make that durable."""
+        copies, self.to_free = self.to_free or [], None
+        for slots in reversed(copies):
+            for slot in slots:
+                self.free_flown(slot)
+
+        def freed() -> None:
             self.flushing = False
             if self.landed:
                 self.flush()
-            self.call_writer()
-            self.call_server()
 
-        self.slow.submit(Op.FLUSH, 0, 0, flushed)
+        self.commits.note_freed(freed)
 
     def free_flown(self, slot: Slot) -> None:
         """Free a slot that was written back."""

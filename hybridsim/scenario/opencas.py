@@ -81,6 +81,8 @@ class OpenCasTable(FastTier):
     # How often `casadm -P` reads the counters (0: never), and when first: it stops the cleaner.
     stats_interval_ns: Time = Field(Model.stats_interval_ns, ge=0)
     stats_start_ns: Time = Field(Model.stats_start_ns, ge=0)
+    # Its threads, one a CPU: one sleeps while the disk throttles a write or a flush that it sent.
+    queues: int = Field(Model.queues, ge=1, le=1024)
 
     @property
     def page_bytes(self) -> int:

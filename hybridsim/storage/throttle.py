@@ -32,7 +32,7 @@ QUEUES = (WAITS, DISCARDS)
 COUNTERS = ("held_writes", "held_ns", "throttle_windows", "throttled_windows")
 HELD_WRITES, HELD_NS, WINDOWS, THROTTLED = range(len(COUNTERS))
 (STEP, IS_FULL, MOST, NORMAL, BACKGROUND, UNKNOWN, WINDOW, IS_ARMED, LAST_READ, LAST_READ_DONE,
- WATCHED, READS, SMALLEST_NS, WRITES, WAITING) = range(15)  # fmt: skip
+ WATCHED, READS, SMALLEST_NS, WRITES, WAITING, LAST_WAITS) = range(16)  # fmt: skip
 
 
 @kernel
@@ -78,7 +78,7 @@ class Throttle(NamedTuple):
     first: Ints  # by what: the queue
     last: Ints
     under_way: Ints  # by what
-    state: Ints  # [STEP ... WAITING]
+    state: Ints  # [STEP ... LAST_WAITS]
     counts: Ints  # COUNTERS
 
     @classmethod
@@ -95,7 +95,7 @@ class Throttle(NamedTuple):
         windows = [WINDOW_NS] + [
             WINDOW_NS * 16 // math.isqrt((step + 1) * 256) for step in range(1, STEPS)
         ]
-        state = np.zeros(15, np.int64)
+        state = np.zeros(16, np.int64)
         state[[MOST, NORMAL, BACKGROUND]] = limits_of(depth_of(queue_depth, 0)[0])
         state[[LAST_READ, LAST_READ_DONE]] = NEVER
         state[WATCHED] = NOTHING
@@ -187,13 +187,16 @@ class Throttle(NamedTuple):
 
     @method
     def submit_background(self, now, tag, op, offset, length, events):
-        """Take a write that nobody waits for."""
-        self.enter(now, self.take(tag, op, offset, length, WAITS), events)
+        """Take a write that nobody waits for, or a FLUSH whose sender sleeps while it waits."""
+        passes = op & OP_MASK == FLUSH and self.has_write_cache == 0
+        waiting = self.state[WAITING]
+        self.enter(now, self.take(tag, op, offset, length, PASSES if passes else WAITS), events)
+        self.state[LAST_WAITS] = self.state[WAITING] - waiting
 
     @method
     def holds_back(self):
-        """Return whether the last background write waits in front of the tier."""
-        return self.first[WAITS] != NOTHING
+        """Return whether the last background request waited in front of the tier when it came."""
+        return self.state[LAST_WAITS] == 1
 
     @method
     def take(self, tag, op, offset, length, what):

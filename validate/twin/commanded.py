@@ -47,6 +47,8 @@ def read(folder: Path) -> Record:
     environment = _text(folder / ENVIRONMENT)
     created_s = float(commands[0][0])
     cache = _cache(folder) | opencas.queries(folder, created_s)
+    if cache["kind"] == "open-cas":
+        cache["queues"] = int(_needed(r"^cpus (\d+)$", environment, folder / ENVIRONMENT))
     device = _device(environment)
     throttle = _throttle(folder)
     origin_bytes = int(_needed(r"^vda \S+ (\d+) bytes", environment, folder / ENVIRONMENT))

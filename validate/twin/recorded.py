@@ -215,13 +215,16 @@ def _cache(cache: Mapping[str, Any], release: tuple[int, ...]) -> dict[str, Any]
 
 
 def _beside(folder: Path, environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what else a cache is given: when it is sampled, and what emulated processors change.
+    """Return what else a cache is given: when it is sampled, CPUs, what emulated ones change.
 
-    The latter applies to a lab whose guest has such processors.
+    The last applies to a lab whose guest has such processors.
     """
     kept = environment["cache"]
-    if kept["kind"] == "open-cas" and kept.get("made_uptime_s") is not None:
-        return opencas.queries(folder, float(kept["made_uptime_s"]))
+    if kept["kind"] == "open-cas":
+        queues = {"queues": int(environment["host"]["cpus"])}
+        if kept.get("made_uptime_s") is None:
+            return queues
+        return queues | opencas.queries(folder, float(kept["made_uptime_s"]))
     path = folder / LAB
     is_emulated = path.exists() and _object(path).get("accelerator") == "tcg"
     of_kind: dict[str, Any] = EMULATED.get(environment["cache"]["kind"], {})

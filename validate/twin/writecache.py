@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 # What a pass of write-back takes in the lab's guest, under software emulation: the median time from
-# one pass to the next of 268 in a run with kprobes (validate/results/README.md).
-EMULATED = {"pass_time": "11500us"}
+# one pass to the next in a blktrace (validate/results/README.md).
+EMULATED = {"pass_time": "1300us"}
 # An optional argument of the kernel's table: (key in a scenario, format of the value there).
 ARGUMENTS = {
     "high_watermark": ("high_watermark", "{}%"),

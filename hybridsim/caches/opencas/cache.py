@@ -15,13 +15,25 @@ from hybridsim.caches.opencas.bits import WORD_BITS
 from hybridsim.caches.opencas.cleaner import LAST_IO_NS, ROOM_LINES, Cleaner
 from hybridsim.caches.opencas.dirt import DIRTY, Dirt
 from hybridsim.caches.opencas.entry import Backfills, Entry
-from hybridsim.caches.opencas.jobs import RESUME, Jobs
+from hybridsim.caches.opencas.jobs import CLEANER, LET_IN, RESUME, THREAD, Jobs
 from hybridsim.caches.opencas.lines import EVICTIONS, FREE, SECTOR_SHIFT, Lines
 from hybridsim.caches.opencas.paths import Paths
 from hybridsim.caches.opencas.policies import Nhit, SequentialCutoff
+from hybridsim.caches.opencas.threads import (
+    BEGINS,
+    GOES_ON,
+    HIGH,
+    LOW,
+    PROCEEDS,
+    REQUESTS,
+    STARTS,
+    STORES,
+    Threads,
+)
 from hybridsim.caches.opencas.transfers import PAGE_BYTES, Transfers, lines_per_page
 from hybridsim.caches.opencas.ways import (
     BACKFILLS,
+    BY_THREAD,
     BYTES,
     CLEAN,
     CLEAN_READ,
@@ -32,6 +44,7 @@ from hybridsim.caches.opencas.ways import (
     INSERT,
     IS_BACKFILLED,
     IS_DISCARDED,
+    IS_NOTED,
     IS_OVERWRITTEN,
     IS_WRITTEN_BACK,
     MAKE_ROOM,
@@ -87,7 +100,7 @@ class OpenCas(NamedTuple):
             int(p.promotion),
             SequentialCutoff.new(*cutoff),
             Nhit.new(p.insertion_threshold, p.trigger_threshold_lines, counted),
-            Cleaner.new(Transfers.new(held)),
+            Cleaner.new(Transfers.new(held, p.queues)),
             Backfills.new(p.backfills_max, p.backfills_resume),
         )
         return cls(p.line_bytes, Paths(entry))
@@ -109,7 +122,7 @@ class OpenCas(NamedTuple):
             parts += runs * (parts + ROOM_LINES)
             if self.lines.dirt.policy != Cleaning.NOP:
                 parts += runs * self.lines.dirt.flush_max_buffers
-        return parts + 3
+        return parts + 3 + int(self.paths.entry.cleaner.transfers.threads.number)
 
     def grown(self, room: int) -> OpenCas:
         """Return the same cache with room for `room` jobs."""
@@ -171,7 +184,9 @@ class OpenCas(NamedTuple):
             lines = old.recovered(now_ns, old.dirt.emptied(), jobs)
         else:
             lines = old.restarted(old.dirt.restarted(), jobs)
-        cleaner = Cleaner.new(entry.cleaner.transfers._replace(lines=lines))
+        queues = int(entry.cleaner.transfers.threads.number)
+        moved = entry.cleaner.transfers._replace(lines=lines, threads=Threads.new(queues))
+        cleaner = Cleaner.new(moved)
         cleaner.state[LAST_IO_NS] = now_ns
         entry = entry._replace(
             cutoff=entry.cutoff.forgotten(),
@@ -199,12 +214,13 @@ class OpenCas(NamedTuple):
         offset = requests.offset[slot]
         length = requests.length[slot]
         job = jobs.take(slot, INSERT)
+        jobs.thread[job] = transfers.threads.next(REQUESTS)
         requests.path[slot] = BYPASS
         if op == FLUSH or length == 0:
             requests.reason[slot] = FLUSHED
             jobs.way[job] = FLUSHING
             jobs.step[job] = ENDS
-            transfers.flush(now, job, below)
+            self.flush(now, job, below)
             return
         if op == DISCARD:
             requests.reason[slot] = DISCARDED
@@ -222,9 +238,19 @@ class OpenCas(NamedTuple):
         jobs.op[job] = op | (requests.flags[slot] & FUA) if op == WRITE else op
         if op == WRITE and requests.flags[slot] & PREFLUSH != 0:
             jobs.step[job] = ROUTES
-            transfers.flush(now, job, below)
+            self.flush(now, job, below)
         else:
             self.paths.start(now, job, requests, below)
+
+    @method
+    def flush(self, now, job, below):
+        """Flush both tiers for a job, once the thread of its queue has time."""
+        transfers = self.paths.entry.cleaner.transfers
+        jobs, threads = transfers.lines.jobs, transfers.threads
+        if threads.is_busy(jobs.thread[job]):
+            threads.put(jobs, job, STARTS, LOW)
+        else:
+            transfers.flush(now, job, below)
 
     @method
     def take_sectors(self, job, offset, length):
@@ -238,13 +264,29 @@ class OpenCas(NamedTuple):
     @method
     def complete(self, now, tag, requests, below):
         """Take a tier's completion; return the slot of a request that is complete, or -1."""
-        paths, job = self.paths, tag
-        jobs = paths.entry.cleaner.transfers.lines.jobs
-        jobs.pending[job] -= 1
-        if jobs.pending[job] > 0:
+        jobs = self.paths.entry.cleaner.transfers.lines.jobs
+        jobs.pending[tag] -= 1
+        if jobs.pending[tag] > 0:
             return NOTHING
+        return self.parts_done(now, tag, requests, below)
+
+    @method
+    def parts_done(self, now, job, requests, below):
+        """Take the next step of a job, or let it wait for the thread of its queue."""
+        transfers = self.paths.entry.cleaner.transfers
+        jobs, threads = transfers.lines.jobs, transfers.threads
+        if jobs.step[job] >= BY_THREAD and threads.is_busy(jobs.thread[job]):
+            threads.put(jobs, job, GOES_ON, HIGH)
+            return NOTHING
+        return self.go_on(now, job, requests, below)
+
+    @method
+    def go_on(self, now, job, requests, below):
+        """Take the next step of a job; return the slot of a request that is complete, or -1."""
+        paths = self.paths
+        jobs = paths.entry.cleaner.transfers.lines.jobs
         step = jobs.step[job]
-        if step == ENDS:
+        if step == ENDS or step == IS_NOTED:
             return self.end(now, job, below.events)
         if step == BACKFILLS:
             slot = jobs.request[job]
@@ -261,7 +303,7 @@ class OpenCas(NamedTuple):
             if paths.entry.cleaner.go_on(now, job, below):
                 self.cleaned(now, job, requests, below)
             return NOTHING
-        jobs.step[job] = ENDS
+        jobs.step[job] = ENDS if step == OVERLAYS or step == IS_DISCARDED else IS_NOTED
         if step == IS_WRITTEN_BACK:
             paths.written_back(now, job, below)
         elif step == IS_OVERWRITTEN:
@@ -326,16 +368,69 @@ class OpenCas(NamedTuple):
         job = requests.promoted[slot]
         if job != NOTHING:
             transfers = self.paths.entry.cleaner.transfers
-            transfers.lines.jobs.step[job] = IS_BACKFILLED
-            transfers.missing_places(now, job, below)
+            jobs, threads = transfers.lines.jobs, transfers.threads
+            jobs.step[job] = IS_BACKFILLED
+            if threads.is_busy(jobs.thread[job]):
+                threads.put(jobs, job, STORES, HIGH)
+            else:
+                transfers.missing_places(now, job, below)
 
     @method
     def wake(self, now, number, requests, below):
-        """Run an event of the cache."""
-        jobs = self.paths.entry.cleaner.transfers.lines.jobs
-        if number == RESUME:
-            self.paths.proceed(now, jobs.dequeue(), requests, below)
-            jobs.queue_on(now, below.events)
-        else:
+        """Run an event of the cache; return the slot of a request that is complete, or -1."""
+        transfers = self.paths.entry.cleaner.transfers
+        jobs, threads = transfers.lines.jobs, transfers.threads
+        if number == CLEANER:
             self.paths.entry.cleaner.run_cleaner(now, below)
+            return NOTHING
+        if number == LET_IN:
+            return self.wake_thread(now, requests, below)
+        if number == RESUME:
+            job = jobs.dequeue()
+            if threads.is_busy(jobs.thread[job]):
+                threads.put(jobs, job, PROCEEDS, HIGH)
+            else:
+                self.paths.proceed(now, job, requests, below)
+            jobs.queue_on(now, below.events)
+            return NOTHING
+        thread = number - THREAD
+        threads.is_called[thread] = 0
+        if threads.sleeps[thread] == 1:
+            return NOTHING
+        slot = self.carry_out(now, threads.take(jobs, thread), requests, below)
+        threads.call(now, thread, below.events)
+        return slot
+
+    # Threads (DESIGN.md 2.13.6).
+
+    @method
+    def carry_out(self, now, job, requests, below):
+        """Do for a job what waited for the thread."""
+        transfers = self.paths.entry.cleaner.transfers
+        todo = transfers.lines.jobs.todo[job]
+        if todo == STARTS:
+            transfers.flush(now, job, below)
+        elif todo == BEGINS:
+            self.paths.begin(now, job, requests, below)
+        elif todo == PROCEEDS:
+            self.paths.proceed(now, job, requests, below)
+        elif todo == STORES:
+            transfers.missing_places(now, job, below)
+        else:
+            return self.go_on(now, job, requests, below)
         return NOTHING
+
+    @method
+    def wake_thread(self, now, requests, below):
+        """Go on with the thread that has slept for longest: its request was let in."""
+        transfers = self.paths.entry.cleaner.transfers
+        jobs, threads = transfers.lines.jobs, transfers.threads
+        thread = threads.wake_first()
+        job, slot = threads.job[thread], NOTHING
+        if job != NOTHING:
+            jobs.pending[job] -= 1
+            transfers.write_from(now, job, threads.need[thread], threads.sector[thread], below)
+            if jobs.pending[job] == 0:
+                slot = self.parts_done(now, job, requests, below)
+        threads.call(now, thread, below.events)
+        return slot

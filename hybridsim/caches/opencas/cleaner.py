@@ -8,6 +8,7 @@ import numpy as np
 
 from hybridsim.caches.opencas.dirt import ALRU, CHUNK, DIRTY, IS_AWAKE, NEXT
 from hybridsim.caches.opencas.jobs import CLEANER, SHARED
+from hybridsim.caches.opencas.threads import GOES_ON, HIGH, PASSES
 from hybridsim.caches.opencas.transfers import Transfers
 from hybridsim.caches.opencas.ways import (
     CLEAN,
@@ -63,6 +64,9 @@ class Cleaner(NamedTuple):
             if jobs.pending[job] > 0:
                 return False
             step = CLEAN_WRITTEN  # another job has cleaned them meanwhile
+            if transfers.threads.is_busy(jobs.thread[job]):
+                transfers.threads.put(jobs, job, GOES_ON, HIGH)
+                return False
         if step == CLEAN_WRITTEN:
             jobs.step[job] = CLEAN_FLUSHED
             transfers.flush_origin(now, job, below)
@@ -85,7 +89,7 @@ class Cleaner(NamedTuple):
         lines.jobs.add_in_order(job, lines.table.number[line], line)
 
     @method
-    def make_room(self, now, below):
+    def make_room(self, now, thread, below):
         """Clean some lines, so that later requests can evict them."""
         lines = self.transfers.lines
         if self.state[MAKES_ROOM] == 1:
@@ -95,6 +99,7 @@ class Cleaner(NamedTuple):
             return
         self.state[MAKES_ROOM] = 1
         job = lines.jobs.take(NOTHING, MAKE_ROOM)
+        lines.jobs.thread[job] = thread
         chosen = 0
         while line != NOTHING:
             self.add_to_batch(job, line)
@@ -146,6 +151,7 @@ class Cleaner(NamedTuple):
             below.events.push(expiry_ns(now, pause_ns), CACHE, CLEANER)
         else:
             self.state[BEGAN_NS] = now
+            jobs.thread[job] = self.transfers.threads.next(PASSES)
             limit = LARGE_PIECE_LINES if chosen > MANY_LINES else PIECE_LINES
             piece = job
             while piece != NOTHING:

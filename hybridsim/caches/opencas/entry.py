@@ -17,7 +17,8 @@ from hybridsim.jit import method, state_machine
 
 NOTHING = -1
 READ = int(Op.READ)
-WA, PT, WI, WO = int(CasMode.WA), int(CasMode.PT), int(CasMode.WI), int(CasMode.WO)
+WA, PT, WI = int(CasMode.WA), int(CasMode.PT), int(CasMode.WI)
+WB, WO = int(CasMode.WB), int(CasMode.WO)
 NHIT, NEVER, ALWAYS = int(Promotion.NHIT), int(Cutoff.NEVER), int(Cutoff.ALWAYS)
 MISS, BYPASS = int(Path.MISS), int(Path.BYPASS)
 NOT_HOT, BUSY = int(Reason.NOT_HOT), int(Reason.BUSY)
@@ -118,6 +119,29 @@ class Entry(NamedTuple):
     # Start.
 
     @method
+    def is_fast(self, job):
+        """Return whether a job does not need the thread of its queue to start.
+
+        In write-back and write-only a READ of valid sectors and a WRITE to lines that are there.
+        """
+        lines = self.cleaner.transfers.lines
+        jobs = lines.jobs
+        is_here = jobs.way[job] == INSERT or jobs.way[job] == OVERLAY
+        if not is_here or (self.mode != WB and self.mode != WO):
+            return False
+        offset = jobs.offset[job]
+        end = offset + jobs.length[job]
+        for core_line in range(offset // lines.line_bytes, (end - 1) // lines.line_bytes + 1):
+            line = lines.table.find(core_line)
+            if line == NOTHING:
+                return False
+            start = lines.start(core_line, offset)
+            stop = lines.end(core_line, end)
+            if jobs.op[job] == READ and not lines.valid.has_all(line, start, stop):
+                return False
+        return True
+
+    @method
     def begin(self, now, job, requests, below):
         """Look up the core lines of a job, allocate lines if needed, and lock them."""
         lines = self.cleaner.transfers.lines
@@ -159,7 +183,7 @@ class Entry(NamedTuple):
         elif self.take_lines(job):
             self.hold_lines(job)
         else:
-            self.cleaner.make_room(now, below)
+            self.cleaner.make_room(now, lines.jobs.thread[job], below)
             self.bypass(job, MISS, BUSY, requests)
 
     @method

@@ -25,7 +25,7 @@ LOCKED = -1  # value of `owners` for a line that is locked exclusively
 FIRST, LAST, AWAKE = range(3)
 FREE, COUNT = range(2)
 
-RESUME, CLEANER = range(2)  # events of the cache
+RESUME, CLEANER, LET_IN, THREAD = range(4)  # events of the cache; of thread n THREAD + n
 
 
 @state_machine
@@ -92,9 +92,11 @@ class Jobs(NamedTuple):
     has_waited: Bytes
     lock: Bytes  # SHARED, EXCLUSIVE
     is_cut: Bytes
+    thread: Int32s  # the number of its queue
+    todo: Bytes  # what the thread is to do with it, if it waits for the thread
     first_need: Int32s
     last_need: Int32s
-    following: Int32s  # next in the queue, or in the free list
+    following: Int32s  # next in a queue, or in the free list
     free: Ints  # [FREE, COUNT]
 
     @classmethod
@@ -138,6 +140,7 @@ class Jobs(NamedTuple):
         self.waits[job] = 0
         self.has_waited[job] = 0
         self.is_cut[job] = 0
+        self.thread[job] = 0
         self.lock[job] = SHARED
         self.first_need[job] = NOTHING
         self.last_need[job] = NOTHING
@@ -191,6 +194,7 @@ class Jobs(NamedTuple):
         if last == NOTHING or needs.following[last] == NOTHING:
             return NOTHING
         rest = self.take(NOTHING, self.way[job])
+        self.thread[rest] = self.thread[job]
         self.first_need[rest] = needs.following[last]
         self.last_need[rest] = self.last_need[job]
         needs.following[last] = NOTHING

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from hybridsim.caches.opencas.entry import Entry
 from hybridsim.caches.opencas.jobs import SHARED
+from hybridsim.caches.opencas.threads import BEGINS, LOW
 from hybridsim.caches.opencas.ways import (
     BACKFILLS,
     DEFERRED,
@@ -43,8 +44,18 @@ class Paths(NamedTuple):
 
     @method
     def start(self, now, job, requests, below):
-        """Choose the way of a request, and start it."""
+        """Choose the way of a request, and start it, or let it wait for the thread of its queue."""
         self.entry.route(job, requests)
+        transfers = self.entry.cleaner.transfers
+        jobs, threads = transfers.lines.jobs, transfers.threads
+        if threads.is_busy(jobs.thread[job]) and not self.entry.is_fast(job):
+            threads.put(jobs, job, BEGINS, LOW)
+        else:
+            self.begin(now, job, requests, below)
+
+    @method
+    def begin(self, now, job, requests, below):
+        """Start a job whose way is chosen."""
         self.entry.begin(now, job, requests, below)
         self.proceed(now, job, requests, below)
 

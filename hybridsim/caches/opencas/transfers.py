@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.opencas.lines import SECTOR_SHIFT, Lines
+from hybridsim.caches.opencas.threads import Threads
 from hybridsim.caches.opencas.ways import (
     BYTES,
     CLEANED,
@@ -37,15 +38,17 @@ class Transfers(NamedTuple):
     """Parts of jobs that are sent to the tiers."""
 
     lines: Lines
+    threads: Threads
     lines_per_page: int
     counts: Ints  # COUNTERS
     bytes_moved: Ints  # BYTES
 
     @classmethod
-    def new(cls, lines: Lines) -> Transfers:
+    def new(cls, lines: Lines, queues: int) -> Transfers:
         """Return a structure with nothing in progress."""
         counts, moved = np.zeros(len(COUNTERS), np.int64), np.zeros(len(BYTES), np.int64)
-        return cls(lines, lines_per_page(lines.line_bytes), counts, moved)
+        threads = Threads.new(queues)
+        return cls(lines, threads, lines_per_page(lines.line_bytes), counts, moved)
 
     @method
     def to_origin(self, now, job, op, offset, length, below):
@@ -64,15 +67,17 @@ class Transfers(NamedTuple):
     @method
     def flush(self, now, job, below):
         """Flush both tiers."""
-        self.lines.jobs.pending[job] += 2
-        below.slow.submit(now, job, FLUSH, 0, 0, below.events)
+        self.lines.jobs.pending[job] += 1
+        self.flush_origin(now, job, below)
         below.fast.submit(now, job, FLUSH, 0, 0, below.events)
 
     @method
     def flush_origin(self, now, job, below):
-        """Flush the core."""
+        """Flush the core; the thread sleeps while that is held back."""
         self.lines.jobs.pending[job] += 1
-        below.slow.submit(now, job, FLUSH, 0, 0, below.events)
+        below.slow.submit_background(now, job, FLUSH, 0, 0, below.events)
+        if below.slow.holds_back():
+            self.threads.fall_asleep(self.lines.jobs.thread[job], NOTHING, NOTHING, 0)
 
     @method
     def flush_cache(self, now, job, below):
@@ -206,14 +211,18 @@ class Transfers(NamedTuple):
     @method
     def write_dirty(self, now, job, below):
         """Write the dirty sectors of marked lines to the core."""
+        self.write_from(now, job, self.lines.jobs.first_need[job], 0, below)
+
+    @method
+    def write_from(self, now, job, need, sector, below):
+        """Write them from a sector of a line on, until the thread falls asleep."""
         lines, needs = self.lines, self.lines.jobs.needs
         sectors = lines.line_bytes >> SECTOR_SHIFT
-        need = lines.jobs.first_need[job]
         while need != NOTHING:
             if needs.is_marked[need] == 1:
                 line = needs.line[need]
                 base = needs.core_line[need] * lines.line_bytes
-                at = lines.dirty.first(line, 1, 0, sectors)
+                at = lines.dirty.first(line, 1, sector, sectors)
                 while at < sectors:
                     stop = lines.dirty.first(line, 0, at, sectors)
                     length = (stop - at) << SECTOR_SHIFT
@@ -221,8 +230,13 @@ class Transfers(NamedTuple):
                     self.lines.jobs.pending[job] += 1
                     to = base + (at << SECTOR_SHIFT)
                     below.slow.submit_background(now, job, WRITE, to, length, below.events)
+                    if below.slow.holds_back():
+                        self.lines.jobs.pending[job] += 1  # what is not sent yet
+                        self.threads.fall_asleep(lines.jobs.thread[job], job, need, stop)
+                        return
                     at = lines.dirty.first(line, 1, stop, sectors)
             need = needs.following[need]
+            sector = 0
 
     @method
     def make_clean(self, job):

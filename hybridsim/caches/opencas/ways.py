@@ -4,8 +4,10 @@
 INSERT, UPDATE, INVALIDATE, OVERLAY, PASS, FLUSHING, DISCARDING, MAKE_ROOM, CLEAN = range(9)
 
 # Steps: what happens after all parts in progress are complete.
-(ENDS, ROUTES, BACKFILLS, IS_BACKFILLED, IS_WRITTEN_BACK, IS_OVERWRITTEN, OVERLAYS, IS_DISCARDED,
- CLEAN_READ, CLEAN_WRITTEN, CLEAN_FLUSHED, CLEAN_NOTED, CLEAN_STABLE) = range(13)  # fmt: skip
+(ENDS, ROUTES, BACKFILLS, IS_DISCARDED,
+ IS_BACKFILLED, IS_WRITTEN_BACK, IS_OVERWRITTEN, IS_NOTED, OVERLAYS,
+ CLEAN_READ, CLEAN_WRITTEN, CLEAN_FLUSHED, CLEAN_NOTED, CLEAN_STABLE) = range(14)  # fmt: skip
+BY_THREAD = IS_BACKFILLED  # from this step on the thread of the job's queue carries it out
 
 COUNTERS = (
     "read_hits", "read_deferred", "read_partial_misses", "read_full_misses", "read_total",

@@ -1,4 +1,7 @@
-"""Commits of a dm-writecache: they make the metadata, and with it the data, durable."""
+"""Commits of a dm-writecache: they make the metadata, and with it the data, durable.
+
+So does what follows a write-back; both hold a lock, for which requests wait.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,12 @@ REGION_SLOTS = REGION_BYTES // 16  # a slot has 16 bytes of metadata
 
 WRITE, FLUSH = int(Op.WRITE), int(Op.FLUSH)
 
-# The stage of a commit.
-IDLE, REGIONS, WRITES, FLUSHING, SUPERBLOCK = range(5)
-STAGE, REGION, EPOCH, UNCOMMITTED, OVERWROTE, WRITES_UNDER_WAY, WAITER, COUNT = range(8)
+# Who has the lock, and what they wait for: nobody; a commit; slots that are freed; the writer.
+(IDLE, REGIONS, WRITES, FLUSHING, SUPERBLOCK, READS, FREED_REGIONS, FREED_FLUSHING,
+ CHOOSING) = range(9)  # fmt: skip
+(STAGE, PENDING, EPOCH, UNCOMMITTED, OVERWROTE, WRITES_UNDER_WAY, WAITER, COUNT, HAS_NEW,
+ READS_UNDER_WAY) = range(10)  # fmt: skip
+UNDER_WAY, COMMITTED, FREED = range(3)  # what `go_on` says: what is over
 
 
 def metadata_bytes(blocks: int) -> int:
@@ -29,29 +35,38 @@ def metadata_bytes(blocks: int) -> int:
 
 @state_machine
 class Commits(NamedTuple):
-    """One commit at a time; while it is in progress, no request is served."""
+    """The lock: while a commit, or what else takes it, is in progress, no request is served."""
 
     place: int  # of the metadata on the fast tier, bytes
     tag: int  # of its requests to the fast tier
-    is_dirty: Bytes  # by region of the metadata
-    state: Ints  # [STAGE ... COUNT]
+    is_dirty: Bytes  # by region of the metadata: whether a slot of it was freed
+    is_new: Bytes  # whether one was allocated, which the next commit writes
+    state: Ints  # [STAGE ... READS_UNDER_WAY]
 
     @classmethod
     def new(cls, blocks: int, block_bytes: int, tag: int) -> Commits:
         """Return commits with nothing to commit."""
         regions = -(-blocks // REGION_SLOTS)
-        state = np.array([IDLE, 0, 0, 0, 0, 0, NOTHING, 0])
-        return cls(blocks * block_bytes, tag, np.zeros(regions, np.uint8), state)
+        state = np.array([IDLE, 0, 0, 0, 0, 0, NOTHING, 0, 0, 0])
+        is_dirty, is_new = np.zeros(regions, np.uint8), np.zeros(regions, np.uint8)
+        return cls(blocks * block_bytes, tag, is_dirty, is_new, state)
 
     def restarted(self) -> Commits:
         """Return commits with nothing to commit; what is cached is committed."""
-        state = np.array([IDLE, 0, self.state[EPOCH] + 1, 0, 0, 0, NOTHING, self.state[COUNT]])
-        return self._replace(is_dirty=np.zeros_like(self.is_dirty), state=state)
+        count, epoch = self.state[COUNT], self.state[EPOCH] + 1
+        state = np.array([IDLE, 0, epoch, 0, 0, 0, NOTHING, count, 0, 0])
+        marks = [np.zeros_like(self.is_dirty) for _ in range(2)]
+        return self._replace(is_dirty=marks[0], is_new=marks[1], state=state)
 
     @method
     def note(self, slot):
-        """Mark the metadata of a slot as changed."""
+        """Mark the metadata of a slot that is freed."""
         self.is_dirty[slot // REGION_SLOTS] = 1
+
+    @method
+    def note_new(self, slot):
+        """Mark the metadata of a slot that is allocated."""
+        self.is_new[slot // REGION_SLOTS] = 1
 
     @method
     def begin(self, now, below):
@@ -63,31 +78,51 @@ class Commits(NamedTuple):
         state[COUNT] += 1
         state[UNCOMMITTED] = 0
         state[OVERWROTE] = 0
-        state[STAGE] = WRITES
-        if changed:
-            state[REGION] = NOTHING
-            self.write_region(now, below)
-        else:
-            state[REGION] = len(self.is_dirty)  # no regions, and no superblock
+        state[HAS_NEW] = changed
+        state[STAGE] = REGIONS
+        if not changed or self.write_regions(now, True, below) == 0:
+            state[STAGE] = WRITES
             self.flush(now, below)
         return True
 
     @method
-    def write_region(self, now, below):
-        """Write the next region that changed; after the last one, wait for the data."""
+    def begin_freed(self, now, below):
+        """Make it durable that slots were freed, once nobody reads them."""
+        self.state[STAGE] = READS
+        self.on_read(now, below)
+
+    @method
+    def on_read(self, now, below):
+        """Go on, if freed slots wait for reads and none is under way."""
         state = self.state
-        region = state[REGION] + 1
-        while region < len(self.is_dirty) and self.is_dirty[region] == 0:
-            region += 1
-        if region == len(self.is_dirty):
-            state[STAGE] = WRITES
-            self.flush(now, below)
-            return
-        state[STAGE] = REGIONS
-        state[REGION] = region
-        self.is_dirty[region] = 0
-        at = self.place + SUPERBLOCK_BYTES + region * REGION_BYTES
-        below.fast.submit(now, self.tag, WRITE, at, REGION_BYTES, below.events)
+        if state[STAGE] == READS and state[READS_UNDER_WAY] == 0:
+            state[STAGE] = FREED_REGIONS
+            if self.write_regions(now, False, below) == 0:
+                state[STAGE] = FREED_FLUSHING
+                below.fast.submit(now, self.tag, FLUSH, 0, 0, below.events)
+
+    @method
+    def write_regions(self, now, with_new, below):
+        """Write each run of regions that changed; return the number of runs."""
+        first = NOTHING
+        self.state[PENDING] = 0
+        regions = len(self.is_dirty)
+        for region in range(regions + 1):
+            changed = region < regions and (
+                self.is_dirty[region] == 1 or (with_new and self.is_new[region] == 1)
+            )
+            if changed:
+                first = region if first == NOTHING else first
+                self.is_dirty[region] = 0
+                if with_new:
+                    self.is_new[region] = 0
+            elif first != NOTHING:
+                self.state[PENDING] += 1
+                at = self.place + SUPERBLOCK_BYTES + first * REGION_BYTES
+                length = (region - first) * REGION_BYTES
+                below.fast.submit(now, self.tag, WRITE, at, length, below.events)
+                first = NOTHING
+        return self.state[PENDING]
 
     @method
     def flush(self, now, below):
@@ -98,17 +133,26 @@ class Commits(NamedTuple):
 
     @method
     def go_on(self, now, below):
-        """Start the next step of a commit; return whether the commit is complete."""
+        """Start the next step; return what is over: UNDER_WAY (nothing), COMMITTED or FREED."""
         state = self.state
-        if state[STAGE] == REGIONS:
-            self.write_region(now, below)
-            return False
-        if state[STAGE] == FLUSHING and state[REGION] < len(self.is_dirty):
+        if state[STAGE] == REGIONS or state[STAGE] == FREED_REGIONS:
+            state[PENDING] -= 1
+            if state[PENDING] > 0:
+                return UNDER_WAY
+            if state[STAGE] == REGIONS:
+                state[STAGE] = WRITES
+                self.flush(now, below)
+            else:
+                state[STAGE] = FREED_FLUSHING
+                below.fast.submit(now, self.tag, FLUSH, 0, 0, below.events)
+            return UNDER_WAY
+        if state[STAGE] == FLUSHING and state[HAS_NEW] == 1:
             state[STAGE] = SUPERBLOCK
             write = WRITE | FUA
             below.fast.submit(now, self.tag, write, self.place, SUPERBLOCK_BYTES, below.events)
-            return False
+            return UNDER_WAY
         if state[STAGE] == SUPERBLOCK:
             state[EPOCH] += 1
+        is_freed = state[STAGE] == FREED_FLUSHING
         state[STAGE] = IDLE
-        return True
+        return FREED if is_freed else COMMITTED

@@ -9,6 +9,7 @@ import numpy as np
 from hybridsim.caches.writecache.commits import (
     EPOCH,
     OVERWROTE,
+    READS_UNDER_WAY,
     UNCOMMITTED,
     WRITES_UNDER_WAY,
 )
@@ -24,6 +25,7 @@ MISS, NOT_WRITTEN = int(Path.MISS), int(Reason.NOT_WRITTEN)
 
 # In the low bits of a tag, as COPY_READ etc.: the kind of a part of a request.
 PART, CACHED_WRITE, AROUND_WRITE, METADATA = range(4)
+CACHED_READ = 7
 
 COUNTERS = (
     "reads", "read_hits", "writes", "write_hits_uncommitted", "write_hits_committed",
@@ -78,7 +80,8 @@ class Service(NamedTuple):
             if place != NOTHING:
                 self.counts[READ_HITS] += 1
                 requests.pages_hit[slot] += 1
-                self.send_fast(now, slot, PART, READ, place, 1, requests, below)
+                self.write_back.commits.state[READS_UNDER_WAY] += 1
+                self.send_fast(now, slot, CACHED_READ, READ, place, 1, requests, below)
 
     @method
     def send(self, now, slot, what, op, offset, length, requests, below):
@@ -155,7 +158,7 @@ class Service(NamedTuple):
             if held != NOTHING and slots.what[held] == HOLDS:
                 break
             slots.take(block + number, commits.state[EPOCH])
-            commits.note(place + number)
+            commits.note_new(place + number)
             number += 1
         commits.state[UNCOMMITTED] += number
         self.counts[WRITES_ALLOCATED] += number

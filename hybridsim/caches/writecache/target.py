@@ -12,11 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.caches.writecache.commits import (
+    CHOOSING,
+    COMMITTED,
     COUNT,
     EPOCH,
+    FREED,
     IDLE,
+    READS_UNDER_WAY,
     STAGE,
     UNCOMMITTED,
+    UNDER_WAY,
     WAITER,
     WRITES_UNDER_WAY,
     Commits,
@@ -30,16 +35,25 @@ from hybridsim.caches.writecache.copier import (
 )
 from hybridsim.caches.writecache.service import (
     AROUND_WRITE,
+    CACHED_READ,
     CACHED_WRITE,
     COUNTERS,
     FLUSHES,
     METADATA,
-    PART,
     WRITES_BLOCKED,
     Service,
 )
 from hybridsim.caches.writecache.slots import FLYING, FREE, IS_FREE, NOTHING, Slots
-from hybridsim.caches.writecache.write_back import AUTOCOMMIT, COPIER, SERVER, WRITER, WriteBack
+from hybridsim.caches.writecache.write_back import (
+    AROUND,
+    AUTOCOMMIT,
+    COMMITS,
+    COPIER,
+    FREES,
+    SERVER,
+    WRITER,
+    WriteBack,
+)
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.cache_parameters import WritecacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
@@ -52,7 +66,7 @@ HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
 NONE, NOT_WRITTEN, WRITTEN = int(Reason.NONE), int(Reason.NOT_WRITTEN), int(Reason.WRITE)
 FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
 
-FIRST, LAST, SERVER_CALLED, TIMER_SET, IS_BLOCKED, WRITTEN_BACK = range(6)
+FIRST, LAST, SERVER_CALLED, TIMER_SET, IS_BLOCKED, WRITTEN_BACK, TO_COMMIT = range(7)
 TO_FLUSH_FIRST = -1  # progress of a request that starts with a flush; else blocks served
 
 
@@ -78,7 +92,7 @@ class DmWritecache(NamedTuple):
         write_back = WriteBack.new(block_bytes, marks, times_ns, slots, commits)
         counts = np.zeros(len(COUNTERS), np.int64)
         service = Service(block_bytes, False, write_back, counts)
-        state = np.array([NOTHING, NOTHING, 0, 0, 0, 0])
+        state = np.array([NOTHING, NOTHING, 0, 0, 0, 0, 0])
         commits_at = (p.autocommit_blocks, p.autocommit_time_ns)
         return cls(block_bytes, *commits_at, write_back, service, state)
 
@@ -87,8 +101,9 @@ class DmWritecache(NamedTuple):
         return 0
 
     def demand(self, longest_bytes: int) -> int:
-        """Return the maximum number of parts in one step: of a request, or of the worker."""
-        return max(longest_bytes // self.page_bytes + 2, 2 * QUEUE_MAX) + 32
+        """Return the maximum number of parts in one step: of a request, worker or commit."""
+        runs = len(self.write_back.commits.is_dirty) // 2 + 1
+        return max(longest_bytes // self.page_bytes + 2, 2 * QUEUE_MAX) + runs + 32
 
     def grown(self, room: int) -> DmWritecache:
         """Return the cache, which need not grow."""
@@ -121,7 +136,7 @@ class DmWritecache(NamedTuple):
         times_ns = (pause_writeback_ns, old.pass_time_ns)
         write_back = WriteBack.new(self.page_bytes, marks, times_ns, slots, commits)
         service = self.service._replace(cleans=how == Restart.CLEANER, write_back=write_back)
-        state = np.array([NOTHING, NOTHING, 0, 0, 0, self.state[WRITTEN_BACK]])
+        state = np.array([NOTHING, NOTHING, 0, 0, 0, self.state[WRITTEN_BACK], 0])
         return self._replace(write_back=write_back, service=service, state=state)
 
     def resume(self, now_ns: int, below: Any) -> None:
@@ -238,7 +253,8 @@ class DmWritecache(NamedTuple):
         self.service.counts[FLUSHES] += 1
         requests.last_promoted[slot] += 1
         commits = self.write_back.commits
-        self.service.send(now, slot, PART, FLUSH, 0, 0, requests, below)
+        self.write_back.state[AROUND] += 1  # it puts write-back off, as a write does
+        self.service.send(now, slot, AROUND_WRITE, FLUSH, 0, 0, requests, below)
         if commits.begin(now, below):
             requests.pending[slot] += 1
             commits.state[WAITER] = slot
@@ -273,13 +289,20 @@ class DmWritecache(NamedTuple):
             self.write_back.on_written(now, number, below)
         elif what == COPY_FLUSH:
             self.write_back.flushed(now, below)
-            self.call_server(now, below.events)
         elif what == METADATA:
             return self.commit_went_on(now, requests, below)
         else:
+            commits = self.write_back.commits
             if what == CACHED_WRITE:
-                self.write_back.commits.state[WRITES_UNDER_WAY] -= 1
-                self.write_back.commits.flush(now, below)
+                commits.state[WRITES_UNDER_WAY] -= 1
+                commits.flush(now, below)
+                if commits.state[STAGE] == CHOOSING and commits.state[WRITES_UNDER_WAY] == 0:
+                    commits.state[STAGE] = IDLE
+                    self.write_back.choose(now, below)
+                    self.unlock(now, below)
+            elif what == CACHED_READ:
+                commits.state[READS_UNDER_WAY] -= 1
+                commits.on_read(now, below)
             elif what == AROUND_WRITE:
                 self.write_back.on_write_around(now, below.events)
             return self.end_part(now, number, requests, below)
@@ -287,15 +310,35 @@ class DmWritecache(NamedTuple):
 
     @method
     def commit_went_on(self, now, requests, below):
-        """Start the next step of a commit; after the last one continue service and write-back."""
+        """Start the next step of who has the lock; after the last one let go on who waits."""
         commits = self.write_back.commits
-        if not commits.go_on(now, below):
+        over = commits.go_on(now, below)
+        if over == FREED:
+            self.write_back.freed(now, below)
+        elif over == COMMITTED and self.write_back.state[COMMITS] == 1:
+            self.write_back.state[COMMITS] = 0
+            self.write_back.choose(now, below)
+        if over != UNDER_WAY:
+            self.unlock(now, below)
+        if over != COMMITTED:
             return NOTHING
-        self.call_server(now, below.events)
-        self.write_back.call(now, below.events)
         waiter = commits.state[WAITER]
         commits.state[WAITER] = NOTHING
         return NOTHING if waiter == NOTHING else self.end_part(now, waiter, requests, below)
+
+    @method
+    def unlock(self, now, below):
+        """Let go on what waits for the lock, unless it is taken again."""
+        commits = self.write_back.commits
+        if commits.state[STAGE] == IDLE and self.write_back.state[FREES] == 1:
+            self.write_back.free_flushed(now, below)
+        if commits.state[STAGE] == IDLE and self.state[TO_COMMIT] == 1:
+            self.state[TO_COMMIT] = 0
+            if commits.state[UNCOMMITTED] > 0:
+                commits.begin(now, below)
+        if commits.state[STAGE] == IDLE:
+            self.call_server(now, below.events)
+            self.write_back.call(now, below.events)
 
     @method
     def end_part(self, now, slot, requests, below):
@@ -324,6 +367,8 @@ class DmWritecache(NamedTuple):
         else:
             self.state[TIMER_SET] = 0
             commits = self.write_back.commits
-            if commits.state[STAGE] == IDLE and commits.state[UNCOMMITTED] > 0:
+            if commits.state[STAGE] != IDLE:
+                self.state[TO_COMMIT] = 1
+            elif commits.state[UNCOMMITTED] > 0:
                 commits.begin(now, below)
         return NOTHING

@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.writecache.commits import EPOCH, IDLE, STAGE, Commits
+from hybridsim.caches.writecache.commits import (
+    CHOOSING,
+    EPOCH,
+    IDLE,
+    OVERWROTE,
+    STAGE,
+    WRITES_UNDER_WAY,
+    Commits,
+)
 from hybridsim.caches.writecache.copier import COPY_FLUSH, DONE, SLEEPS, Copier
 from hybridsim.caches.writecache.slots import NOTHING, Slots
 from hybridsim.foundation.arrays import Int32s, Ints
@@ -22,7 +30,7 @@ NO, YES = range(2)  # whether to write back
 # The number of an event is the routine to run.
 SERVER, WRITER, AUTOCOMMIT, COPIER = range(4)
 
-DRAINS, IS_CALLED, AROUND, QUIET_SINCE, LANDED, FLUSHED, BEGUN = range(7)
+DRAINS, IS_CALLED, AROUND, QUIET_SINCE, LANDED, FLUSHED, BEGUN, FREES, COMMITS = range(9)
 
 
 @state_machine
@@ -38,7 +46,7 @@ class WriteBack(NamedTuple):
     commits: Commits
     copier: Copier
     following: Int32s  # by first slot: the next copy that waits for the same flush, or NOTHING
-    state: Ints  # [DRAINS ... BEGUN]
+    state: Ints  # [DRAINS ... COMMITS]
 
     @classmethod
     def new(
@@ -56,7 +64,7 @@ class WriteBack(NamedTuple):
         copier = Copier.new(block_bytes, slots)
         following = np.zeros(len(slots.free), np.int32)
         pause_ns, pass_ns = times_ns
-        state = np.array([NO, 0, 0, -pause_ns, NOTHING, NOTHING, -pass_ns])
+        state = np.array([NO, 0, 0, -pause_ns, NOTHING, NOTHING, -pass_ns, 0, 0])
         return cls(block_bytes, *watermarks, *times_ns, slots, commits, copier, following, state)
 
     @method
@@ -97,11 +105,21 @@ class WriteBack(NamedTuple):
         if self.slots.used() <= self.low_watermark_blocks:
             state[DRAINS] = NO
             return
+        commits = self.commits.state
+        if commits[OVERWROTE] == 1 and commits[WRITES_UNDER_WAY] > 0:
+            commits[STAGE] = CHOOSING
+        else:
+            self.choose(now, below)
+
+    @method
+    def choose(self, now, below):
+        """Begin a pass, or first a commit."""
+        state = self.state
         slot = self.slots.to_write_back()
         if slot == NOTHING:
             return
         if self.slots.epoch[slot] == self.commits.state[EPOCH]:
-            self.commits.begin(now, below)
+            state[COMMITS] = self.commits.begin(now, below)  # then it chooses
             return
         state[BEGUN] = now
         self.run_pass(slot)
@@ -117,7 +135,10 @@ class WriteBack(NamedTuple):
                 self.slots.fly(each)
             self.copier.add(slot, number)
             chosen += number
-            if chosen >= PASS_BLOCKS or self.slots.used() <= self.low_watermark_blocks:
+            if self.slots.used() <= self.low_watermark_blocks:
+                self.state[DRAINS] = NO
+                return
+            if chosen >= PASS_BLOCKS:
                 return
             slot = self.slots.to_write_back()
 
@@ -170,17 +191,30 @@ class WriteBack(NamedTuple):
 
     @method
     def flushed(self, now, below):
+        """Free the slots of the flushed copies, once the lock is free."""
+        if self.commits.state[STAGE] == IDLE:
+            self.free_flushed(now, below)
+        else:
+            self.state[FREES] = 1
+
+    @method
+    def free_flushed(self, now, below):
         """Free the slots of the flushed copies, the copy written last first."""
+        self.state[FREES] = 0
         slot = self.state[FLUSHED]
         while slot != NOTHING:
             for each in range(slot, slot + self.copier.run[slot]):
                 self.slots.landed(each)
                 self.commits.note(each)
             slot = self.following[slot]
+        self.commits.begin_freed(now, below)
+
+    @method
+    def freed(self, now, below):
+        """Flush for the copies that were reported meanwhile: it is durable that slots are free."""
         self.state[FLUSHED] = NOTHING
         if self.state[LANDED] != NOTHING:
             self.flush(now, below)
-        self.call(now, below.events)
 
     @method
     def on_write_around(self, now, events):

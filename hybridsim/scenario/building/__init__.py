@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridsim.caches.dmcache.migrations import COPIER as DM_CACHE_COPIER
+from hybridsim.caches.opencas.jobs import LET_IN
 from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.caches.writecache.write_back import COPIER
 from hybridsim.engine.machine import Machine
@@ -30,8 +31,8 @@ THROTTLED = {
     "dm-writecache",
     "open-cas",
 }  # kinds of cache with background writes
-# Event that wakes the copier of a cache, which sleeps while a write of it is held back.
-COPIERS = {"dm-cache": DM_CACHE_COPIER, "dm-writecache": COPIER}
+# Event that wakes a thread of a cache, which sleeps while a write of it is held back.
+SLEEPERS = {"dm-cache": DM_CACHE_COPIER, "dm-writecache": COPIER, "open-cas": LET_IN}
 THROTTLE_QUEUE = 256  # nr_requests of a queue, unless its driver sets a depth
 REPLAYS = {"open": Replay.OPEN, "closed": Replay.CLOSED, "think": Replay.THINK}
 
@@ -53,7 +54,7 @@ def machine(
         check_no_events(scenario)
     array = slow_tier(scenario.backing, volume_bytes, scenario.seed)
     kind = scenario.cache.kind if pages > 0 else "none"
-    calls = COPIERS.get(kind, NOTHING)
+    calls = SLEEPERS.get(kind, NOTHING)
     slow = throttle(scenario.backing, array, kind in THROTTLED, calls)
     place = caches.Place(pages, slow.capacity_bytes, scenario.seed, warm)
     return Machine.new(
