@@ -75,7 +75,8 @@ STEP = 24  # replays between two looks at the surfaces, which take longer the mo
 TWICE = 192  # twice as many from so many replays on
 JUMPS = 8  # of STEP go where the hit ratio jumps from size to size,
 CLIFFS = 4  # some where times do,
-DOUBTFUL = 8  # as many where the surfaces are unsure; the others are spread
+DOUBTFUL = 8  # as many where the surfaces are unsure, half of them with the scenario's own SSD,
+# disks and load, which are looked at most; the others are spread
 NEAR_POWER = 4  # of what machines have in common: weights of the replays around a place
 DOUBT = 0.05  # of that weight: a smaller share of the replays around a place does not count
 CLOSE = 0.03  # relative error that counts as right
@@ -894,9 +895,11 @@ def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> No
         # The limits of dirty data are cliffs of times, which no hit ratio shows.
         cliffs = times_more * CLIFFS
         more += planning.jumps(plan.axes, times, cliffs, [*taken, *more], plan.able, seed)
-        more += planning.doubtful(
-            plan.axes, unsure.values(), times_more * DOUBTFUL, [*taken, *more], plan.able, seed
-        )
+        for own in (True, False):
+            number = times_more * DOUBTFUL // 2
+            more += planning.doubtful(
+                plan.axes, unsure.values(), number, [*taken, *more], plan.able, seed, own
+            )
         more += planning.spread(
             plan.axes, where, times_more * STEP - len(more), [*taken, *more], plan.able, seed
         )
