@@ -724,7 +724,8 @@
       const own = number === state.place[CACHE];
       return html("tr", { class: own ? "strong" : "", ...(own ? { "aria-current": "true" } : {}) },
         html("th", { scope: "row" }, html("button", { type: "button", "data-cache": number, onclick: () => { state.place[CACHE] = number; update(); } },
-          (own ? "\u25b8 " : "") + wordsOf(cached(state.place, number)))),
+          ...(own ? ["\u25b8\u00a0"] : []), ...wordsOf(cached(state.place, number)).split(" ").flatMap((word, n) =>
+            [...(n ? [" "] : []), html("span", { class: "word" }, word)]))),
         ...cells.map(([cell]) => html("td", {}, cell)));
     }));
     if (focused.cache != null) table.querySelector(`[data-cache="${focused.cache}"]`).focus();
