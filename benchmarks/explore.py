@@ -1,6 +1,6 @@
 """Is the interpolation of `hybridsim explore` right?  Replays that it does not have decide.
 
-    python benchmarks/explore.py [TRACE ...] [--points 240] [--check 100] [--time S] [--folder DIR]
+    python benchmarks/explore.py [TRACE ...] [--points 480] [--check 100] [--time S] [--folder DIR]
 
 Default: the demo's capture.  For each trace: by figure, how many of the replays drawn at random are
 within 3% of the estimate or inside its band, and how wide the bands are; how many machines hold in
@@ -73,7 +73,7 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported, as of hybridsim.cli
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("traces", nargs="*", default=[DEMO])
-    parser.add_argument("--points", type=int, default=240)
+    parser.add_argument("--points", type=int, default=480)
     parser.add_argument("--check", type=int, default=100)
     parser.add_argument("--time", type=float, metavar="SECONDS", help="limit for each trace")
     parser.add_argument("--folder", default="hybridsim-explore")

@@ -24,12 +24,16 @@ def test_reprs_are_short_and_say_what_it_is(result):
     curve = miss_ratio_curve(Trace.read(LOAD))
     site = Scenario.default().with_options(cache="bcache", cache_size="64MiB")
     one, two = hits(Trace.read(LOAD)), hits(Trace.read(LOAD), ["1MiB", "2MiB"])
-    for each in [result, curve, site, Trace.read(LOAD), one, two]:
+    summary, warm = Trace.read(LOAD).summary(), result.phases["warm"]
+    parts = [result.verdict, warm, warm.figures, warm.figures.reads]
+    for each in [result, curve, site, Trace.read(LOAD), one, two, summary, *parts]:
         text = repr(each)
         assert text.startswith(f"<{type(each).__name__}")
-        assert len(text) < 200
+        assert len(text) < (200 if each is not result.verdict else 1000)
         assert "\n" not in text
     assert result.verdict.answer in repr(result)
+    assert f"{summary.requests:,} requests" in repr(summary)
+    assert f"{warm.figures.reads.count:,} reads" in repr(warm)
     assert "4 x HGST" in repr(site)
     assert "bcache" in repr(site)
     assert "always, lru" in repr(one)
@@ -48,7 +52,8 @@ def test_a_notebook_completes_the_options():
 
 
 def test_tables_in_notebooks_are_escaped(result):
-    for each in (result, Trace.read(LOAD), Scenario.default(), miss_ratio_curve(Trace.read(LOAD))):
+    trace = Trace.read(LOAD)
+    for each in (result, trace, trace.summary(), Scenario.default(), miss_ratio_curve(trace)):
         html = each._repr_html_()
         assert html.startswith("<table>")
     from hybridsim.foundation.in_notebooks import table_html

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from hybridsim.answers.ledger import Ledger, Numbered
 from hybridsim.foundation.codes import Op, Path, Reason
 from hybridsim.foundation.histogram import BINS, VALUES, Distribution, bin_of
+from hybridsim.foundation.wording import counted, latency, percent
 
 Ints = npt.NDArray[np.int64]
 
@@ -122,6 +123,13 @@ class Figures:
     pages_hit: dict[Kind, int]
     reasons: dict[Kind, dict[Reason, int]]
     done: dict[Kind, int]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Figures: {counted(self.reads.count, 'read')}, {percent(self.hit_ratio)} from the "
+            f"SSD, mean {latency(self.reads.mean_ns)}; {counted(self.writes.count, 'write')}, "
+            f"mean {latency(self.writes.mean_ns)}>"
+        )
 
     @property
     def reads(self) -> Distribution:

@@ -36,6 +36,9 @@ class Phase:
     overloaded: float  # share of the time in which a backlog waited at busy disks
     counters: dict[str, int]  # counts: growth in the phase; levels: value at its end
 
+    def __repr__(self) -> str:
+        return repr(self.figures).replace("Figures", "Phase", 1)
+
     @property
     def span_ns(self) -> int:
         """Duration of the phase in ns."""

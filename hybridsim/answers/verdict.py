@@ -75,6 +75,10 @@ class Verdict:
     effect: list[str] = field(default_factory=list)
     risks: list[str] = field(default_factory=list)
     basis: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.answer}: {self.headline}>"
+
     is_certain: bool = True  # the answer; else it is what is probable
     condition: str = ""  # under which the machine was judged: "with the SSD dead from 13 s on"
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     help="The page to write; default: what-if.html, unless --json is specified.",
 )  # fmt: skip
 @click.option(
-    "--points", type=click.IntRange(1, 5000), metavar="N", default=240, show_default=True,
+    "--points", type=click.IntRange(1, 5000), metavar="N", default=480, show_default=True,
     help="Number of replays.  The first are spread over all machines, later ones mostly go where "
     "the interpolation is least sure.",
 )  # fmt: skip

@@ -62,6 +62,13 @@ class Distribution:
         bins = np.bincount(bin_of(values), minlength=BINS).astype(np.int64)
         return cls(len(values), int(values.sum()), int(values.max(initial=0)), bins)
 
+    def __repr__(self) -> str:
+        from hybridsim.foundation.wording import counted, latency  # which import this module
+
+        number = counted(self.count, "latency", "latencies")
+        p99 = latency(self.percentile(99))
+        return f"<Distribution of {number}: mean {latency(self.mean_ns)}, p99 {p99}>"
+
     def __add__(self, other: Distribution) -> Distribution:
         return Distribution(
             self.count + other.count,

@@ -47,9 +47,10 @@ def what_if(
 
     All rows are judged on the same requests: the whole trace.  Columns: what is varied; `answer`
     (yes, no, unsure); `hit_ratio`; mean and p99 latencies of reads and writes, with the cache and
-    on the disks alone, in ms; `warm_after_s`; `ssd_gib`; `drive_writes_per_day`.  Units are in the
-    names; unknown values are NaN.  With the cache, `read_ms_low` and `read_ms_high` are the ends of
-    the interval of 90 % of `read_ms`, and so for the other latencies and `hit_ratio`.
+    on the disks alone, in ms; `warm_after_s`; `ssd_gib`; `drive_writes_per_day`; `gain` (of the
+    second half of the work) and `forecast` (of the load that goes on).  Units are in the names;
+    unknown values are NaN.  With the cache, `read_ms_low` and `read_ms_high` are the ends of the
+    interval of 90 % of `read_ms`, and so for the other latencies and `hit_ratio`.
 
     Results are kept in `folder`, so that a repeated call, or one with more values, only computes
     what is new.  `workers` is the number of processes (None: one per core, which needs

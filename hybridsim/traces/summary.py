@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Flag, Op
+from hybridsim.foundation.in_notebooks import table_html
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import counted, span
 from hybridsim.requests.rows import UNKNOWN, Device, Requests, TraceWarning
 from hybridsim.traces.address_map import AddressMap
 
@@ -46,6 +49,22 @@ class Summary:
     warnings: list[TraceWarning]
     address_map: AddressMap
     requests_sha256: str  # of the requests, independent of the file format
+
+    def __repr__(self) -> str:
+        words = ", ".join(value for name, value in self._rows() if name != "data touched")
+        return f"<Summary: {words}, {human_size(self.footprint_bytes)} touched>"
+
+    def _repr_html_(self) -> str:
+        return table_html("Summary", self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        reads, writes = human_size(self.bytes_read), human_size(self.bytes_written)
+        return [
+            ("requests", f"{counted(self.requests, 'request')} in {span(self.span_ns)}"),
+            ("reads", f"{counted(self.reads, 'read')} of {reads}"),
+            ("writes", f"{counted(self.writes, 'write')} of {writes}"),
+            ("data touched", human_size(self.footprint_bytes)),
+        ]
 
     @property
     def is_untimed(self) -> bool:

@@ -64,7 +64,7 @@ def _sure(document: Mapping[str, Any]) -> list[str]:
         f"{counted(replays, 'replay')} stand for {counted(machines, 'machine')}. Where a machine "
         "was replayed, the page shows the figures of that replay; elsewhere it interpolates. The "
         "band is as wide as the errors that were found when each replay was left out: it should "
-        f"hold 99 of 100 figures. {bands(document['bands'])}".strip(),
+        f"hold some 95 of 100 figures. {bands(document['bands'])}".strip(),
         f"{MODES[document['inputs']['mode']]} Times and hit ratios are of the "
         "whole trace, from an empty cache on; the verdict is the judge's forecast, as in "
         "hybridsim replay. Prices change the costs, and so which machine is the cheapest.",

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import format_size, human_size, parse_size
 from hybridsim.scenario import Scenario
 from hybridsim.studies.candidates import candidates, is_specified
+
+if TYPE_CHECKING:
+    from hybridsim.traces.trace import Trace
 
 CACHE, SIZE, SSD, MEMBERS, LOAD = "cache", "size", "ssd", "members", "load"
 NAMES = (CACHE, SIZE, SSD, MEMBERS, LOAD)
@@ -25,6 +28,7 @@ SMALLEST, LARGEST = 0.01, 1.0  # sizes, as shares of what the trace touches
 LEAST_BYTES = 2**20
 LOADS = (0.5, 0.6, 0.7, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0)  # times the scenario's speed
 CHOICES_MAX = 64  # of one axis
+SAMPLED_FROM, SAMPLED_PAGES = 2_000_000, 8192  # requests, and pages that LRU's curve is sampled by
 
 Place = tuple[int, ...]  # the number of the choice of each axis
 
@@ -48,6 +52,7 @@ class Axis:
     choices: tuple[Choice, ...]
     base: int  # the scenario's own
     is_ordered: bool
+    served: tuple[float, ...] = ()  # of sizes: the share of page accesses that LRU serves
 
     @property
     def varies(self) -> bool:
@@ -92,6 +97,24 @@ def values_at(of: Sequence[Axis], place: Place) -> dict[str, Any]:
     for axis, number in zip(of, place):
         result |= axis.choices[number].values
     return result
+
+
+def with_served(axis: Axis, trace: Trace, page_bytes: int, requests: int) -> Axis:
+    """Return the axis of sizes with what LRU serves at each, which costs one pass over the trace.
+
+    Where the data of a working set begin to fit, all caches change, whatever their policy: sizes
+    between which LRU serves much more are further apart than their logarithms.
+    """
+    from hybridsim.studies.mrc import miss_ratio_curve
+
+    pages = [max(round(math.exp(each.at)) // page_bytes, 1) for each in axis.choices]
+    sample = SAMPLED_PAGES if requests > SAMPLED_FROM else None
+    try:
+        curve = miss_ratio_curve(trace, sizes=pages, page=page_bytes, sample=sample)
+    except UsageError:  # too small a sample, or one of a sample
+        return axis
+    by_pages = dict(zip(curve.pages.tolist(), (1 - curve.miss_ratio).tolist()))
+    return replace(axis, served=tuple(round(by_pages[each], 6) for each in pages))
 
 
 def _caches(
@@ -229,4 +252,4 @@ def _loads(site: Scenario, wanted: Sequence[float]) -> Axis:
 
 
 __all__ = ["CACHE", "LOAD", "MEMBERS", "NAMES", "SIZE", "SSD", "Axis", "Choice", "Place", "axes",
-           "scenario_at", "values_at"]  # fmt: skip
+           "scenario_at", "values_at", "with_served"]  # fmt: skip

@@ -44,6 +44,7 @@ from hybridsim.studies.explore.axes import (
     axes,
     scenario_at,
     values_at,
+    with_served,
 )
 from hybridsim.studies.explore.figures import DETAIL, HIT_PART, PARTS, WEAR, explored, figures_of
 from hybridsim.studies.explore.surface import (
@@ -68,12 +69,14 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SCHEMA = "hybridsim.explore/1"
-POINTS = 240  # replays, by default
+POINTS = 480  # replays, by default
 SPREAD_FIRST = 48  # replays that are spread before the surfaces are looked at
-STEP = 24  # replays between two looks at the surfaces
-JUMPS = 8  # of these go where the hit ratio jumps from size to size,
+STEP = 24  # replays between two looks at the surfaces, which take longer the more there are:
+TWICE = 192  # twice as many from so many replays on
+JUMPS = 8  # of STEP go where the hit ratio jumps from size to size,
 CLIFFS = 4  # some where times do,
-DOUBTFUL = 8  # as many where the surfaces are unsure; the others are spread
+DOUBTFUL = 8  # as many where the surfaces are unsure, half of them with the scenario's own SSD,
+# disks and load, which are looked at most; the others are spread
 NEAR_POWER = 4  # of what machines have in common: weights of the replays around a place
 DOUBT = 0.05  # of that weight: a smaller share of the replays around a place does not count
 CLOSE = 0.03  # relative error that counts as right
@@ -134,7 +137,7 @@ QUANTITIES = (
     *(Quantity(f"{HIT_PART}{n}", f"reads served by the SSD, part {n + 1} of {PARTS}", SHARE,
                False, HIT) for n in range(PARTS)),
 )  # fmt: skip
-KEY = (HIT, READ, READ_P99, GAIN)  # whose bands decide where to replay next
+KEY = (HIT, READ, READ_P99, GAIN, WRITE)  # whose bands decide where to replay next
 BAND = GAIN  # whose band the progress shows
 OVER, INTERRUPTED = "time", "interrupt"
 FITTING = "interpolating between the replays"
@@ -451,6 +454,8 @@ class Exploration:
                 "words": list(each.words),
                 "options": _options(self.site, each.values),
             }
+            if axis.served:
+                about["served"] = axis.served[n]
             site = _first_able(self.site, self.axes, place, number)
             if axis.name == SSD and site is not None:
                 drive, tier = site.cache.drive, site.cache
@@ -583,8 +588,7 @@ def surfaces_of(
         if only and each.name not in only:
             continue
         values = [_figure(one.figures.get(each.name)) for one in replays]
-        parameters = result[each.like].parameters if each.like in result else None
-        made = Surface.of(each.name, each.scale, where, places, values, parameters)
+        made = Surface.of(each.name, each.scale, where, places, values, result.get(each.like))
         if made is not None:
             result[each.name] = made
     return result
@@ -771,6 +775,11 @@ def explore(
     site = site or Scenario.default()
     summary = trace.open().summary()
     of, notes = axes(site, summary.footprint_bytes, **choices)
+    page_bytes = site.cache.page_bytes
+    of = [
+        with_served(axis, trace.open(), page_bytes, summary.requests) if axis.name == SIZE else axis
+        for axis in of
+    ]
     points = min(points, planning.all_places(of))
     ended = ""
     checked: list[Checked] = []
@@ -880,15 +889,19 @@ def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> No
     while (left := points - len(plan.taken)) > 0 and not plan.ended:
         taken = plan.taken
         seed = SEED + len(taken)
+        times_more = 2 if len(taken) >= TWICE else 1
         hits, *times = (_known(plan.replays, name) for name in (HIT, READ_P99, WRITE, WRITE_P99))
-        more = planning.jumps(plan.axes, [hits], JUMPS, taken, plan.able, seed)
+        more = planning.jumps(plan.axes, [hits], times_more * JUMPS, taken, plan.able, seed)
         # The limits of dirty data are cliffs of times, which no hit ratio shows.
-        more += planning.jumps(plan.axes, times, CLIFFS, [*taken, *more], plan.able, seed)
-        more += planning.doubtful(
-            plan.axes, unsure.values(), DOUBTFUL, [*taken, *more], plan.able, seed
-        )
+        cliffs = times_more * CLIFFS
+        more += planning.jumps(plan.axes, times, cliffs, [*taken, *more], plan.able, seed)
+        for own in (True, False):
+            number = times_more * DOUBTFUL // 2
+            more += planning.doubtful(
+                plan.axes, unsure.values(), number, [*taken, *more], plan.able, seed, own
+            )
         more += planning.spread(
-            plan.axes, where, STEP - len(more), [*taken, *more], plan.able, seed
+            plan.axes, where, times_more * STEP - len(more), [*taken, *more], plan.able, seed
         )
         if not more:
             return

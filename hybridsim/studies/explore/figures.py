@@ -25,12 +25,12 @@ def explored(point: Point, shared_folder: str | None = None) -> dict[str, Any]:
 
     In `shared_folder` the processes share the results of the disks alone.
     """
-    return replayed(point, _curves, shared_folder)
+    return replayed(point, _curves, shared_folder, has_intervals=False)
 
 
 def figures_of(result: Result) -> dict[str, Any]:
     """Return what an exploration keeps of a result."""
-    return figures(result) | _curves(result)
+    return figures(result, has_intervals=False) | _curves(result)
 
 
 def _curves(result: Result) -> dict[str, Any]:

@@ -15,6 +15,7 @@ CANDIDATES = 4000  # places that are looked at in each step
 CLOSE = 0.03  # an error that is good enough, of the figure
 CLOSE_SHARE = 0.01  # of a share
 MOST = 10.0  # times CLOSE: a larger error of one figure counts no more
+OWN_SHARE = 0.5  # of the places between two sizes, that have the scenario's own disks, SSD and load
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,9 +78,10 @@ def doubtful(
     taken: Sequence[Place],
     able: Callable[[Place], bool],
     seed: int,
+    own: bool = False,
 ) -> list[Place]:
-    """Return the places where the bands of the surfaces are widest."""
-    candidates = drawn(axes, set(taken), able, seed)
+    """Return the places where the bands of the surfaces are widest, of all or of `around`."""
+    candidates = around(axes, set(taken), able) if own else drawn(axes, set(taken), able, seed)
     if not len(candidates):
         return []
     wide = np.zeros(len(candidates))
@@ -108,8 +110,9 @@ def jumps(
 ) -> list[Place]:
     """Return places between two sizes of a cache where a figure jumps most: there may be a cliff.
 
-    A surface does not expect a cliff that no replay shows.  Each of `figures` is known at replays,
-    in the scale of its interpolation; a jump counts in standard deviations of its figure.
+    A surface does not expect a cliff that no replay shows.  Half of these places have the
+    scenario's own SSD, disks and load, which are looked at most.  Each of `figures` is known at
+    replays, in the scale of its interpolation; a jump counts in standard deviations of its figure.
     """
     names = [axis.name for axis in axes]
     cache, size = names.index(CACHE), names.index(SIZE)
@@ -128,6 +131,8 @@ def jumps(
     used, chosen = set(taken), list[Place]()
     for kind, low, high in sorted(gaps, key=lambda each: (gaps[each], each), reverse=True):
         numbers = [int(draw.integers(len(axis.choices))) for axis in axes]
+        if draw.random() < OWN_SHARE:
+            numbers = list(own_place(axes))
         numbers[cache], numbers[size] = kind, (low + high) // 2
         between = tuple(numbers)
         if between not in used and able(between):
@@ -165,6 +170,23 @@ def _of_cache_and_size(axes: Sequence[Axis], known: Mapping[Place, float]) -> di
         values = values - columns @ found[: columns.shape[1]]
     spread = float(values.std()) or 1.0
     return {place: float(value) / spread for place, value in zip(known, values)}
+
+
+def around(
+    axes: Sequence[Axis], taken: set[Place], able: Callable[[Place], bool]
+) -> npt.NDArray[np.int64]:
+    """Return the free places of all caches and sizes with the scenario's SSD, disks, load."""
+    names = [axis.name for axis in axes]
+    cache, size = names.index(CACHE), names.index(SIZE)
+    found = []
+    for kind, at in itertools.product(
+        range(len(axes[cache].choices)), range(len(axes[size].choices))
+    ):
+        place = list(own_place(axes))
+        place[cache], place[size] = kind, at
+        if tuple(place) not in taken and able(tuple(place)):
+            found.append(place)
+    return np.array(found, np.int64).reshape(-1, len(axes))
 
 
 def drawn(

@@ -1,14 +1,16 @@
 """Interpolation of one figure between replays, with an error measured by leaving replays out.
 
 A Gaussian process over the axes (Rasmussen and Williams, 2006, chapters 2 and 5): what two
-machines have in common falls with their distance in cache size, load and number of disks (Matern
-3/2), and by a factor where kind, mode, policy or SSD differ.  The distances are fitted by maximum
-likelihood.
+machines have in common falls with their distance in cache size, in what LRU serves at that size,
+in load and number of disks (Matern 3/2), and by a factor where kind, mode, policy or SSD differ.
+The distances are fitted by maximum likelihood.
 
 The band: leaving each replay out gives its error in units of the standard deviation that the model
 expects there.  Where those errors are large nearby, as at a cliff, the band widens; its factor is
-chosen so that COVERED of the replays that were left out are inside, times MARGIN: one factor for
-each mode, as surfaces of write-back have cliffs (the limits of dirty data) that others lack.
+chosen so that COVERED of the replays that were left out are inside: one factor for each mode, as
+surfaces of write-back have cliffs (the limits of dirty data) that others lack.  Where that is
+likelier, each mode has a process of its own: writes that wait for the disks follow other rules
+than writes that do not.
 
 The HTML page computes the same in JavaScript (show/html/templates/explorer.js): change both.
 """
@@ -28,13 +30,15 @@ from hybridsim.studies.explore.axes import CACHE, Axis, Place
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-COVERED = 0.995  # of the replays of a mode that are left out, that the band holds, times MARGIN:
-# replays are dense where the surface was in doubt, so one left out has neighbours that machines
-# elsewhere lack.  Chosen on replays of two captures (RESULTS.md).
-MARGIN = 1.5
+COVERED = (
+    0.97  # of the replays of a mode that are left out, that the band holds: some 95 of 100 others,
+)
+# as replays are dense where the surface was in doubt.  Chosen on four captures (RESULTS.md).
 FEWEST = 8  # replays that a surface needs, and a factor of a mode
+FITTED_MOST = 360  # replays that parameters are fitted to, spread over all: a fit takes n^3
+FEWEST_APART = 24  # replays of each mode that a process of each mode needs
 ERROR_MOST = 8.0  # standard deviations: a larger error counts no more
-NEARBY = 4.0  # weight of the expected error among those found nearby
+NEARBY = 1.0  # weight of the expected error among those found nearby
 SHARPER = 4  # power of what machines have in common, that makes a replay "nearby"
 ROOT3 = math.sqrt(3.0)
 # Ends of the fitted parameters, as logarithms: distances relative to the whole axis, the factors of
@@ -43,10 +47,14 @@ ENDS = {"ordered": (math.log(0.05), math.log(30)), "word": (math.log(1e-4), math
         "scatter": (math.log(1e-7), math.log(3))}  # fmt: skip
 FIRST = {"ordered": math.log(1.0), "word": math.log(0.2), "scatter": math.log(1e-3)}
 LINEAR, LOG = "linear", "log"
+CONSTANT = -1e10  # minus the logarithm of the likelihood of equal values
 
 
 class Coordinates:
-    """Places as numbers: one column for each ordered axis that varies, one for each word."""
+    """Places as numbers: one column for each ordered axis that varies, one for each word.
+
+    Sizes have a second one where LRU's curve is known: what it serves.
+    """
 
     def __init__(self, axes: Sequence[Axis]) -> None:
         self.ordered: list[tuple[int, Floats]] = []  # axis, positions of its choices in 0 .. 1
@@ -61,6 +69,9 @@ class Coordinates:
             if axis.is_ordered:
                 at = np.array([each.at for each in axis.choices])
                 self.ordered.append((number, (at - at[0]) / (at[-1] - at[0])))
+                served = np.array(axis.served)
+                if len(served) and served[-1] > served[0]:
+                    self.ordered.append((number, (served - served[0]) / (served[-1] - served[0])))
             elif axis.name == CACHE:
                 for word in zip(*(each.words for each in axis.choices)):
                     if len(set(word)) > 1:
@@ -117,14 +128,15 @@ def _codes(words: Sequence[str]) -> npt.NDArray[np.int64]:
     return np.array([known.index(each) for each in words], np.int64)
 
 
-def parameters_of(where: Coordinates, places: npt.ArrayLike, values: Floats) -> Floats:
-    """Return the parameters of maximum likelihood for values at places."""
+def fitted(where: Coordinates, places: npt.ArrayLike, values: Floats) -> tuple[Floats, float]:
+    """Return the parameters of maximum likelihood for values at places, and minus its logarithm."""
+    from scipy.linalg.lapack import dpotrf, dpotri
     from scipy.optimize import minimize
 
     y = values - values.mean()
     spread = float(y.std())
     if spread < 1e-12 * (1 + abs(float(values.mean()))):  # a constant
-        return np.array([FIRST[each] for each in where.kinds])
+        return np.array([FIRST[each] for each in where.kinds]), CONSTANT
     y = y / spread
     apart = where.apart(places, places)
     n = len(y)
@@ -135,15 +147,15 @@ def parameters_of(where: Coordinates, places: npt.ArrayLike, values: Floats) -> 
         scales = np.exp(parameters)
         alike = where.alike(apart, parameters)
         whole = alike + (scales[-1] + 1e-10) * eye
-        try:
-            lower = np.linalg.cholesky(whole)
-        except np.linalg.LinAlgError:
+        lower, failed = dpotrf(whole, lower=1, clean=1, overwrite_a=1)
+        if failed:
             return 1e10, np.zeros(len(parameters))
-        inverse = np.linalg.inv(lower)
-        inverse = inverse.T @ inverse
+        diagonal = np.diag(lower).copy()
+        inverse, _ = dpotri(lower, lower=1, overwrite_c=1)
+        inverse = inverse + np.tril(inverse, -1).T
         weights = inverse @ y
         variance = float(y @ weights) / n
-        value = 0.5 * n * math.log(variance) + float(np.log(np.diag(lower)).sum())
+        value = 0.5 * n * math.log(variance) + float(np.log(diagonal).sum())
         slope = inverse - np.outer(weights, weights) / variance
         gradient = np.empty(len(parameters))
         for number, each in enumerate(apart):
@@ -162,7 +174,58 @@ def parameters_of(where: Coordinates, places: npt.ArrayLike, values: Floats) -> 
         bounds=[ENDS[each] for each in kinds], options={"maxiter": 60},
     )  # fmt: skip
     result: Floats = np.round(found.x, 4)
-    return result
+    return result, float(found.fun) + n * math.log(spread)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The process of some replays: those of one mode, or all."""
+
+    rows: npt.NDArray[np.int64]  # of the replays whose figure is known
+    parameters: Floats
+    places: npt.NDArray[np.int64]  # of those replays
+    mean: float
+    variance: float
+    alike: Floats
+    inverse: Floats
+    weights: Floats
+    errors: Floats  # of each replay left out, in standard deviations
+
+    @classmethod
+    def of(
+        cls,
+        where: Coordinates,
+        rows: npt.NDArray[np.int64],
+        places: npt.NDArray[np.int64],
+        y: Floats,
+        parameters: Floats,
+    ) -> Part:
+        """Return the process of values `y` at places."""
+        n = len(y)
+        mean = float(y.mean())
+        alike = where.alike(where.apart(places, places), parameters)
+        scatter = math.exp(parameters[-1]) + 1e-10
+        inverse = np.asarray(np.linalg.inv(alike + scatter * np.eye(n)), np.float64)
+        weights: Floats = inverse @ (y - mean)
+        variance = max(float((y - mean) @ weights) / n, 1e-18)
+        own = np.diag(inverse)
+        errors: Floats = weights / own / np.sqrt(variance / own)
+        return cls(rows, parameters, places, mean, variance, alike, inverse, weights, errors)
+
+    def ratios(self) -> Floats:
+        """Return the errors of the replays left out, relative to those found nearby."""
+        near = self.alike**SHARPER * (1 - np.eye(len(self.errors)))
+        result: Floats = np.abs(self.errors) / _unrest(near, self.errors)
+        return result
+
+    def at(self, where: Coordinates, places: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """Return estimate and expected error at places, in the scale of the interpolation."""
+        alike = where.alike(where.apart(places, self.places), self.parameters)
+        middle = self.mean + alike @ self.weights
+        scatter = math.exp(self.parameters[-1])
+        left = 1 + scatter - np.einsum("ij,jk,ik->i", alike, self.inverse, alike)
+        spread = np.sqrt(self.variance * np.maximum(left, scatter))
+        return middle, spread * _unrest(alike**SHARPER, self.errors)
 
 
 @dataclass(frozen=True)
@@ -172,16 +235,10 @@ class Surface:
     name: str
     scale: str  # LINEAR or LOG: in which the figure is interpolated
     floor: float  # added before the logarithm
-    rows: npt.NDArray[np.int64]  # of the replays whose figure is known
-    parameters: Floats
     where: Coordinates
-    places: npt.NDArray[np.int64]  # of those replays
-    mean: float
-    variance: float
-    inverse: Floats
-    weights: Floats
-    errors: Floats  # of each replay left out, in standard deviations
-    factors: Floats  # half of the band, in standard deviations, by the code of the mode
+    parameters: Floats  # of all replays together
+    parts: tuple[Part, ...]  # of all replays, or one of each mode
+    factors: Floats  # half of the band, in expected errors, by the code of the mode
 
     @classmethod
     def of(
@@ -191,12 +248,13 @@ class Surface:
         where: Coordinates,
         places: Sequence[Place],
         values: Sequence[float | None],
-        parameters: Floats | None = None,
+        like: Surface | None = None,
         floor: float | None = None,
     ) -> Surface | None:
         """Return the surface of values, None where unknown; None for too few known values.
 
-        `parameters` are those of a similar figure; without, they are fitted.
+        Its parameters are those of `like`, a similar figure; without, they are fitted: to all
+        replays, and to each mode alone, of which the likelier is taken.
         """
         rows = np.array([n for n, each in enumerate(values) if each is not None], np.int64)
         if len(rows) < FEWEST:
@@ -206,31 +264,36 @@ class Surface:
         low = floor if floor is not None else (least / 10 if (known <= 0).any() else 0.0)
         y = known if scale == LINEAR else np.log(np.maximum(known, 0.0) + low)
         at = np.asarray(places, np.int64)[rows]
-        if parameters is None:
-            parameters = parameters_of(where, at, y)
-        return cls._at(name, scale, low, rows, parameters, where, at, y)
-
-    @classmethod
-    def _at(
-        cls, name: str, scale: str, floor: float, rows: npt.NDArray[np.int64], parameters: Floats,
-        where: Coordinates, at: npt.NDArray[np.int64], y: Floats,
-    ) -> Surface:  # fmt: skip
-        n = len(y)
-        mean = float(y.mean())
-        alike = where.alike(where.apart(at, at), parameters)
-        scatter = math.exp(parameters[-1]) + 1e-10
-        inverse = np.asarray(np.linalg.inv(alike + scatter * np.eye(n)), np.float64)
-        weights: Floats = inverse @ (y - mean)
-        variance = max(float((y - mean) @ weights) / n, 1e-18)
-        own = np.diag(inverse)
-        errors: Floats = weights / own / np.sqrt(variance / own)
-        near = alike**SHARPER * (1 - np.eye(n))
-        local = _unrest(near, errors)
-        factors = _factors(np.abs(errors) / local, where.mode_of(at), int(where.modes.max()) + 1)
-        return cls(
-            name, scale, floor, rows, parameters, where, at, mean, variance, inverse, weights,
-            errors, factors,
-        )  # fmt: skip
+        modes = where.mode_of(at)
+        of_each = [modes == mode for mode in range(int(where.modes.max()) + 1)]
+        can_split = len(of_each) > 1 and all(each.sum() >= FEWEST_APART for each in of_each)
+        if like is not None:
+            together = like.parameters
+            apart = [each.parameters for each in like.parts]
+            can_split = can_split and len(apart) > 1
+        else:
+            some = np.linspace(0, len(y) - 1, min(len(y), FITTED_MOST)).astype(np.int64)
+            together, cost = fitted(where, at[some], y[some])
+            if can_split and cost > CONSTANT:
+                each_some = [some[own[some]] for own in of_each]
+                each_fit = [fitted(where, at[own], y[own]) for own in each_some]
+                apart = [parameters for parameters, _ in each_fit]
+                more = (len(of_each) - 1) * (len(together) + 2)  # parameters, mean, variance
+                price = 0.5 * more * math.log(len(some))
+                can_split = sum(one for _, one in each_fit) + price < cost
+            else:
+                can_split = False
+        if can_split:
+            parts = tuple(
+                Part.of(where, rows[own], at[own], y[own], parameters)
+                for own, parameters in zip(of_each, apart)
+            )
+        else:
+            parts = (Part.of(where, rows, at, y, together),)
+        ratios = np.concatenate([each.ratios() for each in parts])
+        places_of = np.concatenate([each.places for each in parts])
+        factors = _factors(ratios, where.mode_of(places_of), len(of_each))
+        return cls(name, scale, low, where, together, parts, factors)
 
     def at(self, places: Sequence[Place] | npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
         """Return estimate, lower and upper end of the band at places."""
@@ -239,13 +302,17 @@ class Surface:
 
     def raw(self, places: Sequence[Place] | npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Return estimate and half of the band, in the scale of the interpolation."""
-        alike = self.where.alike(self.where.apart(places, self.places), self.parameters)
-        middle = self.mean + alike @ self.weights
-        scatter = math.exp(self.parameters[-1])
-        left = 1 + scatter - np.einsum("ij,jk,ik->i", alike, self.inverse, alike)
-        spread = np.sqrt(self.variance * np.maximum(left, scatter))
-        factors = self.factors[self.where.mode_of(places)]
-        return middle, factors * spread * _unrest(alike**SHARPER, self.errors)
+        at = np.asarray(places, np.int64).reshape(-1, _axes(places))
+        modes = self.where.mode_of(at)
+        if len(self.parts) == 1:
+            middle, expected = self.parts[0].at(self.where, at)
+        else:
+            middle, expected = np.empty(len(at)), np.empty(len(at))
+            for mode, part in enumerate(self.parts):
+                own = modes == mode
+                if own.any():
+                    middle[own], expected[own] = part.at(self.where, at[own])
+        return middle, self.factors[modes] * expected
 
     def _out(self, values: Floats) -> Floats:
         if self.scale == LINEAR:
@@ -256,19 +323,24 @@ class Surface:
     @property
     def left_out(self) -> Floats:
         """The errors of the replays that were left out, in the scale of the interpolation."""
-        own = np.diag(self.inverse)
-        result: Floats = self.weights / own
-        return result
+        return np.concatenate([each.weights / np.diag(each.inverse) for each in self.parts])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JavaScript needs, beside the replays: parameters, factor, scale."""
+        """Return what JavaScript needs, beside the replays: parameters, factors, scale."""
+        apart = len(self.parts) > 1
         return {
             "scale": self.scale,
             "floor": self.floor,
-            "parameters": [float(each) for each in self.parameters],
+            "parameters": _floats(self.parameters),
+            "parts": [_floats(each.parameters) for each in self.parts],
+            "part_of": [int(each) * apart for each in self.where.modes],
             "factor": float(self.factors.max()),
-            "factors": [float(each) for each in self.factors[self.where.modes]],
+            "factors": _floats(self.factors[self.where.modes]),
         }
+
+
+def _floats(values: Floats) -> list[float]:
+    return [float(each) for each in values]
 
 
 def _factors(ratios: Floats, modes: npt.NDArray[np.int64], number: int) -> Floats:
@@ -284,7 +356,7 @@ def _factors(ratios: Floats, modes: npt.NDArray[np.int64], number: int) -> Float
 def _factor(ratios: Floats) -> float:
     ordered = np.sort(ratios)
     n = len(ordered)
-    return MARGIN * float(ordered[min(math.ceil(COVERED * (n + 1)), n) - 1])
+    return float(ordered[min(math.ceil(COVERED * (n + 1)), n) - 1])
 
 
 def _unrest(near: Floats, errors: Floats) -> Floats:

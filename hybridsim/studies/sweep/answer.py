@@ -46,6 +46,8 @@ FRAME = {  # column of a frame: stored figure, and its unit
     "warm_after_s": ("warmup", 1e9),
     "ssd_gib": ("ssd_bytes", 2**30),
     "drive_writes_per_day": ("dwpd", 1.0),
+    "gain": ("gain", 1.0),
+    "forecast": ("forecast", 1.0),
 }
 SURE = ("hit_ratio", "read_ms", "read_p99_ms", "write_ms", "write_p99_ms")  # with an interval
 COLUMNS = [

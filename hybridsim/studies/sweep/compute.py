@@ -23,10 +23,12 @@ def replayed(
     point: Point,
     more: Callable[[Any], dict[str, Any]] | None = None,
     shared_folder: str | None = None,
+    has_intervals: bool = True,
 ) -> dict[str, Any]:
     """Replay a point; return the figures of its result, as of `hybridsim replay`.
 
-    `more` returns further figures of the Result.  In `shared_folder` processes that replay the same
+    `more` returns further figures of the Result; without intervals it takes less time.  In
+    `shared_folder` processes that replay the same
     trace share the results of the disks alone; by default each process has its own.
     """
     from hybridsim.studies.replay import replay
@@ -38,7 +40,7 @@ def replayed(
         trace = kept(point.trace, point.digest, point.seed)
     alone = trace.alone if shared_folder is None else shared_alone(shared_folder)
     result = replay(trace, point.scenario, alone=alone)
-    row = figures(result)
+    row = figures(result, has_intervals)
     if more is not None:
         row |= more(result)
     remember_code(compiled_kind(point))

@@ -27,8 +27,11 @@ ALONE = "alone."  # prefix of figures of the disks without the cache
 OF_PHASES = ("hit", "busy", "iops")
 
 
-def figures(result: Result) -> dict[str, Any]:
-    """Return numbers (ns, bytes, shares; None: unknown) and words of a result by name."""
+def figures(result: Result, has_intervals: bool = True) -> dict[str, Any]:
+    """Return numbers (ns, bytes, shares; None: unknown) and words of a result by name.
+
+    Its intervals take up to a fifth of the time of a replay: not all need them.
+    """
     cached, alone = Seen.cached(result), Seen.alone(result)
     row: dict[str, Any] = {
         "answer": result.verdict.answer,
@@ -48,7 +51,8 @@ def figures(result: Result) -> dict[str, Any]:
         row[name_of(measure)] = measure.value(cached)[0]
         if measure.measure not in OF_RUNS:
             row[alone_name(measure)] = measure.value(alone)[0]
-    row[INTERVALS] = intervals(result)
+    if has_intervals:
+        row[INTERVALS] = intervals(result)
     blocks = result.judgement.blocks.get("cached")
     row[BLOCKS] = None if blocks is None else blocks.to_dict()
     kept: dict[str, Any] = plain(row)

@@ -24,6 +24,8 @@
     if (axis.is_ordered) {
       const low = choices[0].at, high = choices[choices.length - 1].at;
       ordered.push([number, choices.map((each) => (each.at - low) / (high - low))]);
+      const [least, most] = [choices[0], choices[choices.length - 1]].map((each) => each.served ?? 0);
+      if (most > least) ordered.push([number, choices.map((each) => (each.served - least) / (most - least))]);
     } else {
       const columns = axis.name === "cache"
         ? choices[0].words.map((_, w) => choices.map((each) => each.words[w]))
@@ -48,9 +50,9 @@
     return factor * Math.exp(-exponent);
   }
 
-  // The inverse of a symmetric positive definite matrix, by its Cholesky factor.
-  function inverted(matrix, n) {
-    const lower = Float64Array.from(matrix);
+  // The inverse of the Cholesky factor of a symmetric positive definite matrix, by rows.
+  function halfInverse(matrix, n) {
+    const lower = matrix;
     for (let j = 0; j < n; j++) {
       for (let i = j; i < n; i++) {
         let sum = lower[i * n + j];
@@ -58,7 +60,7 @@
         lower[i * n + j] = i === j ? Math.sqrt(sum) : sum / lower[j * n + j];
       }
     }
-    const half = new Float64Array(n * n); // the inverse of the factor, by columns in rows
+    const half = new Float64Array(n * n); // by columns in rows
     for (let j = 0; j < n; j++) {
       half[j * n + j] = 1 / lower[j * n + j];
       for (let i = j + 1; i < n; i++) {
@@ -67,60 +69,60 @@
         half[j * n + i] = sum / lower[i * n + i];
       }
     }
-    const result = new Float64Array(n * n);
-    for (let i = 0; i < n; i++)
-      for (let j = 0; j <= i; j++) {
-        let sum = 0;
-        for (let k = i; k < n; k++) sum += half[i * n + k] * half[j * n + k];
-        result[i * n + j] = result[j * n + i] = sum;
-      }
-    return result;
+    for (let i = 0; i < n; i++) for (let j = 0; j <= i; j++) lower[i * n + j] = half[j * n + i];
+    return lower;
   }
 
-  const inverses = new Map(), surfaces = new Map();
-  function surfaceOf(name) {
-    if (surfaces.has(name)) return surfaces.get(name);
-    const number = numberOf[name], about = quantities[number].surface;
-    let made = null;
-    if (about) {
-      const rows = replays.map((_, n) => n).filter((n) => replays[n].values[number] != null);
-      const n = rows.length, scales = about.parameters.map(Math.exp);
-      const key = about.parameters + ":" + rows;
-      if (!inverses.has(key)) {
-        const matrix = new Float64Array(n * n);
-        for (let i = 0; i < n; i++) {
-          for (let j = 0; j < i; j++)
-            matrix[i * n + j] = matrix[j * n + i] = alike(columns[rows[i]], columns[rows[j]], scales);
-          matrix[i * n + i] = 1 + scales[scales.length - 1] + 1e-10;
-        }
-        inverses.set(key, { inverse: inverted(matrix, n), matrix });
-      }
-      const { inverse, matrix } = inverses.get(key);
-      const known = rows.map((row) => replays[row].values[number]);
-      const y = about.scale === "linear" ? known : known.map((v) => Math.log(Math.max(v, 0) + about.floor));
-      const mean = y.reduce((a, b) => a + b, 0) / n;
-      const weights = new Float64Array(n);
-      let variance = 0;
+  const halves = new Map(), surfaces = new Map();
+  function halfOf(parameters, rows) {
+    const key = parameters + ":" + rows, n = rows.length, scales = parameters.map(Math.exp);
+    if (!halves.has(key)) {
+      const matrix = new Float64Array(n * n);
       for (let i = 0; i < n; i++) {
-        for (let j = 0; j < n; j++) weights[i] += inverse[i * n + j] * (y[j] - mean);
-        variance += (y[i] - mean) * weights[i];
+        for (let j = 0; j < i; j++) matrix[i * n + j] = alike(columns[rows[i]], columns[rows[j]], scales);
+        matrix[i * n + i] = 1 + scales[scales.length - 1] + 1e-10;
       }
-      variance = Math.max(variance / n, 1e-18);
-      const squares = new Float64Array(n);
-      for (let i = 0; i < n; i++) {
-        const own = inverse[i * n + i];
-        squares[i] = Math.min(Math.abs(weights[i] / own / Math.sqrt(variance / own)), near.error_most) ** 2;
-      }
-      made = { about, rows, scales, scatter: scales[scales.length - 1], inverse, mean, weights, variance, squares, n };
+      halves.set(key, halfInverse(matrix, n));
     }
-    surfaces.set(name, made);
-    return made;
+    return halves.get(key);
+  }
+  // The process of all replays, or of those of one mode.
+  function partOf(about, number, parameters, rows) {
+    const n = rows.length, scales = parameters.map(Math.exp), half = halfOf(parameters, rows);
+    const known = rows.map((row) => replays[row].values[number]);
+    const y = about.scale === "linear" ? known : known.map((v) => Math.log(Math.max(v, 0) + about.floor));
+    const mean = y.reduce((a, b) => a + b, 0) / n;
+    const weights = new Float64Array(n), own = new Float64Array(n), squares = new Float64Array(n);
+    for (let i = 0; i < n; i++) {
+      const row = i * n;
+      let sum = 0;
+      for (let j = 0; j <= i; j++) sum += half[row + j] * (y[j] - mean);
+      for (let j = 0; j <= i; j++) {
+        weights[j] += half[row + j] * sum;
+        own[j] += half[row + j] ** 2;
+      }
+    }
+    const variance = Math.max(weights.reduce((sum, each, i) => sum + each * (y[i] - mean), 0) / n, 1e-18);
+    for (let i = 0; i < n; i++)
+      squares[i] = Math.min(Math.abs(weights[i] / own[i] / Math.sqrt(variance / own[i])), near.error_most) ** 2;
+    return { rows, scales, scatter: scales[scales.length - 1], half, mean, weights, variance, squares, n };
+  }
+  function surfaceOf(name, place) {
+    const number = numberOf[name], about = quantities[number].surface;
+    if (!about) return null;
+    const code = about.part_of[place[CACHE]], key = `${code}:${name}`;
+    if (!surfaces.has(key)) {
+      const rows = replays.map((_, n) => n).filter((n) => replays[n].values[number] != null &&
+        about.part_of[replays[n].place[CACHE]] === code);
+      surfaces.set(key, { about, ...partOf(about, number, about.parts[code], rows) });
+    }
+    return surfaces.get(key);
   }
 
   // The middle, and unless it alone is wanted half the band, which takes n times as long.
   function raw(surface, place, isBanded) {
     const at = columnsOf(place);
-    const { n, rows, scales, inverse, weights, squares, scatter } = surface;
+    const { n, rows, scales, half, weights, squares, scatter } = surface;
     const common = new Float64Array(n);
     let middle = surface.mean, close = near.nearby, unrest = near.nearby;
     for (let i = 0; i < n; i++) {
@@ -135,8 +137,8 @@
     for (let i = 0; i < n; i++) {
       let sum = 0;
       const row = i * n;
-      for (let j = 0; j < n; j++) sum += inverse[row + j] * common[j];
-      left -= common[i] * sum;
+      for (let j = 0; j <= i; j++) sum += half[row + j] * common[j];
+      left -= sum * sum;
     }
     const spread = Math.sqrt(surface.variance * Math.max(left, scatter));
     return [middle, surface.about.factors[place[CACHE]] * spread * Math.sqrt(unrest / close)];
@@ -179,7 +181,7 @@
       const value = exact.values[number];
       return { value, low: value, high: value, replayed: true, doubt: false };
     }
-    const surface = surfaceOf(name);
+    const surface = surfaceOf(name, place);
     if (!surface) return NOTHING;
     let share = 1;
     if (partly[number]) {
@@ -722,7 +724,8 @@
       const own = number === state.place[CACHE];
       return html("tr", { class: own ? "strong" : "", ...(own ? { "aria-current": "true" } : {}) },
         html("th", { scope: "row" }, html("button", { type: "button", "data-cache": number, onclick: () => { state.place[CACHE] = number; update(); } },
-          (own ? "\u25b8 " : "") + wordsOf(cached(state.place, number)))),
+          ...(own ? ["\u25b8\u00a0"] : []), ...wordsOf(cached(state.place, number)).split(" ").flatMap((word, n) =>
+            [...(n ? [" "] : []), html("span", { class: "word" }, word)]))),
         ...cells.map(([cell]) => html("td", {}, cell)));
     }));
     if (focused.cache != null) table.querySelector(`[data-cache="${focused.cache}"]`).focus();
