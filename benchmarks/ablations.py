@@ -98,6 +98,10 @@ PARTS: dict[str, list[Patch]] = {
     "not how long the region was at rest": [
         ("regions.py", "self.state[REST] = self.rest(clock, self.touched[place])",
          "self.state[REST] = 0"),
+        ("regions.py", "return pace >> PACE_BITS", "return 0"),
+    ],
+    "a region's last gap, not its usual one": [
+        ("regions.py", "pace + ((gap - pace) >> PACE_BITS)", "gap"),
     ],
     "no coarser classes behind those that have seen little": [
         ("worth.py", "PRIOR = 8 * 16.0", "PRIOR = 1e-3"),

@@ -2,12 +2,13 @@
 
     HYBRIDSIM_DATA=shared/data python benchmarks/policies.py [--timed] [--all] [--json]
         [--trace NAME ...] [--page BYTES ...] [--share 0.1 ...] [--policy NAME ...]
-        [--budget 2% ...] [--results FILE] [--markdown] [--figure FILE]
+        [--budget 2% ...] [--anchors [same]] [--results FILE] [--markdown] [--figure FILE]
 
 Without --timed: hits without devices of all cells, with Belady's bound and a bound for every price
 of writes (policy_bound.py).  With --timed also the whole machine, with pages of 64 KiB, a cache of
 10 % and the traces that were not used for tuning; --all for all cells.  With --budget also all
-policies under that write budget, without devices (hybridsim/caches/policies/write_budget.py).
+policies under that write budget, without devices (hybridsim/caches/policies/write_budget.py).  With
+--anchors also libCacheSim's policies (policy_anchors.py).
 
 Traces used for tuning: OLTP, rocksdb_mixgraph, mariadb_moving_hot and hot spots with seed 1.  The
 summary covers the others: P2, cloudPhysics, pg_zipf, fileserver_newhot, hot spots with seed 2.
@@ -30,8 +31,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from policy_anchors import compared
 from policy_kept import Kept
-from policy_runs import POLICIES, SHARES, cached, systems, timed
+from policy_runs import ANCHORS, POLICIES, SAME_ANCHORS, SHARES, cached, systems, timed
 from policy_table import BASELINES, compact, disk_ns, lines, summary
 from policy_traces import Traced, all_traces
 
@@ -43,7 +45,8 @@ TIMED_PAGES, TIMED_SHARES = (COMMON_PAGE, 512), (0.1,)
 def rows(wanted: argparse.Namespace, traces: list[Traced]) -> Iterator[dict[str, Any]]:
     """Yield all requested results, those of level "hits" first."""
     kept = Kept(wanted.results)
-    chosen = [each for each in POLICIES if not wanted.policy or each.name in wanted.policy]
+    known = [*POLICIES, *{"newest": ANCHORS, "same": SAME_ANCHORS, "": []}[wanted.anchors]]
+    chosen = [each for each in known if not wanted.policy or each.name in wanted.policy]
     for traced, page in cells(wanted, traces):
         begin = time.perf_counter()
         shares, budgets = tuple(wanted.share or SHARES), tuple(wanted.budget or ())
@@ -51,7 +54,7 @@ def rows(wanted: argparse.Namespace, traces: list[Traced]) -> Iterator[dict[str,
         progress(f"{traced.name} {page}: {time.perf_counter() - begin:.1f} s")
     if not wanted.timed:
         return
-    machines = [each for each in chosen if not each.is_offline]
+    machines = [each for each in chosen if not (each.is_offline or each.library)]
     machines += [each for each in systems() if not wanted.policy or each.name in wanted.policy]
     for traced, page in cells(wanted, traces):
         included = wanted.all or wanted.trace or not traced.is_tuned
@@ -90,6 +93,10 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--share", action="append", type=float, help="of the pages; these only")
     parser.add_argument("--policy", action="append", help="these only")
     parser.add_argument("--budget", action="append", help="also with this write budget")
+    parser.add_argument(
+        "--anchors", nargs="?", choices=("newest", "same"), const="newest", default="",
+        help="also policies of libCacheSim: those that are missing here, or those of the same name",
+    )  # fmt: skip
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--json", action="store_true", help="print the rows as JSON lines")
     parser.add_argument(
@@ -123,7 +130,7 @@ def main(arguments: list[str] | None = None, traces: list[Traced] | None = None)
     elif wanted.markdown:
         print("\n".join(compact(result)))
     else:
-        print("\n".join([*lines(result), *summary(result)]))
+        print("\n".join([*lines(result), *summary(result), *compared(result)]))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from policy_anchors import NEWEST, PREFIX, SAME, library_version
+from policy_anchors import counts as counts_of
+from policy_anchors import hits as library_hits
 from policy_bound import PRICES, bound, gaps
 from policy_curves import MERGED, PIECES, WINDOWS, Followed, short
 from policy_kept import Kept, key, of_class, version
@@ -65,18 +68,20 @@ class Policy:
     parameters: tuple[tuple[str, int], ...] = ()
     toml: str = ""
     baseline: bool = True
+    library: str = ""  # the class of libCacheSim
 
     @property
     def sources(self) -> set[Path]:
         """The source files of this policy."""
-        if self.toml:
+        if self.toml or self.library:
             return set()
         return of_class(ADMISSION[self.admission]) | of_class(REPLACEMENTS[self.replacement])
 
     @property
     def can_be_held(self) -> bool:
         """Whether it supports a write budget."""
-        return not (self.toml or self.is_offline or self.name in PRICED_NAMES)
+        other = self.toml or self.library or self.is_offline
+        return not (other or self.name in PRICED_NAMES)
 
     @property
     def is_offline(self) -> bool:
@@ -107,6 +112,8 @@ def _policies() -> list[Policy]:
 
 POLICIES = _policies()
 PRICED_NAMES = {priced(price).name for price in PRICED}
+ANCHORS = [Policy(PREFIX + name, library=kind) for name, kind in NEWEST.items()]
+SAME_ANCHORS = [Policy(PREFIX + name, library=kind) for name, kind in SAME.items()]
 HELD = "fills <= "  # prefix of levels with a write budget
 SYSTEMS = [
     Policy("dm-cache smq", toml='kind = "dm-cache"\nblock = "{page}"'),
@@ -189,6 +196,8 @@ class Stream:
 
     def run(self, policy: Policy, share: float, budget: str = "") -> dict[str, Any]:
         """Run one cache over the whole trace, with a write budget if one is specified."""
+        if policy.library:
+            return self._run_library(policy, share)
         pages = self.pages(share)
         parameters: dict[str, Any] = dict(policy.parameters)
         if budget:
@@ -218,8 +227,27 @@ class Stream:
         counts |= {"curve": short(between(served, range(0, number + 1, MERGED)))}
         if followed:
             counts |= {"window": followed.window, "followed": followed.curve(after)}
+        return self._row(share, counts, begin)
+
+    def _run_library(self, policy: Policy, share: float) -> dict[str, Any]:
+        pages, begin, first, number = self.pages(share), time.thread_time(), 0, 0
+        hit = library_hits(policy.library, pages, self.ids)
+        counts = dict.fromkeys((*COUNTS, "fills", "re_reads"), 0)
+        served, ends = [(0, 0)], [0]
+        for piece in self.pieces:
+            for ids, part in piece:
+                mine = counts_of(part, hit[first : first + len(ids)], self.page_bytes)
+                counts = {name: count + mine[name] for name, count in counts.items()}
+                first, number = first + len(ids), number + 1
+                served.append((first, counts["page_hits"]))
+            ends.append(number)
+        about: dict[str, Any] = {"pages": pages, "t90": warm(between(served, ends))}
+        about |= {"curve": short(between(served, range(0, number + 1, MERGED)))}
+        return self._row(share, counts | about, begin)
+
+    def _row(self, share: float, counts: dict[str, Any], begin_s: float) -> dict[str, Any]:
         counts["mean_bytes"] = float(self._rows.rows.length_bytes.mean())
-        return self.about(share) | counts | {"cpu_s": round(time.thread_time() - begin, 3)}
+        return self.about(share) | counts | {"cpu_s": round(time.thread_time() - begin_s, 3)}
 
 
 def between(served: list[tuple[int, int]], ends: Iterable[int]) -> np.ndarray:
@@ -241,13 +269,14 @@ def cached(
     policies: list[Policy],
     kept: Kept,
     budgets: tuple[str, ...] = (),
+    with_bounds: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """Yield the results of level hits, those with budgets, and the bounds."""
     stream = Stream(traced, page_bytes)
     for budget in ("", *budgets):
         yield from _cached(stream, shares, policies, kept, budget)
     here = Path(__file__).parent / "policy_bound.py"
-    for share in shares:
+    for share in shares if with_bounds else ():
         digest_key = key("bound", [stream.digest, page_bytes, share], [here])
         yield kept.get(digest_key) or kept.add(
             {"key": digest_key, "level": "bound", "policy": "bound"}
@@ -280,6 +309,8 @@ def _cached(
 
 
 def _inputs(policy: Policy) -> list[Any]:
+    if policy.library:
+        return [policy.library, library_version()]
     return [policy.admission, policy.replacement, policy.parameters]
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from policy_bound import most_hits
-from policy_runs import HELD, POLICIES, SYSTEMS
+from policy_runs import ANCHORS, HELD, POLICIES, SYSTEMS
 from policy_soon import fastest, first_line, follows, follows_alone, warms
 
 from hybridsim.caches.policies.write_budget import ACCESS, parse_write_budget
@@ -33,7 +33,7 @@ from hybridsim.scenario import Scenario
 
 Row = dict[str, Any]
 Cell = tuple[str, int, float]  # trace, page, share
-BASELINES = {each.name for each in [*POLICIES, *SYSTEMS] if each.baseline}
+BASELINES = {each.name for each in [*POLICIES, *SYSTEMS, *ANCHORS] if each.baseline}
 LEARNED, FREE = "learned", "learned, price 0"
 HIT_MARGIN, DISK_MARGIN, WARM_MARGIN = 0.005, 1.02, 1.1
 

@@ -13,6 +13,7 @@ from hybridsim.caches.policies.learned import policy as learned_policy
 from hybridsim.caches.policies.learned import reuse
 from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLOCK_AT
 from hybridsim.caches.policies.learned.halfoctaves import AGES
+from hybridsim.caches.policies.learned.regions import PACE, REST, Regions
 from hybridsim.caches.policies.learned.worth import chance_of
 from hybridsim.caches.policies.probabilistic import Probabilistic
 from hybridsim.caches.policies.request_size import RequestSize
@@ -372,6 +373,30 @@ def test_a_page_of_a_large_request_is_worth_less_than_one_that_comes_alone():
         age = learned_policy.age_of(policy.state[learned_policy.CLOCK] - (stamp >> CLOCK_AT))
         density = policy.reuse.worth.density[stamp & CLASS_MAX, age]
         assert policy.promise(stamp) == density * part
+
+
+def test_a_region_has_a_pace_that_one_long_gap_does_not_change_much():
+    """Busy, idle once, busy again, then slower; equal to the model's over 20 regions too."""
+    ours, model, clock, paces = Regions.new(), classes.Regions(), 0, []
+    for gap in [10] * 40 + [5_000] + [10] * 40 + [5_000] * 40:
+        clock += gap
+        for each in (ours, model):
+            each.request(7 << 20, 4096, clock)
+        assert ours.state[PACE] == model.pace
+        paces.append(model.pace)
+    assert paces[0] == 255
+    assert max(paces[1:40]) <= 27
+    assert paces[39] < paces[40] <= 27 + 72 // 8
+    assert paces[80] <= 28
+    assert 90 < paces[-1] <= 98  # 8 log2 of 5,000
+
+    random = Random(5)
+    for _ in range(4_000):
+        clock += int(2 ** (20 * random.random())) - 1
+        offset, length = random.randrange(20 << 20), random.choice((512, 4096, 1 << 21))
+        for each in (ours, model):
+            each.request(offset, length, clock)
+        assert (ours.state[PACE], ours.state[REST]) == (model.pace, model.rest)
 
 
 def test_a_sample_counts_half_at_the_age_that_it_is_at():

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import json
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ def yardstick():
     """Its modules, importable as from a script in that folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCHMARKS)
-        names = ("curves", "bound", "soon", "table", "traces")
+        names = ("bound", "curves", "refit", "scans", "soon", "table", "traces", "unseen")
         names = ("ablations", "policies", *(f"policy_{name}" for name in names))
         yield {name: importlib.import_module(name) for name in names}
 
@@ -61,6 +62,77 @@ def test_hits_and_misses_add_up_and_all_policies_get_the_same_accesses(rows):
         assert 0 < row["fills"] <= misses
         if row["policy"] in ("lru", "s3-fifo", "belady"):  # policies that admit every miss
             assert row["fills"] == misses
+
+
+def test_a_policy_of_the_library_is_counted_as_ours_is(
+    yardstick, traces, rows, results, capsys, monkeypatch
+):
+    """With the hits of a plain LRU in place of the library's."""
+
+    def plain_lru(kind, pages, ids):
+        held, hits = OrderedDict(), []
+        for page in ids.tolist():
+            hits.append(page in held)
+            held[page] = None
+            held.move_to_end(page)
+            if len(held) > pages:
+                held.popitem(last=False)
+        return np.array(hits, np.uint8)
+
+    runs = importlib.import_module("policy_runs")
+    monkeypatch.setattr(runs, "library_hits", plain_lru)
+    monkeypatch.setattr(runs, "library_version", lambda: "none")
+    named = ("--anchors", "--policy", "libCacheSim LRB", "--policy", "lru", "--json")
+    shares = [word for share in SHARES for word in ("--share", share)]
+    yardstick["policies"].main([*named, *shares, "--results", str(results)], traces)
+    printed_rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    by_policy = {(row["policy"], row["share"]): row for row in printed_rows if "fills" in row}
+    for share in map(float, SHARES):
+        ours, its = by_policy["lru", share], by_policy["libCacheSim LRB", share]
+        differ = {name for name in ours if ours[name] != its[name]}
+        assert differ <= {"key", "policy", "cpu_s"}
+
+
+def test_the_newest_of_the_library_are_baselines(yardstick):
+    assert {"libCacheSim 3L-Cache", "libCacheSim w-tinylfu"} <= yardstick["policy_table"].BASELINES
+
+
+def test_a_constant_is_chosen_without_the_family_that_is_left_out(yardstick, monkeypatch):
+    refit = yardstick["policy_refit"]
+    constants = {"a": ("", "", {"1": "", "2": ""}), "b": ("", "", {"1": ""})}
+    monkeypatch.setattr(refit, "CONSTANTS", constants)
+    gains = {
+        "a: 1": {"x": -0.3, "y": 0.01, "z": 0.01},
+        "a: 2": {"x": 0.0, "y": -0.01, "z": 0.0},
+        "b: 1": {"x": 0.0, "y": -0.0005, "z": -0.0005},
+    }
+    assert refit.chosen(gains, "") == ("a: 1",)
+    assert refit.chosen(gains, "x") == ("a: 2",)
+
+
+def test_every_candidate_of_the_refit_changes_a_line_that_exists(yardstick, monkeypatch):
+    refit, ablations = yardstick["policy_refit"], yardstick["ablations"]
+    monkeypatch.setattr(ablations, "PARTS", refit.parts())
+    for part in refit.parts():
+        assert bool(ablations.without(part)) == (part != refit.SHIPPED)
+
+
+def test_windows_after_a_scan_have_the_load_alone(yardstick):
+    """A load of one page in a cache of one: the first access after each scan misses."""
+    scans, traces = yardstick["policy_scans"], yardstick["policy_traces"]
+    count = 300_000
+    at, one = np.arange(count), np.zeros(count, np.int64)
+    load = traces._requests(at, one > 0, one, one + 4096)
+    trace = scans.scanned(load, (4096,), 128 << 10)
+    assert trace.pages == {4096: 1}
+    assert trace.rows.rows == count + len(scans.SCANS_AT)
+    is_scan = trace.rows.offset_bytes > 0
+    for begin, end in zip(trace.begins, trace.ends):
+        assert is_scan[begin]
+        assert is_scan[begin:end].sum() == 1
+        assert not is_scan[end : end + 20_000].any()
+    lru = next(each for each in scans.POLICIES if each.name == "lru")
+    assert scans.curve(trace, 4096, 1.0, lru) == [1, 1 - 1 / scans.WINDOW, *[1] * 9]
 
 
 def test_belady_has_the_most_hits_of_policies_that_admit_every_miss(rows):

@@ -40,13 +40,14 @@ def exceeded(count: int, bounds: tuple[int, ...]) -> int:
 
 
 class Regions:
-    """Runs, and the last touch of each region; regions with equal hashes are one."""
+    """Runs, last touch and mean gap of each region; regions with equal hashes are one."""
 
     def __init__(self) -> None:
         self.touched: dict[int, int] = {}
         self.end: dict[int, int] = {}
         self.run: dict[int, int] = {}
-        self.here = self.rest = self.size = 0
+        self.gap: dict[int, int] = {}  # mean, as 64 log2
+        self.here = self.rest = self.size = self.pace = 0
 
     def request(self, offset: int, length: int, clock: int) -> None:
         """Record the region, run and size of a request."""
@@ -56,10 +57,15 @@ class Regions:
 
         before, first, self.here = place(offset - 1), place(offset), place(offset + length - 1)
         run = self.run[before] if self.end.get(before) == offset else 0
-        self.rest = 0
+        self.rest, self.pace = 0, 255
         if first in self.touched:
-            octaves = (clock - self.touched[first]).bit_length()
-            self.rest = min(1 + octaves // 2, 13)
+            idle = clock - self.touched[first]
+            self.rest = min(1 + idle.bit_length() // 2, 13)
+            gap = 8 * eighths(max(idle, 1))
+            mean = self.gap.get(first, gap)
+            mean += (gap - mean) // 8
+            self.pace = mean // 8
+            self.gap[first] = max(mean, 1)
         self.size = exceeded(length, (4096, 16384, 65536))
         self.touched[first] = self.touched[self.here] = clock
         self.end[self.here] = offset + length
@@ -100,7 +106,7 @@ class Page:
     count: int = 1
     mean: int = 0  # mean gap between accesses, as 32 log2
 
-    def record_access(self, clock: int, write: int, rest: int) -> None:
+    def record_access(self, clock: int, write: int, pace: int) -> None:
         """Record an access; the class includes the gap before it."""
         gap, count = eighths(clock - self.clock), self.count
         if count == 1:
@@ -112,7 +118,7 @@ class Page:
         usual = self.mean // 4
         turn = 0 if gap < usual - 12 else 2 if gap > usual + 4 else 1
         often = exceeded(self.count, (1, 2, 4, 8, 16))
-        heat = exceeded(rest, (4, 6))
+        heat = exceeded(pace, (64, 96))
         group = (write * 6 + often) * 53 + usual // 4
         self.kind = 448 + (group * 3 + turn) * 3 + heat
         self.count = min(count + 1, 17)

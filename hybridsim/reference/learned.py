@@ -180,12 +180,12 @@ class Learned(Admission, Replacement):
 
     def classify(self, number: int, write: int) -> Class:
         """Update the history of a page; return the class of the access."""
-        position, rest = self.regions.position(), self.regions.rest
+        position = self.regions.position()
         if number in self.pages:
-            self.pages[number].record_access(self.clock, write, rest)
+            self.pages[number].record_access(self.clock, write, self.regions.pace)
             self.pages[number].size = self.size
         else:
-            kind = first_kind(write, position, rest, self.regions.size)
+            kind = first_kind(write, position, self.regions.rest, self.regions.size)
             self.pages[number] = Page(self.clock, kind, self.size)
         return self.class_of(number)
 

@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 from hybridsim.caches.policies.budget import Budgeted
 from hybridsim.caches.policies.learned import Learned
 from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLASSES, CLOCK_AT, SAMPLED_AT
-from hybridsim.caches.policies.learned.halfoctaves import AGES
+from hybridsim.caches.policies.learned.halfoctaves import AGES, EIGHTHS_MAX
 from hybridsim.caches.policies.learned.policy import CLOCK, TAKEN
-from hybridsim.caches.policies.learned.regions import PLACES
+from hybridsim.caches.policies.learned.regions import PACE_BITS, PLACES
 from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_FOURS, ROW, SHARE
 from hybridsim.caches.policies.learned.worth import RENT
 from hybridsim.foundation.arrays import Ints
 
-VERSION = 3  # raise it when the meaning of a class changes
+VERSION = 4  # raise it when the meaning of a class changes
 NEVER = -1
 CLOCK_END = 1 << 62 - CLOCK_AT  # half of the range of a stamp
+PACE_LIMIT = (EIGHTHS_MAX + 1 << PACE_BITS) - 1
 # Fields that belong to pages, samples, the current request or the scenario are not kept.
 LEFT = {
     "stamp", "position", "held", "held_stamp", "drawn", "promised", "parent", "starts", "sample",
@@ -120,6 +121,7 @@ def is_valid(memory: Memory) -> bool:
             (stored["reuse.source"] >= 0) & (stored["reuse.source"] < len(fresh.reuse.source))
         )
         and np.all(stored["worth.expected"] > 0)
+        and np.all((stored["regions.pace"] >= 0) & (stored["regions.pace"] <= PACE_LIMIT))
         and all(np.isfinite(stored[name]).all() for name in stored)
     )
 

@@ -14,7 +14,7 @@ COUNT_MAX = 17
 WIDE_GAPS = (GAPS + 1) // 2
 SHORTER, LONGER = 12, 4  # eighths of an octave from the mean gap
 MUCH_LONGER = 32  # eighths: 16 times the mean gap
-HOT, WARM = 4, 6  # maximum rests of such a region
+HOT, WARM = 64, 96  # eighths of an octave: maximum paces of such a region
 FINE = 2  # bits of a mean gap below the eighths
 FIRST = RUNS * RESTS * SIZES
 AGAIN = COUNTS * GAPS * TURNS
@@ -31,7 +31,7 @@ NONE = -1
 def parents() -> Ints:
     """Return for each row the coarser row that includes it; the last row includes all.
 
-    After the classes come the rows of first accesses of any size, of later ones with any rest of
+    After the classes come the rows of first accesses of any size, of later ones with any pace of
     the region, then of later ones with any turn, in whole octaves and fewer counts.
     """
     first = 2 * FIRST // SIZES
@@ -97,13 +97,13 @@ def first_class(write, region):
 
 
 @kernel
-def class_again(stamp, habit, write, rest, clock):
+def class_again(stamp, habit, write, pace, clock):
     """Return the class of a later access to a page."""
     count, mean = stamp >> COUNT_AT & (1 << COUNT_BITS) - 1, habit >> COUNT_BITS + FINE
     gap = eighths(clock - (stamp >> CLOCK_AT))
     turn = int(gap >= mean - SHORTER) + int(gap > mean + LONGER)
     often = int(count > 1) + int(count > 2) + int(count > 4) + int(count > 8) + int(count > 16)
-    heat = int(rest > HOT) + int(rest > WARM)
+    heat = int(pace > HOT) + int(pace > WARM)
     return (
         2 * FIRST + (((write * COUNTS + often) * GAPS + (mean >> 2)) * TURNS + turn) * HEATS + heat
     )

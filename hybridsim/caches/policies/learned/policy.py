@@ -33,7 +33,7 @@ from hybridsim.caches.policies.learned.habits import (
     stamped,
 )
 from hybridsim.caches.policies.learned.halfoctaves import age_of
-from hybridsim.caches.policies.learned.regions import REST, Regions
+from hybridsim.caches.policies.learned.regions import PACE, Regions
 from hybridsim.caches.policies.learned.reuse import Reuse
 from hybridsim.caches.policies.learned.worth import USUAL_BYTES, Worth
 from hybridsim.foundation.arrays import Floats, Int32s, Ints, longer
@@ -247,7 +247,7 @@ class Learned(NamedTuple):
             group, habits = first_class(write, region), 1
         else:
             habits = habit(before, clock)
-            group = class_again(before, habits, write, self.regions.state[REST], clock)
+            group = class_again(before, habits, write, self.regions.state[PACE], clock)
         is_held = int(self.position[page] != NONE)
         self.state[HIT] += is_held
         self.state[MISSED] += 1 - is_held

@@ -1,4 +1,8 @@
-"""Regions of the volume: whether a request continues a run, and how long its region was idle."""
+"""Regions of the volume: whether a request continues a run, and how long its region was idle.
+
+`rest` is the time since the region's last request, for first accesses.  `pace` is the usual one: a
+single gap says little about how hot a region is, so for later accesses it is smoothed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.learned.halfoctaves import eighths
 from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
@@ -13,7 +18,10 @@ from hybridsim.jit.mixing import mixed
 REGION_BITS = 20  # bytes
 PLACES = 1 << 14  # entries of the table; regions that share an entry count as one
 NEVER = -1
-PLACE, REST, SIZE = range(3)
+PACE_BITS = 3  # weight of the last gap: 1/8; and bits of a pace below the eighths
+NO_PACE = 0
+PACE_MAX = 255  # eighths: of a region that was never touched
+PLACE, REST, SIZE, PACE = range(4)
 RUNS, RESTS, SIZES = 4, 14, 4  # number of values of each
 
 
@@ -24,7 +32,8 @@ class Regions(NamedTuple):
     touched: Ints  # by place: clock of the last request
     end: Ints  # by place: end of the last request, bytes
     run: Ints  # by place: pages of the run that ends there
-    state: Ints  # of the current request: [PLACE, REST, SIZE]
+    pace: Ints  # by place: mean gap between requests, in 64ths of an octave
+    state: Ints  # of the current request: [PLACE, REST, SIZE, PACE in eighths of an octave]
 
     @classmethod
     def new(cls) -> Regions:
@@ -33,7 +42,8 @@ class Regions(NamedTuple):
             np.full(PLACES, NEVER, np.int64),
             np.full(PLACES, NEVER, np.int64),
             np.zeros(PLACES, np.int64),
-            np.zeros(3, np.int64),
+            np.full(PLACES, NO_PACE, np.int64),
+            np.zeros(4, np.int64),
         )
 
     @method
@@ -45,6 +55,7 @@ class Regions(NamedTuple):
         run = self.run[before] if self.end[before] == offset else 0
         self.state[PLACE] = last
         self.state[REST] = self.rest(clock, self.touched[place])
+        self.state[PACE] = self.paced(place, clock)
         self.state[SIZE] = int(length > 4096) + int(length > 16384) + int(length > 65536)
         self.touched[place] = clock
         self.touched[last] = clock
@@ -61,6 +72,16 @@ class Regions(NamedTuple):
             time >>= 2
             rest += 1
         return rest
+
+    @method
+    def paced(self, place, clock):
+        """Update the pace of a region; return it in eighths of an octave."""
+        if self.touched[place] == NEVER:
+            return PACE_MAX
+        pace, gap = self.pace[place], eighths(max(clock - self.touched[place], 1)) << PACE_BITS
+        pace = gap if pace == NO_PACE else pace + ((gap - pace) >> PACE_BITS)
+        self.pace[place] = max(pace, 1)
+        return pace >> PACE_BITS
 
     @method
     def page(self):
