@@ -58,7 +58,12 @@ def in_reference(
     slow = array(site.backing, volume_bytes, site.seed)
     cache = cache_of(site.cache, pages, site.seed)
     host = HostParameters(
-        site.host.max_iops or 0, site.host.max_bandwidth or 0, site.host.overhead_ns
+        site.host.max_iops or 0,
+        site.host.max_bandwidth or 0,
+        site.host.overhead_ns,
+        site.host.hold_ns,
+        site.host.hold_from,
+        site.host.hold_within_ns,
     )
     source = SourceParameters(mode, site.replay.depth, site.replay.speed)
     fast = cache_device(site.cache, pages, site.seed + 1)

@@ -65,6 +65,9 @@ class Drawn(Drives):
                 "max_iops": self.rng.choice([1, 23_500, 10**9]),
                 "max_bandwidth": self.rate(10**6, 3 * 10**9, 1),
                 "overhead": self.time(0, 17_000, MS),
+                "hold": self.time(0, 120_000, MS),
+                "hold_from": self.rng.choice([1, 5, 10**6]),
+                "hold_within": self.time(0, 300_000, MS),
             }
         )
 

@@ -539,6 +539,9 @@ def hosts() -> st.SearchStrategy[HostParameters]:
         max_iops=st.sampled_from([0, 1000, 23_500, 10**6]),
         max_bytes_per_s=st.sampled_from([0, 10**8, 3 * 2**20]),
         overhead_ns=st.sampled_from([0, 0, 17_000]),
+        hold_ns=st.sampled_from([0, 0, 1, 120_000, 5_000_000]),
+        hold_from=st.sampled_from([1, 2, 5]),
+        hold_within_ns=st.sampled_from([0, 300_000, 3_000_000]),
     )
 
 

@@ -82,3 +82,28 @@ def test_scenario_and_options_set_the_host():
     )
     changed = site.with_options(max_iops=10, host_overhead="20us")
     assert (changed.host.max_iops, changed.host.overhead_ns) == (10, 20_000)
+
+
+def test_a_controller_holds_completions_back_while_many_come():
+    """One at a time, 50 us each: six are counted in 280 us, and one is held, as it comes alone."""
+    host = HostParameters(hold_ns=120_000, hold_from=5, hold_within_ns=280_000)
+    facts = run(host, same(70), 1, volume(latency=(50_000,)))
+    took = [fact.done_ns - fact.issue_ns for fact in facts]
+    assert took == ([50_000] * 6 + [170_000]) * 10
+
+
+def test_a_controller_goes_on_while_each_interrupt_delivers_several():
+    host = HostParameters(hold_ns=120_000, hold_from=5, hold_within_ns=280_000)
+    facts = run(host, same(80), 4, volume(latency=(50_000,)))
+    took = [fact.done_ns - fact.issue_ns for fact in facts]
+    assert took == [50_000] * 24 + [170_000] * 56
+
+
+def test_few_completions_are_delivered_at_once():
+    host = HostParameters(hold_ns=120_000, hold_from=5, hold_within_ns=280_000)
+    facts = run(host, same(80), 1, volume(latency=(75_000,)))
+    assert {fact.done_ns - fact.issue_ns for fact in facts} == {75_000}
+    burst = [replace(one, arrival_ns=turn) for turn, one in enumerate(same(8))]
+    later = [replace(same(1)[0], arrival_ns=SECOND)]
+    facts = run(host, burst + later, mode=Replay.OPEN, device=volume(latency=(75_000,)))
+    assert {fact.done_ns - fact.issue_ns for fact in facts} == {75_000}

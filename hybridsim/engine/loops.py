@@ -14,6 +14,7 @@ from hybridsim.jit.events import (
     FAST,
     FAST_TIMER,
     HOST,
+    INTERRUPT,
     KIND_BITS,
     KIND_MASK,
     SLOW,
@@ -111,16 +112,28 @@ def run(machine, batch, facts, until_ns):
             tag = fast.wake(now, number, events)
         elif what & KIND_MASK == CONTROLLER:
             tag = slow.own_event(now, number, events)
+        elif what & KIND_MASK == INTERRUPT:
+            tag = -1
+            slot = number
         else:
             tag = -1
             slot = cache.wake(now, number, requests, below)
         if tag >= 0:
             slot = cache.complete(now, tag, requests, below)
         if slot >= 0:
-            requests.record(slot, now, facts)
-            source.completed(now, slot, requests)
-            cache.finished(now, slot, requests, below)
-            requests.release(slot)
+            was_held = what & KIND_MASK == INTERRUPT
+            delivered_ns = now
+            if host.hold_ns > 0 and not was_held:
+                delivered_ns = host.delivered_ns(now)
+            if delivered_ns > now:
+                events.push(delivered_ns, INTERRUPT, slot)
+            else:
+                requests.record(slot, now, facts)
+                source.completed(now, slot, requests)
+            if not was_held:
+                cache.finished(now, slot, requests, below)
+            if delivered_ns == now:
+                requests.release(slot)
 
 
 @loop

@@ -99,7 +99,8 @@ class Machine(NamedTuple):
         slow, fast = self.below.slow, self.below.fast
         of_slow = slow.demand(longest) + pages * slow.demand(page_bytes)
         of_fast = pages * fast.demand(page_bytes)
-        events = 2 * (of_slow + of_fast)  # a disk may complete a request and also move its arm
+        # a disk may complete a request and also move its arm; the host may hold a completion
+        events = 2 * (of_slow + of_fast) + 1
         wanted = np.array([of_slow, of_fast, events, pages])
         np.maximum(self.demand, wanted, out=self.demand)
 

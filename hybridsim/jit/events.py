@@ -11,7 +11,7 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.heap import Heap
 
 # The low bits of `what` are the part that an event concerns, the others a number of that part.
-SLOW, FAST, CACHE, HOST, CONTROLLER, SLOW_TIMER, FAST_TIMER = range(7)
+SLOW, FAST, CACHE, HOST, CONTROLLER, SLOW_TIMER, FAST_TIMER, INTERRUPT = range(8)
 KIND_BITS = 3
 KIND_MASK = (1 << KIND_BITS) - 1
 

@@ -18,6 +18,13 @@ class Host:
         if parameters.max_bytes_per_s:
             limits.append(LimitParameters([Op.READ, Op.WRITE], 1, parameters.max_bytes_per_s))
         self.buckets = Buckets(limits)
+        self.hold_ns = parameters.hold_ns
+        self.hold_from = parameters.hold_from
+        self.hold_within_ns = parameters.hold_within_ns
+        self.is_holding = False
+        self.counted: list[int] = []  # times of the completions of this period, while none is held
+        self.interrupt_ns = 0  # the next one, or the last
+        self.waiting = 0  # completions that it delivers
 
     def submit(self, op: Op, length: int, passed: Done) -> None:
         """Take an issued request; `passed` is called when it has passed, never from within."""
@@ -25,3 +32,25 @@ class Host:
             op, length = Op.FLUSH, 0  # it moves no data
         start, _ = self.buckets.admit(self.clock.now, op, length)
         self.clock.at(start + self.overhead_ns, passed)
+
+    def complete(self, delivered: Done) -> None:
+        """Take a completed request; `delivered` is called when the host learns of it."""
+        if not self.hold_ns:
+            delivered()
+            return
+        now, within = self.clock.now, self.hold_within_ns
+        if self.is_holding and now >= self.interrupt_ns:
+            self.is_holding = 2 * self.waiting > self.hold_from
+            self.waiting = 0
+        elif not self.is_holding and self.counted and now >= self.counted[0] + within:
+            is_recent = now < self.counted[0] + 2 * within
+            self.is_holding = is_recent and len(self.counted) >= self.hold_from
+            self.counted = []
+        if not self.is_holding:
+            self.counted.append(now)
+            delivered()
+            return
+        if not self.waiting:
+            self.interrupt_ns = now + self.hold_ns
+        self.waiting += 1
+        self.clock.at(self.interrupt_ns, delivered)

@@ -174,12 +174,18 @@ class Machine:
             )
             then()
 
+        def complete() -> None:
+            if self.host is None:
+                done()
+            else:
+                self.host.complete(done)
+
         def submit() -> None:
             nonlocal verdict
             if isinstance(self.cache, Bcache):
-                verdict = self.cache.submit(request, done)
+                verdict = self.cache.submit(request, complete)
                 return
-            verdict = self.cache.submit(request.op, request.offset, request.length, done, flags)
+            verdict = self.cache.submit(request.op, request.offset, request.length, complete, flags)
 
         if self.host is None:
             submit()

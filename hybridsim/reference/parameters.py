@@ -194,6 +194,9 @@ class HostParameters(Plain):
     max_iops: int = 0
     max_bytes_per_s: int = 0
     overhead_ns: int = 0
+    hold_ns: int = 0
+    hold_from: int = 1
+    hold_within_ns: int = 0
 
 
 @dataclass

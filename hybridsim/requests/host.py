@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import HOST
@@ -11,6 +14,9 @@ from hybridsim.jit.limits import OTHERS, READS, WHOLE_REQUEST, WRITES, Limit, Li
 
 READ, WRITE = int(Op.READ), int(Op.WRITE)
 EVERYTHING = READS | WRITES | OTHERS
+# Of `held`: the beginning of a period and the completions in it, while none is held; the next
+# interrupt, or the last one, and the completions that it delivers.
+BEGIN_NS, COUNT, IS_HOLDING, INTERRUPT_NS, WAITING = range(5)
 
 
 @state_machine
@@ -20,16 +26,36 @@ class Host(NamedTuple):
     is_on: int  # 0: requests reach the cache when they are issued
     overhead_ns: int
     limits: Limits
+    hold_ns: int  # 0: completions are delivered at once
+    hold_from: int
+    hold_within_ns: int
+    held: Ints  # [BEGIN_NS, COUNT, IS_HOLDING, INTERRUPT_NS, WAITING]
 
     @classmethod
-    def new(cls, max_iops: int = 0, max_bytes_per_s: int = 0, overhead_ns: int = 0) -> Host:
+    def new(
+        cls,
+        max_iops: int = 0,
+        max_bytes_per_s: int = 0,
+        overhead_ns: int = 0,
+        hold_ns: int = 0,
+        hold_from: int = 1,
+        hold_within_ns: int = 0,
+    ) -> Host:
         """Return an idle host; 0 means no limit."""
         limits = []
         if max_iops:
             limits.append(Limit(EVERYTHING, WHOLE_REQUEST, max_iops, 0))
         if max_bytes_per_s:
             limits.append(Limit(READS | WRITES, 1, max_bytes_per_s, 0))
-        return cls(int(bool(limits) or overhead_ns > 0), overhead_ns, Limits.new(1, limits))
+        return cls(
+            int(bool(limits) or overhead_ns > 0),
+            overhead_ns,
+            Limits.new(1, limits),
+            hold_ns,
+            hold_from,
+            hold_within_ns,
+            np.zeros(5, np.int64),
+        )
 
     @method
     def submit(self, now, slot, requests, events):
@@ -41,3 +67,26 @@ class Host(NamedTuple):
             what = READS if op == READ else WRITES
         start, _ = self.limits.admit(now, 0, what, length)
         events.push(start + self.overhead_ns, HOST, slot)
+
+    @method
+    def delivered_ns(self, now):
+        """Return when the host learns of a request that completes now."""
+        held, within_ns = self.held, self.hold_within_ns
+        if held[IS_HOLDING]:
+            if now >= held[INTERRUPT_NS]:
+                held[IS_HOLDING] = int(2 * held[WAITING] > self.hold_from)
+                held[WAITING] = 0
+                held[COUNT] = 0
+        elif held[COUNT] > 0 and now >= held[BEGIN_NS] + within_ns:
+            is_recent = now < held[BEGIN_NS] + 2 * within_ns
+            held[IS_HOLDING] = int(is_recent and held[COUNT] >= self.hold_from)
+            held[COUNT] = 0
+        if not held[IS_HOLDING]:
+            if held[COUNT] == 0:
+                held[BEGIN_NS] = now
+            held[COUNT] += 1
+            return now
+        if held[WAITING] == 0:
+            held[INTERRUPT_NS] = now + self.hold_ns
+        held[WAITING] += 1
+        return held[INTERRUPT_NS]

@@ -13,3 +13,7 @@ class Host(Part):
     max_iops: int | None = Field(None, ge=1, le=10**9)
     max_bandwidth: Rate | None = None
     overhead_ns: Time = 0  # added to each request; overlaps with others
+    # a controller raises one interrupt for all completions of this time; 0: one for each
+    hold_ns: Time = 0
+    hold_from: int = Field(1, ge=1, le=10**6)  # it does so from so many completions on
+    hold_within_ns: Time = 0  # that come within this time

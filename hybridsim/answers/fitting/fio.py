@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hybridsim.answers.fitting import map_unit
+from hybridsim.answers.fitting import held, map_unit
 from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
 from hybridsim.answers.fitting.array import (
     MEAN_ROOT,
@@ -53,6 +53,8 @@ SLOWEST_WRITE_NS = 3.5e6
 TRANSFERS = 2.2  # of 4 KiB that fit into a latency, at least
 ASLEEP = 2.1  # reads at depth 2 that are so many times those at depth 1
 HOST_OFF = 0.25  # the same between repeated runs
+# Random requests of such a size, with so many bytes under way, go by the rate of the link.
+LARGE, FILLING = 64 * 1024, 2 * 2**20
 FALLS = 0.9  # a rate lower than this share of the highest has fallen
 WHOLE = "treated as one device"
 POOR = 0.1  # relative error of a percentile that is noted
@@ -292,11 +294,13 @@ def _rpms(low_ms: float, high_ms: float, taken: int) -> tuple[float, float]:
 
 
 def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) -> Fit:
+    hold_ns = held.hold_ns(chosen)
+    chosen = held.delivered_at_once(chosen, hold_ns)
     like = _alike(points)
     rows = catalog.load(like).rows
     values: dict[str, Estimate] = {}
     for kind in ("read", "write"):
-        values |= _of_kind(kind, [one for one in chosen if one.direction == kind], like)
+        values |= _of_kind(kind, _smallest([one for one in chosen if one.direction == kind]), like)
         latency_ns = float(values[f"{kind}_latency"].value)
         values |= _streamed(kind, points, like, latency_ns)
     streamed, writes = values["sequential_write"], values["random_write_iops"]
@@ -315,7 +319,8 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
     reads = float(values["random_read_iops"].value)
     busiest = max(reads, float(values["sequential_read"].value) / KIB4)
     words = f"Flash; at most {reads:,.0f} random reads a second."
-    notes = [*notes, *_unwritten(chosen), *_held_back(chosen)]
+    notes = [*notes, *_unwritten(chosen), *(held.notes(hold_ns) or _held_back(chosen))]
+    notes += _small_alone(values, like)
     estimates = [
         Estimate("backing", "kind", "single", determined=False, how=WHOLE),
         Estimate(DRIVE, "kind", "ssd"),
@@ -328,8 +333,19 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
                  how="the minimum for these rates"),
         _map_unit(chosen),
         *_host(chosen),
+        *held.estimates(hold_ns),
     ]  # fmt: skip
     return Fit(name, words, estimates, sum(one.requests for one in chosen), notes)
+
+
+def _small_alone(values: dict[str, Estimate], like: str) -> list[str]:
+    """Return a note if nothing was measured that larger requests depend on."""
+    if any(values[f"sequential_{kind}"].determined for kind in ("read", "write")):
+        return []
+    return [
+        f"Larger requests rest on the link of {like}, which measured drives miss by a factor of "
+        "two: give sequential results too, or random ones of 128 KiB at depth 32."
+    ]
 
 
 def _unwritten(points: list[Point]) -> list[str]:
@@ -394,6 +410,11 @@ def _alike(points: list[Point]) -> str:
     return LIKE_SATA if is_sata and not any(one.is_nvme for one in points) else LIKE_NVME
 
 
+def _smallest(points: list[Point]) -> list[Point]:
+    """Return the points of the smallest requests, of which latencies and rates are meant."""
+    return [one for one in points if one.block_bytes == min(each.block_bytes for each in points)]
+
+
 def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:
     """Return the latency at depth 1 and the rate at the greatest depths."""
     rows = catalog.load(like).rows
@@ -438,6 +459,12 @@ def _highest(kind: str, key: str, crowded: list[Point]) -> Estimate:
     return Estimate(DRIVE, key, best.iops, "/s", how=how)
 
 
+def _fills_link(point: Point, kind: str) -> bool:
+    """Return whether a random load is of so large requests, and so deep, that the link is full."""
+    is_large = point.block_bytes >= LARGE and point.block_bytes * point.depth >= FILLING
+    return point.direction == kind and is_large and point.bytes_per_s > 0
+
+
 def _map_unit(points: list[Point]) -> Estimate:
     """Return the unit of the drive's map, from its fastest random writes of each size."""
     fastest: dict[int, float] = {}
@@ -458,6 +485,10 @@ def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> d
         if kind == "write" and max(rates) > CLIFF_TIMES * min(rates):
             how += f"; {human_rate(min(rates))} was measured too: a cache of the SSD (SLC) may fill"
         return {key: Estimate(DRIVE, key, max(rates), "bytes/s", how=how)}
+    if large := [one for one in usable(points) if _fills_link(one, kind)]:
+        best = max(large, key=lambda one: one.bytes_per_s)
+        how = f"random {kind}s of {best.block_bytes // 1024} KiB at depth {best.depth}"
+        return {key: Estimate(DRIVE, key, best.bytes_per_s, "bytes/s", how=how)}
     value = float(parse_rate(str(catalog.load(like).rows[key].value)))
     how = f"no sequential {kind}s; as {like}"
     least = TRANSFERS * KIB4 * 1e9 / latency_ns

@@ -69,7 +69,9 @@ def machine(
 def host(scenario: Scenario) -> Host:
     """Build the host in front of the cache."""
     table = scenario.host
-    return Host.new(table.max_iops or 0, table.max_bandwidth or 0, table.overhead_ns)
+    limits = table.max_iops or 0, table.max_bandwidth or 0
+    hold = table.hold_ns, table.hold_from, table.hold_within_ns
+    return Host.new(*limits, table.overhead_ns, *hold)
 
 
 def slow_tier(table: Backing, volume_bytes: int, seed: int = 0) -> Tier | Controller:
