@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.storage import catalog
+from hybridsim.storage.devices.hdd.platters import Platters
 from hybridsim.storage.devices.hdd_geometry import Geometry, geometry
 from hybridsim.storage.devices.hdd_seek import TABLE_LENGTH_MAX
 from hybridsim.storage.drives import HardDisk
@@ -171,3 +172,19 @@ def test_impossible_seek_times_are_refused():
         drive("seagate-cheetah-9lp", zones=[[1, 200, 20, 30]])
     with pytest.raises(ScenarioError, match="capacity above 0 bytes"):
         geometry(drive("seagate-cheetah-15k7"), 0)
+
+
+def test_the_tracks_of_a_disk_in_motion_are_those_of_its_geometry():
+    """Two zones of tracks of 1000 and 600 bytes; the second one begins within a track."""
+    times = {"rev_ns": 6_000_000, "surfaces": 2, "reacquire_ns": 0, "seek_shift": 0}
+    zones = {"zone_track": [0, 4], "zone_track_bytes": [1000, 600], "zone_byte": [0, 3500]}
+    rest = {name: [0, 0] for name in ("zone_angle_ns", "zone_skew_ns", "zone_cylinder_skew_ns")}
+    moves = {name: [0, 1, 2] for name in ("move_ns", "write_move_ns")}
+    arrays = {name: np.array(values) for name, values in (zones | rest | moves).items()}
+    disk = Platters.new({**times, **arrays, "capacity_bytes": 5300})
+    bytes_and_tracks = {
+        0: (0, 0, 1000), 999: (0, 0, 1000), 1000: (1, 1000, 2000), 3400: (3, 3000, 4000),
+        3500: (4, 3500, 4100), 4099: (4, 3500, 4100), 4100: (5, 4100, 4700), 5299: (6, 4700, 5300),
+    }  # fmt: skip
+    for byte, known in bytes_and_tracks.items():
+        assert (disk.track_of(byte), disk.track_start(byte), disk.track_end(byte)) == known

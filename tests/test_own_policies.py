@@ -128,16 +128,22 @@ def test_a_compiled_policy_ends_in_the_same_error_and_not_in_a_fault_of_memory()
 
 
 @pytest.mark.parametrize(
-    ("policy", "interpreted"),
+    ("policy", "victim", "interpreted"),
     [
-        (lambda: NeverEvicts(), True),
-        (lambda: EvictsTwice(), True),
-        (lambda: EvictsBeyond(), True),
-        (lambda: Forgets(), True),
-        pytest.param(lambda: WrongLRU.new(1 << 10), False, id="compiled", marks=pytest.mark.long),
+        (lambda: NeverEvicts(), "no page", True),
+        (lambda: EvictsTwice(), "page 0,", True),
+        (lambda: EvictsBeyond(), "page 1099511627776,", True),
+        (lambda: Forgets(), "no page", True),
+        pytest.param(
+            lambda: WrongLRU.new(1 << 10),
+            "page 1073741824,",
+            False,
+            id="compiled",
+            marks=pytest.mark.long,
+        ),
     ],
 )
-def test_the_simulation_with_time_raises_the_same_error(policy, interpreted):
+def test_the_simulation_with_time_raises_the_same_error(policy, victim, interpreted):
     requests = [Request(0, Op.READ, page * PAGE, PAGE) for page in READS]
     cache = CacheParameters(PAGE, 3, Mode.READ_ONLY, 0, 1, ("always",))
     slow, fast = steady(8_000_000, 1 << 20), steady(20_000, 1 << 20)
@@ -145,6 +151,9 @@ def test_the_simulation_with_time_raises_the_same_error(policy, interpreted):
     built = machine(scenario)
     built = built._replace(cache=built.cache._replace(replacement=policy()))
     name = type(built.cache.replacement).__name__
-    problem = rf"{name}\.evict\(\) returned .* at request \d+, counted from 0, page \d of the trace"
+    problem = (
+        rf"{name}\.evict\(\) returned {victim}.*to make room for page \d, .* at request \d+, "
+    )
+    problem += r"counted from 0, page \d of the trace"
     with pytest.raises(PolicyError, match=problem):
         simulate(scenario, interpreted=interpreted, built=built)
