@@ -367,6 +367,7 @@ def test_settings_of_open_cas_are_those_that_casadm_shows():
         "promotion": "always", "insertion_threshold": 3, "trigger_threshold": "80%",
         "cleaning": "alru", "wake_up": "1s", "staleness_time": "10s", "flush_max_buffers": 100,
         "activity_threshold": "0ms", "stats_interval": "1000ms", "stats_start": "70ms",
+        "queues": 2,
     }  # fmt: skip
     assert tables_of(run.cache).flush_max_buffers == 100
     assert (run.cached_device, run.throttle, run.created_s) == ("cas1-1", "off", 3.96)
@@ -406,7 +407,7 @@ def test_an_open_cas_that_validate_built_has_the_settings_that_casadm_showed(fol
             "shown": (of_hand / "casadm-before.txt").read_text()}  # fmt: skip
     origin = {"size_bytes": 2 << 30, "throttle_us": 0}
     (folder / layout.ENVIRONMENT).write_text(
-        json.dumps(ENVIRONMENT | {"cache": kept, "origin": origin})
+        json.dumps(ENVIRONMENT | {"cache": kept, "origin": origin, "host": {"cpus": 2}})
     )
     (folder / layout.OPEN_CAS).write_text((of_hand / layout.OPEN_CAS).read_text())
     run, same = record(folder), record(of_hand)
