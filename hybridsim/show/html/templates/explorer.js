@@ -651,8 +651,8 @@
       box.textContent = "No size of this cache meets it.";
       return;
     }
-    const sure = found.sure === found.likely ? "" : found.sure == null ? ", as interpolated; no size meets it for sure: replay it exactly"
-      : `, as interpolated; from ${sizes[found.sure].name} on for sure`;
+    const sure = found.sure === found.likely ? "" : found.sure == null ? ", as interpolated; no size meets it with its whole band: replay it exactly"
+      : `, as interpolated; from ${sizes[found.sure].name} on with its whole band`;
     box.textContent = `${metBy(found)}${sure}.${found.more ? " Other sizes meet it too: see the chart." : ""}`;
   }
 
