@@ -114,6 +114,9 @@ class Drives(RandomValues):
             "media_cache_write": self.size(64 * KIB, MIB, 32 * MIB),
             "media_cache_entries": self.rng.choice([2, 16, 1000]),
             "media_cache_idle": self.time(0, 5 * MS, 1000 * MS),
+            "media_cache_map": self.rng.choice([1, 100]),
+            "media_cache_map_write": self.time(0, 24 * MS),
+            "media_cache_piece": self.time(0, MS),
             "media_cache_run": self.size(0, 64 * KIB, GIB),
             "band": self.size(64 * KIB, MIB, 32 * MIB),
         }

@@ -396,6 +396,9 @@ def media_caches(draw: st.DrawFn, capacity_bytes: int) -> dict[str, int]:
         "media_entries": draw(st.sampled_from([1, 2, 5, 100])),
         "media_idle_ns": draw(st.sampled_from([0, 5_000_000, 50_000_000])),
         "media_run_bytes": draw(st.sampled_from([0, 5000, 2**30])),
+        "media_map_entries": draw(st.sampled_from([0, 1, 3, 2**62])),
+        "media_map_ns": draw(st.sampled_from([0, 7_000_000])),
+        "media_piece_ns": draw(st.sampled_from([0, 0, 3_000_000])),
         "band_bytes": draw(st.sampled_from([1000, 4 * KIB, 16 * KIB, 10**9])),
     }
 

@@ -114,6 +114,24 @@ def test_a_full_log_has_a_write_wait_for_a_band():
     assert served(small, *writes)[2] == pytest.approx(100.6)
 
 
+def test_with_more_entries_than_its_memory_holds_a_write_writes_the_map_too():
+    """The second write, whose entry is the second one, ends 3 ms later than its sector passes."""
+    writes = (0, Op.WRITE, 1234, 1), (10.3, Op.WRITE, 77, 1)
+    small = replace(DISK, media_map_entries=1, media_map_ns=3 * MS)
+    assert served(small, *writes) == [10.2, pytest.approx(23.4)]
+    assert served(replace(small, media_map_entries=2), *writes) == [10.2, 20.4]
+
+
+def test_each_piece_of_a_band_takes_its_time():
+    """As above: the band has been read at 50 ms, and the log's sector, a seek of 1 ms away, passes
+    at 60; it is missed if the piece is sought later than at 59."""
+    small = replace(DISK, media_entries=2)
+    writes = [(0, Op.WRITE, 241, 1), (10.3, Op.WRITE, 841, 1), (20.5, Op.WRITE, 1441, 1)]
+    for piece_ns, done_ms in ((9 * MS, 100.6), (9 * MS + US, 110.6)):
+        each = replace(small, media_piece_ns=piece_ns)
+        assert served(each, *writes)[2] == pytest.approx(done_ms)
+
+
 def test_cached_writes_go_to_the_log_together():
     """The first is written alone, to 10.2 ms; sector 2 of track 10 passes then, and what has come
     meanwhile takes three sectors, with one padding: the flush is done at 10.5."""

@@ -504,7 +504,10 @@ class Hdd(Device):
             place += p.media_write_bytes
             length -= p.media_write_bytes
         begin = self.reach(ready, self.media.byte(place), True, arrived)
-        return begin + self.pass_over(self.media.byte(place), length)
+        done = begin + self.pass_over(self.media.byte(place), length)
+        if self.media.entries <= p.media_map_entries:
+            return done
+        return done + p.media_map_ns
 
     def passes_by(self, start: int, end: int) -> bool:
         """Whether a write goes home at once: in a long run of writes, or too large for the log."""
@@ -540,6 +543,7 @@ class Hdd(Device):
             time = self.access(time, first, last - first, write=False)
         for entry in entries:
             where = self.media.byte(entry.place)
+            time += self.parameters.media_piece_ns
             time = self.access(time, where, entry.end - entry.start, write=False)
         self.media.drop(first, last)
         return self.access(time, first, last - first, write=True)

@@ -75,6 +75,9 @@ class HddParameters(DeviceParameters):
     media_entries: int = 1
     media_idle_ns: int = 0  # without work, then it is cleaned
     media_run_bytes: int = 0  # of writes in sequence that pass it by
+    media_map_entries: int = 2**62  # with more, each write to it writes a part of its map as well
+    media_map_ns: int = 0  # which takes so long
+    media_piece_ns: int = 0  # of cleaning, for each entry
     band_bytes: int = 1
 
 

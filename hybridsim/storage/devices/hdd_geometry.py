@@ -159,6 +159,9 @@ def _media_cache(drive: HardDisk, capacity_bytes: int) -> dict[str, int]:
         "media_entries": drive.media_cache_entries,
         "media_idle_ns": drive.media_cache_idle_ns,
         "media_run_bytes": drive.media_cache_run_bytes,
+        "media_map_entries": _or(drive.media_cache_map, 2**62),
+        "media_map_ns": drive.media_cache_map_write_ns,
+        "media_piece_ns": drive.media_cache_piece_ns,
         "band_bytes": drive.band_bytes,
     }
 

@@ -93,6 +93,10 @@ class HardDisk(Datasheet):
     media_cache_entries: int = Field(250_000, ge=2, le=2**24)  # number of pieces of bands
     media_cache_idle_ns: Time = Field(10**9, alias="media_cache_idle")  # then it is cleaned
     media_cache_run_bytes: Size = Field(2**30, alias="media_cache_run")  # a longer run passes by
+    # entries whose map is in memory: with more, a write to it is followed by one of its map
+    media_cache_map: int | None = Field(None, ge=1, le=2**24)
+    media_cache_map_write_ns: Time = 0
+    media_cache_piece_ns: Time = 0  # of each entry when a band is cleaned, beside its access
     band_bytes: Size = Field(30 * 2**20, alias="band", ge=2**16)  # shingled; written as a whole
 
     @property

@@ -31,6 +31,9 @@ class MediaCache(NamedTuple):
     capacity_bytes: int  # of the disk
     idle_ns: int  # without work, then it is cleaned
     run_bytes: int  # of writes in sequence that pass it by
+    map_entries: int  # with more, each write to it writes a part of its map as well, ...
+    map_ns: int  # ... which takes so long
+    piece_ns: int  # of cleaning, for each entry
     start: Ints  # [member, entry]
     end: Ints
     place: Ints  # position of its first byte
@@ -66,6 +69,9 @@ class MediaCache(NamedTuple):
             capacity_bytes,
             parameters.get("media_idle_ns", 0),
             parameters.get("media_run_bytes", 0),
+            parameters.get("media_map_entries", 2**62),
+            parameters.get("media_map_ns", 0),
+            parameters.get("media_piece_ns", 0),
         )
         columns = (np.full((members, entries), NOTHING, np.int64) for _ in range(4))
         unused = np.tile(np.arange(1, entries + 1, dtype=np.int32), (members, 1))
@@ -231,10 +237,13 @@ class MediaCache(NamedTuple):
             travel, rotation = arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
             ready += travel + rotation + arm.transfer(member, zone, track, cylinder, byte, piece)
             if is_last:
-                return ready
+                break
             ready += pause_ns
             position += piece
             length -= piece
+        if self.entries[member] <= self.map_entries:
+            return ready
+        return ready + self.map_ns
 
     @method
     def overlaps(self, member, offset, end):
@@ -285,7 +294,7 @@ class MediaCache(NamedTuple):
         while entry != NOTHING:
             byte = self.first_byte + self.place[member, entry] % self.span_bytes
             length = self.end[member, entry] - self.start[member, entry]
-            now = arm.access(member, now, byte, length, False)
+            now = arm.access(member, now + self.piece_ns, byte, length, False)
             self.release(member, entry)
             entry = self.older[member, entry]
         self.newest[member, band] = NOTHING
