@@ -1,6 +1,7 @@
 """The page of `hybridsim explore` in a real browser: clicks, drags, keys, phones; equal figures."""
 
 import json
+import re
 import shlex
 import time
 
@@ -490,3 +491,16 @@ def test_an_answer_follows_within_a_fifth_of_a_second(page):
           return times.sort((a, b) => a - b)[4]; })();
     """)
     assert took < 2000  # a machine that runs other tests meanwhile; RESULTS.md has the figure
+
+
+def test_the_ends_of_a_band_have_their_unit_once(found, page):
+    taken = {each.place for each in found.replays}
+    place = next(each for each in places_of(found, 60) if each not in taken)
+    wanted = json.dumps([int(each) for each in place])
+    change(page, lambda: page.run(f"explorer.state.place = {wanted}; explorer.update()"))
+    notes = page.run(
+        "return [...document.querySelectorAll('#figures small')].map((e) => e.textContent)"
+    )
+    bands = [each for each in notes if each.startswith("likely")]
+    assert any(re.fullmatch(r"likely [\d.,]+ to [\d.,]+ (us|ms|s)", each) for each in bands), bands
+    assert not any(re.search(r"\d ms to .* ms", each) for each in bands)

@@ -288,8 +288,10 @@
   // How wide the band is.
   function band(name, found) {
     if (found.value == null || found.replayed) return "";
-    if (worded(name, found.low) === worded(name, found.high)) return "";
-    return `likely ${worded(name, found.low)} to ${worded(name, found.high)}`;
+    const [low, high] = [found.low, found.high].map((end) => worded(name, end));
+    if (low === high) return "";
+    const unit = (high.match(/[^\d.,]+$/) ?? [""])[0]; // once, if both have it
+    return `likely ${unit && low.endsWith(unit) && /\d$/.test(low.slice(0, -unit.length)) ? low.slice(0, -unit.length) : low} to ${high}`;
   }
 
   // ---- The state: a place, prices, what is compared, and the requirement.
