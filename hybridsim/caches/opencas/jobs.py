@@ -140,7 +140,6 @@ class Jobs(NamedTuple):
         self.waits[job] = 0
         self.has_waited[job] = 0
         self.is_cut[job] = 0
-        self.thread[job] = 0
         self.lock[job] = SHARED
         self.first_need[job] = NOTHING
         self.last_need[job] = NOTHING

@@ -15,7 +15,7 @@ NOTHING = -1
 LOW, HIGH = range(2)  # lists of a thread
 # What a thread is to do with a job.
 STARTS, BEGINS, PROCEEDS, GOES_ON, STORES = range(5)
-REQUESTS, PASSES, FIRST_ASLEEP, ASLEEP = range(4)
+REQUESTS, PASSES, FIRST_ASLEEP, ASLEEP, WAITING = range(5)
 
 
 @state_machine
@@ -31,25 +31,27 @@ class Threads(NamedTuple):
     need: Ints  # and where it goes on
     sector: Ints
     order: Ints  # a ring of the threads that sleep, in order
-    state: Ints  # [REQUESTS, PASSES, FIRST_ASLEEP, ASLEEP]
+    state: Ints  # [REQUESTS, PASSES, FIRST_ASLEEP, ASLEEP, WAITING]
 
     @classmethod
     def new(cls, number: int) -> Threads:
         """Return threads that have nothing to do."""
         lists = [np.full(2 * number, NOTHING, np.int64) for _ in range(2)]
         of_each = [np.zeros(number, np.int64) for _ in range(6)]
-        return cls._make((number, *lists, *of_each, np.zeros(4, np.int64)))
+        return cls._make((number, *lists, *of_each, np.zeros(5, np.int64)))
 
     @method
     def next(self, what):
         """Return the thread of the next one of REQUESTS or PASSES: each in turn."""
-        thread = self.state[what] % self.number
-        self.state[what] += 1
+        thread = self.state[what]
+        self.state[what] = thread + 1 if thread + 1 < self.number else 0
         return thread
 
     @method
     def is_busy(self, thread):
         """Return whether what comes now has to wait."""
+        if self.state[ASLEEP] == 0 and self.state[WAITING] == 0:
+            return False
         at = 2 * thread
         waits = self.first[at + LOW] != NOTHING or self.first[at + HIGH] != NOTHING
         return self.sleeps[thread] == 1 or waits
@@ -60,6 +62,7 @@ class Threads(NamedTuple):
         at = 2 * jobs.thread[job] + which
         jobs.todo[job] = todo
         jobs.following[job] = NOTHING
+        self.state[WAITING] += 1
         if self.first[at] == NOTHING:
             self.first[at] = job
         else:
@@ -75,6 +78,7 @@ class Threads(NamedTuple):
         job = self.first[at]
         if job != NOTHING:
             self.first[at] = jobs.following[job]
+            self.state[WAITING] -= 1
         return job
 
     @method
