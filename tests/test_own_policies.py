@@ -151,9 +151,7 @@ def test_the_simulation_with_time_raises_the_same_error(policy, victim, interpre
     built = machine(scenario)
     built = built._replace(cache=built.cache._replace(replacement=policy()))
     name = type(built.cache.replacement).__name__
-    problem = (
-        rf"{name}\.evict\(\) returned {victim}.*to make room for page \d, .* at request \d+, "
-    )
+    problem = rf"{name}\.evict\(\) returned {victim}.*to make room for page \d, .* at request \d+, "
     problem += r"counted from 0, page \d of the trace"
     with pytest.raises(PolicyError, match=problem):
         simulate(scenario, interpreted=interpreted, built=built)
