@@ -85,6 +85,7 @@ COUNTERPARTS = {
     "opencas_lines": tuple(OPENCAS + name for name in ("lines.py", "lists.py", "bits.py",
         "ways.py")),
     "opencas_policies": (OPENCAS + "policies.py",),
+    "opencas_threads": (OPENCAS + "threads.py",),
     "dmcache": tuple(DMCACHE + name for name in ("target.py", "mapping.py", "discards.py",
         "table.py")),
     "dmcache_locks": (DMCACHE + "bios.py",),
