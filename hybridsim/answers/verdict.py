@@ -75,12 +75,11 @@ class Verdict:
     effect: list[str] = field(default_factory=list)
     risks: list[str] = field(default_factory=list)
     basis: list[str] = field(default_factory=list)
+    is_certain: bool = True  # the answer; else it is what is probable
+    condition: str = ""  # under which the machine was judged: "with the SSD dead from 13 s on"
 
     def __repr__(self) -> str:
         return f"<Verdict {self.answer}: {self.headline}>"
-
-    is_certain: bool = True  # the answer; else it is what is probable
-    condition: str = ""  # under which the machine was judged: "with the SSD dead from 13 s on"
 
     def under(self, condition: str) -> Verdict:
         """Return the verdict of a machine that lost its cache; none on the cache itself."""

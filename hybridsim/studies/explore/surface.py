@@ -30,10 +30,9 @@ from hybridsim.studies.explore.axes import CACHE, Axis, Place
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-COVERED = (
-    0.97  # of the replays of a mode that are left out, that the band holds: some 95 of 100 others,
-)
+# The band holds so many of the replays of a mode that are left out, which is some 95 of 100 others,
 # as replays are dense where the surface was in doubt.  Chosen on four captures (RESULTS.md).
+COVERED = 0.97
 FEWEST = 8  # replays that a surface needs, and a factor of a mode
 FITTED_MOST = 360  # replays that parameters are fitted to, spread over all: a fit takes n^3
 FEWEST_APART = 24  # replays of each mode that a process of each mode needs
