@@ -1177,6 +1177,19 @@ def test_a_skewed_order_of_files_with_a_queue_depth_is_refused_if_files_end():
     jobs(f"{text} --ioengine=psync --rw=write")
 
 
+def test_keys_of_the_machine_are_set_beside_the_options_of_jobs():
+    job = "--name=a --rw=randread --size=64m --number_ios=20 --direct=1 --output-format=json"
+    keys = "--set cache.kind=none --set backing.kind=single --set backing.drive.rpm="
+
+    def mean_ns(rpm):
+        result = CliRunner().invoke(command, f"{keys}{rpm} {job}".split(), catch_exceptions=False)
+        return json.loads(result.stdout)["jobs"][0]["read"]["lat_ns"]["mean"]
+
+    assert mean_ns(15000) < mean_ns(5400)
+    wrong_key = CliRunner().invoke(command, ["--set", "backing.drive.rmp=1", *job.split()])
+    assert "did you mean 'rpm'" in str(wrong_key.exception)
+
+
 def test_of_the_options_that_contain_an_unknown_one_the_shortest_is_suggested():
     assert "did you mean 'buffered'" in wrong("--name=a --size=1m --buffer=0")
 

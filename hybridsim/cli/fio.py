@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import PRESET_HELP
+from hybridsim.cli.machine_options import PRESET_HELP, machine, set_option
 from hybridsim.cli.option import option
 from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import RequirementError, UsageError
@@ -30,6 +30,7 @@ FORMS = ("normal", "json", "json+", "terse")
         "--ioengine=libaio --iodepth=4 --size=1G --runtime=1s",
         "hybridsim fio job.fio --preset digitalocean-volume --runs 2",
         "hybridsim fio job.fio --preset digitalocean-volume --output-format=json+",
+        "hybridsim fio job.fio --set cache.kind=bcache --set cache.size=16GiB",
     ),
 )
 @click.argument(
@@ -41,6 +42,7 @@ FORMS = ("normal", "json", "json+", "terse")
     to="scenario_file",
 )
 @option("--preset NAME", PRESET_HELP)
+@set_option
 @option(
     "--runs N",
     "Run all jobs N times in succession; the cache stays warm.",
@@ -64,6 +66,7 @@ def fio(
     arguments: tuple[str, ...],
     scenario_file: str | None,
     preset: str | None,
+    settings: tuple[str, ...],
     runs: int,
     seeding: str,
     max_runtime: str,
@@ -81,7 +84,6 @@ def fio(
     default) than latency_target at queue depth 1.
     """
     from hybridsim.cli.running import progress_of_jobs
-    from hybridsim.scenario import Scenario
     from hybridsim.show import fio_text
     from hybridsim.show.fio_eta import Eta
     from hybridsim.show.fio_terse import VERSIONS
@@ -121,7 +123,7 @@ def fio(
     output = parsed.program.get("output")
     texts: list[str] = []
     begun: list[bool] = []  # whether the heading was printed before the first line of --eta
-    site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
+    site = machine(scenario_file, settings, preset=preset)
     if "parse-only" in parsed.program:
         jobs_of(parsed)
         return
@@ -148,7 +150,7 @@ def fio(
 
     with progress_of_jobs() as progress:
         result = run(
-            parsed, site.with_options(preset=preset), runs, progress, seeding=seeding,
+            parsed, site, runs, progress, seeding=seeding,
             interval_ns=interval_ns, report=report, eta_ns=eta_ns if has_eta else 0, eta=show_eta,
             limit_ns=limit_ns,
         )  # fmt: skip
