@@ -554,14 +554,18 @@ def test_lines_come_first_the_scenario_and_each_cache_at_its_ends(found):
         assert {0, len(found.axes[size].choices) - 1} <= of_one
 
 
-def test_a_mode_with_cliffs_does_not_widen_the_bands_of_another():
+def places_of_lru(number, seed):
+    """Return the axes of a page cache with LRU, some of its places, and the draws that follow."""
     grid, _ = axes(Scenario.default(), 2**30, caches=["page"], policies=["lru"])
+    draw = np.random.default_rng(seed)
+    drawn = (tuple(int(draw.integers(len(a.choices))) for a in grid) for _ in range(number))
+    return grid, list(dict.fromkeys(drawn)), draw
+
+
+def test_a_mode_with_cliffs_does_not_widen_the_bands_of_another():
+    grid, places, draw = places_of_lru(160, seed=5)
     where = Coordinates(grid)
     modes = [each.words[1] for each in grid[0].choices]
-    draw = np.random.default_rng(5)
-    places = list(
-        dict.fromkeys(tuple(int(draw.integers(len(a.choices))) for a in grid) for _ in range(160))
-    )
     smooth = [0.3 + 0.01 * place[1] for place in places]
     rough = [
         value + draw.normal(0, 0.1) * (modes[place[0]] == "write-back")
@@ -577,13 +581,9 @@ def test_a_mode_with_cliffs_does_not_widen_the_bands_of_another():
 
 
 def test_each_mode_has_a_process_of_its_own_where_they_follow_other_rules():
-    grid, _ = axes(Scenario.default(), 2**30, caches=["page"], policies=["lru"])
+    grid, places, _ = places_of_lru(180, seed=6)
     where = Coordinates(grid)
     modes = [each.words[1] for each in grid[0].choices]
-    draw = np.random.default_rng(6)
-    places = list(
-        dict.fromkeys(tuple(int(draw.integers(len(a.choices))) for a in grid) for _ in range(180))
-    )
 
     def waits(place):  # writes wait for the disks
         return 0.1 * place[3] + 0.2 * place[4]
@@ -608,17 +608,13 @@ def test_each_mode_has_a_process_of_its_own_where_they_follow_other_rules():
 
 
 def test_sizes_are_apart_by_what_lru_serves_at_them():
-    grid, _ = axes(Scenario.default(), 2**30, caches=["page"], policies=["lru"])
+    grid, places, _ = places_of_lru(120, seed=7)
     load = "gen:hot-spot,span=256MiB,hot=10%,share=90%,requests=3000"
     sizes = with_served(grid[1], Trace.read(load), 2**16, 3000)
     assert len(sizes.served) == len(sizes.choices)
     assert list(sizes.served) == sorted(sizes.served)
     cliff = dataclasses.replace(
         sizes, served=tuple(float(n >= 12) for n in range(len(sizes.choices)))
-    )
-    draw = np.random.default_rng(7)
-    places = list(
-        dict.fromkeys(tuple(int(draw.integers(len(a.choices))) for a in grid) for _ in range(120))
     )
 
     def missed(axis):

@@ -241,7 +241,7 @@ class FioResult:
     def frame(self) -> DataFrame:
         """Return a pandas frame: a row per job and direction that has requests.
 
-        Columns: `job`, `direction` (read, write, trim), `requests`, `iops`, `bytes_per_s`,
+        Columns: `job`, `direction` (read, write, trim; mixed), `requests`, `iops`, `bytes_per_s`,
         `mean_ns`, `p50_ns`, `p99_ns` and `max_ns` of the latency, `span_ns` that the job took.
         Needs pandas (`hybridsim[notebooks]`).
         """
