@@ -27,34 +27,32 @@ class HardDisk(Datasheet):
 
     kind: Literal["hdd"]
     rpm: int = Field(ge=1000, le=30_000)
-    capacity_bytes: Size = Field(alias="capacity", ge=2**20)
+    capacity_bytes: Size = Field(ge=2**20)
     seek_track_ns: Time | None = Field(None, alias="seek_track_to_track")
-    seek_average_ns: Time | None = Field(None, alias="seek_average")  # random pairs, read
-    seek_full_ns: Time | None = Field(None, alias="seek_full")
+    seek_average_ns: Time | None = None  # random pairs, read
+    seek_full_ns: Time | None = None
     seek_table: list[list[float]] | None = None  # [cylinders, ms], interpolated
     write_seek_table: list[list[float]] | None = None  # settling included
     seek_fit: list[float] | None = None  # ms: a + b sqrt(d) up to a split, c + e d: [a b split c e]
-    write_settle_ns: Time = Field(0, alias="write_settle")  # extra for a write that moves the arm
+    write_settle_ns: Time = 0  # extra for a write that moves the arm
     cylinders: int | None = Field(None, ge=2, le=10**7)  # unit of distances and zones
     zones: list[list[float]] | None = None  # [first cylinder, sectors per track, skew, cylinder's]
     rate_outer: Rate | None = None  # sustained, sequential, bytes per second
     rate_inner: Rate | None = None
     surfaces: int = Field(4, ge=1, le=64)
-    head_switch_ns: Time = Field(500_000, alias="head_switch")
-    reacquire_ns: Time = Field(0, alias="reacquire")  # to another place of the same cylinder
-    skew_ns: Time | None = Field(None, alias="skew")  # default: what head and arm need
-    overhead_ns: Time = Field(200_000, alias="overhead")  # of each command, in the electronics
-    hit_overhead_ns: Time | None = Field(None, alias="hit_overhead")  # of commands without platters
-    write_overhead_ns: Time | None = Field(None, alias="write_overhead")
+    head_switch_ns: Time = 500_000
+    reacquire_ns: Time = 0  # to another place of the same cylinder
+    skew_ns: Time | None = None  # default: what head and arm need
+    overhead_ns: Time = 200_000  # of each command, in the electronics
+    hit_overhead_ns: Time | None = None  # of commands without platters
+    write_overhead_ns: Time | None = None
     # of writes that the write cache takes; default: as write_overhead
-    write_hit_overhead_ns: Time | None = Field(None, alias="write_hit_overhead")
+    write_hit_overhead_ns: Time | None = None
     # the same four after a command of the other kind; default: as they are above
-    overhead_after_write_ns: Time | None = Field(None, alias="overhead_after_write")
-    hit_overhead_after_write_ns: Time | None = Field(None, alias="hit_overhead_after_write")
-    write_overhead_after_read_ns: Time | None = Field(None, alias="write_overhead_after_read")
-    write_hit_overhead_after_read_ns: Time | None = Field(
-        None, alias="write_hit_overhead_after_read"
-    )
+    overhead_after_write_ns: Time | None = None
+    hit_overhead_after_write_ns: Time | None = None
+    write_overhead_after_read_ns: Time | None = None
+    write_hit_overhead_after_read_ns: Time | None = None
     interface: Rate | None = None  # bytes per second between host and disk; default: no limit
     # percent of a read that is buffered before its transfer to the host begins, and of a write that
     # has arrived before the platters are written
@@ -64,40 +62,40 @@ class HardDisk(Datasheet):
     order: Literal["sptf", "sstf", "clook"] = "sptf"  # by position, by distance, in a sweep
     # by position: share of a command's waiting that its positioning time is taken to be shorter
     aging: float = Field(0.006, ge=0, le=1)
-    age_limit_ns: Time = Field(5 * 10**9, alias="age_limit")  # in the disk, then it is next
-    read_ahead_bytes: Size = Field(2**20, alias="read_ahead")  # per segment
+    age_limit_ns: Time = 5 * 10**9  # in the disk, then it is next
+    read_ahead_bytes: Size = 2**20  # per segment
     segments: int = Field(8, ge=1, le=1024)  # number of streams with read-ahead
-    read_behind_bytes: Size | None = Field(None, alias="read_behind")  # default: as read_ahead
+    read_behind_bytes: Size | None = None  # default: as read_ahead
     read_tracks: bool = False  # a read leaves its whole track in the buffer, and nothing beyond
     # where the read-ahead stops: with the buffer, at the end of the track, or, in a stream that
     # began on an earlier track, at the end of the next one
     read_ahead_to: Literal["buffer", "track", "next track"] = "buffer"
-    segment_bytes: Size | None = Field(None, alias="segment", ge=512)  # ring; default: no limit
-    write_cache_bytes: Size = Field(0, alias="write_cache")  # 0: writes go to the platters
+    segment_bytes: Size | None = Field(None, ge=512)  # ring; default: no limit
+    write_cache_bytes: Size = 0  # 0: writes go to the platters
     write_cache_ranges: int = Field(256, ge=1, le=65_536)  # maximum number of separate ranges
     destage_window: int = Field(32, ge=1, le=65_536)  # number of oldest ones that it chooses from
     # a crowded write cache: each waiting request has its share of the arm, or the sides take turns
     destage_rule: Literal["shares", "turns"] = "shares"
-    flush_ns: Time = Field(0, alias="flush")  # time of a flush after the writes that it waits for
+    flush_ns: Time = 0  # time of a flush after the writes that it waits for
     # the write cache survives a loss of power: no flush waits for it, no command goes around it,
     # and a host that turns off the write cache does not turn off this one
     power_loss_protection: bool = False
     # drive-managed shingled recording: a log on the platters takes writes, except long runs in
     # sequence; while the disk is idle, and when the log is full, whole bands are written anew
-    media_cache_bytes: Size = Field(0, alias="media_cache")  # 0: none, the disk is not shingled
+    media_cache_bytes: Size = 0  # 0: none, the disk is not shingled
     media_cache_at: Literal["outer", "middle", "inner"] = "middle"  # cylinders
     # of each piece of a band in a write to the log
-    media_cache_padding_bytes: Size = Field(0, alias="media_cache_padding")
+    media_cache_padding_bytes: Size = 0
     # written to it at once, more in pieces; default: no limit
-    media_cache_write_bytes: Size | None = Field(None, alias="media_cache_write", ge=2**16)
+    media_cache_write_bytes: Size | None = Field(None, ge=2**16)
     media_cache_entries: int = Field(250_000, ge=2, le=2**24)  # number of pieces of bands
-    media_cache_idle_ns: Time = Field(10**9, alias="media_cache_idle")  # then it is cleaned
-    media_cache_run_bytes: Size = Field(2**30, alias="media_cache_run")  # a longer run passes by
+    media_cache_idle_ns: Time = 10**9  # then it is cleaned
+    media_cache_run_bytes: Size = 2**30  # a longer run passes by
     # entries whose map is in memory: with more, a write to it is followed by one of its map
     media_cache_map: int | None = Field(None, ge=1, le=2**24)
     media_cache_map_write_ns: Time = 0
     media_cache_piece_ns: Time = 0  # of each entry when a band is cleaned, beside its access
-    band_bytes: Size = Field(30 * 2**20, alias="band", ge=2**16)  # shingled; written as a whole
+    band_bytes: Size = Field(30 * 2**20, ge=2**16)  # shingled; written as a whole
 
     @property
     def rev_ns(self) -> int:

@@ -38,11 +38,11 @@ class Flash(Part):
     filled: bool = True  # true: every unit has been written once, in order; false: none has
     channels: int = Field(8, ge=1, le=1024)
     channel_rate: Rate = 800_000_000
-    channel_command_ns: Time = Field(400, alias="channel_command")  # of each transfer
-    read_ns: Time | None = Field(None, alias="read")  # of the fastest page; or from read_latency
-    program_ns: Time | None = Field(None, alias="program")  # default: from sequential_write
-    erase_ns: Time = Field(5_000_000, alias="erase")
-    block_bytes: Size | None = Field(None, alias="block")  # erased at once; default: 1/4096
+    channel_command_ns: Time = 400  # of each transfer
+    read_ns: Time | None = None  # of the fastest page; or from read_latency
+    program_ns: Time | None = None  # default: from sequential_write
+    erase_ns: Time = 5_000_000
+    block_bytes: Size | None = None  # erased at once; default: 1/4096
 
     @property
     def spare(self) -> float:
@@ -55,9 +55,9 @@ class SolidState(Datasheet):
 
     device: ClassVar[str] = "hybridsim.storage.devices.flash_timing:bank"
     kind: Literal["ssd"]
-    capacity_bytes: Size = Field(alias="capacity", ge=2**20)
-    read_latency_ns: Time = Field(alias="read_latency", gt=0)  # 4 KiB random, queue depth 1
-    write_latency_ns: Time = Field(alias="write_latency", gt=0)
+    capacity_bytes: Size = Field(ge=2**20)
+    read_latency_ns: Time = Field(gt=0)  # 4 KiB random, queue depth 1
+    write_latency_ns: Time = Field(gt=0)
     random_read_iops: int = Field(ge=1, le=10**9)  # 4 KiB, deep queue
     # of map_unit (4 KiB), steady state; into the SLC cache, where there is one
     random_write_iops: int = Field(ge=1, le=10**9)
@@ -66,8 +66,8 @@ class SolidState(Datasheet):
     # Flash that a drive uses with one bit a cell for what is written first: the part that it always
     # has, and at most what it adds of flash that holds no data, of which it takes cell_bits times
     # as much. A drive that serves as a cache is full: only the fixed part is left.
-    slc_cache_bytes: Size = Field(0, alias="slc_cache", le=2**45)
-    slc_dynamic_bytes: Size = Field(0, alias="slc_dynamic", le=2**45)
+    slc_cache_bytes: Size = Field(0, le=2**45)
+    slc_dynamic_bytes: Size = Field(0, le=2**45)
     # of the capacity, with data of which the drive knows (the rest is erased); for slc_dynamic and
     # folded_write
     filled: Annotated[str, BeforeValidator(_part)] = "100%"
@@ -81,10 +81,10 @@ class SolidState(Datasheet):
     folded_write: Rate | None = None
     # erased flash at the start: for the SLC cache, which takes cell_bits times its size, and for
     # what is written beyond it; 0: what is not filled
-    erased_bytes: Size = Field(0, alias="erased")
+    erased_bytes: Size = 0
     cell_bits: int = Field(3, ge=2, le=5)  # of the native cells: 3 TLC, 4 QLC
     slc_refill: Rate = 400_000_000  # of folding: the SLC cache becomes free again while no write
-    slc_idle_ns: Time = Field(1_000_000_000, alias="slc_idle")  # has arrived for so long
+    slc_idle_ns: Time = 1_000_000_000  # has arrived for so long
     # which writes cost more than their units: those that continue no stream, or each of them
     write_rule: Literal["streams", "requests"] = "streams"
     map_bytes: Size = Field(UNIT_BYTES, alias="map_unit", ge=UNIT_BYTES, le=65_536)
@@ -94,22 +94,22 @@ class SolidState(Datasheet):
     write_lanes: int = Field(0, ge=0, le=1024)
     # part of the latencies at depth 1: of requests that find the drive idle, as it, its link or the
     # host's processor has fallen asleep
-    wake_up_ns: Time = Field(0, alias="wake_up")
-    sleep_after_ns: Time = Field(0, alias="sleep_after")  # idle for so long
+    wake_up_ns: Time = 0
+    sleep_after_ns: Time = 0  # idle for so long
     program_bytes: Size = Field(UNIT_BYTES, alias="program_size", ge=UNIT_BYTES)  # by a die at once
     # of a program's data on the way to the die: a read that arrives meanwhile waits for the
     # program's end. With it dies are given whole programs, and collection is programs and reads
-    program_load_ns: Time = Field(0, alias="program_load")
-    read_step_ns: Time = Field(0, alias="read_step")  # TLC: a third of the pages 1, a third 3 more
-    write_buffer_bytes: Size = Field(16 * 2**20, alias="write_buffer", gt=0)
-    suspend_ns: Time = Field(20_000, alias="suspend")  # wait of a read until a busy die pauses
+    program_load_ns: Time = 0
+    read_step_ns: Time = 0  # TLC: a third of the pages 1, a third 3 more
+    write_buffer_bytes: Size = Field(16 * 2**20, gt=0)
+    suspend_ns: Time = 20_000  # wait of a read until a busy die pauses
     power_loss_protection: bool = True  # the buffer survives power loss: a flush need not drain it
-    flush_ns: Time = Field(0, alias="flush")  # of a flush, besides draining the buffer
+    flush_ns: Time = 0  # of a flush, besides draining the buffer
     # whether it reports a cache that a host must flush; default: only where a flush has work to do
     volatile_cache: bool | None = None
     blocking_flush: bool = False  # as SATA drives: nothing else is served meanwhile
     fua: bool = True  # false: a flush follows a FUA write, as Linux does for SATA
-    endurance_bytes: Size | None = Field(None, alias="endurance")  # rated total of host writes
+    endurance_bytes: Size | None = None  # rated total of host writes
     flash: Flash | None = None
 
     @property

@@ -73,7 +73,7 @@ class CloudVolume(Datasheet):
     random: ClassVar[str] = "the latencies of {} cloud volumes"
 
     kind: Literal["volume"]
-    capacity_bytes: Size = Field(alias="capacity", ge=2**20)  # its rates scale with it
+    capacity_bytes: Size = Field(ge=2**20)  # its rates scale with it
     iops: int | None = Field(None, ge=0, le=10**9)  # of reads and writes together
     iops_per_gib: int = Field(0, ge=0, le=10**6)
     iops_min: int = Field(0, ge=0, le=10**9)
@@ -85,21 +85,21 @@ class CloudVolume(Datasheet):
     bandwidth_max: Rate | None = None
     bandwidth_peak: Rate | None = None  # or the most that bandwidth_peak_per_gib gives
     bandwidth_peak_per_gib: Rate | None = None
-    bandwidth_credits_bytes: Size = Field(0, alias="bandwidth_credits")
-    bandwidth_credits_per_gib_bytes: Size = Field(0, alias="bandwidth_credits_per_gib")
+    bandwidth_credits_bytes: Size = 0
+    bandwidth_credits_per_gib_bytes: Size = 0
     read_iops_max: Iops | None = None  # of one direction
     write_iops_max: Iops | None = None
     read_bandwidth_max: Rate | None = None
     write_bandwidth_max: Rate | None = None
-    io_unit_bytes: Size = Field(0, alias="io_unit")  # a longer request counts as several; 0: never
+    io_unit_bytes: Size = 0  # a longer request counts as several; 0: never
     # a request that does not begin where the one before ended counts as a multiple of this many
     # bytes; 0: as its own
-    random_unit_bytes: Size = Field(0, alias="random_unit")
-    burst_ns: Time = Field(0, alias="burst")  # how far it may be ahead of a rate without credits
+    random_unit_bytes: Size = 0
+    burst_ns: Time = 0  # how far it may be ahead of a rate without credits
     # of the whole volume: nothing completes for so long, once in each stretch of stall_every, at a
     # time that is drawn
-    stall_ns: Time = Field(0, alias="stall")
-    stall_every_ns: Time = Field(0, alias="stall_every", le=3600 * 10**9)
+    stall_ns: Time = 0
+    stall_every_ns: Time = Field(0, le=3600 * 10**9)
     read_latency: Latency
     write_latency: Latency
     stream_rate: Rate | None = None  # transfer rate of one request, in addition to the latency
