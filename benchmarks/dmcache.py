@@ -15,7 +15,7 @@ import itertools
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +24,9 @@ from fio_offsets import zoned
 from hybridsim.caches import DmCache
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.foundation.cache_parameters import DmCacheParameters
-from hybridsim.foundation.codes import DmMode, Level, Order, Replay
+from hybridsim.foundation.codes import DmMode, Level, Replay
+from hybridsim.foundation.machine_parameters import HddParameters, SsdParameters
 from hybridsim.jit.events import FAST, SLOW
-from hybridsim.reference import SsdParameters
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source
 from hybridsim.storage.devices import HDD, SSD
@@ -107,23 +107,17 @@ def machine(measured: Measured) -> Machine:
     tracks = -(-spindle // track)
     seek_ms = [0] + [0.5 + 7.5 * (way / tracks) ** 0.5 for way in range(1, tracks + 2)]
     moves = np.round(np.array(seek_ms) * MS).astype(np.int64)
-    none = np.zeros(1, np.int64)
-    disk = {
-        "rev_ns": 60 * SECOND // 7200, "zone_byte": none, "zone_track": none,
-        "zone_track_bytes": np.array([track]), "zone_angle_ns": none, "zone_skew_ns": none,
-        "zone_cylinder_skew_ns": none, "surfaces": 1, "seek_shift": 0, "move_ns": moves,
-        "write_move_ns": moves, "read_ns": 0, "hit_ns": 0, "write_ns": 0, "write_hit_ns": 0,
-        "window": 1,
-        "age_limit_ns": 0, "capacity_bytes": spindle, "read_ahead_bytes": 0,
-        "read_behind_bytes": 0, "segments": 1, "read_tracks": False, "reacquire_ns": 0,
-        "flush_ns": 0, "host_ps_per_byte": 0, "order": int(Order.POSITION),
-        "write_cache_bytes": 0, "write_cache_ranges": 1, "destage_window": 1, "takes_turns": 0,
-    }  # fmt: skip
-    flash = asdict(SsdParameters(
+    disk = HddParameters(
+        rev_ns=60 * SECOND // 7200, zone_byte=[0], zone_track=[0], zone_track_bytes=[track],
+        zone_angle_ns=[0], zone_skew_ns=[0], zone_cylinder_skew_ns=[0], surfaces=1, seek_shift=0,
+        move_ns=moves, write_move_ns=moves, read_ns=0, hit_ns=0, write_ns=0, write_hit_ns=0,
+        window=1, age_limit_ns=0, capacity_bytes=spindle, read_ahead_bytes=0, read_behind_bytes=0,
+    )  # fmt: skip
+    flash = SsdParameters(
         dies=1, unit_bytes=GIB, command_ns=SSD_NS, interval_ns=SSD_NS, write_interval_ns=SSD_NS,
         read_ns=0, program_ns=0, scatter_ns=0, suspend_ns=0, write_ns=0, buffer_ns=0,
         link_bytes_per_s=500 * 10**6, capacity_bytes=GIB,
-    ))  # fmt: skip
+    )  # fmt: skip
     bank = HDD.new(4, disk)
     slow = Tier.new(SLOW, int(Level.STRIPE), 4, 64 * KIB, bank, queue_depth=IN_FLIGHT)
     fast = Tier.new(FAST, int(Level.STRIPE), 1, 64 * KIB, SSD.new(1, flash))

@@ -19,11 +19,11 @@ from hybridsim.answers.fitting.fio_results import Point
 from hybridsim.answers.fitting.observed import Observed
 from hybridsim.answers.fitting.pieces import Layout, pieces
 from hybridsim.foundation.codes import Op
+from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.reference.clock import Clock
 from hybridsim.reference.hdd import Hdd
-from hybridsim.reference.parameters import HddParameters
 from hybridsim.storage import catalog
-from hybridsim.storage.devices.hdd_geometry import ORDERS, Geometry, geometry, hdd_parameters
+from hybridsim.storage.devices.hdd_geometry import ORDERS, hdd_parameters
 from hybridsim.storage.drives import HardDisk
 
 KIB = 1024
@@ -51,7 +51,7 @@ def known(name: str, seed: int, requests: int = 1500) -> Known:
     order = rng.choice(["fcfs", drive.order])
     clock = Clock()
     disk = _disk(clock, drive, str(order))
-    shape = geometry(drive)
+    shape = hdd_parameters(drive)
     length = rng.choice(np.array(SIZES[rng.integers(len(SIZES))]) * KIB, requests)
     pages = (drive.capacity_bytes - length) // 4096
     offset = (rng.random(requests) * pages).astype(np.int64) * 4096
@@ -114,7 +114,7 @@ def known_stripe(name: str, seed: int, requests: int = 3000) -> Known:
         begun[rank], done[rank], offset[rank], length[rank].astype(np.int64), write[rank],
         np.zeros(requests, np.int64), end,
     )  # fmt: skip
-    truth = _truth(drive, geometry(drive), float(np.mean(idle)), write, late)
+    truth = _truth(drive, hdd_parameters(drive), float(np.mean(idle)), write, late)
     return Known(f"{layout} of {name} {seed}", observed, truth, layout)
 
 
@@ -160,7 +160,7 @@ def known_point(
         f"{name} {seed}", "read", "randread", 4096, 1, True, True, requests,
         1e9 / float(took.mean()), 0.0, float(took.mean()), percentiles,
     )  # fmt: skip
-    truth = _truth(drive, geometry(drive), 1.0, write, late)
+    truth = _truth(drive, hdd_parameters(drive), 1.0, write, late)
     return point, {key: truth[key] for key in ("rpm", "seek_average", "seek_full")}
 
 
@@ -178,13 +178,11 @@ def _drive(name: str) -> HardDisk:
 def _disk(clock: Clock, drive: HardDisk, order: str) -> Hdd:
     """Return a disk by the independent reference, without a write cache."""
     parameters = hdd_parameters(
-        drive, drive.capacity_bytes, write_cache_bytes=0,
-        order=int(ORDERS.get(order, ORDERS["sptf"])),
+        drive, write_cache_bytes=0, order=ORDERS.get(order, ORDERS["sptf"]),
         host_ps_per_byte=0, age_limit_ns=0 if order == "fcfs" else drive.age_limit_ns,
         window=1 if order == "fcfs" else drive.window,
     )  # fmt: skip
-    fields = HddParameters.__dataclass_fields__
-    return Hdd(clock, HddParameters(**{k: v for k, v in parameters.items() if k in fields}))
+    return Hdd(clock, parameters)
 
 
 def _served(clock, disk, rng, mean_ns, write, offset, length, late):
@@ -216,7 +214,7 @@ def _served(clock, disk, rng, mean_ns, write, offset, length, late):
     return begun, done
 
 
-def _truth(drive, shape: Geometry, idle_share: float, write, late) -> dict[str, float]:
+def _truth(drive, shape: HddParameters, idle_share: float, write, late) -> dict[str, float]:
     """Return what a fit estimates, as the catalog has it; the rate is the mean over all bytes.
 
     The overhead is the mean over the requests that find the disk idle, and over what came before
@@ -236,10 +234,9 @@ def _truth(drive, shape: Geometry, idle_share: float, write, late) -> dict[str, 
     skew_ns = shape.zone_skew_ns + shape.zone_cylinder_skew_ns / shape.surfaces
     sustained = shape.zone_track_bytes / (drive.rev_ns + skew_ns) * 1e9
     settle = shape.write_move_ns[1:].astype(float) - shape.move_ns[1:]
-    keys = hdd_parameters(drive, drive.capacity_bytes)
-    writes, (after_write, _, after_read, _) = float(np.mean(write)), keys["after_other_ns"]
-    read_ns = (1 - writes) * keys["read_ns"] + writes * after_write
-    write_ns = writes * keys["write_ns"] + (1 - writes) * after_read
+    writes, (after_write, _, after_read, _) = float(np.mean(write)), shape.after_other_ns
+    read_ns = (1 - writes) * shape.read_ns + writes * after_write
+    write_ns = writes * shape.write_ns + (1 - writes) * after_read
     return {
         "rpm": drive.rpm,
         "seek_track_to_track": float(shape.move_ns[1]),

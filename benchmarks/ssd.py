@@ -23,6 +23,7 @@ import numpy as np
 
 from hybridsim import jit
 from hybridsim.foundation.codes import FUA, Op
+from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit.events import FAST, KIND_BITS, Events
 from hybridsim.scenario import building
 from hybridsim.storage import catalog
@@ -179,16 +180,15 @@ def latency_us(facts, warm=0.2):
 # --- MQSim --------------------------------------------------------------------------------------
 
 # Its configuration; a chip serves one command at a time, so a die here is a chip there.
-MQSIM = {
-    "dies": 32, "channels": 8, "unit_bytes": PAGE, "program_units": 1, "interval_ns": 0,
-    "command_ns": 0, "write_ns": 0, "read_ns": 75 * US, "step_ns": 0, "program_ns": 750 * US,
-    "collect_ns": 0, "suspend_ns": 10 * SECOND, "flush_ns": 0, "is_protected": 1, "is_blocking": 0,
-    "is_static": 1,  # it places pages by their address
+MQSIM = FlashParameters(
+    dies=32, channels=8, unit_bytes=PAGE, program_units=1, interval_ns=0,
+    command_ns=0, write_ns=0, read_ns=75 * US, step_ns=0, program_ns=750 * US,
+    collect_ns=0, suspend_ns=10 * SECOND, flush_ns=0, is_protected=1, is_blocking=0,
+    is_static=1,  # it places pages by their address
     # its 88 us at depth 1, less tR and the data at 333 MB/s
-    "bus_ns": 700, "channel_bytes_per_s": 333 * 10**6,
-    "buffer_units": 1, "link_bytes_per_s": 10**15, "capacity_bytes": 1 << 38,
-    "mapped_units": 0, "blocks": 0, "block_units": 0, "erase_ns": 0, "filled": 0,
-}  # fmt: skip
+    bus_ns=700, channel_bytes_per_s=333 * 10**6,
+    buffer_units=1, link_bytes_per_s=10**15, capacity_bytes=1 << 38,
+)  # fmt: skip
 MQSIM_READS = {1: 88, 2: 90, 4: 94, 8: 102, 16: 119, 32: 165, 64: 280, 128: 519, 256: 991}
 MQSIM_MIXED = {70: 417, 50: 581, 30: 742}
 MQSIM_CACHED = {1: 23, 4: 92, 16: 371, 32: 742}
@@ -202,13 +202,13 @@ def mqsim():
         reads.append(Row(name, thousand_iops(MQSIM, [Job([READ])] * depth), reference))
     yield "MQSim, 4 KiB random reads, thousand IOPS", reads
     # without its cache a write completes when it is programmed
-    uncached = MQSIM | {"is_protected": 0, "buffer_units": 1 << 30}
+    uncached = MQSIM._replace(is_protected=0, buffer_units=1 << 30)
     for share, lat in MQSIM_MIXED.items():
         jobs = [Job([FORCED], reads=share / 100)] * 16
         mixed.append(Row(f"{share} % reads", thousand_iops(uncached, jobs), 16 / lat * 1e3))
     yield "MQSim, depth 16, no write cache, thousand IOPS", mixed
     # its cache's memory moves 200 MB/s: 100 million transfers a second of a byte, on both edges
-    memory = MQSIM | {"buffer_units": 65_536, "link_bytes_per_s": 200 * 10**6}
+    memory = MQSIM._replace(buffer_units=65_536, link_bytes_per_s=200 * 10**6)
     for depth, lat in MQSIM_CACHED.items():
         jobs = [Job([WRITE])] * depth
         cached.append(Row(f"depth {depth}", thousand_iops(memory, jobs), depth / lat * 1e3))

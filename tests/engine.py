@@ -19,7 +19,6 @@ from hybridsim.foundation.arrays import doubled
 from hybridsim.foundation.cache_parameters import ADMISSION_PARAMETERS
 from hybridsim.foundation.codes import Change, Op, Path, Reason, Replay
 from hybridsim.jit.events import FAST, SLOW
-from hybridsim.jit.limits import OTHERS, READS, WRITES, Limit
 from hybridsim.reference import (
     BcacheParameters,
     CacheParameters,
@@ -67,37 +66,11 @@ def device(parameters, members):
     return BANKS[type(parameters)](parameters, members)
 
 
-def disks(parameters, members):
-    values = {
-        name: np.array(value) if isinstance(value, list) else value
-        for name, value in vars(parameters).items()
-    }
-    return HDD.new(members, values, capacity=4)
-
-
-def volume(parameters, members):
-    bits = {Op.READ: READS, Op.WRITE: WRITES}
-    return Volume.new(
-        members,
-        [
-            Limit(sum(bits.get(op, OTHERS) for op in set(each.ops)), *list(vars(each).values())[1:])
-            for each in parameters.limits
-        ],
-        np.array([parameters.read_latency_ns, parameters.write_latency_ns]),
-        parameters.stream_bytes_per_s,
-        parameters.random_unit_bytes,
-        parameters.stall_ns,
-        parameters.stall_every_ns,
-        parameters.capacity_bytes,
-        parameters.seed,
-    )
-
-
 BANKS = {
-    HddParameters: disks,
-    SsdParameters: lambda parameters, members: SSD.new(members, vars(parameters)),
-    FlashParameters: lambda parameters, members: Flash.new(members, vars(parameters), capacity=4),
-    VolumeParameters: volume,
+    HddParameters: lambda parameters, members: HDD.new(members, parameters, capacity=4),
+    SsdParameters: lambda parameters, members: SSD.new(members, parameters),
+    FlashParameters: lambda parameters, members: Flash.new(members, parameters, capacity=4),
+    VolumeParameters: lambda parameters, members: Volume.new(members, parameters),
 }
 
 
@@ -146,7 +119,7 @@ def cache_of(scenario):
 
 def machine(scenario):
     source = Source.new(int(scenario.source.mode), scenario.source.depth)
-    host = Host.new(**vars(scenario.host)) if scenario.host else None
+    host = Host.new(scenario.host) if scenario.host else None
     slow = tier(SLOW, scenario.slow)
     if scenario.controller is not None:
         slow = Controller.new(slow, vars(scenario.controller), capacity=4)

@@ -14,27 +14,21 @@ from scenarios import capacity
 from hybridsim.foundation.codes import (
     Level,
     Mode,
-    Op,
     Order,
     Replay,
     Spread,
 )
 from hybridsim.foundation.units import parse_percent, parse_time
-from hybridsim.jit.limits import READS, WRITES
 from hybridsim.reference import (
     CacheParameters,
     ControllerParameters,
-    FlashParameters,
     HddParameters,
     HostParameters,
-    LimitParameters,
     RebuildParameters,
     Request,
     SourceParameters,
-    SsdParameters,
     ThrottleParameters,
     TierParameters,
-    VolumeParameters,
 )
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.caches import CacheTable
@@ -48,7 +42,6 @@ LEVELS = {"single": Level.STRIPE} | {
     name: Level[name.upper()] for name in ("linear", "stripe", "raid1", "raid5", "raid6", "raid10")
 }
 ORDERS = {"sptf": Order.POSITION, "sstf": Order.DISTANCE, "clook": Order.SWEEP}
-OPS = {READS: [Op.READ], WRITES: [Op.WRITE], READS | WRITES: [Op.READ, Op.WRITE]}
 
 
 def in_reference(
@@ -169,20 +162,12 @@ def cache_device(cache: CacheTable, pages: int, seed: int) -> TierParameters:
 def device(drive: Any, capacity_bytes: int, seed: int, short: bool = False) -> Any:
     """Return a drive of this capacity."""
     if isinstance(drive, HardDisk):
-        disk = hdd_parameters(drive, capacity_bytes, short)
-        del disk["cylinders"]
-        disk["zone_byte"] = disk["zone_byte"][:-1]  # the last one is the end of the disk
-        return HddParameters(**disk)
+        return hdd_parameters(drive, capacity_bytes, short)
     if isinstance(drive, CloudVolume):
-        derived = volume_timing.parameters(drive)
-        limits = [LimitParameters(OPS[each[0]], *each[1:]) for each in derived["limits"]]
-        reads, writes = derived["latency_ns"].tolist()
-        rate = derived["stream_bytes_per_s"]
-        more = [derived[key] for key in ("random_unit_bytes", "stall_ns", "stall_every_ns")]
-        return VolumeParameters(limits, reads, writes, rate, capacity_bytes, seed, *more)
+        return volume_timing.parameters(drive, capacity_bytes, seed)
     if drive.flash is not None:
-        return FlashParameters(**flash_timing(drive, drive.flash, capacity_bytes))
-    return SsdParameters(**timing(drive)._asdict() | {"capacity_bytes": capacity_bytes})
+        return flash_timing(drive, drive.flash, capacity_bytes)
+    return timing(drive, capacity_bytes)
 
 
 def cache_of(cache: CacheTable, pages: int, seed: int) -> Any:

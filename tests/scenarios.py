@@ -489,12 +489,15 @@ def flashes(draw: st.DrawFn, chunk: int) -> FlashParameters:
     )
     if draw(st.booleans()):
         units = -(-capacity // unit_bytes)
-        drive.mapped_units = units
-        drive.block_units = program_units * draw(st.integers(1, 6))
-        full = -(-units // drive.block_units)
-        drive.blocks = full + draw(st.integers(2, 3) | st.integers(2, 2 + full))
-        drive.erase_ns = draw(st.sampled_from([0, 500_000]))
-        drive.filled = draw(st.integers(0, 1))
+        block_units = program_units * draw(st.integers(1, 6))
+        full = -(-units // block_units)
+        drive = drive._replace(
+            mapped_units=units,
+            block_units=block_units,
+            blocks=full + draw(st.integers(2, 3) | st.integers(2, 2 + full)),
+            erase_ns=draw(st.sampled_from([0, 500_000])),
+            filled=draw(st.integers(0, 1)),
+        )
     return drive
 
 

@@ -66,7 +66,7 @@ def test_compiled_engine_equals_reference():
 def steady(latency_ns, capacity):
     """Return a tier that takes the same time for every request, flushes included."""
     tier = agreement.steady(0, capacity)
-    tier.device.command_ns = latency_ns
+    tier.device = tier.device._replace(command_ns=latency_ns)
     return tier
 
 

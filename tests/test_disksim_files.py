@@ -69,14 +69,14 @@ def test_values_become_parameters(made):
     assert (disk.rpm, disk.capacity_bytes, disk.surfaces) == (7200, 4200 * 512, 2)
     parameters = hdd_parameters(disk, disk.capacity_bytes)
     names = ("read_ns", "hit_ns", "write_ns", "write_hit_ns")
-    assert [parameters[name] for name in names] == [310_000, 110_000, 820_000, 620_000]
-    assert parameters["after_other_ns"] == [410_000, 210_000, 720_000, 520_000]
-    assert parameters["segment_bytes"] == 64 * 512
-    assert parameters["read_ahead_bytes"] == 60 * 512
-    assert (parameters["read_percent"], parameters["write_percent"]) == (75, 0)
-    assert (parameters["write_cache_bytes"], parameters["write_cache_ranges"]) == (64 * 512, 2)
-    assert parameters["host_ps_per_byte"] == round(1e12 / 5_120_000)
-    assert parameters["reacquire_ns"] == 0
+    assert [getattr(parameters, name) for name in names] == [310_000, 110_000, 820_000, 620_000]
+    assert parameters.after_other_ns == [410_000, 210_000, 720_000, 520_000]
+    assert parameters.segment_bytes == 64 * 512
+    assert parameters.read_ahead_bytes == 60 * 512
+    assert (parameters.read_percent, parameters.write_percent) == (75, 0)
+    assert (parameters.write_cache_bytes, parameters.write_cache_ranges) == (64 * 512, 2)
+    assert parameters.host_ps_per_byte == round(1e12 / 5_120_000)
+    assert parameters.reacquire_ns == 0
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_values_become_parameters(made):
 def test_the_read_ahead_stops_where_the_file_has_it(made, changes, tracks, ahead, whole):
     disk = HardDisk.model_validate(made(changes))
     parameters = hdd_parameters(disk, disk.capacity_bytes)
-    assert parameters["read_stop_tracks"] == tracks
-    assert parameters["read_ahead_bytes"] == ahead * 512
-    assert parameters["read_tracks"] == whole
+    assert parameters.read_stop_tracks == tracks
+    assert parameters.read_ahead_bytes == ahead * 512
+    assert parameters.read_tracks == whole
 
 
 def test_without_fast_writes_there_is_no_write_cache(made):

@@ -85,7 +85,7 @@ def scenario(requests, blocks=1024, mode=WRITETHROUGH, depth=1, threshold=MIB, w
         steady(ORIGIN_NS, 4096 * MIB),
         steady(CACHE_NS, blocks * BLOCK + MIB),
     )
-    slow.device.write_ns = write_ns
+    slow.device = slow.device._replace(write_ns=write_ns)
     source = SourceParameters(Replay.CLOSED, depth) if depth else SourceParameters(Replay.OPEN)
     cache = DmCacheParameters(BLOCK, blocks, mode, threshold)
     return Scenario(requests, source, cache, slow, fast)

@@ -1,14 +1,17 @@
 """A disk geometry derived from a datasheet has its seek times, rates and capacity."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.storage import catalog
 from hybridsim.storage.devices.hdd.platters import Platters
-from hybridsim.storage.devices.hdd_geometry import Geometry, geometry
+from hybridsim.storage.devices.hdd_geometry import hdd_parameters
 from hybridsim.storage.devices.hdd_seek import TABLE_LENGTH_MAX
 from hybridsim.storage.drives import HardDisk
 
@@ -23,7 +26,7 @@ def drive(name: str, **changes: object) -> HardDisk:
     return HardDisk.model_validate({"kind": "hdd", **rows, **changes})
 
 
-def seek(g: Geometry, distance):
+def seek(g: HddParameters, distance):
     return g.move_ns[(distance + (1 << g.seek_shift) - 1) >> g.seek_shift]
 
 
@@ -31,7 +34,7 @@ def seek(g: Geometry, distance):
 @pytest.mark.parametrize("name", HDDS)
 def test_seek_times_equal_the_datasheet(name, capacity):
     d = drive(name)
-    g = geometry(d, capacity)
+    g = hdd_parameters(d, capacity)
     distance = np.arange(1, g.cylinders)
     pairs = 2.0 * (g.cylinders - distance)
     average = (pairs * seek(g, distance)).sum() / pairs.sum()
@@ -46,13 +49,13 @@ def test_seek_times_equal_the_datasheet(name, capacity):
 def test_the_single_track_seek_of_the_whole_disk_equals_the_datasheet(name):
     d = drive(name)
     # a coarse table gives several cylinders the time of the farthest
-    assert seek(geometry(d), 1) == pytest.approx(d.seek_track_ns, rel=0.1)
+    assert seek(hdd_parameters(d), 1) == pytest.approx(d.seek_track_ns, rel=0.1)
 
 
 @pytest.mark.parametrize("name", HDDS)
 def test_a_reduced_capacity_keeps_the_full_stroke_time(name):
     d = drive(name)
-    whole, part = geometry(d), geometry(d, 20 * 10**9)
+    whole, part = hdd_parameters(d), hdd_parameters(d, 20 * 10**9)
     for share in (0.01, 0.1, 0.5, 0.9):
         far, near = share * (whole.cylinders - 1), share * (part.cylinders - 1)
         assert seek(part, round(near)) == pytest.approx(seek(whole, round(far)), rel=0.02)
@@ -62,7 +65,7 @@ def test_a_reduced_capacity_keeps_the_full_stroke_time(name):
 @pytest.mark.parametrize("name", HDDS)
 def test_sequential_rates_equal_the_datasheet(name, capacity):
     d = drive(name)
-    g = geometry(d, capacity)
+    g = hdd_parameters(d, capacity)
     rates = g.zone_track_bytes * 1e9 / (g.rev_ns + g.zone_skew_ns)
     assert rates[0] == pytest.approx(d.rate_outer, rel=0.01)
     assert rates[-1] == pytest.approx(d.rate_inner, rel=0.01)
@@ -73,7 +76,7 @@ def test_sequential_rates_equal_the_datasheet(name, capacity):
 @pytest.mark.parametrize("name", HDDS)
 def test_skew_covers_the_switch_to_the_next_track(name):
     d = drive(name)
-    g = geometry(d)
+    g = hdd_parameters(d)
     skew_ns = g.zone_skew_ns.min()
     assert skew_ns >= d.head_switch_ns
     assert d.skew_ns is not None or skew_ns >= d.seek_track_ns
@@ -83,7 +86,7 @@ def test_skew_covers_the_switch_to_the_next_track(name):
 
 @given(st.sampled_from(ALL_HDDS), st.integers(512, 10**14))
 def test_every_byte_has_exactly_one_position(name, capacity):
-    g = geometry(drive(name), capacity)
+    g = hdd_parameters(drive(name), capacity)
     assert g.zone_byte[0] == g.zone_track[0] == 0
     assert g.zone_byte[-1] == g.capacity_bytes == capacity
     assert len(g.zone_byte) - 1 == len(g.zone_track) == len(g.zone_track_bytes)
@@ -105,7 +108,7 @@ def test_every_byte_has_exactly_one_position(name, capacity):
 @pytest.mark.parametrize("name", MEASURED)
 def test_a_measured_disk_has_its_measured_geometry(name):
     d = drive(name)
-    g = geometry(d)
+    g = hdd_parameters(d)
     assert g.surfaces == d.surfaces
     if d.zones is not None and catalog.load(name).rows["zones"].mark == "measured":
         assert g.cylinders == d.cylinders
@@ -126,28 +129,28 @@ def test_a_measured_disk_has_its_measured_geometry(name):
 @pytest.mark.parametrize("name", ["seagate-cheetah-15k5", "hgst-ultrastar-7k8"])
 def test_a_short_stroke_keeps_the_seek_times_of_outer_cylinders(name):
     d = drive(name)
-    whole = geometry(d)
-    outer = geometry(d, d.capacity_bytes // 10, short_stroke=True)
+    whole = hdd_parameters(d)
+    outer = hdd_parameters(d, d.capacity_bytes // 10, short_stroke=True)
     assert outer.capacity_bytes == d.capacity_bytes // 10
     assert np.array_equal(outer.zone_track_bytes, whole.zone_track_bytes)
     assert np.array_equal(outer.move_ns, whole.move_ns)
     assert outer.zone_byte[-1] == d.capacity_bytes
     with pytest.raises(ScenarioError, match="do not fit on a disk of"):
-        geometry(d, d.capacity_bytes + 1, short_stroke=True)
+        hdd_parameters(d, d.capacity_bytes + 1, short_stroke=True)
 
 
 def test_writes_may_have_their_own_seek_table():
     settling = drive("seagate-cheetah-9lp")
-    g = geometry(settling)
+    g = hdd_parameters(settling)
     assert np.all(g.write_move_ns == g.move_ns + settling.write_settle_ns)
     own = drive("seagate-cheetah-9lp", write_seek_table=[[1, 2.0], [6878, 12.0]])
-    assert geometry(own).write_move_ns[1] == 2_000_000
-    assert geometry(own).write_move_ns[-1] == 12_000_000
+    assert hdd_parameters(own).write_move_ns[1] == 2_000_000
+    assert hdd_parameters(own).write_move_ns[-1] == 12_000_000
 
 
 def test_the_geometry_equals_a_calculation_by_hand():
     d = drive("seagate-cheetah-15k7")
-    g = geometry(d)
+    g = hdd_parameters(d)
     assert g.rev_ns == 4_000_000
     assert set(g.zone_skew_ns) == {400_000}
     assert g.zone_track_bytes[0] == 1753 * 512  # 204 MB/s * 4.4 ms = 897,600, in sectors
@@ -171,17 +174,16 @@ def test_impossible_seek_times_are_refused():
     with pytest.raises(ValueError, match="first cylinders rising from 0"):
         drive("seagate-cheetah-9lp", zones=[[1, 200, 20, 30]])
     with pytest.raises(ScenarioError, match="capacity above 0 bytes"):
-        geometry(drive("seagate-cheetah-15k7"), 0)
+        hdd_parameters(drive("seagate-cheetah-15k7"), 0)
 
 
 def test_the_tracks_of_a_disk_in_motion_are_those_of_its_geometry():
     """Two zones of tracks of 1000 and 600 bytes; the second one begins within a track."""
-    times = {"rev_ns": 6_000_000, "surfaces": 2, "reacquire_ns": 0, "seek_shift": 0}
-    zones = {"zone_track": [0, 4], "zone_track_bytes": [1000, 600], "zone_byte": [0, 3500]}
-    rest = {name: [0, 0] for name in ("zone_angle_ns", "zone_skew_ns", "zone_cylinder_skew_ns")}
-    moves = {name: [0, 1, 2] for name in ("move_ns", "write_move_ns")}
-    arrays = {name: np.array(values) for name, values in (zones | rest | moves).items()}
-    disk = Platters.new({**times, **arrays, "capacity_bytes": 5300})
+    disk = replace(
+        hdd_parameters(drive("seagate-cheetah-9lp")), surfaces=2, capacity_bytes=5300,
+        zone_track=[0, 4], zone_track_bytes=[1000, 600], zone_byte=[0, 3500],
+    )  # fmt: skip
+    disk = Platters.new(disk)
     bytes_and_tracks = {
         0: (0, 0, 1000), 999: (0, 0, 1000), 1000: (1, 1000, 2000), 3400: (3, 3000, 4000),
         3500: (4, 3500, 4100), 4099: (4, 3500, 4100), 4100: (5, 4100, 4700), 5299: (6, 4700, 5300),

@@ -24,6 +24,7 @@ from hybridsim.engine.machine import Machine, Run
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import Level, Mode, Op, Replay
+from hybridsim.foundation.machine_parameters import SsdParameters
 from hybridsim.foundation.version import PACKAGE
 from hybridsim.jit import internals, kernel, loop, method, shipped, state_machine
 from hybridsim.jit.code_folder import COMPILED, sources
@@ -274,23 +275,15 @@ def test_machine_code_of_other_source_is_not_used(run, tmp_path, monkeypatch):
 def simulated(replacement, interpreted=False):
     """Return the facts of a small replay with a replacement policy."""
     pages = 8
-    timing = {
-        "dies": 2, "unit_bytes": 4096, "command_ns": 1000, "interval_ns": 500,
-        "write_interval_ns": 500, "read_ns": 50_000, "program_ns": 90_000, "scatter_ns": 0,
-        "is_by_stream": 1, "suspend_ns": 0, "write_ns": 1000, "buffer_ns": 0, "link_bytes_per_s":
-        10**9, "step_ns": 0, "program_units": 1, "flush_ns": 0, "is_protected": 1, "is_blocking":
-        0, "needs_flush": 1, "pipe_bytes_per_s": 10**9, "map_units": 1, "slc_units": 0,
-        "slc_units_per_s": 1, "slc_idle_ns": 0, "native_program_ns": 0, "native_scatter_ns": 0,
-        "erased_units": 0, "folded_program_ns": 0, "folding_program_ns": 0, "folding_units": 0,
-        "load_ns": 0, "collect_ns": 0,
-        "page_units": 1, "write_lanes": 0, "wake_ns": 0, "sleep_ns": 0,
-        "capacity_bytes": 1 << 20,
-    }  # fmt: skip
+    drive = SsdParameters(
+        dies=2, unit_bytes=4096, command_ns=1000, interval_ns=500, write_interval_ns=500,
+        read_ns=50_000, program_ns=90_000, scatter_ns=0, is_by_stream=1, suspend_ns=0,
+        write_ns=1000, buffer_ns=0, link_bytes_per_s=10**9, pipe_bytes_per_s=10**9,
+        capacity_bytes=1 << 20,
+    )  # fmt: skip
     parameters = CacheParameters(4096, pages, Mode.READ_ONLY, 0, 4, ("touches", 1))
     cache = PageCache.new(parameters, Touches.new(IDS, pages, 1), replacement, IDS)
-    tiers = (
-        Tier.new(kind, int(Level.STRIPE), 1, 4096, SSD.new(1, timing)) for kind in (SLOW, FAST)
-    )
+    tiers = (Tier.new(kind, int(Level.STRIPE), 1, 4096, SSD.new(1, drive)) for kind in (SLOW, FAST))
     random = np.random.default_rng(3)
     n = 600
     batch = Batch(

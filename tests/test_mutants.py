@@ -238,6 +238,6 @@ def test_the_order_of_tests_begins_with_the_fastest_and_keeps_to_the_budget(plan
 
 
 def test_a_test_compares_if_it_calls_a_model_of_the_reference(planted):
-    data = "hybridsim/reference/parameters.py:SsdParameters.__init__"
+    data = "hybridsim/reference/parameters.py:Request.__post_init__"
     assert not planted.calls_a_model({"reached": [data, "hybridsim/storage/x.py:f"]})
     assert planted.calls_a_model({"reached": [data, "hybridsim/reference/ssd.py:Ssd.submit"]})

@@ -241,7 +241,7 @@ def test_a_batch_ends_with_a_flush_of_the_cache_device():
     how = {"cleaning": Cleaning.ALRU, "staleness_time_ns": -SECOND, "activity_threshold_ns": 0}
     how["sequential_cutoff_policy"] = Cutoff.NEVER
     slow, fast = agreement.steady(ORIGIN_NS, 1024 * MIB), agreement.steady(10 * MS, 64 * MIB)
-    fast.device.flush_ns = 20 * MS
+    fast.device = fast.device._replace(flush_ns=20 * MS)
     cache = OpenCasParameters(4 * KIB, 256, CasMode.WB, **how)
 
     def written_again(after_ms):

@@ -583,8 +583,7 @@ class TestTier:
 
 
 class TestSsd:
-    SSD = replace(
-        SSD,
+    SSD = SSD._replace(
         command_ns=10 * US,
         read_ns=50 * US,
         program_ns=1000 * US,
@@ -598,16 +597,16 @@ class TestSsd:
 
     def test_dies_read_in_parallel(self) -> None:
         two = read(0, 0, 2 * PAGE)
-        assert self.done(replace(self.SSD, dies=2), two) == [10 * US + 50 * US + PAGE]
-        assert self.done(replace(self.SSD, dies=1), two) == [10 * US + 100 * US + PAGE]
+        assert self.done(self.SSD._replace(dies=2), two) == [10 * US + 50 * US + PAGE]
+        assert self.done(self.SSD._replace(dies=1), two) == [10 * US + 100 * US + PAGE]
 
     def test_reads_of_one_die_queue(self) -> None:
         requests = [read(0, 0, PAGE), read(0, 2 * PAGE, PAGE), read(0, PAGE, PAGE)]
-        first, again, other = self.done(replace(self.SSD, dies=2), *requests)
+        first, again, other = self.done(self.SSD._replace(dies=2), *requests)
         assert (again - first, other - first) == (50 * US, 0)
 
     def test_the_link_transfers_one_request_at_a_time(self) -> None:
-        slow_link = replace(self.SSD, dies=8, link_bytes_per_s=10**8)
+        slow_link = self.SSD._replace(dies=8, link_bytes_per_s=10**8)
         requests = [read(0, die * PAGE, PAGE) for die in range(3)]
         wire = 10 * PAGE  # nanoseconds
         begin = 10 * US
@@ -619,7 +618,7 @@ class TestSsd:
 
     def test_the_controller_accepts_one_command_per_interval(self) -> None:
         flushes = [Request(0, Op.FLUSH, 0, 0) for _ in range(3)]
-        controller = replace(self.SSD, interval_ns=7 * US)
+        controller = self.SSD._replace(interval_ns=7 * US)
         assert self.done(controller, *flushes) == [10 * US, 17 * US, 24 * US]
 
     def test_a_write_completes_when_it_is_in_the_buffer(self) -> None:
@@ -627,20 +626,20 @@ class TestSsd:
 
     def test_units_of_a_page_are_read_at_once(self) -> None:
         four = read(0, 2 * PAGE, 4 * PAGE)  # of two pages
-        paged = replace(self.SSD, dies=2, page_units=4)
+        paged = self.SSD._replace(dies=2, page_units=4)
         assert self.done(paged, four) == [10 * US + 50 * US + 2 * PAGE]
         first, same, other = self.done(paged, *(read(0, unit * PAGE, PAGE) for unit in (0, 3, 4)))
         assert (same - first, other - first) == (50 * US, 0)
 
     def test_writes_of_one_lane_queue(self) -> None:
         """By a hash of their addresses units 1 and 2 have the same lane of two, 4 the other."""
-        free = replace(self.SSD, program_ns=0, link_bytes_per_s=10**18)
-        lanes = replace(free, write_lanes=2, write_ns=100 * US)
+        free = self.SSD._replace(program_ns=0, link_bytes_per_s=10**18)
+        lanes = free._replace(write_lanes=2, write_ns=100 * US)
         writes = [write(0, unit * PAGE, PAGE) for unit in (1, 2, 4)]
         assert self.done(lanes, *writes) == [110 * US, 210 * US, 110 * US]
 
     def test_an_idle_drive_wakes_up(self) -> None:
-        asleep = replace(self.SSD, wake_ns=30 * US, sleep_ns=MS)
+        asleep = self.SSD._replace(wake_ns=30 * US, sleep_ns=MS)
         took = 10 * US + 50 * US + PAGE
         times = (0, 1, 1 + 1.063, 1 + 2.2)  # the second ends at 1.064: 0.999 and more than 1 later
         ends = self.done(asleep, *(read(time, 0, PAGE) for time in times))
@@ -654,12 +653,12 @@ class TestSsd:
         assert three == buffered + 3000 * US - 2000 * US
 
     def test_the_cost_of_a_scattered_write_is_per_request(self) -> None:
-        scatter = replace(self.SSD, scatter_ns=300 * US, buffer_ns=0)
+        scatter = self.SSD._replace(scatter_ns=300 * US, buffer_ns=0)
         buffered = 10 * US + 2 * PAGE + 5 * US
         assert self.done(scatter, write(0, 0, 2 * PAGE)) == [buffered + 2300 * US]
 
     def test_by_stream_a_scattered_write_costs_more_and_one_that_continues_does_not(self) -> None:
-        scatter = replace(self.SSD, scatter_ns=300 * US, buffer_ns=0, is_by_stream=1, write_ns=0)
+        scatter = self.SSD._replace(scatter_ns=300 * US, buffer_ns=0, is_by_stream=1, write_ns=0)
         pages = [0, 9, 1, 10, 3]  # two streams, begun by 0 and 9; 3 belongs to neither
         ends = self.done(scatter, *[write(0, page * PAGE, PAGE) for page in pages])
         took = [1300, 1300, 1000, 1000, 1300]
@@ -668,7 +667,7 @@ class TestSsd:
         assert large == [10 * US + 2 * PAGE + 2300 * US]
 
     def test_a_ninth_stream_replaces_the_one_that_was_begun_first(self) -> None:
-        scatter = replace(self.SSD, scatter_ns=300 * US, buffer_ns=0, is_by_stream=1, write_ns=0)
+        scatter = self.SSD._replace(scatter_ns=300 * US, buffer_ns=0, is_by_stream=1, write_ns=0)
         begun = [write(0, 100 * n * PAGE, PAGE) for n in range(9)]
         last, first, second = self.done(
             scatter, *begun, write(0, 1 * PAGE, PAGE), write(0, 201 * PAGE, PAGE)
@@ -676,13 +675,13 @@ class TestSsd:
         assert (first - last, second - first) == (1300 * US, 1000 * US)
 
     def test_writes_enter_no_faster_than_the_pipe(self) -> None:
-        slow = replace(self.SSD, pipe_bytes_per_s=10**8, program_ns=0, write_ns=0)
+        slow = self.SSD._replace(pipe_bytes_per_s=10**8, program_ns=0, write_ns=0)
         begin, piped = 10 * US, 10 * PAGE
         assert self.done(slow, *[write(0, 0, PAGE)] * 3) == [begin + n * piped for n in (1, 2, 3)]
         assert self.done(slow, read(0, 0, PAGE)) == [begin + 50 * US + PAGE]
 
     def test_large_map_entries_are_programmed_whole_but_not_twice_by_a_stream(self) -> None:
-        entries = replace(self.SSD, map_units=4, buffer_ns=0, write_ns=0)
+        entries = self.SSD._replace(map_units=4, buffer_ns=0, write_ns=0)
         first, same, next_one, other = self.done(
             entries,
             write(0, 0, PAGE),
@@ -694,8 +693,8 @@ class TestSsd:
         assert same == 10 * US + 2 * PAGE  # nothing to program
         assert (next_one, other) == (first + 4000 * US, first + 8000 * US)
 
-    SLC = replace(
-        SSD, buffer_ns=0, write_ns=0, slc_units=2, slc_units_per_s=100, slc_idle_ns=5 * MS,
+    SLC = SSD._replace(
+        buffer_ns=0, write_ns=0, slc_units=2, slc_units_per_s=100, slc_idle_ns=5 * MS,
         native_program_ns=3000 * US,
     )  # fmt: skip
 
@@ -716,16 +715,16 @@ class TestSsd:
 
     def test_the_full_slc_cache_is_folded_while_writes_go_on(self) -> None:
         """Two units are in it; the three units after them take longer."""
-        folding = replace(self.SLC, folding_units=3, folding_program_ns=4000 * US)
+        folding = self.SLC._replace(folding_units=3, folding_program_ns=4000 * US)
         begin = 10 * US + PAGE
         took = [1000, 1000, 4000, 4000, 4000, 3000, 3000]
-        without_idle = replace(folding, slc_idle_ns=MS * 10**6)
+        without_idle = folding._replace(slc_idle_ns=MS * 10**6)
         ends = self.done(without_idle, *(write(20 * number, 0, PAGE) for number in range(7)))
         assert ends == [20 * n * MS + begin + time * US for n, time in enumerate(took)]
 
     def test_beyond_the_slc_cache_erased_flash_runs_out(self) -> None:
         """Room for two units: one is written there, one is taken by what is folded while idle."""
-        cached = replace(self.SLC, erased_units=2, folded_program_ns=7000 * US)
+        cached = self.SLC._replace(erased_units=2, folded_program_ns=7000 * US)
         begin = 10 * US + PAGE
         ends = self.done(
             cached,
@@ -743,10 +742,10 @@ class TestSsd:
 
     def test_a_drive_without_a_volatile_cache_is_sent_no_flush(self) -> None:
         flush = Request(0, Op.FLUSH, 0, 0)
-        assert self.done(replace(self.SSD, needs_flush=0), flush) == [0]
+        assert self.done(self.SSD._replace(needs_flush=0), flush) == [0]
 
     def test_a_read_suspends_programming(self) -> None:
-        suspending = replace(self.SSD, suspend_ns=20 * US, buffer_ns=0)
+        suspending = self.SSD._replace(suspend_ns=20 * US, buffer_ns=0)
         first, reading, second = self.done(
             suspending, write(0, 0, PAGE), read(0.1, 0, PAGE), write(0.1, 0, PAGE)
         )
@@ -754,8 +753,8 @@ class TestSsd:
         assert second == first + 20 * US + 50 * US + 1000 * US
 
     # Dies are given whole programs: here of 2 units, so 2 ms each, and 100 us of it are the load.
-    WHOLE = replace(
-        SSD, program_units=2, load_ns=100 * US, suspend_ns=20 * US, write_ns=0, dies=1, buffer_ns=0
+    WHOLE = SSD._replace(
+        program_units=2, load_ns=100 * US, suspend_ns=20 * US, write_ns=0, dies=1, buffer_ns=0
     )
 
     def test_a_program_begins_when_its_units_are_there(self) -> None:
@@ -777,7 +776,7 @@ class TestSsd:
             assert reading == (at_us + 10 + 50) * US + PAGE + wait_ns, at_us
 
     def test_without_protection_a_flush_and_fua_complete_the_program(self) -> None:
-        volatile = replace(self.WHOLE, is_protected=0, buffer_ns=10 * MS)
+        volatile = self.WHOLE._replace(is_protected=0, buffer_ns=10 * MS)
         first, flushed = self.done(volatile, write(0, 0, PAGE), Request(MS, Op.FLUSH, 0, 0))
         assert (first, flushed) == (10 * US + PAGE, MS + 10 * US + 2000 * US)
         ssd = Ssd(Clock(), volatile)
@@ -787,7 +786,7 @@ class TestSsd:
         assert ends == [10 * US + PAGE + 2000 * US]
 
     def test_collection_reads_and_programs_a_program_for_what_scattered_writes_owe(self) -> None:
-        collecting = replace(self.WHOLE, scatter_ns=1200 * US, collect_ns=400 * US)
+        collecting = self.WHOLE._replace(scatter_ns=1200 * US, collect_ns=400 * US)
         first, second, third = self.done(
             collecting, write(0, 0, PAGE), write(50, 9 * PAGE, 2 * PAGE), write(100, 5 * PAGE, PAGE)
         )
@@ -801,8 +800,8 @@ class TestSsd:
 class TestCache:
     """A slow tier that takes 1 ms per request, and a fast one that takes 0.1 ms."""
 
-    SLOW = single(replace(SSD, command_ns=MS))
-    FAST = single(replace(SSD, command_ns=MS // 10))
+    SLOW = single(SSD._replace(command_ns=MS))
+    FAST = single(SSD._replace(command_ns=MS // 10))
 
     def run(
         self, *requests: Request, cache: CacheParameters = CACHE, slow: TierParameters = SLOW
@@ -851,7 +850,7 @@ class TestCache:
         assert self.reasons(read(0, 0, PAGE), read(1.1, 0)) == [self.COLD, self.HIT]
 
     def test_the_fill_of_the_last_page_ends_at_the_capacity(self) -> None:
-        short = single(replace(SSD, command_ns=MS, capacity_bytes=PAGE + 2 * SECTOR))
+        short = single(SSD._replace(command_ns=MS, capacity_bytes=PAGE + 2 * SECTOR))
         outcome = self.run(read(0, PAGE), slow=short)
         assert outcome.counters["slow_read_bytes"] == 3 * SECTOR
         assert outcome.counters["fast_write_bytes"] == PAGE
@@ -966,7 +965,7 @@ class TestCache:
 class TestSource:
     def issued(self, requests: list[Request], source: SourceParameters) -> list[float]:
         """Return issue times in milliseconds for a device that takes 10 ms per request."""
-        outcome = on(replace(SSD, command_ns=10 * MS), requests, source)
+        outcome = on(SSD._replace(command_ns=10 * MS), requests, source)
         return [fact.issue_ns / MS for fact in by_number(outcome)]
 
     def test_open_mode_issues_at_the_trace_times(self) -> None:
@@ -1051,7 +1050,7 @@ class TestOrder:
             read(30, 0, stream=1),
             read(30, 0, stream=0),
         ]
-        device = replace(SSD, command_ns=10 * MS)
+        device = SSD._replace(command_ns=10 * MS)
         outcome = on(device, requests, SourceParameters(Replay.THINK))
         assert [fact.issue_ns // MS for fact in outcome.facts] == [0, 10, 20, 20]
         assert [fact.number for fact in outcome.facts] == [0, 1, 2, 3]
@@ -1132,7 +1131,7 @@ class TestLaws:
         for _ in range(40_000):
             arrival += random.expovariate(load / service)
             requests.append(Request(round(arrival), Op.READ, 0, SECTOR))
-        slow = single(replace(SSD, read_ns=service))
+        slow = single(SSD._replace(read_ns=service))
         facts = simulate(requests, OPEN, NO_CACHE, slow, None).facts
         waiting = sum(fact.done_ns - fact.issue_ns - service for fact in facts) / len(facts)
         # Pollaczek and Khinchine, M/D/1.

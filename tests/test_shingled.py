@@ -229,11 +229,7 @@ def archive():
     entry = catalog.load("seagate-archive-st8000as0002")
     rows = {key: row.value for key, row in entry.rows.items()}
     drive = HardDisk.model_validate({"kind": "hdd", **rows})
-    values = hdd_parameters(drive, drive.capacity_bytes // MIB * MIB)
-    del values["cylinders"]
-    values["zone_byte"] = values["zone_byte"][:-1]
-    lists = {key: each.tolist() for key, each in values.items() if hasattr(each, "tolist")}
-    return HddParameters(**values | lists)
+    return hdd_parameters(drive, drive.capacity_bytes // MIB * MIB)
 
 
 def write_and_flush(hdd, offset, length):

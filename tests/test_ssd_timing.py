@@ -6,8 +6,9 @@ from statistics import mean
 
 import pytest
 
+from hybridsim.foundation.machine_parameters import SsdParameters
 from hybridsim.storage import catalog
-from hybridsim.storage.devices.ssd_timing import Timing, timing
+from hybridsim.storage.devices.ssd_timing import timing
 from hybridsim.storage.drives import SolidState
 
 SSDS = catalog.names("ssd")
@@ -26,7 +27,7 @@ def drive(name: str, **changes: object) -> SolidState:
 class Ssd:
     """DESIGN.md 2.7, implemented literally."""
 
-    def __init__(self, timing: Timing) -> None:
+    def __init__(self, timing: SsdParameters) -> None:
         self.t = timing
         self.controller_free = self.link_free = self.pipe_free = 0
         self.read_free = [0] * timing.dies
@@ -138,7 +139,7 @@ class Ssd:
 
 
 def closed_loop(
-    t: Timing, *, write: bool, length: int, depth: int, count: int, pattern: str
+    t: SsdParameters, *, write: bool, length: int, depth: int, count: int, pattern: str
 ) -> float:
     """Return the requests per second of the second half of a closed loop."""
     ssd, rng, blocks = Ssd(t), random.Random(1), t.capacity_bytes // length
@@ -157,7 +158,7 @@ def closed_loop(
     return (count - count // 2) * 1e9 / (heapq.heappop(outstanding) - half)
 
 
-def filling(t: Timing, length: int) -> int:
+def filling(t: SsdParameters, length: int) -> int:
     """Return a number of requests that fills the buffer before the measured half.
 
     Each half has whole rounds over the dies: of hundreds of slow dies a part of one is much.

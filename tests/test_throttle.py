@@ -97,7 +97,7 @@ class Slow:
         tier = agreement.steady(took_ns, 16 * MIB)
         if compiled:
             self.events = Events.new(1024)
-            bank = SSD.new(1, vars(tier.device))
+            bank = SSD.new(1, tier.device)
             array = Tier.new(SLOW, int(tier.level), 1, tier.chunk_bytes, bank)
             self.part = engine.Throttle.new(array, **vars(parameters), room=1024)
         else:

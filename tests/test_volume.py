@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scenarios import Scenario, latencies
 
 from hybridsim.foundation.codes import DmMode, Level, Mode, Op, Replay
-from hybridsim.jit.limits import NOTHING, READS, WHOLE_REQUEST, WRITES, Limit, Limits
+from hybridsim.foundation.machine_parameters import READ_OR_WRITE, WHOLE_REQUEST
+from hybridsim.jit.limits import NOTHING, READS, WRITES, Limits
 from hybridsim.reference import (
     CacheParameters,
     DmCacheParameters,
@@ -72,7 +73,7 @@ def run(scenario):
 )
 def test_requests_do_not_exceed_rate_and_burst(rate, burst_ns, unit, arrivals):
     """In any interval of time, without its last request, which may overdraw."""
-    limits = Limits.new(1, [Limit(READS, unit, rate, burst_ns)])
+    limits = Limits.new(1, [LimitParameters([Op.READ], unit, rate, burst_ns)])
     now, starts, units = 0, [], [0]
     for gap, length in arrivals:
         now += gap
@@ -91,14 +92,15 @@ def test_requests_do_not_exceed_rate_and_burst(rate, burst_ns, unit, arrivals):
 @given(st.integers(1, 10**9), st.integers(0, 10**9), st.lists(st.integers(1, MIB), min_size=1))
 def test_a_backlog_is_served_at_exactly_the_rate(rate, burst_ns, lengths):
     """However many requests there are, no fraction of a nanosecond is lost."""
-    limits = Limits.new(1, [Limit(WRITES, 1, rate, burst_ns)])
+    limits = Limits.new(1, [LimitParameters([Op.WRITE], 1, rate, burst_ns)])
     for number, length in enumerate(lengths):
         start, _ = limits.admit(0, 0, WRITES, length)
         assert start == max(0, sum(lengths[:number]) * SECOND // rate - burst_ns)
 
 
 def test_the_tightest_limit_decides_and_is_named():
-    limits = Limits.new(2, [Limit(READS, WHOLE_REQUEST, 1000, 0), Limit(READS | WRITES, 1, MIB, 0)])
+    rows = [LimitParameters([Op.READ], WHOLE_REQUEST, 1000), LimitParameters(READ_OR_WRITE, 1, MIB)]
+    limits = Limits.new(2, rows)
     assert limits.admit(0, 0, READS, 512) == (0, NOTHING)
     assert limits.admit(0, 0, READS, MIB) == (1_000_000, 0)  # a millisecond of requests
     assert limits.admit(0, 0, READS, 512) == (1_001_000_000, 1)  # a second of bytes after that
@@ -344,11 +346,11 @@ def test_percentiles_become_a_table():
     assert len(table) == 1024
     assert (np.diff(table) >= 0).all()
     assert (table[0], table[-1]) == (1_000_000, 8_000_000)
-    assert table[511:513].mean() == pytest.approx(2_000_000, rel=1e-3)
+    assert np.mean(table[511:513]) == pytest.approx(2_000_000, rel=1e-3)
     normal = volume_timing.quantiles(model(read_latency="p10 1ms, p90 4ms").read_latency)
     assert normal[512] == pytest.approx(2_000_000, rel=0.01)  # log-normal between two of them
     constant = volume_timing.quantiles(model(read_latency="300us").read_latency)
-    assert set(constant.tolist()) == {300_000}
+    assert set(constant) == {300_000}
 
 
 @pytest.mark.parametrize("text", ["500us", "p50 500us, p99 2ms", "p0.1 1us, p99.95 1s"])

@@ -14,6 +14,7 @@ from hybridsim.engine import loops
 from hybridsim.engine.loops import EVENTS_DEMAND, FAST_DEMAND, NOW_NS, PAGES_DEMAND, SLOW_DEMAND
 from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.foundation.codes import OP_MASK, Op
+from hybridsim.foundation.machine_parameters import HostParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import Events
 from hybridsim.requests.host import Host
@@ -69,7 +70,7 @@ class Machine(NamedTuple):
             InFlight.new(source.slots),
             cache,
             Below(slow, fast, events),
-            host or Host.new(),
+            host or Host.new(HostParameters()),
             np.array([0, FOREVER, NEVER, 0, 0, 0, PASS_FROM]),
             np.zeros(4, np.int64),
         )

@@ -34,12 +34,16 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def plain_values(of: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, with Python numbers for NumPy ones."""
+    return {each.name: _plain(getattr(of, each.name)) for each in fields(of)}
+
+
 class Plain:
     """A dataclass that accepts NumPy numbers and stores Python ones."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # type: ignore[arg-type]
-            setattr(self, each.name, _plain(getattr(self, each.name)))
+        vars(self).update(plain_values(self))
 
 
 @dataclass

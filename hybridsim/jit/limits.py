@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
 READS, WRITES, OTHERS = 1, 2, 4  # the requests that a limit counts, as bits
-WHOLE_REQUEST = 1 << 62  # unit_bytes of a limit that counts requests of any length as one
 S_NS = 10**9
 
 
-class Limit(NamedTuple):
-    """One bucket: units per second, and how far it may run ahead of that rate."""
-
-    counts: int  # READS | WRITES | OTHERS
-    unit_bytes: int  # a request counts one unit per started `unit_bytes`; 1: bytes
-    units_per_s: int
-    burst_ns: int  # bucket size over rate
+def counted(ops: Iterable[Op]) -> int:
+    """Return the bits of the requests that a limit applies to."""
+    bits = {Op.READ: READS, Op.WRITE: WRITES}
+    return sum({bits.get(op, OTHERS) for op in ops})
 
 
 @state_machine
@@ -40,9 +38,10 @@ class Limits(NamedTuple):
     rest: Ints  # [member, limit]: the remainder of that rounding, in 1 / units_per_s ns
 
     @classmethod
-    def new(cls, members: int, limits: Sequence[Limit]) -> Limits:
+    def new(cls, members: int, limits: Sequence[LimitParameters]) -> Limits:
         """Return full buckets."""
-        columns = np.array(limits, np.int64).reshape(len(limits), 4).T.copy()
+        rows = [(counted(p.ops), p.unit_bytes, p.units_per_s, p.burst_ns) for p in limits]
+        columns = np.array(rows, np.int64).reshape(len(limits), 4).T.copy()
         buckets = np.zeros((2, members, len(limits)), np.int64)
         return cls._make([*columns, *buckets])
 

@@ -3,7 +3,7 @@
 It is written from the text alone and shares no code with the compiled engine, which must agree with
 it to the nanosecond. One file per section of the text:
 
-    parameters, facts  inputs and outputs; those of caches are foundation/cache_parameters
+    parameters, facts  inputs and outputs; caches' and machines' parameters are in foundation/
     clock        2.1  time and order
     source, jobs 2.2  when requests are issued
     cache, page
@@ -42,6 +42,18 @@ from hybridsim.foundation.cache_parameters import (
     OpenCasParameters,
     WritecacheParameters,
 )
+from hybridsim.foundation.machine_parameters import (
+    ControllerParameters,
+    FlashParameters,
+    HddParameters,
+    HostParameters,
+    LimitParameters,
+    RebuildParameters,
+    SsdParameters,
+    ThrottleParameters,
+    TierParameters,
+    VolumeParameters,
+)
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller
@@ -53,22 +65,7 @@ from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.learned import Learned
 from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.opencas import OpenCas
-from hybridsim.reference.parameters import (
-    ControllerParameters,
-    EventParameters,
-    FlashParameters,
-    HddParameters,
-    HostParameters,
-    JobParameters,
-    LimitParameters,
-    RebuildParameters,
-    Request,
-    SourceParameters,
-    SsdParameters,
-    ThrottleParameters,
-    TierParameters,
-    VolumeParameters,
-)
+from hybridsim.reference.parameters import EventParameters, JobParameters, Request, SourceParameters
 from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd

@@ -18,10 +18,10 @@ from hybridsim.foundation.codes import (
     Reason,
     Restart,
 )
+from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.limits import Bucket
 from hybridsim.reference.page import Page, Piece, Sizes, Slots, State, runs
-from hybridsim.reference.parameters import LimitParameters
 from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.runs import Runs
 from hybridsim.reference.throttle import Slow

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.link import Link
-from hybridsim.reference.parameters import ControllerParameters
 from hybridsim.reference.runs import Runs
 from hybridsim.reference.tier import Tier
 

@@ -4,11 +4,11 @@ from collections import deque
 from dataclasses import dataclass
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.device import Device
 from hybridsim.reference.ftl import Mapping
 from hybridsim.reference.nand import Nand, Program, Sense
-from hybridsim.reference.parameters import FlashParameters
 from hybridsim.reference.ssd import level
 
 

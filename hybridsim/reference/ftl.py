@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hybridsim.reference.parameters import FlashParameters
+from hybridsim.foundation.machine_parameters import FlashParameters
 
 
 class Block:

@@ -1,11 +1,11 @@
 """The hard disk (2.6): arm and platters, read-ahead, write cache."""
 
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
+from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
 from hybridsim.reference.hdd_state import Command, Range, Reading, Segment
 from hybridsim.reference.media_cache import MediaCache
-from hybridsim.reference.parameters import HddParameters
 from hybridsim.reference.platters import Platters
 
 
@@ -14,7 +14,7 @@ class Hdd(Device):
 
     def __init__(self, clock: Clock, parameters: HddParameters) -> None:
         super().__init__(clock)
-        self.parameters = parameters
+        self.parameters = parameters = parameters.plain()
         self.platters = Platters(parameters)
         self.track = 0
         self.busy = False

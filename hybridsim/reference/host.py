@@ -1,9 +1,9 @@
 """The host (2.10), in front of the cache."""
 
 from hybridsim.foundation.codes import Op
+from hybridsim.foundation.machine_parameters import HostParameters, LimitParameters
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.limits import Buckets
-from hybridsim.reference.parameters import HostParameters, LimitParameters
 
 
 class Host:

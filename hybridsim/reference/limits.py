@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from hybridsim.foundation.codes import Op
-from hybridsim.reference.parameters import LimitParameters
+from hybridsim.foundation.machine_parameters import LimitParameters
 
 
 class Bucket:

@@ -11,6 +11,13 @@ from hybridsim.foundation.cache_parameters import (
     WritecacheParameters,
 )
 from hybridsim.foundation.codes import SYNC, Op, Replay
+from hybridsim.foundation.machine_parameters import (
+    ControllerParameters,
+    DeviceParameters,
+    HostParameters,
+    ThrottleParameters,
+    TierParameters,
+)
 from hybridsim.reference.bcache import Bcache
 from hybridsim.reference.budget import Budget, Budgeted
 from hybridsim.reference.cache import PageCache, Verdict
@@ -25,16 +32,7 @@ from hybridsim.reference.learned import Learned
 from hybridsim.reference.life import PASS_FROM, Life
 from hybridsim.reference.models import ADMISSION, DEVICES, REPLACEMENT
 from hybridsim.reference.opencas import OpenCas
-from hybridsim.reference.parameters import (
-    ControllerParameters,
-    DeviceParameters,
-    EventParameters,
-    HostParameters,
-    Request,
-    SourceParameters,
-    ThrottleParameters,
-    TierParameters,
-)
+from hybridsim.reference.parameters import EventParameters, Request, SourceParameters
 from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.throttle import Throttle

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 
-from hybridsim.reference.parameters import HddParameters
+from hybridsim.foundation.machine_parameters import HddParameters
 
 CLASSES = 17  # of entries, by sixteenths of a band
 

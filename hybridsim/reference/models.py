@@ -6,6 +6,12 @@ A policy's name is that of scenarios; a device is found by the class of its para
 from collections.abc import Callable
 from typing import Any
 
+from hybridsim.foundation.machine_parameters import (
+    FlashParameters,
+    HddParameters,
+    SsdParameters,
+    VolumeParameters,
+)
 from hybridsim.reference.admission import (
     Larc,
     Probabilistic,
@@ -18,13 +24,6 @@ from hybridsim.reference.clock import Clock
 from hybridsim.reference.device import Device
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
-from hybridsim.reference.parameters import (
-    DeviceParameters,
-    FlashParameters,
-    HddParameters,
-    SsdParameters,
-    VolumeParameters,
-)
 from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
 from hybridsim.reference.replacement import (
     Arc,
@@ -68,7 +67,7 @@ REPLACEMENT: dict[str, Callable[[int], Replacement]] = {
     "w-tinylfu": WTinyLfu,
 }
 # Functions of clock, parameters and the number of the member in its array.
-DEVICES: dict[type[DeviceParameters], Callable[[Clock, Any, int], Device]] = {
+DEVICES: dict[type, Callable[[Clock, Any, int], Device]] = {
     HddParameters: lambda clock, parameters, member: Hdd(clock, parameters),
     SsdParameters: lambda clock, parameters, member: Ssd(clock, parameters),
     FlashParameters: lambda clock, parameters, member: Flash(clock, parameters),

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.reference.clock import Clock, Done
-from hybridsim.reference.parameters import FlashParameters
 
 
 @dataclass

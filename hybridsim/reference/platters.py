@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 
-from hybridsim.reference.parameters import HddParameters
+from hybridsim.foundation.machine_parameters import HddParameters
 
 
 class Platters:

@@ -1,9 +1,9 @@
 """The solid-state disk (2.7): parallel dies behind one controller and one link."""
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.machine_parameters import SsdParameters
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
-from hybridsim.reference.parameters import SsdParameters
 
 STREAMS = 8  # of writes in sequence that a drive follows at once
 

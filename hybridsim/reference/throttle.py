@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from math import isqrt
 
 from hybridsim.foundation.codes import OP_MASK, Op
+from hybridsim.foundation.machine_parameters import ThrottleParameters
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.controller import Controller
-from hybridsim.reference.parameters import ThrottleParameters
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import JIFFY
 

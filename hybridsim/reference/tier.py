@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
+from hybridsim.foundation.machine_parameters import HddParameters, RebuildParameters, TierParameters
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.device import Device
 from hybridsim.reference.member import Health, Member, Range
-from hybridsim.reference.parameters import HddParameters, RebuildParameters, TierParameters
 
 STRIPE = 4096  # bytes of each member that md treats as one
 SECOND = 10**9

@@ -3,10 +3,10 @@
 from collections import Counter
 
 from hybridsim.foundation.codes import OP_MASK, Op
+from hybridsim.foundation.machine_parameters import VolumeParameters
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
 from hybridsim.reference.limits import Buckets
-from hybridsim.reference.parameters import VolumeParameters
 
 
 class Volume(Device):

@@ -8,12 +8,17 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op
+from hybridsim.foundation.machine_parameters import (
+    READ_OR_WRITE,
+    WHOLE_REQUEST,
+    HostParameters,
+    LimitParameters,
+)
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import HOST
-from hybridsim.jit.limits import OTHERS, READS, WHOLE_REQUEST, WRITES, Limit, Limits
+from hybridsim.jit.limits import OTHERS, READS, WRITES, Limits
 
 READ, WRITE = int(Op.READ), int(Op.WRITE)
-EVERYTHING = READS | WRITES | OTHERS
 # Of `held`: the beginning of a period and the completions in it, while none is held; the next
 # interrupt, or the last one, and the completions that it delivers.
 BEGIN_NS, COUNT, IS_HOLDING, INTERRUPT_NS, WAITING = range(5)
@@ -32,28 +37,20 @@ class Host(NamedTuple):
     held: Ints  # [BEGIN_NS, COUNT, IS_HOLDING, INTERRUPT_NS, WAITING]
 
     @classmethod
-    def new(
-        cls,
-        max_iops: int = 0,
-        max_bytes_per_s: int = 0,
-        overhead_ns: int = 0,
-        hold_ns: int = 0,
-        hold_from: int = 1,
-        hold_within_ns: int = 0,
-    ) -> Host:
-        """Return an idle host; 0 means no limit."""
-        limits = []
-        if max_iops:
-            limits.append(Limit(EVERYTHING, WHOLE_REQUEST, max_iops, 0))
-        if max_bytes_per_s:
-            limits.append(Limit(READS | WRITES, 1, max_bytes_per_s, 0))
+    def new(cls, parameters: HostParameters) -> Host:
+        """Return an idle host."""
+        p, limits = parameters, []
+        if p.max_iops:
+            limits.append(LimitParameters(list(Op), WHOLE_REQUEST, p.max_iops))
+        if p.max_bytes_per_s:
+            limits.append(LimitParameters(READ_OR_WRITE, 1, p.max_bytes_per_s))
         return cls(
-            int(bool(limits) or overhead_ns > 0),
-            overhead_ns,
+            int(bool(limits) or p.overhead_ns > 0),
+            p.overhead_ns,
             Limits.new(1, limits),
-            hold_ns,
-            hold_from,
-            hold_within_ns,
+            p.hold_ns,
+            p.hold_from,
+            p.hold_within_ns,
             np.zeros(5, np.int64),
         )
 

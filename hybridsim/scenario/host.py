@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from hybridsim.foundation.machine_parameters import HostParameters
 from hybridsim.storage.drives import Part, Rate, Time
 
 
@@ -15,5 +16,13 @@ class Host(Part):
     overhead_ns: Time = 0  # added to each request; overlaps with others
     # a controller raises one interrupt for all completions of this time; 0: one for each
     hold_ns: Time = 0
-    hold_from: int = Field(1, ge=1, le=10**6)  # it does so from so many completions on
+    # it does so from so many completions on
+    hold_from: int = Field(HostParameters.hold_from, ge=1, le=10**6)
     hold_within_ns: Time = 0  # that come within this time
+
+    @property
+    def parameters(self) -> HostParameters:
+        """The parameters of the model."""
+        limits = self.max_iops or 0, self.max_bandwidth or 0
+        hold = self.hold_ns, self.hold_from, self.hold_within_ns
+        return HostParameters(*limits, self.overhead_ns, *hold)

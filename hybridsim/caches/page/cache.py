@@ -50,10 +50,11 @@ from hybridsim.caches.page.writes import discard, write_around_or_through, write
 from hybridsim.caches.streams import Streams
 from hybridsim.foundation.arrays import Ints, grown_together
 from hybridsim.foundation.cache_parameters import CacheParameters
-from hybridsim.foundation.codes import FUA, PREFLUSH
+from hybridsim.foundation.codes import FUA, PREFLUSH, Op
+from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.jit import fitting, loop, method, state_machine
 from hybridsim.jit.events import CACHE, Events
-from hybridsim.jit.limits import READS, Limit, Limits
+from hybridsim.jit.limits import Limits
 
 FILL_BURST_NS = 100_000_000  # fills saved up at fill_rate: those of this time
 # Pages of warm starts with the same policies: fewer are in place before a loop is compiled.
@@ -106,7 +107,7 @@ class PageCache(NamedTuple):
         """
         p = parameters
         writes_back = p.mode == WRITE_BACK and p.pages > 0
-        fills = [Limit(READS, 1, p.fill_rate, FILL_BURST_NS)] if p.fill_rate else []
+        fills = [LimitParameters([Op.READ], 1, p.fill_rate, FILL_BURST_NS)] if p.fill_rate else []
         cache = cls(
             p.page_bytes,
             p.pages,

@@ -9,8 +9,10 @@ import numpy as np
 from hybridsim.caches.page.names import NOTHING
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.cache_parameters import CacheParameters
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.jit import method, state_machine
-from hybridsim.jit.limits import WRITES, Limit, Limits
+from hybridsim.jit.limits import Limits
 
 COUNTERS = ("dirty_pages", "write_backs", "cleaned_bytes", "writes_limited")
 DIRTY_PAGES, WRITE_BACKS, CLEANED_BYTES, WRITES_LIMITED = range(len(COUNTERS))
@@ -60,7 +62,7 @@ class Dirty(NamedTuple):
             p.max_cleans,
             p.clean_merge_pages,
             p.clean_window,
-            Limits.new(1, [Limit(WRITES, 1, rate, 0)] if rate else []),
+            Limits.new(1, [LimitParameters([Op.WRITE], 1, rate)] if rate else []),
             *np.zeros((2, slots), np.int64),
             *np.full((4, slots), NOTHING, np.int32),
             np.zeros(slots, np.int32),

@@ -8,8 +8,10 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.foundation.cache_parameters import CacheParameters
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.jit import method, state_machine
-from hybridsim.jit.limits import READS, Limit, Limits
+from hybridsim.jit.limits import Limits
 
 if TYPE_CHECKING:
     from hybridsim.caches.policies.memory import Memory
@@ -65,7 +67,7 @@ class Preload(NamedTuple):
             parameters.preload_gap_bytes,
             parameters.preload_chunk_bytes,
             parameters.preload_reads,
-            Limits.new(1, [Limit(READS, 1, rate, 0)] if rate else []),
+            Limits.new(1, [LimitParameters([Op.READ], 1, rate)] if rate else []),
             int(rate > 0),
             warm.preload.astype(np.int64),
             np.zeros(slots if is_on else 0, np.uint8),

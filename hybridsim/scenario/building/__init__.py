@@ -62,16 +62,8 @@ def machine(
         caches.cache(scenario.cache, place),
         slow,
         fast_tier(scenario.cache, pages, scenario.seed + 1),
-        host(scenario),
+        Host.new(scenario.host.parameters),
     )
-
-
-def host(scenario: Scenario) -> Host:
-    """Build the host in front of the cache."""
-    table = scenario.host
-    limits = table.max_iops or 0, table.max_bandwidth or 0
-    hold = table.hold_ns, table.hold_from, table.hold_within_ns
-    return Host.new(*limits, table.overhead_ns, *hold)
 
 
 def slow_tier(table: Backing, volume_bytes: int, seed: int = 0) -> Tier | Controller:

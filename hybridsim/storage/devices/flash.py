@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.devices.flash_dies import PROGRAM_ENDS, Dies
 from hybridsim.storage.devices.flash_requests import Requests
@@ -35,6 +36,8 @@ BYTES_READ, BYTES_WRITTEN = 0, 1
     BARRIERS,
 ) = range(10)
 
+state_machine(FlashParameters)  # a part of this one
+
 
 @state_machine
 class Flash(NamedTuple):
@@ -44,22 +47,7 @@ class Flash(NamedTuple):
     which has the number that the first event of a die would have.
     """
 
-    dies: int
-    unit_bytes: int
-    program_units: int
-    interval_ns: int
-    command_ns: int
-    write_ns: int
-    read_ns: int
-    step_ns: int
-    collect_ns: int
-    flush_ns: int
-    is_protected: int
-    is_blocking: int
-    is_static: int  # 1: the address determines the die of a write
-    buffer_units: int
-    link_bytes_per_s: int
-    capacity_bytes: int
+    model: FlashParameters
     requests: Requests
     nand: Dies
     mapping: Mapping
@@ -68,17 +56,22 @@ class Flash(NamedTuple):
     counts: Ints  # [member, BYTES_READ | BYTES_WRITTEN]
 
     @classmethod
-    def new(cls, members: int, flash: dict[str, Any], capacity: int = 256) -> Flash:
-        """Return `members` idle drives; `flash` has the parameters by name."""
+    def new(cls, members: int, model: FlashParameters, capacity: int = 256) -> Flash:
+        """Return `members` idle drives."""
         return cls(
-            **{name: flash[name] for name in cls._fields[:16]},
+            model=model,
             requests=Requests.new(members, capacity),
-            nand=Dies.new(members, flash, capacity),
-            mapping=Mapping.new(members, flash),
+            nand=Dies.new(members, model, capacity),
+            mapping=Mapping.new(members, model),
             drive=np.zeros((members, 10), np.int64),
-            wanted=np.zeros((flash["dies"], 2), np.int64),
+            wanted=np.zeros((model.dies, 2), np.int64),
             counts=np.zeros((members, 2), np.int64),
         )
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Bytes of each drive."""
+        return self.model.capacity_bytes
 
     @method
     def room(self):
@@ -91,7 +84,7 @@ class Flash(NamedTuple):
 
     def grown(self, capacity: int) -> Flash:
         """Return the same bank with room for `capacity` requests, each on all dies of a drive."""
-        senses = self.nand.senses.grown(capacity * self.dies)
+        senses = self.nand.senses.grown(capacity * self.model.dies)
         return self._replace(
             requests=self.requests.grown(capacity), nand=self.nand._replace(senses=senses)
         )
@@ -103,8 +96,8 @@ class Flash(NamedTuple):
         return {
             "bytes_read": read,
             "bytes_written": written,
-            "bytes_placed": placed * self.unit_bytes,
-            "bytes_moved": moved * self.unit_bytes,
+            "bytes_placed": placed * self.model.unit_bytes,
+            "bytes_moved": moved * self.model.unit_bytes,
         }
 
     # Requests.
@@ -117,13 +110,13 @@ class Flash(NamedTuple):
             self.submit_flush(now, member, tag, kind, events)
         elif length == 0 or what == DISCARD:
             if what == DISCARD:
-                end = (offset + length) // self.unit_bytes
-                self.mapping.discard(member, -(-offset // self.unit_bytes), end)
-            events.push(now + self.command_ns, kind, tag)
+                end = (offset + length) // self.model.unit_bytes
+                self.mapping.discard(member, -(-offset // self.model.unit_bytes), end)
+            events.push(now + self.model.command_ns, kind, tag)
         elif what == READ:
             self.counts[member, BYTES_READ] += length
             slot = self.requests.take(tag, READ, offset, length)
-            if self.is_blocking == 1 and self.drive[member, BARRIERS] > 0:
+            if self.model.is_blocking == 1 and self.drive[member, BARRIERS] > 0:
                 self.requests.waiting.append(member, slot)
             else:
                 self.read(now, member, slot, kind, events)
@@ -134,10 +127,10 @@ class Flash(NamedTuple):
     @method
     def submit_flush(self, now, member, tag, kind, events):
         """Make the data in the buffer durable, if a power loss could destroy it."""
-        if self.is_protected == 1:
-            flush_ns = self.flush_ns if self.drive[member, DIRTY] == 1 else 0
+        if self.model.is_protected == 1:
+            flush_ns = self.model.flush_ns if self.drive[member, DIRTY] == 1 else 0
             self.drive[member, DIRTY] = 0
-            events.push(now + self.command_ns + flush_ns, kind, tag)
+            events.push(now + self.model.command_ns + flush_ns, kind, tag)
             return
         self.wait(now, member, tag, FLUSH, 0, 0, 0, kind, events)
 
@@ -145,13 +138,13 @@ class Flash(NamedTuple):
     def submit_write(self, now, member, tag, op, offset, length, kind, events):
         """Transfer data over the link into the buffer, or queue the write for it."""
         drive = self.drive
-        wire_ns = length * 1_000_000_000 // self.link_bytes_per_s
+        wire_ns = length * 1_000_000_000 // self.model.link_bytes_per_s
         out = max(now, drive[member, LINK_FREE_NS])
-        drive[member, LINK_FREE_NS] = out + max(wire_ns, self.interval_ns)
-        ready = out + wire_ns + self.command_ns + self.write_ns
-        if self.is_protected == 1 and op & PREFLUSH and drive[member, DIRTY] == 1:
-            ready += self.flush_ns
-        if self.is_protected == 1:
+        drive[member, LINK_FREE_NS] = out + max(wire_ns, self.model.interval_ns)
+        ready = out + wire_ns + self.model.command_ns + self.model.write_ns
+        if self.model.is_protected == 1 and op & PREFLUSH and drive[member, DIRTY] == 1:
+            ready += self.model.flush_ns
+        if self.model.is_protected == 1:
             op = WRITE
         in_line = not self.requests.waiting.is_empty(member) or not self.has_space(member)
         if in_line or op & PREFLUSH != 0:
@@ -177,7 +170,7 @@ class Flash(NamedTuple):
     @method
     def has_space(self, member):
         """Return whether the buffer can take another write."""
-        return self.drive[member, USED] < self.buffer_units
+        return self.drive[member, USED] < self.model.buffer_units
 
     @method
     def proceed(self, now, member, kind, events):
@@ -214,15 +207,15 @@ class Flash(NamedTuple):
             self.close(now, member, NOTHING, kind, events)
         if drive[member, UNPROGRAMMED] > 0:
             return False
-        return self.is_blocking == 0 or drive[member, READING] == 0
+        return self.model.is_blocking == 0 or drive[member, READING] == 0
 
     @method
     def start_flush(self, now, member, kind, events):
         """Start the last part of a flush, which nothing can delay."""
-        flush_ns = self.flush_ns if self.drive[member, DIRTY] == 1 else 0
+        flush_ns = self.model.flush_ns if self.drive[member, DIRTY] == 1 else 0
         self.drive[member, DIRTY] = 0
         self.drive[member, FLUSHING] = 1
-        events.push(now + self.command_ns + flush_ns, kind, -1 - member)
+        events.push(now + self.model.command_ns + flush_ns, kind, -1 - member)
 
     @method
     def end_flush(self, now, member, kind, events):
@@ -248,15 +241,15 @@ class Flash(NamedTuple):
         requests = self.requests
         at = requests.offset[slot]
         end = at + requests.length[slot]
-        first = at // self.unit_bytes
-        last = (end - 1) // self.unit_bytes
+        first = at // self.model.unit_bytes
+        last = (end - 1) // self.model.unit_bytes
         for unit in range(first, last + 1):
             die = self.mapping.die(member, unit)
-            upto = min((unit + 1) * self.unit_bytes, end)
+            upto = min((unit + 1) * self.model.unit_bytes, end)
             self.wanted[die, 0] += upto - at
-            sense_ns = self.read_ns
-            if self.step_ns > 0:
-                sense_ns += self.step_ns * level(self.mapping.address(member, unit))
+            sense_ns = self.model.read_ns
+            if self.model.step_ns > 0:
+                sense_ns += self.model.step_ns * level(self.mapping.address(member, unit))
             self.wanted[die, 1] += sense_ns
             at = upto
         self.drive[member, READING] += 1
@@ -268,7 +261,7 @@ class Flash(NamedTuple):
                 self.wanted[die, 0] = 0
                 self.wanted[die, 1] = 0
                 requests.pending[slot] += 1
-                nand_die = member * self.dies + die
+                nand_die = member * self.model.dies + die
                 self.nand.read(now, nand_die, slot, length, sense_ns, kind, events)
 
     @method
@@ -278,19 +271,19 @@ class Flash(NamedTuple):
         `forced` is the slot of a request that waits until its data is programmed, or NOTHING.
         """
         drive = self.drive
-        first = offset // self.unit_bytes
-        last = (offset + length - 1) // self.unit_bytes
+        first = offset // self.model.unit_bytes
+        last = (offset + length - 1) // self.model.unit_bytes
         drive[member, DIRTY] = 1
         drive[member, USED] += last - first + 1
         for unit in range(first, last + 1):
             if self.mapping.is_simulated():
                 drive[member, OPEN_DIE] = self.mapping.write(member, unit)
-            elif self.is_static == 1:
-                drive[member, OPEN_DIE] = unit % self.dies
+            elif self.model.is_static == 1:
+                drive[member, OPEN_DIE] = unit % self.model.dies
             else:
-                drive[member, OPEN_DIE] = drive[member, ISSUED] % self.dies
+                drive[member, OPEN_DIE] = drive[member, ISSUED] % self.model.dies
             drive[member, OPEN] += 1
-            if drive[member, OPEN] == self.program_units:
+            if drive[member, OPEN] == self.model.program_units:
                 self.close(now, member, forced, kind, events)
         if forced != NOTHING and drive[member, OPEN] > 0:
             self.close(now, member, forced, kind, events)
@@ -299,13 +292,13 @@ class Flash(NamedTuple):
     def close(self, now, member, forced, kind, events):
         """Start a program of the assembled units, after the collection that is due on the die."""
         drive = self.drive
-        drive[member, USED] += self.program_units - drive[member, OPEN]
+        drive[member, USED] += self.model.program_units - drive[member, OPEN]
         die = drive[member, OPEN_DIE]
         drive[member, OPEN] = 0
         drive[member, ISSUED] += 1
         drive[member, UNPROGRAMMED] += 1
-        work_ns = self.collect_ns + self.mapping.take_debt(member, die)
-        die += member * self.dies
+        work_ns = self.model.collect_ns + self.mapping.take_debt(member, die)
+        die += member * self.model.dies
         self.nand.program(now, die, work_ns, kind, events)
         if forced != NOTHING and self.nand.force(die, forced):
             self.requests.pending[forced] += 1
@@ -321,7 +314,7 @@ class Flash(NamedTuple):
         result = self.nand.happen(now, event, kind, events)
         if result == NOTHING:
             return NOTHING
-        member = event % len(self.nand.state) // self.dies
+        member = event % len(self.nand.state) // self.model.dies
         if result == PROGRAM_ENDS:
             self.end_program(now, member, event % len(self.nand.state), kind, events)
             return NOTHING
@@ -334,13 +327,13 @@ class Flash(NamedTuple):
     def end_program(self, now, member, die, kind, events):
         """Free the space in the buffer, and continue the requests that waited for it."""
         requests = self.requests
-        self.drive[member, USED] -= self.program_units
+        self.drive[member, USED] -= self.model.program_units
         self.drive[member, UNPROGRAMMED] -= 1
         slot = self.nand.forced(die)
         while slot != NOTHING:
             requests.pending[slot] -= 1
             if requests.pending[slot] == 0:
-                done = max(now, requests.ready_ns[slot]) + self.flush_ns
+                done = max(now, requests.ready_ns[slot]) + self.model.flush_ns
                 events.push(done, kind, requests.release(slot))
             slot = self.nand.forced(die)
         self.proceed(now, member, kind, events)
@@ -349,14 +342,14 @@ class Flash(NamedTuple):
     def end_read(self, now, member, slot, kind, events):
         """Send the data read to the host; return the tag if that takes no time."""
         drive = self.drive
-        wire_ns = self.requests.length[slot] * 1_000_000_000 // self.link_bytes_per_s
+        wire_ns = self.requests.length[slot] * 1_000_000_000 // self.model.link_bytes_per_s
         out = max(now, drive[member, LINK_FREE_NS])
-        drive[member, LINK_FREE_NS] = out + max(wire_ns, self.interval_ns)
+        drive[member, LINK_FREE_NS] = out + max(wire_ns, self.model.interval_ns)
         drive[member, READING] -= 1
         tag = self.requests.release(slot)
-        if self.is_blocking == 1:
+        if self.model.is_blocking == 1:
             self.proceed(now, member, kind, events)
-        done = out + wire_ns + self.command_ns
+        done = out + wire_ns + self.model.command_ns
         if done == now:
             return tag
         events.push(done, kind, tag)

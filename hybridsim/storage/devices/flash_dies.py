@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.devices.lines import NOTHING, Lines
 
@@ -84,14 +85,7 @@ class Dies(NamedTuple):
     earlier events: the event of a suspended program becomes invalid.
     """
 
-    dies: int  # of a drive
-    channels: int
-    unit_bytes: int
-    program_units: int
-    program_ns: int
-    suspend_ns: int
-    bus_ns: int  # time of the commands of each transfer
-    channel_bytes_per_s: int
+    model: FlashParameters
     senses: Senses
     going_out: Lines  # by channel: dies with data for the controller
     going_in: Lines  # by channel: dies that wait for a command or for data
@@ -99,12 +93,12 @@ class Dies(NamedTuple):
     state: Ints  # [die, DOING ... EVENT]
 
     @classmethod
-    def new(cls, members: int, flash: dict[str, Any], capacity: int) -> Dies:
+    def new(cls, members: int, model: FlashParameters, capacity: int) -> Dies:
         """Return idle dies for `members` drives; each may have `capacity` requests."""
-        dies, channels = members * flash["dies"], members * flash["channels"]
+        dies, channels = members * model.dies, members * model.channels
         return cls(
-            **{name: flash[name] for name in cls._fields[:8]},
-            senses=Senses.new(dies, capacity * flash["dies"]),
+            model=model,
+            senses=Senses.new(dies, capacity * model.dies),
             going_out=Lines.new(channels, dies),
             going_in=Lines.new(channels, dies),
             is_busy=np.zeros(channels, np.int32),
@@ -114,7 +108,8 @@ class Dies(NamedTuple):
     @method
     def channel(self, die):
         """Return the channel of a die."""
-        return die // self.dies * self.channels + die % self.dies % self.channels
+        dies, channels = self.model.dies, self.model.channels
+        return die // dies * channels + die % dies % channels
 
     @method
     def read(self, now, die, request, length, sense_ns, kind, events):
@@ -124,10 +119,10 @@ class Dies(NamedTuple):
         if state[die, DOING] == IDLE:
             self.go_on(now, die, kind, events)
         elif state[die, DOING] == PROGRAMMING and state[die, LEFT_NS] == 0:
-            left = state[die, UNTIL_NS] - now - self.suspend_ns
+            left = state[die, UNTIL_NS] - now - self.model.suspend_ns
             if left > 0:
                 state[die, LEFT_NS] = left
-                self.until(now + self.suspend_ns, die, kind, events)
+                self.until(now + self.model.suspend_ns, die, kind, events)
 
     @method
     def program(self, now, die, work_ns, kind, events):
@@ -190,7 +185,7 @@ class Dies(NamedTuple):
                 die = self.going_in.pop(channel)
                 if state[die, SENSE] == NOTHING:
                     state[die, DOING] = RECEIVING
-                    length = self.program_units * self.unit_bytes
+                    length = self.model.program_units * self.model.unit_bytes
                     self.occupy(now, channel, die, length, kind, events)
                 else:
                     state[die, DOING] = SENSING
@@ -201,8 +196,8 @@ class Dies(NamedTuple):
     def occupy(self, now, channel, die, length, kind, events):
         """Transfer `length` bytes over a channel."""
         self.is_busy[channel] = 1
-        wire_ns = length * 1_000_000_000 // self.channel_bytes_per_s
-        self.until(now + self.bus_ns + wire_ns, die, kind, events)
+        wire_ns = length * 1_000_000_000 // self.model.channel_bytes_per_s
+        self.until(now + self.model.bus_ns + wire_ns, die, kind, events)
 
     @method
     def until(self, time_ns, die, kind, events):
@@ -235,7 +230,7 @@ class Dies(NamedTuple):
             state[die, PROGRAMS] -= 1
             work_ns = state[die, WORK_NS]
             state[die, WORK_NS] = 0
-            self.until(now + work_ns + self.program_ns, die, kind, events)
+            self.until(now + work_ns + self.model.program_ns, die, kind, events)
         else:  # a program ends, or is suspended
             if state[die, LEFT_NS] == 0:
                 result = PROGRAM_ENDS

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import exp
 from typing import TYPE_CHECKING, Any
 
+from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.storage.devices.ssd_timing import UNIT_BYTES, timing
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ def write_amplification(spare: float) -> float:
     return float(a / (a + lambertw(-a * exp(-a)).real))
 
 
-def flash_timing(drive: SolidState, flash: Flash, capacity_bytes: int) -> dict[str, int]:
-    """Return the parameters of a drive of this capacity, by name."""
+def flash_timing(drive: SolidState, flash: Flash, capacity_bytes: int) -> FlashParameters:
+    """Return the parameters of a drive of this capacity."""
     bus_ns = flash.channel_command_ns
     unit_ns = bus_ns + UNIT_BYTES * SECOND_NS // flash.channel_rate
     program_ns = flash.program_ns
@@ -45,38 +46,38 @@ def flash_timing(drive: SolidState, flash: Flash, capacity_bytes: int) -> dict[s
     read_ns = flash.read_ns if flash.read_ns is not None else max(drive.read_ns - unit_ns, 0)
     program_units = drive.program_bytes // UNIT_BYTES
     excess = write_amplification(flash.spare) - 1 if flash.gc == "closed-form" else 0
-    return {
-        "dies": drive.dies,
-        "channels": flash.channels,
-        "unit_bytes": UNIT_BYTES,
-        "program_units": program_units,
-        "interval_ns": round(SECOND_NS / drive.random_read_iops),
-        "command_ns": drive.command_ns,
-        "write_ns": drive.write_latency_ns - drive.command_ns - drive.wire_ns,
-        "read_ns": read_ns,
-        "step_ns": drive.read_step_ns,
-        "program_ns": program_ns,
-        "collect_ns": round(excess * (read_ns + program_ns)),
-        "suspend_ns": drive.suspend_ns,
-        "flush_ns": drive.flush_ns,
-        "bus_ns": bus_ns,
-        "is_protected": int(drive.power_loss_protection),
-        "is_blocking": int(drive.blocking_flush),
-        "is_static": int(flash.placement == "by-address"),
-        "buffer_units": max(drive.write_buffer_bytes // UNIT_BYTES, program_units),
-        "channel_bytes_per_s": flash.channel_rate,
-        "link_bytes_per_s": drive.sequential_read,
-        "capacity_bytes": capacity_bytes,
-        "erase_ns": flash.erase_ns,
-        "filled": int(flash.filled),
+    return FlashParameters(
+        dies=drive.dies,
+        channels=flash.channels,
+        unit_bytes=UNIT_BYTES,
+        program_units=program_units,
+        interval_ns=round(SECOND_NS / drive.random_read_iops),
+        command_ns=drive.command_ns,
+        write_ns=drive.write_latency_ns - drive.command_ns - drive.wire_ns,
+        read_ns=read_ns,
+        step_ns=drive.read_step_ns,
+        program_ns=program_ns,
+        collect_ns=round(excess * (read_ns + program_ns)),
+        suspend_ns=drive.suspend_ns,
+        flush_ns=drive.flush_ns,
+        bus_ns=bus_ns,
+        is_protected=int(drive.power_loss_protection),
+        is_blocking=int(drive.blocking_flush),
+        is_static=int(flash.placement == "by-address"),
+        buffer_units=max(drive.write_buffer_bytes // UNIT_BYTES, program_units),
+        channel_bytes_per_s=flash.channel_rate,
+        link_bytes_per_s=drive.sequential_read,
+        capacity_bytes=capacity_bytes,
+        erase_ns=flash.erase_ns,
+        filled=int(flash.filled),
         **_mapping(drive, flash, capacity_bytes),
-    }
+    )
 
 
 def _mapping(drive: SolidState, flash: Flash, capacity_bytes: int) -> dict[str, int]:
-    """Return the sizes of the mapping; zeros if it is not simulated."""
+    """Return the sizes of the mapping, if it is simulated."""
     if flash.gc != "simulated":
-        return {"mapped_units": 0, "blocks": 0, "block_units": 0}
+        return {}
     units = -(-capacity_bytes // UNIT_BYTES)
     program_units = drive.program_bytes // UNIT_BYTES
     block_units = (flash.block_bytes or 0) // UNIT_BYTES
@@ -95,5 +96,4 @@ def bank(drive: SolidState, members: int, use: Placement) -> Any:
         return FlashBank.new(members, flash_timing(drive, drive.flash, use.capacity_bytes))
     from hybridsim.storage.devices.ssd import SSD
 
-    capacity = {"capacity_bytes": use.capacity_bytes}
-    return SSD.new(members, timing(drive)._asdict() | capacity)
+    return SSD.new(members, timing(drive, use.capacity_bytes))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit import method, state_machine
 
 NOWHERE = -1
@@ -22,11 +23,8 @@ class Mapping(NamedTuple):
     Drives whose garbage collection is not simulated have a mapping without units.
     """
 
-    dies: int
-    program_units: int
-    block_units: int
+    model: FlashParameters
     move_ns: int  # die time of moving a unit
-    erase_ns: int
     where: Int32s  # [member, logical unit]: physical unit, or NOWHERE
     owner: Int32s  # [member, physical unit]: logical unit, or NOWHERE
     valid: Int32s  # [member, block]
@@ -35,11 +33,10 @@ class Mapping(NamedTuple):
     debt_ns: Ints  # [member, die]: work of collection that the die has not started
 
     @classmethod
-    def new(cls, members: int, flash: dict[str, Any]) -> Mapping:
+    def new(cls, members: int, model: FlashParameters) -> Mapping:
         """Return the mapping of `members` drives, all written once in order, or all empty."""
-        units, blocks = flash["mapped_units"], flash["blocks"]
-        block_units = flash["block_units"]
-        written = units if flash["filled"] else 0
+        units, blocks, block_units = model.mapped_units, model.blocks, model.block_units
+        written = units if model.filled else 0
         where = np.full(units, NOWHERE, np.int32)
         where[:written] = np.arange(written)
         owner = np.full(blocks * block_units, NOWHERE, np.int32)
@@ -52,10 +49,9 @@ class Mapping(NamedTuple):
         free = np.roll(np.arange(blocks, dtype=np.int32), -frontier - 1)
         state = np.array([frontier, position, 0, blocks - frontier - 1, 0, 0])
         columns = (np.tile(column, (members, 1)) for column in (where, owner, valid, free, state))
-        move_ns = (flash["read_ns"] + flash["program_ns"]) // flash["program_units"]
-        numbers = (flash["dies"], flash["program_units"], block_units, move_ns, flash["erase_ns"])
-        debt_ns = np.zeros((members, flash["dies"]), np.int64)
-        return cls._make([*numbers, *columns, debt_ns])
+        move_ns = (model.read_ns + model.program_ns) // model.program_units
+        debt_ns = np.zeros((members, model.dies), np.int64)
+        return cls._make([model, move_ns, *columns, debt_ns])
 
     @method
     def is_simulated(self):
@@ -85,18 +81,18 @@ class Mapping(NamedTuple):
     def die(self, member, unit):
         """Return the die of a unit."""
         if self.is_simulated() and self.where[member, unit] != NOWHERE:
-            return int(self.where[member, unit]) // self.program_units % self.dies
-        return unit % self.dies
+            return int(self.where[member, unit]) // self.model.program_units % self.model.dies
+        return unit % self.model.dies
 
     @method
     def write(self, member, unit):
         """Assign a new place to a unit that the host writes; return the die of that place."""
         state = self.state
-        while state[member, POSITION] == self.block_units and state[member, FREE] < 2:
+        while state[member, POSITION] == self.model.block_units and state[member, FREE] < 2:
             self.collect(member)
         self.forget(member, unit)
         state[member, PLACED] += 1
-        return self.append(member, unit) // self.program_units % self.dies
+        return self.append(member, unit) // self.model.program_units % self.model.dies
 
     @method
     def forget(self, member, unit):
@@ -105,24 +101,24 @@ class Mapping(NamedTuple):
         if at != NOWHERE:
             self.where[member, unit] = NOWHERE
             self.owner[member, at] = NOWHERE
-            self.valid[member, at // self.block_units] -= 1
+            self.valid[member, at // self.model.block_units] -= 1
 
     @method
     def append(self, member, unit):
         """Put a unit at the frontier; open a new block if the last one is full."""
         state = self.state
-        if state[member, POSITION] == self.block_units:
+        if state[member, POSITION] == self.model.block_units:
             state[member, FRONTIER] = self.free[member, state[member, FIRST_FREE]]
             state[member, FIRST_FREE] = (state[member, FIRST_FREE] + 1) % self.free.shape[1]
             state[member, FREE] -= 1
             state[member, POSITION] = 0
         block = state[member, FRONTIER]
-        at = block * self.block_units + state[member, POSITION]
+        at = block * self.model.block_units + state[member, POSITION]
         state[member, POSITION] += 1
         self.where[member, unit] = at
         self.owner[member, at] = unit
         self.valid[member, block] += 1
-        if state[member, POSITION] == self.block_units:
+        if state[member, POSITION] == self.model.block_units:
             self.valid[member, block] -= NOT_FULL
         return at
 
@@ -130,22 +126,24 @@ class Mapping(NamedTuple):
     def collect(self, member):
         """Move the valid units out of the block that has the fewest, and erase that block."""
         victim = self.emptiest(member)
-        begin = victim * self.block_units
-        for at in range(begin, begin + self.block_units):
+        begin = victim * self.model.block_units
+        for at in range(begin, begin + self.model.block_units):
             unit = int(self.owner[member, at])
             if unit != NOWHERE:
                 self.owner[member, at] = NOWHERE
                 to = self.append(member, unit)
-                self.debt_ns[member, to // self.program_units % self.dies] += self.move_ns
+                self.debt_ns[member, to // self.model.program_units % self.model.dies] += (
+                    self.move_ns
+                )
                 self.state[member, MOVED] += 1
         self.valid[member, victim] = NOT_FULL
         ring = self.free.shape[1]
         state = self.state
         self.free[member, (state[member, FIRST_FREE] + state[member, FREE]) % ring] = victim
         state[member, FREE] += 1
-        first = begin // self.program_units
-        for each in range(min(self.block_units // self.program_units, self.dies)):
-            self.debt_ns[member, (first + each) % self.dies] += self.erase_ns
+        first = begin // self.model.program_units
+        for each in range(min(self.model.block_units // self.model.program_units, self.model.dies)):
+            self.debt_ns[member, (first + each) % self.model.dies] += self.model.erase_ns
 
     @method
     def emptiest(self, member):

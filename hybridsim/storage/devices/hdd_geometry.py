@@ -19,8 +19,9 @@ import numpy as np
 
 from hybridsim.foundation.codes import Order
 from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.foundation.units import human_size
-from hybridsim.storage.devices.hdd_seek import Array, moves
+from hybridsim.storage.devices.hdd_seek import moves
 
 if TYPE_CHECKING:
     from hybridsim.storage.drives import HardDisk
@@ -33,24 +34,6 @@ SECTOR_BYTES = 512
 CYLINDERS_WANTED = 1024  # a smaller disk gets fewer surfaces before it has fewer cylinders
 
 
-class Geometry(NamedTuple):
-    """The places of the bytes of one disk, and the times to reach them."""
-
-    capacity_bytes: int
-    rev_ns: int
-    zone_byte: Array  # first byte of each zone, then the end of the last
-    zone_track: Array  # first track of each zone
-    zone_track_bytes: Array
-    zone_angle_ns: Array
-    zone_skew_ns: Array
-    zone_cylinder_skew_ns: Array
-    surfaces: int  # tracks per cylinder
-    cylinders: int
-    seek_shift: int
-    move_ns: Array  # by (distance + 2^seek_shift - 1) >> seek_shift
-    write_move_ns: Array
-
-
 class _Zone(NamedTuple):
     """A zone of a disk laid out for some capacity."""
 
@@ -61,56 +44,21 @@ class _Zone(NamedTuple):
     cylinder_skew_ns: int
 
 
-def geometry(
-    drive: HardDisk, capacity_bytes: int | None = None, short_stroke: bool = False
-) -> Geometry:
-    """Return the drive laid out for a capacity, by default its own.
+def hdd_parameters(
+    drive: HardDisk, capacity_bytes: int | None = None, short_stroke: bool = False, **how: Any
+) -> HddParameters:
+    """Return the drive laid out for a capacity, by default its own; `how` replaces parameters.
 
     With `short_stroke` the capacity is on the outer cylinders of the whole drive.  Raises
     ScenarioError if the capacity is not positive, or larger than the drive with `short_stroke`.
     """
     capacity = drive.capacity_bytes if capacity_bytes is None else capacity_bytes
-    if capacity <= 0:
-        raise ScenarioError(f"a disk needs a capacity above 0 bytes, not {capacity}")
-    if short_stroke and capacity > drive.capacity_bytes:
-        raise ScenarioError(
-            f"{human_size(capacity)} do not fit on a disk of {human_size(drive.capacity_bytes)}"
-        )
-    surfaces, zones = _layout(drive, drive.capacity_bytes if short_stroke else capacity)
-    whole_disk = drive.cylinders or sum(each.cylinders for each in _layout(drive)[1])
-    cylinders = sum(each.cylinders for each in zones)
-    arm = moves(drive, cylinders, whole_disk)
-    starts = np.cumsum([0, *(each.bytes for each in zones)])
-    first = np.cumsum([0, *(each.cylinders for each in zones[:-1])]) * surfaces
-    return Geometry(
-        capacity_bytes=capacity,
-        rev_ns=drive.rev_ns,
-        zone_byte=starts.astype(np.int64),
-        zone_track=first.astype(np.int64),
-        zone_track_bytes=np.array([each.track_bytes for each in zones], np.int64),
-        zone_angle_ns=np.zeros(len(zones), np.int64),
-        zone_skew_ns=np.array([each.skew_ns for each in zones], np.int64),
-        zone_cylinder_skew_ns=np.array(
-            [each.cylinder_skew_ns - each.skew_ns for each in zones], np.int64
-        ),
-        surfaces=surfaces,
-        cylinders=cylinders,
-        seek_shift=arm.shift,
-        move_ns=arm.read_ns,
-        write_move_ns=arm.write_ns,
-    )
-
-
-def hdd_parameters(
-    drive: HardDisk, capacity_bytes: int, short_stroke: bool = False, **how: Any
-) -> dict[str, Any]:
-    """Return all parameters of `HDD.new`; `how` adds or replaces some, such as the order."""
     read_ns = drive.overhead_ns
     hit_ns = _or(drive.hit_overhead_ns, read_ns)
     write_ns = _or(drive.write_overhead_ns, read_ns)
     write_hit_ns = _or(drive.write_hit_overhead_ns, write_ns)
-    return {
-        **geometry(drive, capacity_bytes, short_stroke)._asdict(),
+    known: dict[str, Any] = {
+        **_geometry(drive, capacity, short_stroke),
         "read_ns": read_ns,
         "hit_ns": hit_ns,
         "write_ns": write_ns,
@@ -128,10 +76,10 @@ def hdd_parameters(
         "window": drive.window,
         "aging_ppm": round(drive.aging * 1e6),
         "age_limit_ns": drive.age_limit_ns,
-        "order": int(ORDERS[drive.order]),
+        "order": ORDERS[drive.order],
         "reacquire_ns": drive.reacquire_ns,
         "read_behind_bytes": _or(drive.read_behind_bytes, drive.read_ahead_bytes),
-        "read_tracks": int(drive.read_tracks),
+        "read_tracks": drive.read_tracks,
         "read_stop_tracks": READ_AHEAD_TO.index(drive.read_ahead_to),
         "segment_bytes": _or(drive.segment_bytes, 2**62),
         "segments": drive.segments,
@@ -139,10 +87,43 @@ def hdd_parameters(
         "write_cache_bytes": drive.write_cache_bytes,
         "write_cache_ranges": drive.write_cache_ranges,
         "destage_window": drive.destage_window,
-        "takes_turns": int(drive.destage_rule == "turns"),
-        "is_protected": int(drive.power_loss_protection),
-        **_media_cache(drive, capacity_bytes),
-        **how,
+        "takes_turns": drive.destage_rule == "turns",
+        "is_protected": drive.power_loss_protection,
+        **_media_cache(drive, capacity),
+    }
+    return HddParameters(**known | how)
+
+
+def _geometry(drive: HardDisk, capacity: int, short_stroke: bool) -> dict[str, Any]:
+    """Return the parameters of places and moves."""
+    if capacity <= 0:
+        raise ScenarioError(f"a disk needs a capacity above 0 bytes, not {capacity}")
+    if short_stroke and capacity > drive.capacity_bytes:
+        raise ScenarioError(
+            f"{human_size(capacity)} do not fit on a disk of {human_size(drive.capacity_bytes)}"
+        )
+    surfaces, zones = _layout(drive, drive.capacity_bytes if short_stroke else capacity)
+    whole_disk = drive.cylinders or sum(each.cylinders for each in _layout(drive)[1])
+    cylinders = sum(each.cylinders for each in zones)
+    arm = moves(drive, cylinders, whole_disk)
+    starts = np.cumsum([0, *(each.bytes for each in zones)])
+    first = np.cumsum([0, *(each.cylinders for each in zones[:-1])]) * surfaces
+    return {
+        "capacity_bytes": capacity,
+        "rev_ns": drive.rev_ns,
+        "zone_byte": starts.astype(np.int64),
+        "zone_track": first.astype(np.int64),
+        "zone_track_bytes": np.array([each.track_bytes for each in zones], np.int64),
+        "zone_angle_ns": np.zeros(len(zones), np.int64),
+        "zone_skew_ns": np.array([each.skew_ns for each in zones], np.int64),
+        "zone_cylinder_skew_ns": np.array(
+            [each.cylinder_skew_ns - each.skew_ns for each in zones], np.int64
+        ),
+        "surfaces": surfaces,
+        "cylinders": cylinders,
+        "seek_shift": arm.shift,
+        "move_ns": arm.read_ns,
+        "write_move_ns": arm.write_ns,
     }
 
 

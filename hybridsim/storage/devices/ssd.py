@@ -8,6 +8,7 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.machine_parameters import SsdParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.devices.ssd_levels import level, scattered
 
@@ -17,49 +18,14 @@ UNITS, REQUESTS, OWED_NS = 0, 1, 2
 IS_DIRTY, LAST_DONE_NS = 0, 1
 IN_SLC, BUFFERED_NS, ERASED, UNFOLDED = 0, 1, 2, 3
 STREAMS = 8  # writes in sequence that a drive follows at once
+state_machine(SsdParameters)  # a part of this one
 
 
 @state_machine
 class SSD(NamedTuple):
     """A bank of equal drives; rows of the arrays are the members (DESIGN.md 2.7)."""
 
-    dies: int
-    unit_bytes: int
-    command_ns: int
-    interval_ns: int
-    write_interval_ns: int
-    read_ns: int
-    program_ns: int
-    scatter_ns: int
-    is_by_stream: int
-    suspend_ns: int
-    write_ns: int
-    buffer_ns: int
-    link_bytes_per_s: int
-    step_ns: int
-    program_units: int
-    flush_ns: int
-    is_protected: int
-    is_blocking: int
-    needs_flush: int
-    pipe_bytes_per_s: int
-    map_units: int
-    slc_units: int
-    slc_units_per_s: int
-    slc_idle_ns: int
-    native_program_ns: int
-    native_scatter_ns: int
-    erased_units: int
-    folded_program_ns: int
-    folding_program_ns: int
-    folding_units: int
-    load_ns: int
-    collect_ns: int
-    page_units: int
-    write_lanes: int
-    wake_ns: int
-    sleep_ns: int
-    capacity_bytes: int
+    model: SsdParameters
     controller_free_ns: Ints
     link_free_ns: Ints
     pipe_free_ns: Ints  # [member]: of writes
@@ -78,23 +44,28 @@ class SSD(NamedTuple):
     counts: Ints  # [member, BYTES_READ | BYTES_WRITTEN]
 
     @classmethod
-    def new(cls, members: int, timing: dict[str, int]) -> SSD:
-        """Return `members` idle drives; `timing` has the parameters by name."""
-        dies = (members, timing["dies"])
+    def new(cls, members: int, model: SsdParameters) -> SSD:
+        """Return `members` idle drives."""
+        dies = (members, model.dies)
         return cls(
-            **{name: timing[name] for name in cls._fields[:37]},
+            model=model,
             controller_free_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),
             pipe_free_ns=np.zeros(members, np.int64),
-            lane_free_ns=np.zeros((members, max(timing["write_lanes"], 1)), np.int64),
+            lane_free_ns=np.zeros((members, max(model.write_lanes, 1)), np.int64),
             read_free_ns=np.zeros(dies, np.int64),
             write_free_ns=np.zeros(dies, np.int64),
             written=np.zeros((members, 3), np.int64),
-            slc=np.tile(np.array([0, 0, timing["erased_units"], 0], np.int64), (members, 1)),
+            slc=np.tile(np.array([0, 0, model.erased_units, 0], np.int64), (members, 1)),
             stream_end=np.tile(np.array([-1] * STREAMS + [0]), (members, 1)),
             flush=np.zeros((members, 2), np.int64),
             counts=np.zeros((members, 2), np.int64),
         )
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Bytes of each drive."""
+        return self.model.capacity_bytes
 
     @method
     def room(self):
@@ -110,15 +81,15 @@ class SSD(NamedTuple):
     def submit(self, now, member, tag, op, offset, length, kind, events):
         """Take a request; its completion is scheduled at once."""
         what = op & OP_MASK
-        if what == FLUSH and self.needs_flush == 0:
+        if what == FLUSH and self.model.needs_flush == 0:
             events.push(now, kind, tag)  # no volatile cache: the host sends no FLUSH
             return
         start = max(now, self.controller_free_ns[member])
-        if now - self.flush[member, LAST_DONE_NS] >= self.sleep_ns:
-            start += self.wake_ns
-        interval_ns = self.write_interval_ns if what == WRITE else self.interval_ns
+        if now - self.flush[member, LAST_DONE_NS] >= self.model.sleep_ns:
+            start += self.model.wake_ns
+        interval_ns = self.model.write_interval_ns if what == WRITE else self.model.interval_ns
         self.controller_free_ns[member] = start + interval_ns
-        begin = start + self.command_ns
+        begin = start + self.model.command_ns
         if what == FLUSH or op & PREFLUSH != 0:
             begin = self.flush_done(member, begin)
         done = begin
@@ -128,10 +99,10 @@ class SSD(NamedTuple):
             if what == READ:
                 done = self.read_done(member, offset, length, begin, link_free)
             else:
-                pipe_ns = length * 1_000_000_000 // self.pipe_bytes_per_s
+                pipe_ns = length * 1_000_000_000 // self.model.pipe_bytes_per_s
                 pipe_free = max(self.pipe_free_ns[member], begin) + pipe_ns
                 self.pipe_free_ns[member] = pipe_free
-                forced = op & FUA != 0 and self.is_protected == 0
+                forced = op & FUA != 0 and self.model.is_protected == 0
                 buffered = self.buffered(member, offset, max(link_free, pipe_free))
                 done = self.write_done(member, offset, length, buffered, forced)
         self.flush[member, LAST_DONE_NS] = max(self.flush[member, LAST_DONE_NS], done)
@@ -145,17 +116,17 @@ class SSD(NamedTuple):
     @method
     def buffered(self, member, offset, arrived):
         """Return when a write is in the buffer, behind others on its lane of the controller."""
-        if self.write_lanes == 0:
-            return arrived + self.write_ns
-        lane = scattered(offset // self.unit_bytes) % self.write_lanes
-        done = max(arrived, self.lane_free_ns[member, lane]) + self.write_ns
+        if self.model.write_lanes == 0:
+            return arrived + self.model.write_ns
+        lane = scattered(offset // self.model.unit_bytes) % self.model.write_lanes
+        done = max(arrived, self.lane_free_ns[member, lane]) + self.model.write_ns
         self.lane_free_ns[member, lane] = done
         return done
 
     @method
     def wire_ns(self, length):
         """Return the time of `length` bytes on the link."""
-        return length * 1_000_000_000 // self.link_bytes_per_s
+        return length * 1_000_000_000 // self.model.link_bytes_per_s
 
     @method
     def flush_done(self, member, begin):
@@ -163,14 +134,14 @@ class SSD(NamedTuple):
         if self.flush[member, IS_DIRTY] == 0:
             return begin
         self.flush[member, IS_DIRTY] = 0
-        if self.is_protected == 1:
-            return begin + self.flush_ns
+        if self.model.is_protected == 1:
+            return begin + self.model.flush_ns
         drained = self.close(member, begin)
-        for die in range(self.dies):
+        for die in range(self.model.dies):
             drained = max(drained, self.write_free_ns[member, die])
-        if self.is_blocking == 0:
-            return drained + self.flush_ns
-        done = max(drained, self.flush[member, LAST_DONE_NS]) + self.flush_ns
+        if self.model.is_blocking == 0:
+            return drained + self.model.flush_ns
+        done = max(drained, self.flush[member, LAST_DONE_NS]) + self.model.flush_ns
         self.controller_free_ns[member] = max(self.controller_free_ns[member], done)
         return done
 
@@ -178,14 +149,14 @@ class SSD(NamedTuple):
     def read_done(self, member, offset, length, begin, link_free):
         """Read every page from its die; return when the last byte has crossed the link."""
         self.counts[member, BYTES_READ] += length
-        page_bytes = self.unit_bytes * self.page_units
+        page_bytes = self.model.unit_bytes * self.model.page_units
         done = link_free
         end = offset + length
         at = offset
         while at < end:
             page = at // page_bytes
             upto = min((page + 1) * page_bytes, end)
-            die = page % self.dies
+            die = page % self.model.dies
             end_ns = self.sense(member, die, page, begin)
             done = max(done, end_ns + self.wire_ns(upto - at))
             at = upto
@@ -194,9 +165,9 @@ class SSD(NamedTuple):
     @method
     def sense(self, member, die, page, begin):
         """Read a page from its die; return when it is read."""
-        sense_ns = self.read_ns
-        if self.step_ns > 0:
-            sense_ns += self.step_ns * level(page)
+        sense_ns = self.model.read_ns
+        if self.model.step_ns > 0:
+            sense_ns += self.model.step_ns * level(page)
         return self.occupy(member, die, sense_ns, begin)
 
     @method
@@ -207,14 +178,14 @@ class SSD(NamedTuple):
         if left > 0 and self.read_free_ns[member, die] >= begin:  # a program is already suspended
             self.write_free_ns[member, die] += sense_ns
         elif left > 0:
-            period = self.program_ns * self.program_units
+            period = self.model.program_ns * self.model.program_units
             if self.slc_is_full(member):
-                period = self.program_beyond(member) * self.program_units
+                period = self.program_beyond(member) * self.model.program_units
             if period > 0:
                 left = (left - 1) % period + 1  # of the program in progress
-            is_loading = self.load_ns > 0 and left > period - self.load_ns
-            if left > self.suspend_ns and not is_loading:
-                left = self.suspend_ns
+            is_loading = self.model.load_ns > 0 and left > period - self.model.load_ns
+            if left > self.model.suspend_ns and not is_loading:
+                left = self.model.suspend_ns
                 self.write_free_ns[member, die] += left
             self.write_free_ns[member, die] += sense_ns
             start += left
@@ -229,34 +200,34 @@ class SSD(NamedTuple):
         self.fold(member, buffered)
         follows = self.follows(member, offset, length)
         units = self.units_to_program(offset, length, follows)
-        is_collected = self.is_by_stream == 0 or not follows
-        if self.load_ns > 0:
+        is_collected = self.model.is_by_stream == 0 or not follows
+        if self.model.load_ns > 0:
             programmed = self.program_whole(member, units, is_collected, buffered)
         else:
             programmed = self.program(member, units, is_collected, buffered)
         if forced:
-            return max(programmed, self.close(member, buffered)) + self.flush_ns
-        return max(buffered, programmed - self.buffer_ns)
+            return max(programmed, self.close(member, buffered)) + self.model.flush_ns
+        return max(buffered, programmed - self.model.buffer_ns)
 
     @method
     def program(self, member, units, is_collected, buffered):
         """Give the dies units of a write, and the cost of its collection; return the latest end."""
         programmed = buffered
         for _ in range(units):
-            program_ns = self.program_ns
+            program_ns = self.model.program_ns
             if self.slc_is_full(member):
                 program_ns = self.program_beyond(member)
                 self.slc[member, ERASED] = max(self.slc[member, ERASED] - 1, 0)
                 self.slc[member, UNFOLDED] = max(self.slc[member, UNFOLDED] - 1, 0)
-            elif self.slc_units > 0:
+            elif self.model.slc_units > 0:
                 self.slc[member, IN_SLC] += 1
-                self.slc[member, UNFOLDED] = self.folding_units
-            turn = self.written[member, UNITS] // self.program_units
+                self.slc[member, UNFOLDED] = self.model.folding_units
+            turn = self.written[member, UNITS] // self.model.program_units
             programmed = max(programmed, self.work(member, turn, buffered, program_ns))
             self.written[member, UNITS] += 1
-        scatter_ns = self.scatter_ns
+        scatter_ns = self.model.scatter_ns
         if self.slc_is_full(member):
-            scatter_ns = self.native_scatter_ns
+            scatter_ns = self.model.native_scatter_ns
         if scatter_ns > 0 and is_collected:
             turn = self.written[member, REQUESTS]
             programmed = max(programmed, self.work(member, turn, buffered, scatter_ns))
@@ -270,23 +241,23 @@ class SSD(NamedTuple):
         Each collection reads a program of old data from a die, and programs one.
         """
         written = self.written
-        whole_ns = self.program_ns * self.program_units
+        whole_ns = self.model.program_ns * self.model.program_units
         programmed = buffered
         for _ in range(units):
-            turn = written[member, UNITS] // self.program_units
+            turn = written[member, UNITS] // self.model.program_units
             written[member, UNITS] += 1
-            is_whole = written[member, UNITS] % self.program_units == 0
+            is_whole = written[member, UNITS] % self.model.program_units == 0
             work_ns = whole_ns if is_whole else 0
             programmed = max(programmed, self.work(member, turn, buffered, work_ns))
         if is_collected:
-            written[member, OWED_NS] += self.scatter_ns
-        while written[member, OWED_NS] >= whole_ns + self.collect_ns:
-            written[member, OWED_NS] -= whole_ns + self.collect_ns
-            victim = written[member, REQUESTS] % self.dies
+            written[member, OWED_NS] += self.model.scatter_ns
+        while written[member, OWED_NS] >= whole_ns + self.model.collect_ns:
+            written[member, OWED_NS] -= whole_ns + self.model.collect_ns
+            victim = written[member, REQUESTS] % self.model.dies
             written[member, REQUESTS] += 1
-            self.occupy(member, victim, self.collect_ns, buffered)
-            turn = written[member, UNITS] // self.program_units
-            written[member, UNITS] += self.program_units
+            self.occupy(member, victim, self.model.collect_ns, buffered)
+            turn = written[member, UNITS] // self.model.program_units
+            written[member, UNITS] += self.model.program_units
             programmed = max(programmed, self.work(member, turn, buffered, whole_ns))
         return programmed
 
@@ -294,12 +265,12 @@ class SSD(NamedTuple):
     def close(self, member, begin):
         """Program the units that complete no program yet; return when that ends, or `begin`."""
         written = self.written
-        rest = written[member, UNITS] % self.program_units
-        if self.load_ns == 0 or rest == 0:
+        rest = written[member, UNITS] % self.model.program_units
+        if self.model.load_ns == 0 or rest == 0:
             return begin
-        turn = written[member, UNITS] // self.program_units
-        written[member, UNITS] += self.program_units - rest
-        return self.work(member, turn, begin, self.program_ns * self.program_units)
+        turn = written[member, UNITS] // self.model.program_units
+        written[member, UNITS] += self.model.program_units - rest
+        return self.work(member, turn, begin, self.model.program_ns * self.model.program_units)
 
     @method
     def follows(self, member, offset, length):
@@ -319,45 +290,47 @@ class SSD(NamedTuple):
 
         A drive that maps more than a unit at once programs all of it for any part of it.
         """
-        entry = self.map_units * self.unit_bytes
+        entry = self.model.map_units * self.model.unit_bytes
         first = offset // entry
-        if self.map_units > 1 and follows:
+        if self.model.map_units > 1 and follows:
             first = -(-offset // entry)
-        return ((offset + length - 1) // entry - first + 1) * self.map_units
+        return ((offset + length - 1) // entry - first + 1) * self.model.map_units
 
     @method
     def slc_is_full(self, member):
         """Return whether a drive with an SLC cache has none of it free."""
-        return self.slc_units > 0 and self.slc[member, IN_SLC] >= self.slc_units
+        return self.model.slc_units > 0 and self.slc[member, IN_SLC] >= self.model.slc_units
 
     @method
     def program_beyond(self, member):
         """Return the die time of a unit beyond the SLC cache: longer if it has to fold."""
-        if self.folded_program_ns > 0 and self.slc[member, ERASED] == 0:
-            return self.folded_program_ns
+        if self.model.folded_program_ns > 0 and self.slc[member, ERASED] == 0:
+            return self.model.folded_program_ns
         if self.slc[member, UNFOLDED] > 0:
-            return self.folding_program_ns
-        return self.native_program_ns
+            return self.model.folding_program_ns
+        return self.model.native_program_ns
 
     @method
     def fold(self, member, buffered):
         """Free the SLC cache by as much as the drive has folded since its last write."""
-        if self.slc_units == 0:
+        if self.model.slc_units == 0:
             return
         slc = self.slc
-        idle_ns = buffered - slc[member, BUFFERED_NS] - self.slc_idle_ns
+        idle_ns = buffered - slc[member, BUFFERED_NS] - self.model.slc_idle_ns
         slc[member, BUFFERED_NS] = buffered
         if idle_ns > 0:
             # at most the time that empties it: the product stays small
-            idle_ns = min(idle_ns, self.slc_units * 1_000_000_000 // self.slc_units_per_s + 1)
-            folded = min(idle_ns * self.slc_units_per_s // 1_000_000_000, slc[member, IN_SLC])
+            idle_ns = min(
+                idle_ns, self.model.slc_units * 1_000_000_000 // self.model.slc_units_per_s + 1
+            )
+            folded = min(idle_ns * self.model.slc_units_per_s // 1_000_000_000, slc[member, IN_SLC])
             slc[member, IN_SLC] -= folded
             slc[member, ERASED] = max(slc[member, ERASED] - folded, 0)
 
     @method
     def work(self, member, turn, begin, work_ns):
         """Assign work to the next die in turn; return when it will be done."""
-        die = turn % self.dies
+        die = turn % self.model.dies
         free = max(self.write_free_ns[member, die], begin) + work_ns
         self.write_free_ns[member, die] = free
         return free

@@ -25,7 +25,9 @@ each request, sequential ones too: 32 p + s = dies * 128 KiB / rate; and the pip
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from hybridsim.foundation.machine_parameters import SsdParameters
 
 if TYPE_CHECKING:
     from hybridsim.storage.drives import SolidState
@@ -35,50 +37,11 @@ SEQUENTIAL_UNITS = 32  # datasheets give sequential rates of 128 KiB requests
 PAGE_BYTES = 16_384  # that a die reads at once: of 3D flash, as Cho et al. 2024 (arXiv 2404.10355)
 
 
-class Timing(NamedTuple):
-    """The parameters of one SSD."""
+def timing(drive: SolidState, capacity_bytes: int | None = None) -> SsdParameters:
+    """Return the parameters that reproduce the drive's datasheet figures.
 
-    capacity_bytes: int
-    dies: int
-    unit_bytes: int
-    command_ns: int
-    interval_ns: int
-    write_interval_ns: int
-    read_ns: int
-    program_ns: int
-    scatter_ns: int
-    is_by_stream: int  # 1: scatter_ns is of scattered writes alone; 0: of any request
-    suspend_ns: int
-    write_ns: int
-    buffer_ns: int  # die time of writes that the buffer hides from the host
-    link_bytes_per_s: int
-    step_ns: int
-    program_units: int  # consecutive units on a die
-    flush_ns: int
-    is_protected: int
-    is_blocking: int
-    needs_flush: int  # 0: a FLUSH is not sent to it
-    pipe_bytes_per_s: int  # of the host's writes
-    map_units: int  # units of an entry of the map: programmed together
-    slc_units: int  # that the SLC cache takes; 0: there is none
-    slc_units_per_s: int  # folded while no write arrives
-    slc_idle_ns: int  # without a write, until folding begins
-    native_program_ns: int  # die time of a unit, and of a request, where the SLC cache is full
-    native_scatter_ns: int
-    erased_units: int  # for which there is erased flash beside the SLC cache's cells
-    folded_program_ns: int  # die time of a unit where there is none; 0: that makes no difference
-    folding_program_ns: int  # die time of a unit while the full SLC cache is folded besides
-    folding_units: int  # written meanwhile; 0: it is not
-    load_ns: int  # of a program, in which it is not suspended; 0: dies are given units
-    collect_ns: int  # of the reads of a collection
-    page_units: int  # units that a die reads together
-    write_lanes: int  # of the controller, each takes one write at a time; 0: any number
-    wake_ns: int  # more, of a request that finds the drive idle
-    sleep_ns: int  # for so long
-
-
-def timing(drive: SolidState) -> Timing:
-    """Return the parameters that reproduce the drive's datasheet figures."""
+    With a capacity, by default the drive's own.
+    """
     dies = drive.dies
     program_units = max(drive.program_bytes // UNIT_BYTES, 1)
     map_units = drive.map_bytes // UNIT_BYTES
@@ -102,8 +65,8 @@ def timing(drive: SolidState) -> Timing:
     if drive.program_load_ns:
         collect_ns = _reads_of_a_collection(drive, program_ns, scatter_ns)
     drain_ns = drive.write_buffer_bytes * 10**9 // drive.sequential_write
-    return Timing(
-        capacity_bytes=drive.capacity_bytes,
+    return SsdParameters(
+        capacity_bytes=capacity_bytes or drive.capacity_bytes,
         dies=dies,
         unit_bytes=UNIT_BYTES,
         command_ns=drive.command_ns,

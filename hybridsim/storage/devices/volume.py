@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import OP_MASK, Op
+from hybridsim.foundation.machine_parameters import VolumeParameters
 from hybridsim.jit import kernel, method, state_machine
-from hybridsim.jit.limits import NOTHING, READS, S_NS, WRITES, Limit, Limits
+from hybridsim.jit.limits import NOTHING, READS, S_NS, WRITES, Limits
 
 READ, WRITE = int(Op.READ), int(Op.WRITE)
 OF_READS, OF_WRITES = range(2)
@@ -34,9 +34,9 @@ class Volume(NamedTuple):
     """A bank of equal volumes; rows of the arrays are the members (DESIGN.md 2.9)."""
 
     stream_bytes_per_s: int
-    stall_ns: int  # nothing completes for so long; 0: there are no stalls
-    stall_every_ns: int  # once in each stretch of so long
-    random_unit_bytes: int  # a request that continues none counts as a multiple of it
+    stall_ns: int
+    stall_every_ns: int
+    random_unit_bytes: int
     capacity_bytes: int
     limits: Limits
     latency_ns: Ints  # [OF_READS | OF_WRITES, quantile]
@@ -47,28 +47,18 @@ class Volume(NamedTuple):
     counts: Ints  # [member, THROTTLED ... BYTES_WRITTEN]
 
     @classmethod
-    def new(
-        cls,
-        members: int,
-        limits: Sequence[Limit],
-        latency_ns: Ints,
-        stream_bytes_per_s: int,
-        random_unit_bytes: int,
-        stall_ns: int,
-        stall_every_ns: int,
-        capacity_bytes: int,
-        seed: int,
-    ) -> Volume:
+    def new(cls, members: int, parameters: VolumeParameters) -> Volume:
         """Return `members` idle volumes with full buckets."""
-        first = [mixed((seed + GOLDEN * (member + 1)) & MASK) for member in range(members)]
+        p = parameters
+        first = [mixed((p.seed + GOLDEN * (member + 1)) & MASK) for member in range(members)]
         return cls(
-            stream_bytes_per_s,
-            stall_ns,
-            stall_every_ns,
-            random_unit_bytes,
-            capacity_bytes,
-            Limits.new(members, limits),
-            latency_ns,
+            p.stream_bytes_per_s,
+            p.stall_ns,
+            p.stall_every_ns,
+            p.random_unit_bytes,
+            p.capacity_bytes,
+            Limits.new(members, p.limits),
+            np.array([p.read_latency_ns, p.write_latency_ns]),
             np.array(first, np.int64),
             np.zeros(members, np.int64),
             np.zeros(members, np.int64),

@@ -14,31 +14,39 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints
-from hybridsim.jit.limits import READS, S_NS, WHOLE_REQUEST, WRITES, Limit
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.machine_parameters import (
+    READ_OR_WRITE,
+    WHOLE_REQUEST,
+    LimitParameters,
+    VolumeParameters,
+)
+from hybridsim.jit.limits import S_NS
 from hybridsim.storage.devices.volume import QUANTILES
 
 if TYPE_CHECKING:
     from hybridsim.storage.drives import CloudVolume
     from hybridsim.storage.drives.datasheet import Placement
 
-BOTH = READS | WRITES
 ENDLESS_BYTES_PER_S = 1 << 62
 
 
-def parameters(drive: CloudVolume) -> dict[str, Any]:
-    """Return the parameters of a bank of this volume, except capacity and seed."""
-    return {
-        "limits": list(limits(drive)),
-        "latency_ns": np.array([quantiles(drive.read_latency), quantiles(drive.write_latency)]),
-        "stream_bytes_per_s": drive.stream_rate or ENDLESS_BYTES_PER_S,
-        "random_unit_bytes": max(drive.random_unit_bytes, 1),
-        "stall_ns": drive.stall_ns,
-        "stall_every_ns": max(drive.stall_every_ns, 1),
-    }
+def parameters(drive: CloudVolume, capacity_bytes: int, seed: int) -> VolumeParameters:
+    """Return the parameters of a volume that is simulated with this capacity."""
+    return VolumeParameters(
+        limits=list(limits(drive)),
+        read_latency_ns=quantiles(drive.read_latency),
+        write_latency_ns=quantiles(drive.write_latency),
+        stream_bytes_per_s=drive.stream_rate or ENDLESS_BYTES_PER_S,
+        capacity_bytes=capacity_bytes,
+        seed=seed,
+        random_unit_bytes=max(drive.random_unit_bytes, 1),
+        stall_ns=drive.stall_ns,
+        stall_every_ns=max(drive.stall_every_ns, 1),
+    )
 
 
-def limits(drive: CloudVolume) -> Iterator[Limit]:
+def limits(drive: CloudVolume) -> Iterator[LimitParameters]:
     """Yield the volume's buckets."""
     unit_bytes = drive.io_unit_bytes or WHOLE_REQUEST
     counted = (
@@ -47,22 +55,22 @@ def limits(drive: CloudVolume) -> Iterator[Limit]:
     )
     for unit, rate, peak, credits in counted:
         if rate and peak and peak > rate:
-            yield Limit(BOTH, unit, rate, credits * S_NS // rate)
-            yield Limit(BOTH, unit, peak, drive.burst_ns)
+            yield LimitParameters(READ_OR_WRITE, unit, rate, credits * S_NS // rate)
+            yield LimitParameters(READ_OR_WRITE, unit, peak, drive.burst_ns)
         elif rate:
-            yield Limit(BOTH, unit, rate, drive.burst_ns)
+            yield LimitParameters(READ_OR_WRITE, unit, rate, drive.burst_ns)
     directions = (
-        (READS, drive.read_iops_max, drive.read_bandwidth_max),
-        (WRITES, drive.write_iops_max, drive.write_bandwidth_max),
+        ((Op.READ,), drive.read_iops_max, drive.read_bandwidth_max),
+        ((Op.WRITE,), drive.write_iops_max, drive.write_bandwidth_max),
     )
-    for what, iops, bandwidth in directions:
+    for ops, iops, bandwidth in directions:
         if iops:
-            yield Limit(what, unit_bytes, iops, drive.burst_ns)
+            yield LimitParameters(ops, unit_bytes, iops, drive.burst_ns)
         if bandwidth:
-            yield Limit(what, 1, bandwidth, drive.burst_ns)
+            yield LimitParameters(ops, 1, bandwidth, drive.burst_ns)
 
 
-def quantiles(points: tuple[tuple[float, int], ...]) -> Ints:
+def quantiles(points: tuple[tuple[float, int], ...]) -> list[int]:
     """Return the latencies in ns at the middles of QUANTILES equal shares of all requests.
 
     Between two specified percentiles the logarithm of the time is linear in the normal score of the
@@ -73,7 +81,7 @@ def quantiles(points: tuple[tuple[float, int], ...]) -> Ints:
     known = [score(percent / 100) for percent, _ in points]
     times = [math.log(time_ns) for _, time_ns in points]
     shares = [score((index + 0.5) / QUANTILES) for index in range(QUANTILES)]
-    table: Ints = np.rint(np.exp(np.interp(shares, known, times))).astype(np.int64)
+    table: list[int] = np.rint(np.exp(np.interp(shares, known, times))).astype(np.int64).tolist()
     return table
 
 
@@ -81,6 +89,4 @@ def bank(drive: CloudVolume, members: int, use: Placement) -> Any:
     """Return `members` idle volumes."""
     from hybridsim.storage.devices.volume import Volume
 
-    return Volume.new(
-        members, **parameters(drive), capacity_bytes=use.capacity_bytes, seed=use.seed
-    )
+    return Volume.new(members, parameters(drive, use.capacity_bytes, use.seed))

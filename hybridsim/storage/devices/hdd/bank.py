@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
+from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.devices.hdd.arm import Arm
 from hybridsim.storage.devices.hdd.media_cache import MediaCache
@@ -27,16 +28,18 @@ LINES = 3  # queues of each disk: commands for the platters, writes without room
 READS, WRITES = 0, 1  # kinds of commands with data
 PLATTERS, HIT = 0, 1  # their overheads: with an access, or with the buffer or write cache alone
 SAME, OTHER, APART = range(3)  # ... after the same kind, the other, or a WRITE that ends elsewhere
+NUMBERS = 11  # fields of a bank that are parameters
 BEHIND = 1 << 40  # added to tracks that a sweep has already passed
 
 
-def overheads(parameters: dict[str, Any]) -> list[tuple[int, int, int]]:
+def overheads(parameters: HddParameters) -> list[tuple[int, int, int]]:
     """Return each overhead after a command of the same kind, of the other kind, and apart.
 
     A cached write that does not continue the write before it costs as much as after a read.
     """
-    same = [parameters[name] for name in ("read_ns", "hit_ns", "write_ns", "write_hit_ns")]
-    other = list(parameters.get("after_other_ns", [])) or same
+    p = parameters
+    same = [p.read_ns, p.hit_ns, p.write_ns, p.write_hit_ns]
+    other = list(p.after_other_ns) or same
     apart = [*same[:3], other[3]]
     return list(zip(same, other, apart, strict=True))
 
@@ -76,27 +79,20 @@ class HDD(NamedTuple):
     counts: Ints  # [member, BUSY_NS ... DESTAGES]
 
     @classmethod
-    def new(cls, members: int, parameters: dict[str, Any], capacity: int = 256) -> HDD:
-        """Return `members` idle disks; `parameters` has numbers and tables by name."""
+    def new(cls, members: int, parameters: HddParameters, capacity: int = 256) -> HDD:
+        """Return `members` idle disks."""
+        p = parameters
         return cls(
-            **{name: parameters[name] for name in cls._fields[:6]},
-            aging_ppm=parameters.get("aging_ppm", 0),
-            takes_turns=parameters["takes_turns"],
-            read_percent=parameters.get("read_percent", 0),
-            write_percent=parameters.get("write_percent", 100),
-            is_protected=parameters.get("is_protected", 0),
-            overhead_ns=np.array(overheads(parameters), np.int64).reshape(2, 2, 3),
-            window=Window.new(members, parameters["window"]),
-            arm=Arm.new(members, Platters.new(parameters)),
+            **{name: int(getattr(p, name)) for name in cls._fields[:NUMBERS]},
+            overhead_ns=np.array(overheads(p), np.int64).reshape(2, 2, 3),
+            window=Window.new(members, p.window),
+            arm=Arm.new(members, Platters.new(p)),
             queue=Queue.new(LINES * members, capacity),
-            read_ahead=ReadAhead.new(members, parameters),
+            read_ahead=ReadAhead.new(members, p),
             write_cache=WriteCache.new(
-                members,
-                parameters["write_cache_ranges"],
-                parameters["write_cache_bytes"],
-                parameters["destage_window"],
+                members, p.write_cache_ranges, p.write_cache_bytes, p.destage_window
             ),
-            media=MediaCache.new(members, parameters),
+            media=MediaCache.new(members, p),
             serving=np.full(members, NOTHING, np.int32),
             until_ns=np.zeros(members, np.int64),
             link_free_ns=np.zeros(members, np.int64),

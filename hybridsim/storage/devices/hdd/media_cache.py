@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
@@ -52,26 +53,24 @@ class MediaCache(NamedTuple):
     last_event_ns: Ints
 
     @classmethod
-    def new(cls, members: int, parameters: dict[str, Any]) -> MediaCache:
+    def new(cls, members: int, parameters: HddParameters) -> MediaCache:
         """Return empty media caches."""
-        span_bytes = parameters.get("media_span_bytes", 0)
-        band_bytes = parameters.get("band_bytes", 1)
-        capacity_bytes = parameters["capacity_bytes"]
-        entries = parameters.get("media_entries", 1) if span_bytes else 0
-        bands = -(-capacity_bytes // band_bytes) if span_bytes else 0
-        classes = CLASSES if span_bytes else 0
+        p, is_there = parameters, parameters.media_span_bytes > 0
+        entries = p.media_entries if is_there else 0
+        bands = -(-p.capacity_bytes // p.band_bytes) if is_there else 0
+        classes = CLASSES if is_there else 0
         sizes = (
-            span_bytes,
-            parameters.get("media_first_byte", 0),
-            parameters.get("media_padding_bytes", 0),
-            parameters.get("media_write_bytes", 2**62),
-            band_bytes,
-            capacity_bytes,
-            parameters.get("media_idle_ns", 0),
-            parameters.get("media_run_bytes", 0),
-            parameters.get("media_map_entries", 2**62),
-            parameters.get("media_map_ns", 0),
-            parameters.get("media_piece_ns", 0),
+            p.media_span_bytes,
+            p.media_first_byte,
+            p.media_padding_bytes,
+            p.media_write_bytes,
+            p.band_bytes,
+            p.capacity_bytes,
+            p.media_idle_ns,
+            p.media_run_bytes,
+            p.media_map_entries,
+            p.media_map_ns,
+            p.media_piece_ns,
         )
         columns = (np.full((members, entries), NOTHING, np.int64) for _ in range(4))
         unused = np.tile(np.arange(1, entries + 1, dtype=np.int32), (members, 1))

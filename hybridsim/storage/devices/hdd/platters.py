@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.jit import method, state_machine
 
 
@@ -29,11 +30,12 @@ class Platters(NamedTuple):
     write_move_ns: Int32s
 
     @classmethod
-    def new(cls, parameters: dict[str, Any]) -> Platters:
+    def new(cls, parameters: HddParameters) -> Platters:
         """Return the geometry in a disk's parameters."""
-        values = {name: parameters[name] for name in cls._fields}
+        values = {name: getattr(parameters, name) for name in cls._fields}
+        zones = {name: np.asarray(values[name]) for name in cls._fields if name[:4] == "zone"}
         tables = {name: np.asarray(values[name], np.int32) for name in ("move_ns", "write_move_ns")}
-        return cls(**values | tables)
+        return cls(**values | zones | tables)
 
     @method
     def zone_of(self, byte):

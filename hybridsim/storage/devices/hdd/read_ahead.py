@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
-UNLIMITED_BYTES = 1 << 62
 
 
 @state_machine
@@ -36,12 +36,12 @@ class ReadAhead(NamedTuple):
     reading: Int32s  # segment of the read-ahead in progress, or NOTHING
 
     @classmethod
-    def new(cls, members: int, parameters: dict[str, Any]) -> ReadAhead:
+    def new(cls, members: int, parameters: HddParameters) -> ReadAhead:
         """Return empty buffers."""
-        numbers = [parameters[f"read_{name}"] for name in ("ahead_bytes", "behind_bytes", "tracks")]
-        numbers.append(max(numbers[2], parameters.get("read_stop_tracks", 0)))
-        numbers.append(parameters.get("segment_bytes", UNLIMITED_BYTES))
-        shape = (members, parameters["segments"] if numbers[0] > 0 else 0)
+        p, tracks = parameters, int(parameters.read_tracks)
+        stop_tracks = max(tracks, p.read_stop_tracks)
+        numbers = (p.read_ahead_bytes, p.read_behind_bytes, tracks, stop_tracks, p.segment_bytes)
+        shape = (members, p.segments if p.read_ahead_bytes > 0 else 0)
         columns = (np.full(shape, NOTHING, np.int64) for _ in range(5))
         uses = (np.zeros(shape, np.int64), np.zeros(members, np.int64))
         return cls._make([*numbers, *columns, *uses, np.full(members, NOTHING, np.int32)])
