@@ -25,7 +25,7 @@ from hybridsim.caches import DmCache
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import DmMode, Level, Replay
-from hybridsim.foundation.machine_parameters import HddParameters, SsdParameters
+from hybridsim.foundation.machine_parameters import ArrayParameters, HddParameters, SsdParameters
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import Source
@@ -119,8 +119,8 @@ def machine(measured: Measured) -> Machine:
         link_bytes_per_s=500 * 10**6, capacity_bytes=GIB,
     )  # fmt: skip
     bank = HDD.new(4, disk)
-    slow = Tier.new(SLOW, int(Level.STRIPE), 4, 64 * KIB, bank, queue_depth=IN_FLIGHT)
-    fast = Tier.new(FAST, int(Level.STRIPE), 1, 64 * KIB, SSD.new(1, flash))
+    slow = Tier.new(SLOW, ArrayParameters(Level.STRIPE, 4, 64 * KIB, queue_depth=IN_FLIGHT), bank)
+    fast = Tier.new(FAST, ArrayParameters(Level.STRIPE, 1, 64 * KIB), SSD.new(1, flash))
     sizes = (measured.block_bytes, measured.blocks, DmMode.WRITETHROUGH)
     cache = DmCache.new(DmCacheParameters(*sizes, measured.threshold_bytes), ORIGIN_BYTES)
     return Machine.new(Source.new(int(Replay.CLOSED), DEPTH), cache, slow, fast)

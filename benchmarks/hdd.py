@@ -24,6 +24,7 @@ from scipy.optimize import minimize
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Run
 from hybridsim.foundation.codes import Level, Op
+from hybridsim.foundation.machine_parameters import ArrayParameters
 from hybridsim.jit.events import SLOW
 from hybridsim.requests.inflight import Batch
 from hybridsim.scenario import Scenario, building
@@ -99,7 +100,7 @@ def simulate(disk, requests, depth=1, **how):
     site = Scenario.default().with_options(backing="single", members=1, depth=depth)
     machine = building.machine(site, "think" if thinks else "closed", 2**30, 0)
     bank = HDD.new(1, hdd_parameters(disk, disk.capacity_bytes, **how))
-    tier = Tier.new(SLOW, int(Level.STRIPE), 1, 2**16, bank)
+    tier = Tier.new(SLOW, ArrayParameters(Level.STRIPE, 1, 2**16), bank)
     run = Run(machine._replace(below=machine.below._replace(slow=tier)))
     count = len(requests.op)
     nothing = np.full(count, -1)

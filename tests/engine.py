@@ -12,12 +12,12 @@ from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.budget import Bucket, Budgeted
 from hybridsim.caches.writecache.write_back import COPIER
 from hybridsim.engine import loops
-from hybridsim.engine.life import LivedRun, Step
+from hybridsim.engine.life import LivedRun
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.engine.think import Waits
 from hybridsim.foundation.arrays import doubled
 from hybridsim.foundation.cache_parameters import ADMISSION_PARAMETERS
-from hybridsim.foundation.codes import Change, Op, Path, Reason, Replay
+from hybridsim.foundation.codes import Op, Path, Reason, Replay
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.reference import (
     BcacheParameters,
@@ -76,21 +76,7 @@ BANKS = {
 
 def tier(kind, parameters):
     bank = device(parameters.device, parameters.members)
-    return Tier.new(
-        kind,
-        int(parameters.level),
-        parameters.members,
-        parameters.chunk_bytes,
-        bank,
-        spread=int(parameters.spread),
-        rmw_level=parameters.rmw_level,
-        rotates=isinstance(parameters.device, HddParameters),
-        failed=parameters.failed,
-        rebuild=tuple(vars(parameters.rebuild).values()) if parameters.rebuild else None,
-        queue_depth=parameters.queue_depth,
-        path_ns=parameters.path_ns,
-        has_fua=parameters.has_fua,
-    )
+    return Tier.new(kind, parameters, bank, rotates=isinstance(parameters.device, HddParameters))
 
 
 def cache_of(scenario):
@@ -122,7 +108,7 @@ def machine(scenario):
     host = Host.new(scenario.host) if scenario.host else None
     slow = tier(SLOW, scenario.slow)
     if scenario.controller is not None:
-        slow = Controller.new(slow, vars(scenario.controller), capacity=4)
+        slow = Controller.new(slow, scenario.controller, capacity=4)
     if scenario.throttle is not None:
         calls = NOTHING
         if isinstance(scenario.cache, WritecacheParameters):
@@ -131,7 +117,7 @@ def machine(scenario):
             calls = DM_CACHE_COPIER
         elif isinstance(scenario.cache, OpenCasParameters):
             calls = LET_IN
-        slow = Throttle.new(slow, **vars(scenario.throttle), room=4, calls=calls)
+        slow = Throttle.new(slow, scenario.throttle, room=4, calls=calls)
     return Machine.new(source, cache_of(scenario), slow, tier(FAST, scenario.fast), host)
 
 
@@ -197,8 +183,7 @@ def begun(machine, scenario, facts_rows, interpreted):
     """Return a run of the machine, with the events of the scenario if it has any."""
     if not scenario.events:
         return Run(machine, facts_rows, interpreted)
-    steps = [Step(**vars(each) | {"change": Change(each.change)}) for each in scenario.events]
-    return LivedRun(machine, steps, facts_rows, interpreted)
+    return LivedRun(machine, scenario.events, facts_rows, interpreted)
 
 
 def counters(finished):

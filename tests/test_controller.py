@@ -123,7 +123,7 @@ def run_reference(parameters, requests):
 def run_engine(parameters, requests):
     events = Events.new(4096)
     array = Array()
-    controller = Controller.new(array, vars(parameters), capacity=4096)
+    controller = Controller.new(array, parameters, capacity=4096)
     done = []
     upcoming = 0
     while upcoming < len(requests) or not events.heap.is_empty():

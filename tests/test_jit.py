@@ -24,7 +24,7 @@ from hybridsim.engine.machine import Machine, Run
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import Level, Mode, Op, Replay
-from hybridsim.foundation.machine_parameters import SsdParameters
+from hybridsim.foundation.machine_parameters import ArrayParameters, SsdParameters
 from hybridsim.foundation.version import PACKAGE
 from hybridsim.jit import internals, kernel, loop, method, shipped, state_machine
 from hybridsim.jit.code_folder import COMPILED, sources
@@ -283,7 +283,8 @@ def simulated(replacement, interpreted=False):
     )  # fmt: skip
     parameters = CacheParameters(4096, pages, Mode.READ_ONLY, 0, 4, ("touches", 1))
     cache = PageCache.new(parameters, Touches.new(IDS, pages, 1), replacement, IDS)
-    tiers = (Tier.new(kind, int(Level.STRIPE), 1, 4096, SSD.new(1, drive)) for kind in (SLOW, FAST))
+    form = ArrayParameters(Level.STRIPE, 1, 4096)
+    tiers = (Tier.new(kind, form, SSD.new(1, drive)) for kind in (SLOW, FAST))
     random = np.random.default_rng(3)
     n = 600
     batch = Batch(

@@ -69,7 +69,7 @@ class Fed:
 
 def run(scenario, interpreted=True, piece=10**6):
     """Run jobs on the engine; return their facts and the finished machine."""
-    source = Jobs.new(np.array([list(vars(job).values()) for job in scenario.source.jobs]))
+    source = Jobs.new(scenario.source.jobs)
     plain = replace(scenario, source=SourceParameters(Replay.CLOSED))
     going = Run(machine_of(plain)._replace(source=source), interpreted=interpreted)
     fed = Fed(scenario, piece)

@@ -21,7 +21,7 @@ from scenarios_writecache import writecache_scenarios
 
 from hybridsim.cli import cli
 from hybridsim.engine import loops
-from hybridsim.engine.life import LivedRun, Step
+from hybridsim.engine.life import LivedRun
 from hybridsim.foundation.codes import (
     BcacheMode,
     CasMode,
@@ -205,7 +205,7 @@ def lived(requests, cache, *events, replay=Replay.OPEN):
     source = SourceParameters(replay, 1)
     scenario = Scenario(list(requests), source, cache, slow, fast, events=events)
     check(scenario, interpreted=True)
-    run = LivedRun(machine(scenario), [Step(*vars(each).values()) for each in events], 99, True)
+    run = LivedRun(machine(scenario), events, 99, True)
     todo, facts = batches(scenario, ()), []
     while True:
         status, some = run.advance(1 << 62)

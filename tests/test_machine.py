@@ -13,6 +13,7 @@ from hybridsim.engine import loops
 from hybridsim.engine.machine import Below, Machine, Run
 from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Level, Mode, Op, Path, Replay
+from hybridsim.foundation.machine_parameters import ArrayParameters
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.inflight import Batch, Facts, InFlight
 from hybridsim.requests.source import Source
@@ -38,10 +39,10 @@ def machine(disk, window, pages=0, members=1, replay=Replay.CLOSED, depth=1, age
     cache = PageCache.new(cache, admission, replacement, IDS)
     level = Level.RAID5 if members > 2 else Level.STRIPE
     bank = building.bank(disk, members, disk.capacity_bytes, window, age_limit_ns)
-    slow = Tier.new(SLOW, int(level), members, 64 * KIB, bank)
+    slow = Tier.new(SLOW, ArrayParameters(level, members, 64 * KIB), bank)
     drive = Scenario.default().cache.drive
     flash = building.bank(drive, 1, drive.capacity_bytes, 1, 0)
-    fast = Tier.new(FAST, int(Level.STRIPE), 1, PAGE, flash)
+    fast = Tier.new(FAST, ArrayParameters(Level.STRIPE, 1, PAGE), flash)
     return Machine.new(Source.new(int(replay), depth), cache, slow, fast)
 
 

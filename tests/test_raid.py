@@ -11,6 +11,7 @@ from test_reference import NO_CACHE, SSD
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Run
 from hybridsim.foundation.codes import FUA, PREFLUSH, Level, Op, Replay, Spread
+from hybridsim.foundation.machine_parameters import ArrayParameters
 from hybridsim.jit.events import SLOW, SLOW_TIMER, Events
 from hybridsim.reference import (
     HddParameters,
@@ -53,9 +54,10 @@ class Recorder:
 class Array:
     """A tier over a recorder."""
 
-    def __init__(self, level, members, failed=(), rows=16, **more) -> None:
+    def __init__(self, level, members, failed=(), rows=16, rotates=True, **more) -> None:
         self.device = Recorder(rows)
-        self.tier = Tier.new(SLOW, level, members, CHUNK, self.device, failed=failed, **more)
+        form = ArrayParameters(level, members, CHUNK, failed=list(failed), **more)
+        self.tier = Tier.new(SLOW, form, self.device, rotates=rotates)
         self.events = Events.new(1000)
         self.done: list[int] = []
 
@@ -283,7 +285,7 @@ class TestMirrors:
 
 def rebuilding(level, members, member, pace=(10**6, 10**8), **more):
     """Return an array with a member being rebuilt, after the pacer's check at time 0."""
-    array = Array(level, members, rebuild=(member, *pace), **more)
+    array = Array(level, members, rebuild=RebuildParameters(member, *pace), **more)
     array.tier.start(array.events)
     return array
 
@@ -361,7 +363,7 @@ class TestRebuild:
         assert sorted(reads) == sorted(own)
 
     def test_reads_are_normal_below_the_rebuild_position_and_degraded_above(self):
-        array = Array(*FIVE, rebuild=(0, 1, 1))
+        array = Array(*FIVE, rebuild=RebuildParameters(0, 1, 1))
         array.tier.rebuild.state[LINE] = 2 * CHUNK  # rows 0 and 1 are rebuilt
         array.submit(1, READ, 0, 4 * KIB)
         assert array.device.members(READ) == [0]
@@ -370,12 +372,12 @@ class TestRebuild:
         assert array.device.members(READ) == [0, 1, 2, 3, 4]
 
     def test_a_write_goes_to_the_member_being_rebuilt(self):
-        array = Array(*FIVE, rebuild=(0, 1, 1))
+        array = Array(*FIVE, rebuild=RebuildParameters(0, 1, 1))
         array.submit(1, WRITE, *SMALL)
         for _ in range(3):
             array.complete()
         assert (array.device.members(READ), array.device.members(WRITE)) == ([1, 2, 3], [0, 4])
-        mirrors = Array(*PAIR, rebuild=(0, 1, 1))
+        mirrors = Array(*PAIR, rebuild=RebuildParameters(0, 1, 1))
         mirrors.submit(1, WRITE, *SMALL)
         assert mirrors.device.members(WRITE) == [0, 1]
 

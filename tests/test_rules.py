@@ -30,6 +30,7 @@ from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.foundation.codes import CasMode, Cleaning, Level, Op
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.histogram import Distribution
+from hybridsim.foundation.machine_parameters import RebuildParameters
 from hybridsim.requests.depths import (
     BROKE_NS,
     DEPTH,
@@ -251,7 +252,9 @@ def test_a_memory_of_each_role_can_be_continued_from(roles):
 
 
 def test_a_rebuild_is_due_at_its_minimum_rate():
-    rebuild = Rebuild.new(Layout.new(Level.RAID1, 2, 1 << 40, 1 << 40, 1), 1, 1000, 10**9)
+    rebuild = Rebuild.new(
+        Layout.new(Level.RAID1, 2, 1 << 40, 1 << 40, 1), RebuildParameters(1, 1000, 10**9)
+    )
     length = rebuild.length_of(0)
     rebuild.begin(0)
     assert rebuild.state[DUE_NS] == length * 10**6  # 1,000 bytes a second

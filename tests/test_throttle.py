@@ -98,8 +98,8 @@ class Slow:
         if compiled:
             self.events = Events.new(1024)
             bank = SSD.new(1, tier.device)
-            array = Tier.new(SLOW, int(tier.level), 1, tier.chunk_bytes, bank)
-            self.part = engine.Throttle.new(array, **vars(parameters), room=1024)
+            array = Tier.new(SLOW, tier, bank)
+            self.part = engine.Throttle.new(array, parameters, room=1024)
         else:
             array = PlainTier(tier, [Ssd(self.clock, tier.device)])
             self.part = Throttle(self.clock, parameters, array)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from hybridsim.engine.loops import HOLD_NS, NOW_NS, PASS_AT, PASS_END, PASS_EVER
 from hybridsim.engine.machine import FOREVER, Below, Machine, Run, with_room
 from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.foundation.codes import Change, Restart
+from hybridsim.foundation.machine_parameters import EventParameters, RebuildParameters
 from hybridsim.jit.events import CACHE, KIND_MASK, Events
 from hybridsim.requests.inflight import Batch, Facts
 from hybridsim.requests.jobs import JobBatch
@@ -35,24 +36,11 @@ RESTARTS = {Change.REBOOT: Restart.CLEAN, Change.CRASH: Restart.UNCLEAN}
 NO_RANGES = np.zeros((0, 2), np.int64)
 
 
-class Step(NamedTuple):
-    """Something that happens at a moment of the load."""
-
-    at_ns: int  # of the load: time without that for which the load was held
-    change: Change
-    down_ns: int = 0  # of a reboot or a crash: until the load goes on
-    member: int = 0  # of the array: which fails or is rebuilt
-    min_bytes_per_s: int = 1  # of a rebuild
-    max_bytes_per_s: int = 1
-    every_ns: int = 1  # of a pass: time between two reads
-    end_bytes: int = 0  # of a pass: where it ends
-
-
 @dataclass
 class Happened:
     """A step that has happened: its times (ns) and the state of the cache before it."""
 
-    step: Step
+    step: EventParameters
     begun_ns: int  # simulated time, as are the others: no request is issued from here on
     held_ns: int  # all requests are complete
     resumed_ns: int  # the load goes on
@@ -74,7 +62,7 @@ class LivedRun(Run):
     def __init__(
         self,
         machine: Machine,
-        steps: Iterable[Step],
+        steps: Iterable[EventParameters],
         facts_rows: int = 1 << 16,
         interpreted: bool = False,
     ) -> None:
@@ -92,7 +80,7 @@ class LivedRun(Run):
         self._at_first = deepcopy(machine.cache) if restarts and is_page else None
 
     @property
-    def to_come(self) -> list[Step]:
+    def to_come(self) -> list[EventParameters]:
         """The steps that have not happened."""
         return list(self._steps)
 
@@ -162,7 +150,8 @@ class LivedRun(Run):
             array_of(below.slow).fail(step.member)
             return
         rates = step.min_bytes_per_s, step.max_bytes_per_s
-        array = array_of(below.slow).replaced(due_ns, (step.member, *rates), below.events)
+        rebuild = RebuildParameters(step.member, *rates)
+        array = array_of(below.slow).replaced(due_ns, rebuild, below.events)
         slow = with_array(below.slow, array)
         more = slow.demand(0) - below.slow.demand(0)
         machine.demand[loops.SLOW_DEMAND] += more

@@ -7,11 +7,11 @@ with follows from these, and has its name, meaning and default here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from hybridsim.foundation.cache_parameters import Plain, plain_values
-from hybridsim.foundation.codes import Level, Op, Order, Spread
+from hybridsim.foundation.codes import Change, Level, Op, Order, Spread
 
 
 class DeviceParameters(Plain):
@@ -210,25 +210,28 @@ class HostParameters(Plain):
 
 
 @dataclass
-class TierParameters(Plain):
-    """An array of equal devices (2.5); capacity_bytes is what the whole array offers.
-
-    At most `queue_depth` requests are under way; 0: no limit.  Each completes `path_ns`
-    after its member requests.  Without `has_fua`, a FLUSH of the members follows a WRITE with FUA.
-    """
+class ArrayParameters(Plain):
+    """How equal devices form an array (2.5)."""
 
     level: Level
     members: int
     chunk_bytes: int
-    device: Any  # DeviceParameters, SsdParameters or FlashParameters
-    capacity_bytes: int
+    _: KW_ONLY
     spread: Spread = Spread.NEAR
-    rmw_level: int = 1
-    failed: list[int] = field(default_factory=list)
+    rmw_level: int = 1  # as in md: 0 never read-modify-write, 1 if it saves reads, 2 also at a tie
+    failed: list[int] = field(default_factory=list)  # members that are missing
     rebuild: RebuildParameters | None = None
-    queue_depth: int = 0
-    path_ns: int = 0
-    has_fua: bool = True
+    queue_depth: int = 0  # maximum number of requests under way; 0: no limit
+    path_ns: int = 0  # of the path to the array and back: each request completes so much later
+    has_fua: bool = True  # else a FLUSH of the members follows a WRITE with FUA
+
+
+@dataclass
+class TierParameters(ArrayParameters):
+    """An array and its devices."""
+
+    device: Any  # DeviceParameters, SsdParameters or FlashParameters
+    capacity_bytes: int  # that the whole array offers
 
 
 @dataclass
@@ -260,3 +263,52 @@ class ControllerParameters(Plain):
     stripe_bytes: int
     latency_ns: int
     bytes_per_s: int
+
+
+@dataclass
+class EventParameters(Plain):
+    """Something that happens at a moment of the load (2.17)."""
+
+    at_ns: int  # of the load: time without that for which the load was held
+    change: Change
+    down_ns: int = 0  # of a reboot or a crash: until the load goes on
+    member: int = 0  # of the array: which fails or is rebuilt
+    min_bytes_per_s: int = 1  # of a rebuild
+    max_bytes_per_s: int = 1
+    every_ns: int = 1  # of a pass: time between two reads
+    end_bytes: int = 0  # of a pass: where it ends
+
+
+@dataclass
+class JobParameters(Plain):
+    """One of several closed loops (2.2.1); its requests are those whose stream is its number.
+
+    The fields from ramp_ns to keeps_on belong to the depth search (2.2.2).
+    """
+
+    depth: int = 1
+    low: int = 1
+    reap_min: int = 1
+    reap_max: int = 1
+    group: int = 0  # numbered from 0 without gaps
+    delay_ns: int = 0
+    run_ns: int = 0
+    ramp_ns: int = 0
+    limit_read_ns: int = 0  # 0: no limit, here and below
+    limit_write_ns: int = 0
+    limit_trim_ns: int = 0
+    target_ns: int = 0
+    window_ns: int = 0
+    share: int = 10**6
+    keeps_on: int = 0
+    set: int = 0
+    after: int = -1  # the set that it waits for; -1: none
+    ends: int = 0  # which jobs end with it
+    kin: int = 0
+    weight: int = 0  # in a flow; 0: none
+    flow: int = 0
+    flow_sleep_ns: int = 0  # between two attempts of a job that its flow holds up
+    pause_ns: int = 0  # 0: none
+    pause_after: int = 1  # how many requests; 0: any number
+    counts_issues: int = 0  # 0: completions
+    pause_every_ns: int = 0  # after the check that led to the pause before; 0: any time

@@ -44,9 +44,11 @@ from hybridsim.foundation.cache_parameters import (
 )
 from hybridsim.foundation.machine_parameters import (
     ControllerParameters,
+    EventParameters,
     FlashParameters,
     HddParameters,
     HostParameters,
+    JobParameters,
     LimitParameters,
     RebuildParameters,
     SsdParameters,
@@ -65,7 +67,7 @@ from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.learned import Learned
 from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.opencas import OpenCas
-from hybridsim.reference.parameters import EventParameters, JobParameters, Request, SourceParameters
+from hybridsim.reference.parameters import Request, SourceParameters
 from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd

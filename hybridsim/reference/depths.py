@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hybridsim.foundation.codes import Op
-from hybridsim.reference.parameters import JobParameters
+from hybridsim.foundation.machine_parameters import JobParameters
 
 ALL = 10**6
 

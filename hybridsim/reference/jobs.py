@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from hybridsim.foundation.codes import Op
+from hybridsim.foundation.machine_parameters import JobParameters
 from hybridsim.reference.clock import Clock
 from hybridsim.reference.depths import Depth
-from hybridsim.reference.parameters import JobParameters, Request, SourceParameters
+from hybridsim.reference.parameters import Request, SourceParameters
 from hybridsim.reference.source import Source
 
 ENDS_KIN, ENDS_GROUP, ENDS_ALL = 1, 2, 3

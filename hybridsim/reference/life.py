@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import Change, Mode, Op, Restart
-from hybridsim.foundation.machine_parameters import RebuildParameters
+from hybridsim.foundation.machine_parameters import EventParameters, RebuildParameters
 from hybridsim.reference.cache import PageCache
 from hybridsim.reference.clock import Clock, Done
-from hybridsim.reference.parameters import EventParameters, Request
+from hybridsim.reference.parameters import Request
 
 if TYPE_CHECKING:
     from hybridsim.reference.machine import Machine

@@ -14,6 +14,7 @@ from hybridsim.foundation.codes import SYNC, Op, Replay
 from hybridsim.foundation.machine_parameters import (
     ControllerParameters,
     DeviceParameters,
+    EventParameters,
     HostParameters,
     ThrottleParameters,
     TierParameters,
@@ -32,7 +33,7 @@ from hybridsim.reference.learned import Learned
 from hybridsim.reference.life import PASS_FROM, Life
 from hybridsim.reference.models import ADMISSION, DEVICES, REPLACEMENT
 from hybridsim.reference.opencas import OpenCas
-from hybridsim.reference.parameters import EventParameters, Request, SourceParameters
+from hybridsim.reference.parameters import Request, SourceParameters
 from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.throttle import Throttle

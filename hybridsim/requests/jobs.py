@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import astuple
 from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.foundation.codes import Op
+from hybridsim.foundation.machine_parameters import JobParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.heap import Heap
 from hybridsim.requests.depths import DRAINS, IS_DONE, MEASURED_NS, NOW, Depths
 from hybridsim.requests.source import NEVER, WANTS_BATCH
 
 FLUSH = int(Op.FLUSH)
-# The options of a job, by column.
+# The options of a job, by column: the fields of JobParameters.
 DEPTH, LOW, REAP_MIN, REAP_MAX, GROUP, DELAY_NS, RUN_NS, RAMP_NS = range(8)
 OF_DEPTHS = (DEPTH, *range(RAMP_NS, RAMP_NS + 8))  # the columns that `depths` needs
-# A job's set, the set that it waits for (-1: none), which jobs end with it, its kin, its weight
-# in a flow (0: none), the flow, and the time between two attempts of a job that its flow holds up.
 SET, AFTER, ENDS, KIN, WEIGHT, FLOW, FLOW_SLEEP_NS = range(RAMP_NS + 8, RAMP_NS + 15)
-# A job's pause (0: none), after how many requests (0: any number), whether issues count or
-# completions, and how long after the check that led to the pause before (0: any time).
 PAUSE_NS, PAUSE_AFTER, COUNTS_ISSUES, PAUSE_EVERY_NS = range(RAMP_NS + 15, RAMP_NS + 19)
 ENDS_KIN, ENDS_GROUP, ENDS_ALL = 1, 2, 3
 # The state of a job, by column.  ISSUED: not reaped.  UNREAPED: complete, but not yet reaped.
@@ -76,15 +75,16 @@ class Jobs(NamedTuple):
     depths: Depths
 
     @classmethod
-    def new(cls, options: Ints) -> Jobs:
-        """Return jobs that have not started; groups are numbered from 0 without gaps."""
-        jobs = len(options)
+    def new(cls, parameters: Sequence[JobParameters]) -> Jobs:
+        """Return jobs that have not started."""
+        jobs = len(parameters)
+        options = np.array([astuple(job) for job in parameters], np.int64)
         standing = np.zeros((jobs, COLUMNS), np.int64)
         standing[:, [START_NS, OVER_NS, FLUSH_SLOT, HELD_SINCE_NS]] = NOT_YET
         counts = np.zeros(8, np.int64)
         counts[HAS_FLOWS] = options[:, WEIGHT].any()
         return cls(
-            np.ascontiguousarray(options, np.int64),
+            options,
             standing,
             np.zeros((jobs, LEVELS), np.int64),
             counts,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.foundation.units import format_size, parse_percent
 from hybridsim.storage.drives import Part, Rate, Size, Time
 
@@ -54,6 +55,27 @@ class ControllerDram(Part):
     def lines(self) -> int:
         """Number of lines in the write memory."""
         return self.write_memory_bytes // self.line_bytes
+
+    def parameters(self, stripe_bytes: int) -> ControllerParameters:
+        """Return the parameters of the model, in front of an array with such stripes."""
+        return ControllerParameters(
+            protected=int(self.protected),
+            high_lines=self.share_of_lines(self.high_water),
+            low_lines=self.share_of_lines(self.low_water),
+            oldest_above_lines=self.share_of_lines(self.oldest_first_above),
+            idle_ns=self.idle_ns,
+            destages_max=self.max_destages,
+            window_bytes=self.window_bytes,
+            windows=self.read_memory_bytes // self.window_bytes,
+            ahead_bytes=self.read_ahead_bytes,
+            after=self.sequential_after,
+            streams=self.streams,
+            line_bytes=self.line_bytes,
+            lines=self.lines,
+            stripe_bytes=stripe_bytes,
+            latency_ns=self.latency_ns,
+            bytes_per_s=self.rate,
+        )
 
     def share_of_lines(self, share: str) -> int:
         """Return a share of the write memory in lines."""

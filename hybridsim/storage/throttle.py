@@ -13,6 +13,7 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints, doubled, free_list, with_room
 from hybridsim.foundation.codes import OP_MASK, Op
+from hybridsim.foundation.machine_parameters import ThrottleParameters
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE, CONTROLLER, Events
 from hybridsim.jit.jiffies import JIFFY_NS
@@ -85,25 +86,24 @@ class Throttle(NamedTuple):
     def new(
         cls,
         array: Any,
-        target_ns: int,
-        queue_depth: int,
-        has_write_cache: bool,
+        parameters: ThrottleParameters,
         room: int = 64,
         calls: int = NOTHING,
     ) -> Throttle:
-        """Throttle the writes to a tier so that its reads take `target_ns` at most."""
+        """Throttle the writes to a tier so that its reads take the target time at most."""
+        p = parameters
         windows = [WINDOW_NS] + [
             WINDOW_NS * 16 // math.isqrt((step + 1) * 256) for step in range(1, STEPS)
         ]
         state = np.zeros(16, np.int64)
-        state[[MOST, NORMAL, BACKGROUND]] = limits_of(depth_of(queue_depth, 0)[0])
+        state[[MOST, NORMAL, BACKGROUND]] = limits_of(depth_of(p.queue_depth, 0)[0])
         state[[LAST_READ, LAST_READ_DONE]] = NEVER
         state[WATCHED] = NOTHING
         longs = [np.zeros(room, np.int64) for _ in range(4)]
         return cls(
-            target_ns,
-            queue_depth,
-            int(has_write_cache),
+            p.target_ns,
+            p.queue_depth,
+            int(p.has_write_cache),
             int(array.capacity_bytes),
             calls,
             array,

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hybridsim.answers.life import UNITS, Lost, Taken
-from hybridsim.engine.life import Happened, LivedRun, Step
+from hybridsim.engine.life import Happened, LivedRun
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import OP_MASK, Change, Op
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.machine_parameters import EventParameters
 from hybridsim.foundation.wording import span
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.source import PASS_BYTES
@@ -34,7 +35,7 @@ CHANGES = {
 }
 
 
-def steps_of(events: Sequence[Event], volume_bytes: int) -> dict[Event, Step]:
+def steps_of(events: Sequence[Event], volume_bytes: int) -> dict[Event, EventParameters]:
     """Return what each event of a scenario does to a machine with a volume of that size."""
     of_array = members(events)
     result = {}
@@ -45,11 +46,11 @@ def steps_of(events: Sequence[Event], volume_bytes: int) -> dict[Event, Step]:
         every_ns = max(PASS_BYTES * SECOND // event.backup, 1) if event.backup else 1
         end_bytes = volume_bytes if event.backup else 0
         numbers = (event.down_ns, member, *event.rates, every_ns, end_bytes)
-        result[event] = Step(event.at_ns, change, *numbers)
+        result[event] = EventParameters(event.at_ns, change, *numbers)
     return result
 
 
-def steps(events: Sequence[Event], volume_bytes: int, has_cache: bool) -> list[Step]:
+def steps(events: Sequence[Event], volume_bytes: int, has_cache: bool) -> list[EventParameters]:
     """Return the steps of a machine; without a cache only those of the machine itself."""
     of_cache = ("detach", "ssd")
     found = steps_of(events, volume_bytes)

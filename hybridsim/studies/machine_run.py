@@ -10,12 +10,13 @@ import numpy as np
 from hybridsim.answers.life import Backup
 from hybridsim.answers.metrics import Collector
 from hybridsim.engine import loops
-from hybridsim.engine.life import LivedRun, Step
+from hybridsim.engine.life import LivedRun
 from hybridsim.engine.loops import HOLD_NS
 from hybridsim.engine.machine import FOREVER, Machine, Run
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Change, Op
 from hybridsim.foundation.histogram import Distribution
+from hybridsim.foundation.machine_parameters import EventParameters
 from hybridsim.requests.inflight import Batch, Facts
 from hybridsim.requests.source import NEVER, PASS_FROM
 from hybridsim.storage.controller import Controller
@@ -29,7 +30,7 @@ class Pump:
         self,
         machine: Machine,
         step_ns: int,
-        steps: Sequence[Step] = (),
+        steps: Sequence[EventParameters] = (),
         collector: Collector | None = None,
     ) -> None:
         """Sample the counters every `step_ns` of the load, and less often in a long run.

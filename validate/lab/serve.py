@@ -23,6 +23,7 @@ from hybridsim.engine.live import LiveArray
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Level, Op
 from hybridsim.foundation.errors import HybridsimError
+from hybridsim.foundation.machine_parameters import ArrayParameters
 from hybridsim.jit.events import FAST
 from hybridsim.scenario import Scenario, building
 from hybridsim.serving import nbd
@@ -53,7 +54,7 @@ def _ssds(cache: Any, size_bytes: int, seed: int) -> Tier:
     """Return the cache's drives as a stripe."""
     rows = -(-size_bytes // (cache.members * cache.chunk_bytes))
     bank = building.bank(cache.drive, cache.members, rows * cache.chunk_bytes, 1, 0, seed=seed)
-    return Tier.new(FAST, int(Level.STRIPE), cache.members, cache.chunk_bytes, bank)
+    return Tier.new(FAST, ArrayParameters(Level.STRIPE, cache.members, cache.chunk_bytes), bank)
 
 
 def compile_model(scenario: Scenario, part: str, size_bytes: int) -> None:

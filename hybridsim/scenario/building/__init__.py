@@ -10,13 +10,17 @@ from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.caches.writecache.write_back import COPIER
 from hybridsim.engine.machine import Machine
 from hybridsim.foundation.codes import Level, Replay
+from hybridsim.foundation.machine_parameters import (
+    ArrayParameters,
+    RebuildParameters,
+    ThrottleParameters,
+)
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.host import Host
 from hybridsim.requests.source import Source
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.building import caches
 from hybridsim.scenario.caches import CacheTable
-from hybridsim.scenario.controller import ControllerDram
 from hybridsim.scenario.event import check_no_events
 from hybridsim.scenario.levels import KINDS, SPREADS, row_chunks
 from hybridsim.storage.controller import Controller
@@ -78,27 +82,23 @@ def slow_tier(table: Backing, volume_bytes: int, seed: int = 0) -> Tier | Contro
     short = table.stroke == "short"
     device = bank(table.drive, table.members, member_bytes, *queue, short, **how)
     rebuild = table.rebuild
-    array = Tier.new(
-        SLOW,
-        int(KINDS[table.kind].level),
+    parameters = ArrayParameters(
+        KINDS[table.kind].level,
         table.members,
         table.chunk_bytes,
-        device,
-        spread=int(SPREADS[table.layout]),
+        spread=SPREADS[table.layout],
         rmw_level=table.rmw_level,
-        rotates=table.drive.rotates,
-        failed=table.failed,
-        rebuild=(rebuild.member, rebuild.min_bytes_per_s, rebuild.max_bytes_per_s)
-        if rebuild
-        else None,
+        failed=list(table.failed),
+        rebuild=RebuildParameters(**vars(rebuild)) if rebuild else None,
         queue_depth=table.queue_depth,
         path_ns=table.path_latency_ns,
         has_fua=table.drive.has_fua,
     )
+    array = Tier.new(SLOW, parameters, device, rotates=table.drive.rotates)
     if table.controller is None:
         return array
     stripe_bytes = row_chunks(table.kind, table.members) * table.chunk_bytes
-    return controller(table.controller, array, stripe_bytes)
+    return Controller.new(array, table.controller.parameters(stripe_bytes))
 
 
 def throttle(
@@ -111,7 +111,8 @@ def throttle(
     target_ns = table.throttle_ns(by_default)
     if target_ns == 0:
         return tier
-    return Throttle.new(tier, target_ns, THROTTLE_QUEUE, has_volatile_cache(table), calls=calls)
+    parameters = ThrottleParameters(target_ns, THROTTLE_QUEUE, has_volatile_cache(table))
+    return Throttle.new(tier, parameters, calls=calls)
 
 
 def has_volatile_cache(table: Backing) -> bool:
@@ -122,29 +123,6 @@ def has_volatile_cache(table: Backing) -> bool:
     return isinstance(drive, SolidState) and not drive.power_loss_protection
 
 
-def controller(table: ControllerDram, array: Tier, stripe_bytes: int) -> Controller:
-    """Put a controller with empty DRAM in front of an array."""
-    parameters = {
-        "protected": int(table.protected),
-        "high_lines": table.share_of_lines(table.high_water),
-        "low_lines": table.share_of_lines(table.low_water),
-        "oldest_above_lines": table.share_of_lines(table.oldest_first_above),
-        "idle_ns": table.idle_ns,
-        "destages_max": table.max_destages,
-        "window_bytes": table.window_bytes,
-        "windows": table.read_memory_bytes // table.window_bytes,
-        "ahead_bytes": table.read_ahead_bytes,
-        "after": table.sequential_after,
-        "streams": table.streams,
-        "line_bytes": table.line_bytes,
-        "lines": table.lines,
-        "stripe_bytes": stripe_bytes,
-        "latency_ns": table.latency_ns,
-        "bytes_per_s": table.rate,
-    }
-    return Controller.new(array, parameters)
-
-
 def fast_tier(table: CacheTable, pages: int, seed: int = 0) -> Tier:
     """Build the idle cache device: striped drives that hold the cache and its metadata."""
     metadata_bytes = caches.metadata_bytes(table, pages)
@@ -152,14 +130,10 @@ def fast_tier(table: CacheTable, pages: int, seed: int = 0) -> Tier:
     rows = -(-cache_bytes // (table.members * table.chunk_bytes))
     needed = max(rows * table.chunk_bytes, table.drive.capacity_bytes)
     device = bank(table.drive, table.members, needed, 1, 0, seed=seed)
-    return Tier.new(
-        FAST,
-        int(Level.STRIPE),
-        table.members,
-        table.chunk_bytes,
-        device,
-        has_fua=table.drive.has_fua,
+    form = ArrayParameters(
+        Level.STRIPE, table.members, table.chunk_bytes, has_fua=table.drive.has_fua
     )
+    return Tier.new(FAST, form, device)
 
 
 def bank(

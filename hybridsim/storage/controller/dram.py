@@ -8,6 +8,7 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.foundation.codes import OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.controller.counts import (
     DESTAGE,
@@ -59,22 +60,20 @@ class Controller(NamedTuple):
     counts: Ints  # [DRAM_READ ... FULL_STRIPES]
 
     @classmethod
-    def new(cls, array: Any, parameters: dict[str, int], capacity: int = 64) -> Controller:
-        """Return a controller with empty DRAM; `parameters` are those of DESIGN.md 2.11."""
+    def new(cls, array: Any, parameters: ControllerParameters, capacity: int = 64) -> Controller:
+        """Return a controller with empty DRAM."""
         p = parameters
         size = int(array.capacity_bytes)
         state = np.zeros(6, np.int64)
         state[[FIRST_QUEUED, LAST_QUEUED]] = NOTHING
         return cls(
-            **{name: int(p[name]) for name in cls._fields[:6]},
+            **{name: getattr(p, name) for name in cls._fields[:6]},
             capacity_bytes=size,
             array=array,
-            windows=Windows.new(
-                p["window_bytes"], p["windows"], p["ahead_bytes"], p["after"], p["streams"], size
-            ),
-            lines=Lines.new(p["line_bytes"], p["lines"], p["stripe_bytes"], size),
+            windows=Windows.new(p.window_bytes, p.windows, p.ahead_bytes, p.after, p.streams, size),
+            lines=Lines.new(p.line_bytes, p.lines, p.stripe_bytes, size),
             jobs=Jobs.new(capacity),
-            link=Link.new(p["latency_ns"], p["bytes_per_s"], capacity),
+            link=Link.new(p.latency_ns, p.bytes_per_s, capacity),
             state=state,
             counts=np.zeros(len(NAMES), np.int64),
         )

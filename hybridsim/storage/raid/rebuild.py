@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.machine_parameters import RebuildParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.raid.layout import Layout
 
@@ -33,18 +34,17 @@ class Rebuild(NamedTuple):
     is_done: Bytes  # ring by piece
 
     @classmethod
-    def new(
-        cls, layout: Layout, member: int = NOTHING, min_per_s: int = 1, max_per_s: int = 1
-    ) -> Rebuild:
-        """Start at the first byte of a member; NOTHING: no rebuild."""
+    def new(cls, layout: Layout, parameters: RebuildParameters | None) -> Rebuild:
+        """Start at the first byte of a member, if any is to be rebuilt."""
+        p = parameters or RebuildParameters(NOTHING, 1, 1)
         per_chunk = -(-layout.chunk_bytes // PIECE_BYTES)
         state = np.zeros(8, np.int64)
         state[WAKE_NS] = NEVER
         state[DONE_NS] = NEVER
-        pieces = layout.rows * per_chunk if member != NOTHING else 0
-        pace = (min_per_s, max_per_s)
+        pieces = layout.rows * per_chunk if p.member != NOTHING else 0
+        pace = (p.min_bytes_per_s, p.max_bytes_per_s)
         ring = np.zeros(WINDOW, np.uint8)
-        return cls(member, layout.chunk_bytes, per_chunk, pieces, *pace, state, ring)
+        return cls(p.member, layout.chunk_bytes, per_chunk, pieces, *pace, state, ring)
 
     @method
     def is_under_way(self):

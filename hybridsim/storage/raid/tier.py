@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.machine_parameters import ArrayParameters, RebuildParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
 from hybridsim.storage.raid.chunks import gather_chunks, issue_gathered
@@ -26,7 +26,7 @@ from hybridsim.storage.raid.groups import (
     Groups,
     Stripes,
 )
-from hybridsim.storage.raid.layout import FAILED, NEAR, REBUILDING, WHOLE, Layout
+from hybridsim.storage.raid.layout import FAILED, REBUILDING, WHOLE, Layout
 from hybridsim.storage.raid.line import Line
 from hybridsim.storage.raid.mirrors import mirror
 from hybridsim.storage.raid.parity import cut_rows, end_segment, write_segment
@@ -52,14 +52,14 @@ class Tier(NamedTuple):
     level: int
     members: int
     member_bits: int
-    rmw_level: int  # as in md: 0 never read-modify-write, 1 if it saves reads, 2 also at a tie
+    rmw_level: int
     rotates: int  # 1: mirrors are chosen by the position of their heads
     capacity_bytes: int
     layout: Layout
     groups: Groups
     line: Line  # requests that wait for the queue depth
-    path_ns: int  # of the path to the array and back
-    has_fua: int  # 0: a flush follows each FUA write
+    path_ns: int
+    has_fua: int
     stripes: Stripes
     rebuild: Rebuild
     counts: Ints  # [OUTSTANDING, RESERVED, LOST]
@@ -73,53 +73,33 @@ class Tier(NamedTuple):
 
     @classmethod
     def new(
-        cls,
-        kind: int,
-        level: int,
-        members: int,
-        chunk_bytes: int,
-        device: Any,
-        *,
-        spread: int = NEAR,
-        rmw_level: int = 1,
-        rotates: bool = True,
-        failed: Sequence[int] = (),
-        rebuild: tuple[int, int, int] | None = None,
-        queue_depth: int = 0,
-        path_ns: int = 0,
-        has_fua: bool = True,
+        cls, kind: int, parameters: ArrayParameters, device: Any, *, rotates: bool = True
     ) -> Tier:
-        """Combine the members of a device bank; the capacity is that of whole rows of chunks.
-
-        `failed` members are missing; `rebuild` is a replaced member and the minimum and maximum
-        rate of its rebuild in bytes per second; at most `queue_depth` requests are in progress
-        (0: no limit); each completes `path_ns` after the members have completed.  Members without
-        FUA get a flush after each FUA write.
-        """
-        layout = Layout.new(level, members, chunk_bytes, int(device.capacity_bytes), spread)
+        """Combine the members of a device bank; the capacity is that of whole rows of chunks."""
+        p, members = parameters, parameters.members
+        device_bytes = int(device.capacity_bytes)
+        layout = Layout.new(int(p.level), members, p.chunk_bytes, device_bytes, int(p.spread))
         state = np.full(members, WHOLE, np.uint8)
-        state[list(failed)] = FAILED
-        if rebuild is not None:
-            state[rebuild[0]] = REBUILDING
+        state[p.failed] = FAILED
+        if p.rebuild is not None:
+            state[p.rebuild.member] = REBUILDING
         lost = int((state != WHOLE).sum())
         return cls(
             kind=kind,
             timer=SLOW_TIMER if kind == SLOW else FAST_TIMER,
-            level=level,
+            level=int(p.level),
             members=members,
             member_bits=(members - 1).bit_length(),
-            rmw_level=rmw_level,
+            rmw_level=p.rmw_level,
             rotates=int(rotates),
-            capacity_bytes=int(device.capacity_bytes)
-            if members == 1
-            else layout.chunks * layout.chunk_bytes,
+            capacity_bytes=device_bytes if members == 1 else layout.chunks * layout.chunk_bytes,
             layout=layout,
             groups=Groups.new(256),
-            line=Line.new(queue_depth),
-            path_ns=path_ns,
-            has_fua=int(has_fua),
+            line=Line.new(p.queue_depth),
+            path_ns=p.path_ns,
+            has_fua=int(p.has_fua),
             stripes=Stripes.new(),
-            rebuild=Rebuild.new(layout, *rebuild) if rebuild else Rebuild.new(layout),
+            rebuild=Rebuild.new(layout, p.rebuild),
             counts=np.array([0, 0, lost]),
             state=state,
             usage=Usage.new(members),
@@ -141,13 +121,10 @@ class Tier(NamedTuple):
         self.state[member] = FAILED
         self.counts[LOST] += 1
 
-    def replaced(self, now: int, rebuild: tuple[int, int, int], events: Events) -> Tier:
-        """Return the same array, which begins to rebuild a failed member now.
-
-        `rebuild` as in `new`.
-        """
-        self.state[rebuild[0]] = REBUILDING
-        tier = self._replace(rebuild=Rebuild.new(self.layout, *rebuild))
+    def replaced(self, now: int, rebuild: RebuildParameters, events: Events) -> Tier:
+        """Return the same array, which begins to rebuild a failed member now."""
+        self.state[rebuild.member] = REBUILDING
+        tier = self._replace(rebuild=Rebuild.new(self.layout, rebuild))
         tier.rebuild.rest(now)
         tier.rebuild.state[WAKE_NS] = now
         events.push(now, tier.timer, REBUILD_TIMER)
