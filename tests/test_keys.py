@@ -1,14 +1,16 @@
-"""A key of a cache is stated once: one name, one default, no second list of parameters."""
+"""A key is stated once: one name, one default, no second list of parameters."""
 
 import ast
 import inspect
 import textwrap
 from dataclasses import MISSING, fields
 from enum import IntEnum
+from typing import get_args
 
 import pytest
 
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
+from hybridsim.cli.replay import replay
 from hybridsim.foundation.cache_parameters import (
     BcacheParameters,
     CacheParameters,
@@ -16,9 +18,32 @@ from hybridsim.foundation.cache_parameters import (
     OpenCasParameters,
     WritecacheParameters,
 )
-from hybridsim.scenario import Scenario
+from hybridsim.foundation.machine_parameters import (
+    ArrayParameters,
+    ControllerParameters,
+    FlashParameters,
+    HddParameters,
+    HostParameters,
+    JobParameters,
+    SsdParameters,
+    ThrottleParameters,
+    VolumeParameters,
+)
+from hybridsim.foundation.toml.table import key_of
+from hybridsim.requests import depths, jobs
+from hybridsim.requests.host import Host
+from hybridsim.requests.jobs import Jobs
+from hybridsim.scenario import Backing, Cache, Scenario
 from hybridsim.scenario.caches import CACHE_TABLES
 from hybridsim.scenario.fast_tier import FastTier
+from hybridsim.scenario.key_help import named
+from hybridsim.scenario.keys import tables
+from hybridsim.scenario.machine import Replay
+from hybridsim.scenario.options import OPTIONS
+from hybridsim.storage.controller import Controller
+from hybridsim.storage.devices import HDD, SSD, Flash, Volume
+from hybridsim.storage.raid import Tier
+from hybridsim.storage.throttle import Throttle
 
 PARTS = {  # by the kind in its file: the model's parameters, and the engine's state machine
     "page": (CacheParameters, PageCache),
@@ -49,6 +74,11 @@ def table_of(kind):
     return next(
         table for table in CACHE_TABLES if kind in str(table.model_fields["kind"].annotation)
     )
+
+
+def words_of(field):
+    """Return the words that a key takes."""
+    return {word for word in get_args(field.annotation) if isinstance(word, str)}
 
 
 def keys_of(table):
@@ -107,3 +137,64 @@ def test_keys_are_names_without_their_units():
         for name, field in table.model_fields.items():
             allowed = (name, without_unit(name), "block", "flush_max_buffers")
             assert field.alias in allowed, name
+
+
+# --- drives, arrays, the host and the load --------------------------------------------------------
+
+# By the engine's state machine: the parameters that it shares with the reference.
+MODELS = {
+    HDD: HddParameters,
+    SSD: SsdParameters,
+    Flash: FlashParameters,
+    Volume: VolumeParameters,
+    Tier: ArrayParameters,
+    Controller: ControllerParameters,
+    Throttle: ThrottleParameters,
+    Host: HostParameters,
+    Jobs: JobParameters,
+}
+
+
+@pytest.mark.parametrize("machine", MODELS, ids=lambda each: each.__name__)
+def test_a_state_machine_is_built_of_the_shared_parameters(machine):
+    given = inspect.signature(machine.new).parameters
+    taken = [name for name, each in given.items() if MODELS[machine].__name__ in each.annotation]
+    assert taken in (["parameters"], ["model"])
+    names = {name.strip("_") for name in MODELS[machine].__annotations__}
+    assert not given.keys() & names
+
+
+def test_the_columns_of_jobs_are_their_parameters():
+    for number, each in enumerate(fields(JobParameters)):
+        name = each.name.upper()
+        assert getattr(jobs, name, number) == number
+        if hasattr(depths, name):
+            assert jobs.OF_DEPTHS[getattr(depths, name)] == number
+        else:
+            assert hasattr(jobs, name)
+
+
+def test_no_table_names_a_key_that_its_field_names():
+    for table in tables():
+        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(table.model)))):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call):
+                alias = {each.arg: ast.unparse(each.value) for each in node.value.keywords}
+                assert alias.get("alias") != repr(key_of(node.target.id))
+
+
+def test_options_of_the_command_line_have_the_words_and_defaults_of_their_keys():
+    """raid0 is another word for stripe, as mdadm's."""
+    options = {option.name: option for option in replay.params}
+    words = {
+        "cache": {word for each in CACHE_TABLES for word in words_of(each.model_fields["kind"])},
+        "backing": words_of(Backing.model_fields["kind"]) - {"stripe"} | {"raid0"},
+        "mode": words_of(Replay.model_fields["mode"]),
+        "cache_mode": words_of(Cache.model_fields["mode"]),
+    }
+    for name, known in words.items():
+        assert set(options[name].type.choices) == known, name
+    for name, option in options.items():
+        _, states_one, default = (option.help or "").partition("default: ")
+        if states_one:
+            ((_, key),) = named(".".join(OPTIONS[name]))
+            assert key.default == f'"{default.rstrip(".")}"'
