@@ -12,10 +12,12 @@ import agreement
 import pytest
 from engine import simulate
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from scenarios import Scenario
 from scenarios_bcache import bcache_scenarios
 
 from hybridsim.caches import Bcache
+from hybridsim.caches.bcache.keys import Keys
 from hybridsim.caches.nothing import NoCache
 from hybridsim.foundation.codes import SYNC, BcacheMode, Kernel, Op, Reason, Replay, Reuse
 from hybridsim.foundation.codes import Path as Way
@@ -58,6 +60,64 @@ def test_compiled_engine_equals_reference():
         agreement.check(scenario)
 
     compare()
+
+
+SECTOR, SECTORS = 512, 8  # in a bucket
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["enter", "enter", "enter", "erase", "empty"]),
+            st.integers(0, 40),
+            st.integers(1, SECTORS),
+            st.integers(0, 6 * SECTORS - 1),
+            st.integers(0, 1),
+        ),
+        max_size=60,
+    )
+)
+def test_the_keys_are_the_data_and_those_of_a_bucket_are_linked(steps):
+    """The data beside a plain map of sectors, after each change."""
+    keys, known = Keys.new(SECTORS * SECTOR, 6, 256), {}
+    for what, begin, length, place, is_dirty in steps:
+        bucket, inside = divmod(place, SECTORS)
+        length = min(length, SECTORS - inside)
+        sectors = range(begin, begin + length)
+        if what == "enter":
+            ends = begin * SECTOR, (begin + length) * SECTOR
+            keys.enter(*ends, place * SECTOR, is_dirty)
+            known |= {at: (place + at - begin, is_dirty) for at in sectors}
+        elif what == "erase":
+            keys.erase(begin * SECTOR, (begin + length) * SECTOR, 0)
+            known = {at: data for at, data in known.items() if at not in sectors}
+        else:
+            keys.empty(bucket)
+            known = {at: data for at, data in known.items() if data[0] // SECTORS != bucket}
+        listed = list(linked(keys.state[0], keys.after))
+        found = {
+            keys.begin[key] // SECTOR + at: (keys.place[key] // SECTOR + at, keys.is_dirty[key])
+            for key in listed
+            for at in range((keys.end[key] - keys.begin[key]) // SECTOR)
+        }
+        assert found == known
+        assert len(listed) == keys.number()
+        for each in range(6):
+            its = [key for key in listed if keys.place[key] // (SECTORS * SECTOR) == each]
+            assert sorted(linked(keys.first[each], keys.bucket_after)) == sorted(its)
+            parts = [dirty for place, dirty in known.values() if place // SECTORS == each]
+            assert (keys.live[each], keys.dirty[each]) == (len(parts) * SECTOR, sum(parts) * SECTOR)
+
+
+def linked(first, after):
+    """Yield the entries of a list, at most as many as there are."""
+    entry = int(first)
+    for _ in after:
+        if entry < 0:
+            return
+        yield entry
+        entry = int(after[entry])
+    raise AssertionError("the list has no end")
 
 
 # Measurements of a kernel.

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path as FilePath
+from types import SimpleNamespace
 
 import pytest
 from agreement import check, check_cut, relaxed, steady
@@ -48,6 +49,7 @@ from hybridsim.reference import (
     WritecacheParameters,
 )
 from hybridsim.scenario import Scenario as Site
+from hybridsim.scenario import building
 from hybridsim.scenario.event import read_all
 from hybridsim.studies.replay import replay
 from hybridsim.traces.trace import Trace
@@ -399,6 +401,27 @@ def test_a_page_cache_without_dirty_data_is_out_at_once():
     assert {fact.path for fact in facts[8:]} == {Path.BYPASS}
 
 
+def test_disks_go_on_writing_while_the_machine_is_down():
+    """Scattered writes, still in the disk's cache at a reboot, are on the platters after it."""
+    site = Site.loads(
+        '[backing]\nkind = "single"\nmembers = 1\ndrive = {like = "hgst-ultrastar-7k8"}\n'
+        '[cache]\nkind = "dm-cache"\nmode = "writethrough"\nsize = "64MiB"\n'
+    )
+    built = building.machine(site, "open", 10**12, 1024, has_life=True)
+    run = LivedRun(
+        built, [EventParameters(SECOND // 3, REBOOT, down_ns=60 * SECOND)], interpreted=True
+    )
+    load = [at(0.001 * number, Op.WRITE, number * 16_000, 4 * KIB) for number in range(250)]
+    load.append(at(9, Op.READ, 0))
+    scenario = SimpleNamespace(requests=load, source=SourceParameters(Replay.OPEN))
+    run.feed(next(batches(scenario, ())))
+    run.advance(SECOND // 3)
+    assert not run.machine.below.slow.device.write_cache.is_clean(0)
+    run.advance(SECOND // 3 + 1)
+    assert run.now_ns > 60 * SECOND
+    assert run.machine.below.slow.device.write_cache.is_clean(0)
+
+
 # --- a scenario's events -------------------------------------------------------------------------
 
 DM = '[cache]\nkind = "dm-cache"\n'
@@ -481,6 +504,7 @@ import json, sys
 from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.result import plain
 from hybridsim.foundation.errors import UsageError
+from hybridsim.scenario import building
 from hybridsim.scenario.event import read_all
 from hybridsim.show.terminal import render
 load = "gen:zipf,requests=2000,span=64MiB,read=60%,rate=100"
