@@ -25,12 +25,11 @@ from hybridsim import jit
 from hybridsim.foundation.codes import FUA, Op
 from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit.events import FAST, KIND_BITS, Events
-from hybridsim.scenario import building
 from hybridsim.storage import catalog
 from hybridsim.storage.devices import Flash
 from hybridsim.storage.devices.flash_timing import write_amplification
 from hybridsim.storage.devices.ftl import Mapping
-from hybridsim.storage.drives import SolidState
+from hybridsim.storage.drives import Placement, SolidState
 
 US, SECOND = 1000, 10**9
 READ, WRITE, FLUSH = (int(op) for op in (Op.READ, Op.WRITE, Op.FLUSH))
@@ -236,7 +235,7 @@ def drive(name, **changes):
 
 def device(drive):
     """Return one idle drive of 4 GiB, the part of each that was measured."""
-    return building.bank(drive, 1, 1 << 32, 1, 0)
+    return drive.bank(1, Placement(1 << 32))
 
 
 def percentiles(facts, reference, host_us=0, ranks=PERCENTILES):

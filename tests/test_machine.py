@@ -17,8 +17,8 @@ from hybridsim.foundation.machine_parameters import ArrayParameters
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.requests.inflight import Batch, Facts, InFlight
 from hybridsim.requests.source import Source
-from hybridsim.scenario import Scenario, building
-from hybridsim.storage.drives import HardDisk
+from hybridsim.scenario import Scenario
+from hybridsim.storage.drives import HardDisk, Placement
 from hybridsim.storage.raid import Tier
 
 KIB, GIB = 1 << 10, 1 << 30
@@ -38,10 +38,10 @@ def machine(disk, window, pages=0, members=1, replay=Replay.CLOSED, depth=1, age
     cache = CacheParameters(PAGE, pages, Mode.WRITE_THROUGH, 1 << 20, 8, ("touches", 1))
     cache = PageCache.new(cache, admission, replacement, IDS)
     level = Level.RAID5 if members > 2 else Level.STRIPE
-    bank = building.bank(disk, members, disk.capacity_bytes, window, age_limit_ns)
+    bank = disk.bank(members, Placement(disk.capacity_bytes, 0, window, age_limit_ns))
     slow = Tier.new(SLOW, ArrayParameters(level, members, 64 * KIB), bank)
     drive = Scenario.default().cache.drive
-    flash = building.bank(drive, 1, drive.capacity_bytes, 1, 0)
+    flash = drive.bank(1, Placement(drive.capacity_bytes))
     fast = Tier.new(FAST, ArrayParameters(Level.STRIPE, 1, PAGE), flash)
     return Machine.new(Source.new(int(replay), depth), cache, slow, fast)
 

@@ -65,9 +65,7 @@ class Backup:
 
 
 @dataclass(frozen=True)
-class EventCost:
-    """One event: what happened, how long it took, and what it cost.  Times are of the load."""
-
+class _Event:
     what: str  # reboot, detach, ssd, disk, rebuild
     how: str  # the event as `--event` specifies it
     at_ns: int
@@ -77,6 +75,12 @@ class EventCost:
     dirty_bytes: int  # before
     cached_after_bytes: int  # when the load went on
     dirty_after_bytes: int
+
+
+@dataclass(frozen=True)
+class EventCost(_Event):
+    """One event: what happened, how long it took, and what it cost.  Times are of the load."""
+
     # until no more was dirty than before (reboot), the cache was out (detach) or the member was
     # rebuilt; None: not before the next event or the end of the load
     flush_ns: int | None
@@ -96,18 +100,9 @@ class EventCost:
 
 
 @dataclass(frozen=True)
-class Taken:
+class Taken(_Event):
     """The facts of an event, from the run."""
 
-    what: str
-    how: str
-    at_ns: int
-    held_ns: int
-    down_ns: int
-    cached_bytes: int
-    dirty_bytes: int
-    cached_after_bytes: int
-    dirty_after_bytes: int
     removed_ns: int | None = None  # time of the load at which a detached cache was out
     lost: Lost | None = None
     backup: Backup | None = None

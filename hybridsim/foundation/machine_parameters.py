@@ -265,8 +265,7 @@ class ControllerParameters(Plain):
     bytes_per_s: int
 
 
-@dataclass
-class EventParameters(Plain):
+class EventParameters(NamedTuple):
     """Something that happens at a moment of the load (2.17)."""
 
     at_ns: int  # of the load: time without that for which the load was held

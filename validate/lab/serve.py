@@ -28,7 +28,7 @@ from hybridsim.jit.events import FAST
 from hybridsim.scenario import Scenario, building
 from hybridsim.serving import nbd
 from hybridsim.storage.controller import Controller
-from hybridsim.storage.drives import HardDisk
+from hybridsim.storage.drives import HardDisk, Placement
 from hybridsim.storage.raid import Tier
 from validate.lab.disk import PAGE, Disk, listening, wake_up_in_time
 from validate.lab.processes import die_with_parent
@@ -53,7 +53,7 @@ def model(scenario: Scenario, part: str, size_bytes: int) -> tuple[LiveArray, nb
 def _ssds(cache: Any, size_bytes: int, seed: int) -> Tier:
     """Return the cache's drives as a stripe."""
     rows = -(-size_bytes // (cache.members * cache.chunk_bytes))
-    bank = building.bank(cache.drive, cache.members, rows * cache.chunk_bytes, 1, 0, seed=seed)
+    bank = cache.drive.bank(cache.members, Placement(rows * cache.chunk_bytes, seed))
     return Tier.new(FAST, ArrayParameters(Level.STRIPE, cache.members, cache.chunk_bytes), bank)
 
 

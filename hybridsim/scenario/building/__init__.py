@@ -25,7 +25,7 @@ from hybridsim.scenario.event import check_no_events
 from hybridsim.scenario.levels import KINDS, SPREADS, row_chunks
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices.hdd_geometry import ORDERS
-from hybridsim.storage.drives import Drive, HardDisk, Placement, SolidState
+from hybridsim.storage.drives import HardDisk, Placement, SolidState
 from hybridsim.storage.raid import Tier
 from hybridsim.storage.throttle import NOTHING, Throttle
 
@@ -73,14 +73,15 @@ def machine(
 def slow_tier(table: Backing, volume_bytes: int, seed: int = 0) -> Tier | Controller:
     """Build the idle array below the cache, behind its controller if it has one."""
     member_bytes = table.member_bytes(volume_bytes)
-    how: dict[str, int] = {"seed": seed}
+    how: dict[str, Any] = {}
     if table.scheduler in ORDERS:
-        how["order"] = int(ORDERS[table.scheduler])
+        how["order"] = ORDERS[table.scheduler]
     if table.write_cache == "off":
         how["write_cache_bytes"] = 0
-    queue = (table.window, table.age_limit_ns)
-    short = table.stroke == "short"
-    device = bank(table.drive, table.members, member_bytes, *queue, short, **how)
+    use = Placement(
+        member_bytes, seed, table.window, table.age_limit_ns, table.stroke == "short", how
+    )
+    device = table.drive.bank(table.members, use)
     rebuild = table.rebuild
     parameters = ArrayParameters(
         KINDS[table.kind].level,
@@ -129,23 +130,8 @@ def fast_tier(table: CacheTable, pages: int, seed: int = 0) -> Tier:
     cache_bytes = max(pages, 1) * table.page_bytes + metadata_bytes
     rows = -(-cache_bytes // (table.members * table.chunk_bytes))
     needed = max(rows * table.chunk_bytes, table.drive.capacity_bytes)
-    device = bank(table.drive, table.members, needed, 1, 0, seed=seed)
+    device = table.drive.bank(table.members, Placement(needed, seed))
     form = ArrayParameters(
         Level.STRIPE, table.members, table.chunk_bytes, has_fua=table.drive.has_fua
     )
     return Tier.new(FAST, form, device)
-
-
-def bank(
-    drive: Drive,
-    members: int,
-    capacity_bytes: int,
-    window: int,
-    age_limit_ns: int,
-    short_stroke: bool = False,
-    seed: int = 0,
-    **how: int,
-) -> Any:
-    """Build `members` idle drives of one model; only hard disks use what follows the capacity."""
-    use = Placement(capacity_bytes, seed, window, age_limit_ns, short_stroke, how)
-    return drive.bank(members, use)

@@ -72,34 +72,32 @@ TRIES = 1 << 20  # files that a skewed order may offer before it is given up
 EVEN, ZONED = int(Distribution.RANDOM), int(Distribution.ZONED)
 ZONED_ABS = int(Distribution.ZONED_ABS)
 
+OF_PATTERN = 32  # fields of a generator that its pattern has
+
 
 @state_machine
 class Generator(NamedTuple):
     """The random streams and the progress of a job."""
 
-    begin: int  # of the region, in bytes
-    size: int
-    file_end: int  # the end of the file, behind that of the region
+    # Of the pattern, by the same names.
+    offset_bytes: int
+    file_bytes: int
     files: int
     region_bytes: int
-    most_bytes: int  # bytes after which a queued engine ends a pass
-    largest_bytes: int
-    first_direction: int
-    is_paired: int
-    is_mixed: int
+    writes_what_it_trims: int
     is_by_rates: int
-    has_syncs: int  # between writes
+    has_syncs: int
     is_random: int
     uses_map: int
-    tracks: int  # whether requests are outstanding matters
+    tracks: int
     uses_register: int
     distribution: int
     read_percent: int
     every: int
     hole_bytes: int
     stays: int
-    is_unaligned: int
-    is_by_order: int
+    unaligned_sizes: int
+    sizes_by_order: int
     is_endless: int
     is_reseeded: int
     pass_bytes: int
@@ -107,18 +105,24 @@ class Generator(NamedTuple):
     passes: int
     writes_between_syncs: int
     writes_between_data_syncs: int
-    syncs_at_end: int
     is_queued: int
     queues_trims: int
-    freed: int  # requests that complete once all of the depth are outstanding
-    is_verified: int  # verify is on, whether or not it is simulated
-    reads_back: int  # verify: what was written is read
-    backlog: int  # verify_backlog: writes before some of them are read; 0: at the end of a pass
+    freed: int
+    is_verified: int
+    reads_back: int
+    backlog: int
+    written_zone_bytes: int
+    # Computed from it.
+    file_end: int  # the end of the file, behind that of the region
+    most_bytes: int  # bytes after which a queued engine ends a pass
+    largest_bytes: int
+    first_direction: int
+    is_mixed: int
+    syncs_at_end: int
     backlog_batch: int
     zone_bytes: int  # zonemode=strided: bytes to a zone before the next one; 0: no zones
     zone_range: int
     zone_skip: int
-    written_zone_bytes: int  # zonemode=zbd: bytes of a zone with a write pointer; 0: no such zones
     by_direction: Ints  # [direction, MINIMUM ... BEGINS]
     splits: Ints  # [direction, split, (SHARE, BEGIN)]
     zones: Ints  # [direction, zone, (SHARE, BEGIN, SIZE)]
@@ -159,47 +163,16 @@ class Generator(NamedTuple):
         state = np.zeros(STATES, np.int64)
         state[TURN], state[LEFT] = 1, pattern.passes
         state[LIMIT] = pattern.requests
-        return cls(
-            pattern.offset_bytes,
-            pattern.file_bytes,
+        same = [int(getattr(pattern, name)) for name in cls._fields[:OF_PATTERN]]
+        own = [
             max(end, pattern.end_bytes),
-            pattern.files,
-            pattern.region_bytes,
             most,
             max(sizes.maximum for sizes in pattern.sizes),
             pattern.directions[0],
-            int(pattern.writes_what_it_trims),
             int(len(pattern.directions) > 1 and not pattern.writes_what_it_trims),
-            int(pattern.is_by_rates),
-            int(pattern.has_syncs),
-            int(pattern.is_random),
-            int(pattern.uses_map),
-            int(pattern.tracks),
-            int(pattern.uses_register),
-            int(pattern.distribution),
-            pattern.read_percent,
-            pattern.every,
-            pattern.hole_bytes,
-            int(pattern.stays),
-            int(pattern.unaligned_sizes),
-            int(pattern.sizes_by_order),
-            int(pattern.is_endless),
-            int(pattern.is_reseeded),
-            pattern.pass_bytes,
-            int(pattern.has_io_size),
-            pattern.passes,
-            pattern.writes_between_syncs,
-            pattern.writes_between_data_syncs,
             int(pattern.syncs_at_end and writes),
-            int(pattern.is_queued),
-            int(pattern.queues_trims),
-            pattern.freed,
-            int(pattern.is_verified),
-            int(pattern.reads_back),
-            pattern.backlog,
             pattern.backlog_batch or pattern.backlog,
             *pattern.zones_of_files,
-            pattern.written_zone_bytes,
             *tables_of(pattern),
             streams,
             streams.copy(),
@@ -217,7 +190,8 @@ class Generator(NamedTuple):
             np.full((pattern.files, 3), pattern.offset_bytes, np.int64),
             np.full((pattern.files, 3), NEVER, np.int64),
             np.zeros(pattern.files, np.uint8),
-        )
+        ]
+        return cls._make([*same, *own])
 
     @method
     def next(self, direction, offset, length, row):
@@ -309,7 +283,7 @@ class Generator(NamedTuple):
         state[STARTED] += 1
         state[QUEUED] = state[PASSED] = 0
         state[FREE] = len(self.slots)
-        if self.is_paired == 1:
+        if self.writes_what_it_trims == 1:
             state[LIMIT] *= 2  # as in fio: in each pass
         return True
 
@@ -337,7 +311,7 @@ class Generator(NamedTuple):
     def begin_again(self):
         """Restart all files and, unless randrepeat is off, the random streams."""
         self.turns.begin_again(self.is_done, self.is_reseeded)
-        self.origin[:] = self.begin
+        self.origin[:] = self.offset_bytes
         for file in range(self.files):
             self.restart(file)
         self.map.clear()
@@ -390,7 +364,7 @@ class Generator(NamedTuple):
                 direction[row], offset[row], length[row] = sync, file << FILE_SHIFT, 0
                 return True
             kind = self.first_direction
-            if self.is_mixed == 1 or self.is_paired == 1:
+            if self.is_mixed == 1 or self.writes_what_it_trims == 1:
                 kind = self.next_direction(file)
             if self.zone_bytes > 0:
                 self.move_zone(file, kind)
@@ -449,7 +423,7 @@ class Generator(NamedTuple):
         state[CREATED] += 1
         state[MOVED] += size
         state[PASSED] += size
-        if self.is_paired == 0 or kind == WRITE:
+        if self.writes_what_it_trims == 0 or kind == WRITE:
             state[COUNTED] += size
         if is_queued:
             state[QUEUED] += size
@@ -460,12 +434,12 @@ class Generator(NamedTuple):
     def at_pointer(self, at, size):
         """Return the write pointer of the zone of an offset, and move it; a full zone is reset."""
         each = self.written_zone_bytes
-        zone = (at - self.begin) // each
+        zone = (at - self.offset_bytes) // each
         if self.pointers[zone] + size > each:
             self.pointers[zone] = 0
         written = self.pointers[zone]
         self.pointers[zone] = written + size
-        return self.begin + zone * each + written
+        return self.offset_bytes + zone * each + written
 
     @method
     def move_zone(self, file, kind):
@@ -475,7 +449,7 @@ class Generator(NamedTuple):
             state[ZONE_BYTES] = 0
             self.origin[file] += self.zone_range + self.zone_skip
             if self.origin[file] >= self.file_end:
-                self.origin[file] = self.begin
+                self.origin[file] = self.offset_bytes
             self.at[file, kind] = self.origin[file]
         if self.at[file, kind] >= self.origin[file] + self.zone_range:
             self.at[file, kind] = self.origin[file]
@@ -486,7 +460,7 @@ class Generator(NamedTuple):
     def next_direction(self, file):
         """Return the direction of a mix, drawn anew when the current one has its share."""
         state = self.state
-        if self.is_paired == 1:
+        if self.writes_what_it_trims == 1:
             return TRIM if self.began[file, WRITE] == self.began[file, TRIM] else WRITE
         if state[ISSUED + state[NOW]] >= state[UNTIL]:
             drawn = READ if draw_percent(self.streams, MIX) <= self.read_percent else WRITE
@@ -523,10 +497,10 @@ class Generator(NamedTuple):
         if is_turn:
             state[TURN] = self.every
         at = self.distance(file, kind, is_turn)
-        if at < 0 or at >= self.size or self.origin[file] + at >= self.file_end:
+        if at < 0 or at >= self.file_bytes or self.origin[file] + at >= self.file_end:
             return END
         at += self.origin[file]
-        if self.is_paired == 1 and self.is_random == 1 and kind == TRIM:
+        if self.writes_what_it_trims == 1 and self.is_random == 1 and kind == TRIM:
             if self.began[file, TRIM] == at:
                 self.began[file, WRITE] -= 1  # else the write of this trim would be left out
         return at
@@ -535,7 +509,7 @@ class Generator(NamedTuple):
     def distance(self, file, kind, is_turn):
         """Return the next offset in the region; END if there is none."""
         state = self.state
-        if self.is_paired == 1 and self.is_random == 1 and kind == WRITE:
+        if self.writes_what_it_trims == 1 and self.is_random == 1 and kind == WRITE:
             state[IS_DRAWN] = state[IS_UNMARKED] = 1
             return self.began[file, TRIM]
         if not is_turn:
@@ -560,11 +534,11 @@ class Generator(NamedTuple):
         """Return the distance after the last request, or the first; END at the end of the file."""
         origin = self.origin[file]
         if self.is_endless == 1 and self.files == 1:
-            if self.at[file, kind] >= self.begin + self.size:
+            if self.at[file, kind] >= self.offset_bytes + self.file_bytes:
                 self.at[file, kind] = origin
         if self.at[file, kind] >= self.file_end:
             return END
-        last = self.size if self.file_end > self.size else self.file_end
+        last = self.file_bytes if self.file_end > self.file_bytes else self.file_end
         if self.at[file, kind] == origin and origin > 0 and self.hole_bytes < 0:
             self.at[file, kind] = last
         at = self.at[file, kind] - origin
@@ -573,7 +547,7 @@ class Generator(NamedTuple):
             is_before = at < 0 and self.file_end < ENDLESS  # else as in fio: no end to wrap to
             if is_before or at >= self.file_end:
                 at = origin if self.hole_bytes > 0 else last + self.hole_bytes
-        return at if at >= 0 else self.size  # before the region is outside of it
+        return at if at >= 0 else self.file_bytes  # before the region is outside of it
 
     @method
     def random(self, file, kind):
@@ -642,14 +616,14 @@ class Generator(NamedTuple):
     @method
     def next_length(self, file, kind, at):
         """Return a length that fits before the end; END if none does."""
-        if self.is_paired == 1 and self.is_random == 1 and kind == WRITE:
+        if self.writes_what_it_trims == 1 and self.is_random == 1 and kind == WRITE:
             return self.at[file, TRIM] - self.began[file, TRIM]
-        if self.is_by_order == 1:
+        if self.sizes_by_order == 1:
             kind = WRITE if self.state[IS_DRAWN] == 1 else READ
         minimum, maximum = self.by_direction[kind, MINIMUM], self.by_direction[kind, MAXIMUM]
         if minimum == maximum:
             return minimum
-        end = self.begin + self.size
+        end = self.offset_bytes + self.file_bytes
         if at + minimum > end:
             return END
         while True:
@@ -676,7 +650,7 @@ class Generator(NamedTuple):
         if count == 0:
             share = unsigned(drawn) / WHOLE / WHOLE if wide else drawn / WHOLE
             size += int(maximum * share)
-        if self.is_unaligned == 0:
+        if self.unaligned_sizes == 0:
             size -= size % minimum
         return min(size, maximum)
 
