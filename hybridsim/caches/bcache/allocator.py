@@ -18,6 +18,7 @@ from hybridsim.caches.bcache.journal import CURSOR, Journal
 from hybridsim.caches.bcache.journal import ENTRIES as JOURNAL_ENTRIES
 from hybridsim.caches.bcache.tags import GC, GC_END, NODE, PRIORITIES, RESUME
 from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import FUA, Kernel, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
@@ -54,37 +55,27 @@ class Allocator(NamedTuple):
     state: Ints  # [IS_WRITTEN ... GCS]
 
     @classmethod
-    def new(
-        cls,
-        bucket_bytes: int,
-        buckets: int,
-        block_bytes: int,
-        replacement: int,
-        seed: int,
-        room: int,
-        kernel: int,
-        gc_nodes: int,
-    ) -> Allocator:
+    def new(cls, parameters: BcacheParameters, room: int) -> Allocator:
         """Return the allocator of an empty cache."""
-        layout = Layout.of(bucket_bytes, buckets)
-        all_buckets = Buckets.new(bucket_bytes, buckets, replacement, seed, room)
+        p, bucket_bytes = parameters, parameters.bucket_bytes
+        layout = Layout.of(bucket_bytes, p.buckets)
         node_bytes = min(bucket_bytes, NODE_BYTES_MAX)
         area = (bucket_bytes, layout.journal * bucket_bytes)
         state = np.zeros(14, np.int64)
         state[IS_WRITTEN] = state[NODES] = 1
-        state[TO_GC] = buckets * bucket_bytes // 16
+        state[TO_GC] = p.buckets * bucket_bytes // 16
         priorities = np.zeros(2 * layout.priorities, np.int64)
         priorities[: layout.priorities] = range(layout.journal + 3, layout.metadata)
         return cls(
             node_bytes,
             node_bytes * 6 // 10 // KEY_BYTES,
             node_bytes * 4 // 5 // KEY_BYTES,
-            block_bytes,
+            p.block_bytes,
             layout.journal + 2,
-            kernel,
-            gc_nodes,
-            all_buckets,
-            Journal.new(*area, block_bytes, room),
+            int(p.kernel),
+            p.gc_nodes,
+            Buckets.new(bucket_bytes, p.buckets, int(p.replacement), p.seed, room),
+            Journal.new(*area, p.block_bytes, room),
             priorities,
             state,
         )

@@ -89,16 +89,7 @@ class Bcache(NamedTuple):
     def new(cls, parameters: BcacheParameters, room: int = 4096) -> Bcache:
         """Attach an empty cache at time 0, with initial room for `room` operations (2^k)."""
         p = parameters
-        allocator = Allocator.new(
-            p.bucket_bytes,
-            p.buckets,
-            p.block_bytes,
-            int(p.replacement),
-            p.seed,
-            room,
-            int(p.kernel),
-            p.gc_nodes,
-        )
+        allocator = Allocator.new(p, room)
         statistics = Statistics.new()
         thresholds = (p.sequential_cutoff_bytes, p.congested_read_us, p.congested_write_us)
         return cls(

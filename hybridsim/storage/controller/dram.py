@@ -70,7 +70,7 @@ class Controller(NamedTuple):
             **{name: getattr(p, name) for name in cls._fields[:6]},
             capacity_bytes=size,
             array=array,
-            windows=Windows.new(p.window_bytes, p.windows, p.ahead_bytes, p.after, p.streams, size),
+            windows=Windows.new(p, size),
             lines=Lines.new(p.line_bytes, p.lines, p.stripe_bytes, size),
             jobs=Jobs.new(capacity),
             link=Link.new(p.latency_ns, p.bytes_per_s, capacity),

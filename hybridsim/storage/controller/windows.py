@@ -9,6 +9,7 @@ import numpy as np
 from hybridsim.caches.policies.lru import LRU
 from hybridsim.caches.streams import Streams
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.storage.controller.slots import Slots
 
@@ -33,29 +34,21 @@ class Windows(NamedTuple):
     streams: Streams
 
     @classmethod
-    def new(
-        cls,
-        window_bytes: int,
-        windows: int,
-        ahead_bytes: int,
-        after: int,
-        streams: int,
-        capacity_bytes: int,
-    ) -> Windows:
+    def new(cls, parameters: ControllerParameters, capacity_bytes: int) -> Windows:
         """Return empty DRAM."""
-        length = max(windows, 1)
+        p, length = parameters, max(parameters.windows, 1)
         return cls(
-            window_bytes,
-            ahead_bytes,
-            after,
+            p.window_bytes,
+            p.ahead_bytes,
+            p.after,
             capacity_bytes,
-            Slots.new(windows),
+            Slots.new(p.windows),
             np.zeros(length, np.uint8),
             np.zeros(length, np.int64),
             np.full(length, NOTHING, np.int32),
             np.full(length, NOTHING, np.int32),
             LRU.new(length),
-            Streams.new(streams),
+            Streams.new(p.streams),
         )
 
     @method
