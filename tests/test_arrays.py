@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, distinct, grown_pool, pool_of
+from hybridsim.foundation.arrays import (
+    Bytes,
+    Int32s,
+    Ints,
+    distinct,
+    grown_pool,
+    more_records,
+    pool_of,
+    records,
+)
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 100, 10_000])
@@ -52,3 +62,14 @@ def test_a_grown_pool_keeps_what_it_holds_and_takes_new_entries_first():
     larger = grown_pool(pool, 5)
     assert larger.size.tolist() == [7, 8, 0, 0, 0]
     assert free_entries(larger) == [3, 4, 2]
+
+
+def test_records_grow_as_they_began():
+    kind = np.dtype([("clock", np.int64), ("page", np.int32)], align=True)
+    few = records(kind, 2, page=-1)
+    few[1].clock, few[1].page = 7, 3
+    many = more_records(few, 4, page=-1)
+    assert many.clock.tolist() == [0, 7, 0, 0]
+    assert many.page.tolist() == [-1, 3, -1, -1]
+    assert deepcopy(many).dtype == many.dtype
+    assert few.page.tolist() == [-1, 3]

@@ -11,6 +11,8 @@ from numba import njit
 from hybridsim import jit
 from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import kernel, lean, loop, method, state_machine
+from hybridsim.jit.octaves import octave
+from hybridsim.jit.prefetch import prefetch
 
 pytestmark = pytest.mark.skipif(not jit.compiled, reason="NUMBA_DISABLE_JIT is set")
 
@@ -210,6 +212,42 @@ def test_statements_are_those_of_python():
         results.append((returned, [each.tolist() for each in (machine.out, *machine.one[3:6])]))
     assert results[0] == results[1]
     assert is_ours(Whole.go.function)
+
+
+@state_machine
+class Ahead(NamedTuple):
+    columns: tuple[Ints, Ints]
+    out: Ints
+
+    @method
+    def by_lean(self, first):
+        prefetch(self.columns, first)
+        prefetch(self.out, first)
+        for i in range(len(self.out)):
+            self.out[i] = octave(first + i)
+        return octave((1 << 62) + first)
+
+    @method
+    def by_numba(self, first):
+        prefetch(self.columns, first)
+        return octave(self.out.sum())
+
+
+@loop
+def look_ahead(machine, first):
+    return machine.by_lean(first), machine.by_numba(first)
+
+
+def test_instructions_of_the_processor_are_those_of_python():
+    """Octaves are the same, and what is fetched ahead, of one array or of several, is as it was."""
+    results = []
+    for how in (look_ahead.py_func, jit.fresh(look_ahead)):
+        machine = Ahead((np.arange(3), np.arange(5)), np.zeros(70, np.int64))
+        results.append((how(machine, 0), how(machine, 990), machine.out.tolist()))
+    assert results[0] == results[1]
+    assert results[0][0] == (62, 8)  # the sum of the octaves of 0 to 69 is 294
+    assert is_ours(Ahead.by_lean.function)
+    assert not is_ours(Ahead.by_numba.function)
 
 
 @state_machine

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.caches.policies import ADMISSION, REPLACEMENT, Learned, Touches, make
+from hybridsim.caches.policies import ADMISSION, REPLACEMENT, Learned, Touches, make, pair
 from hybridsim.caches.policies.learned import policy as learned_policy
 from hybridsim.caches.policies.learned import reuse
 from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLOCK_AT
@@ -17,6 +17,7 @@ from hybridsim.caches.policies.learned.regions import PACE, REST, Regions
 from hybridsim.caches.policies.learned.worth import chance_of
 from hybridsim.caches.policies.probabilistic import Probabilistic
 from hybridsim.caches.policies.request_size import RequestSize
+from hybridsim.engine.residency import Residency
 from hybridsim.reference import admission, classes, models
 from hybridsim.reference import learned as twin
 from hybridsim.reference import policies as reference
@@ -369,7 +370,7 @@ def test_a_page_of_a_large_request_is_worth_less_than_one_that_comes_alone():
     alone, of_many = (policy.reuse.worth.part[size] for size in (0, 6))
     assert alone > 1.5 * of_many
     for pages, part in ((single, alone), (together, of_many)):
-        stamp = policy.stamp[pages[0]]
+        stamp = policy.pages.stamp[pages[0]]
         age = learned_policy.age_of(policy.state[learned_policy.CLOCK] - (stamp >> CLOCK_AT))
         density = policy.reuse.worth.density[stamp & CLASS_MAX, age]
         assert policy.promise(stamp) == density * part
@@ -431,3 +432,56 @@ def test_a_row_without_samples_takes_no_turn_and_has_the_chances_of_the_row_abov
         above = known.parent[row]
         expected = row if row in used or above == -1 else first + known.source[above - first]
         assert known.source[row - first] == expected - first
+
+
+@pytest.mark.parametrize("admission", ADMISSION)
+@pytest.mark.parametrize("replacement", REPLACEMENT)
+def test_what_a_loop_fetches_early_is_by_page(admission, replacement):
+    """Each array has an entry for each page, and growth does not change its type."""
+    policies = pair(ADMISSION[admission], REPLACEMENT[replacement], IDS, 4, {})
+    few = Residency.new(4, PAGE, 0, *policies, IDS)
+    many = few.grown(2 * IDS)
+    assert few.by_page[0] is few.present
+    assert {len(each) for each in few.by_page} == {IDS}
+    assert {len(each) for each in many.by_page} == {2 * IDS}
+    assert [each.dtype for each in few.by_page] == [each.dtype for each in many.by_page]
+    assert len({id(each) for each in many.by_page}) == len(many.by_page)
+    if admission == "learned":
+        assert many.by_place is many.admission.regions
+    else:
+        assert many.by_place is None
+
+
+def test_each_part_of_the_learned_policy_is_fetched_early_once():
+    learned = ADMISSION["learned"]
+    cache = Residency.new(4, PAGE, 0, *pair(learned, learned, IDS, 4, {}), IDS).grown(2 * IDS)
+    expected = cache.present, cache.admission.pages, cache.admission.reuse.sample
+    assert all(one is other for one, other in zip(cache.by_page, expected, strict=True))
+
+
+@pytest.mark.parametrize("removed", ["another", "the victim", "the last page"])
+def test_a_victim_that_was_chosen_is_evicted_unless_it_left(removed):
+    """Pages change their positions when others leave between a choice and its eviction."""
+    policy = Learned.new(200, 8, 0)
+    for number in range(400):
+        page = number % 8 if number < 300 else number % 200
+        policy.request(page * PAGE, PAGE, 0)
+        policy.consider(0, page, 0, False)
+        if policy.pages.position[page] == learned_policy.NONE:
+            if policy.state[learned_policy.HELD] == 8:
+                policy.evict()
+            policy.admit(page)
+        else:
+            policy.touch(page)
+    held = policy.held.tolist()
+    policy.request(7 * PAGE, PAGE, 0)
+    policy.state[learned_policy.VICTIM], policy.state[learned_policy.VICTIM_AT] = held[5], 5
+    gone = {"another": held[2], "the victim": held[5], "the last page": held[7]}[removed]
+    policy.remove(gone)
+    victim = policy.evict()
+    assert (victim == held[5]) == (removed != "the victim")
+    assert victim in set(held) - {gone}
+    assert policy.pages.position[victim] == learned_policy.NONE
+    rest = set(held) - {gone, victim}
+    assert {policy.evict() for _ in rest} == rest
+    assert policy.evict() == -1

@@ -319,7 +319,7 @@ def lived(memory=None, pages=(), scans=2000):
         for page in (*rng.integers(0, PAGES, 2), scanned, scanned - 50):
             policy.request(int(page) * PAGE, PAGE, 0)
             wanted = policy.consider(0, page, 0, policy.state[HELD] == PAGES)
-            if policy.position[page] != -1:
+            if policy.pages.position[page] != -1:
                 policy.touch(page)
             elif wanted:
                 if policy.state[HELD] == PAGES:
@@ -345,7 +345,7 @@ class TestMemory:
         recall(after, memory)
         for page, name in enumerate(memory.numbers):
             after.admit(page)
-            assert after.promise(after.held_stamp[page]) == before.promise(before.stamp[name])
+            assert after.promise(after.held_stamp[page]) == before.promise(before.pages.stamp[name])
         assert after.state[CLOCK] == before.state[CLOCK]
         assert np.array_equal(after.reuse.worth.sure, before.reuse.worth.sure)
         assert (after.reuse.sample == -1).all()
@@ -380,7 +380,7 @@ class TestMemory:
                      WarmStart(preload=some, memory=memory)):  # fmt: skip
             cache = building.machine(site, "open", 1 << 30, PAGES, warm).cache
             ids = [cache.table.ids.find(number) for number in memory.numbers.tolist()]
-            assert cache.admission.stamp[ids].tolist() == memory.stamps.tolist()
+            assert cache.admission.pages.stamp[ids].tolist() == memory.stamps.tolist()
             assert cache.table.ids.used[0] == PAGES
             assert [cache.table.has_slot(page) for page in ids[:5]] == [len(warm.kept) > 0] * 5
 

@@ -6,6 +6,7 @@ that need only hits and misses.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,8 @@ class Residency(NamedTuple):
     page_bytes: int
     cutoff_bytes: int  # longer sequential runs are not admitted; 0: no cutoff
     present: Bytes  # by page id
+    by_page: tuple[Any, ...]  # state by page id that each access reads
+    by_place: Any  # what fetches the state by place that each request reads, or None
     counts: Ints
     streams: Streams
     admission: Any
@@ -50,14 +53,19 @@ class Residency(NamedTuple):
         """Return an empty cache; the policies have room for `ids` pages."""
         present, counts = np.zeros(ids, np.uint8), np.zeros(16, np.int64)
         return cls(
-            pages, page_bytes, cutoff_bytes, present, counts, Streams.new(), admission, replacement
-        )
+            pages, page_bytes, cutoff_bytes, present, _by_page(present, admission, replacement),
+            _by_place(admission), counts, Streams.new(), admission, replacement,
+        )  # fmt: skip
 
     def grown(self, ids: int) -> Residency:
         """Return the same cache with room for `ids` pages."""
         admission, replacement = grown_together(self.admission, self.replacement, ids)
         present = longer(self.present, ids)
-        return self._replace(present=present, admission=admission, replacement=replacement)
+        by_page = _by_page(present, admission, replacement)
+        return self._replace(
+            present=present, by_page=by_page, by_place=_by_place(admission),
+            admission=admission, replacement=replacement,
+        )  # fmt: skip
 
     @method
     def is_sequential(self, offset, length):
@@ -121,13 +129,42 @@ class Residency(NamedTuple):
         counts[REQUEST_HITS + write] += request_hits
 
 
+# What accesses read is fetched from memory early: waiting for it would be most of the time.
+
+
+def _by_page(present: Bytes, *policies: Any) -> tuple[Any, ...]:
+    """Return the arrays by page id that accesses read, each of them once (jit/prefetch.py)."""
+    arrays = {id(present): present}
+    for machine in _parts(policies):
+        for name in getattr(type(machine), "BY_PAGE", ()):
+            array = getattr(machine, name)
+            arrays[id(array)] = array
+    return tuple(arrays.values())
+
+
+def _by_place(admission: Any) -> Any:
+    """Return the part of a policy that has `fetch(offset)`: state of places; None if none has."""
+    return next((part for part in _parts((admission,)) if hasattr(part, "fetch")), None)
+
+
+def _parts(machines: Iterable[Any]) -> Iterator[Any]:
+    """Yield state machines, and all parts of them."""
+    for each in machines:
+        yield each
+        if isinstance(each, tuple):
+            yield from _parts(part for part in each if isinstance(part, tuple))
+
+
 @loop
 def run_pages(cache, ids, reads, first):
     """Read single pages by their ids; `first` is the number of the first access."""
     numbers, page_bytes, last = reads.numbers, reads.page_bytes, len(ids) - 1
     hits = 0
     for at in range(len(ids)):
-        prefetch(cache.present, ids[min(at + AHEAD, last)])
+        ahead = min(at + AHEAD, last)
+        prefetch(cache.by_page, ids[ahead])
+        if cache.by_place is not None:
+            cache.by_place.fetch(numbers[ahead] * page_bytes)
         offset = numbers[at] * page_bytes
         cache.admission.request(offset, page_bytes, 0)
         sequential = cache.is_sequential(offset, page_bytes)
@@ -141,6 +178,8 @@ def run(cache, ids, requests):
     ends, last = requests.ends, len(ids) - 1
     start = 0
     for i in range(len(ends)):
+        if cache.by_place is not None:
+            cache.by_place.fetch(requests.offset[min(i + AHEAD, len(ends) - 1)])
         write = np.int64(requests.write[i])
         offset, length = requests.offset[i], requests.length[i]
         now = requests.arrival_ns[i]
@@ -148,7 +187,7 @@ def run(cache, ids, requests):
         sequential = cache.is_sequential(offset, length)
         hits, begin = 0, offset // cache.page_bytes * cache.page_bytes
         for at in range(start, ends[i]):
-            prefetch(cache.present, ids[min(at + AHEAD, last)])
+            prefetch(cache.by_page, ids[min(at + AHEAD, last)])
             whole = begin >= offset and begin + cache.page_bytes <= offset + length
             hits += cache.access(now, ids[at], write, sequential, whole, at)
             begin += cache.page_bytes

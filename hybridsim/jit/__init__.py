@@ -6,6 +6,7 @@ waiting      what is being compiled, for those who wait for it
 code_folder  the folder that keeps machine code from one run to the next
 shipped      machine code inside the package, made where a wheel is built
 prefetch     fetching memory before it is needed
+octaves      log2 of whole numbers
 mixing       pseudo-random numbers, the same in each run
 index        dense ids for sparse numbers
 heap         a binary heap by time

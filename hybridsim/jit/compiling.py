@@ -222,7 +222,8 @@ def fresh(compiled_loop: Any) -> Any:
 def is_ours(machine: Any) -> bool:
     """Return whether a state machine and all its parts are defined in this package."""
     parts = [part for part in machine if isinstance(part, tuple)]
-    return type(machine).__module__.startswith("hybridsim.") and all(map(is_ours, parts))
+    is_whole = type(machine) is tuple or type(machine).__module__.startswith("hybridsim.")
+    return is_whole and all(map(is_ours, parts))
 
 
 def fitting(compiled_loop: Any, machine: Any, interpreted: bool = False) -> Any:
@@ -250,7 +251,7 @@ def is_compilable(value: Any) -> bool:
     """Return whether compiled code can take a state machine and all its parts."""
     if isinstance(value, tuple):
         return all(map(is_compilable, value))
-    return isinstance(value, (int, np.ndarray, np.generic))
+    return value is None or isinstance(value, (int, np.ndarray, np.generic))
 
 
 def check_part(part: Any, role: str, methods: Iterable[str], from_python: Iterable[str]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from llvmlite import ir
 from numba import types
@@ -10,9 +11,26 @@ from numba.extending import intrinsic, overload
 
 from hybridsim.jit.internals import cgutils
 
+C = TypeVar("C", bound=type)
+
+
+def by_page(*fields: str) -> Callable[[C], C]:
+    """Name the arrays of a state machine, by page id, of which an access reads the page's entry.
+
+    Loops that know the pages of the next accesses fetch these entries early.
+    """
+
+    def name(cls: C) -> C:
+        cls.BY_PAGE = fields  # type: ignore[attr-defined]
+        return cls
+
+    return name
+
 
 def prefetch(array: Any, index: int) -> None:
     """Make the processor fetch array[index], which is needed soon; any index is harmless.
+
+    Instead of an array it may be a tuple of arrays: each is fetched.
 
     If the state is larger than the caches, waiting for memory is most of a loop's time.
     """
@@ -23,7 +41,10 @@ def _compiled_prefetch(array: Any, index: int) -> Any:
     def fetch(array: Any, index: int) -> None:
         _fetch_ahead(array, index)
 
-    return fetch
+    def leave(array: Any, index: int) -> None:
+        """Fetch nothing: what numba compiles instead of lean/ need not be fast."""
+
+    return fetch if isinstance(array, types.Array) else leave
 
 
 @intrinsic

@@ -151,7 +151,7 @@ class Witness:
         """Record a decision just after it was made; `page` is an id, `number` the page's number."""
         cache, decisions = self._cache, self.decisions[number]
         policy, reuse = cache.admission, cache.admission.reuse
-        worth, group = reuse.worth, int(policy.stamp[page]) & CLASS_MAX
+        worth, group = reuse.worth, int(policy.pages.stamp[page]) & CLASS_MAX
         border = int(reuse.state[BORDER])
         touched = int(reuse.touched[group, :border].sum())
         observed = touched + int(reuse.reached[group, border])
@@ -161,7 +161,7 @@ class Witness:
         value, sure = part * float(worth.value[group]), part * float(worth.sure[group])
         price = float(worth.price())
         is_known = observed >= DOUBT and reuse.heard[group] > 0
-        promise = None if victim == NONE else float(policy.promise(policy.stamp[victim]))
+        promise = None if victim == NONE else float(policy.promise(policy.pages.stamp[victim]))
         decisions.append(
             Decision(
                 self._now,
@@ -237,7 +237,7 @@ class _Watched:
     def consider(self, now: int, page: int, write: int, full: int) -> bool:
         """Return the decision of the policy, and record it."""
         policy, page = self._policy, int(page)
-        before, clock = int(policy.stamp[page]), int(policy.state[CLOCK])
+        before, clock = int(policy.pages.stamp[page]), int(policy.state[CLOCK])
         wanted = bool(policy.consider(now, page, write, full))
         if page in self._watched:
             rest = None if before == NONE else clock - (before >> CLOCK_AT)

@@ -12,8 +12,10 @@ import numpy as np
 from hybridsim.caches.policies.queues import Queues
 from hybridsim.foundation.arrays import Bytes, longer
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.prefetch import by_page
 
 
+@by_page("used")
 @state_machine
 class CLOCK(NamedTuple):
     """One list in order of arrival or of the last second chance, and a mark for each page."""

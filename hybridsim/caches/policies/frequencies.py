@@ -12,12 +12,14 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.prefetch import by_page
 
 USES_MAX = 15
 PERIOD_PER_PAGE = 10  # accesses, in cache sizes, after which all counters are halved
 ACCESSES, HALVINGS = 0, 1
 
 
+@by_page("uses", "halvings")
 @state_machine
 class Frequencies(NamedTuple):
     """Counters; a halving takes effect when a counter is next read."""

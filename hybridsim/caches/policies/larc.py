@@ -13,10 +13,12 @@ import numpy as np
 from hybridsim.caches.policies.queues import NOWHERE, Queues
 from hybridsim.foundation.arrays import Bytes, Ints, longer
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.prefetch import by_page
 
 FRACTION_BITS = 16  # the queue's limit has a fraction of this many bits
 
 
+@by_page("admitted")
 @state_machine
 class LARC(NamedTuple):
     """A queue of rejected pages, its limit, and a mark for each admitted page."""

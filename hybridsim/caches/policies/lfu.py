@@ -12,11 +12,13 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Int32s, Ints, extended_free_list, free_list, longer
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.prefetch import by_page
 
 NOTHING = -1
 LOWEST, FREE = 0, 1
 
 
+@by_page("group", "older", "newer")
 @state_machine
 class LFU(NamedTuple):
     """Groups in order of uses; the pages of a group are a linked list in order of use."""

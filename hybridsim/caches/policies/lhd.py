@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
+from hybridsim.jit.prefetch import by_page
 
 AGES, CLASSES = 512, 16
 OLDEST = AGES - 1
@@ -44,6 +45,7 @@ def first_steps() -> Ints:
     return steps
 
 
+@by_page("position")
 @state_machine
 class LHD(NamedTuple):
     """Events of pages by class and age, the hit densities from them, and the cached pages."""

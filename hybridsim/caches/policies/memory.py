@@ -29,9 +29,8 @@ CLOCK_END = 1 << 62 - CLOCK_AT  # half of the range of a stamp
 PACE_LIMIT = (EIGHTHS_MAX + 1 << PACE_BITS) - 1
 # Fields that belong to pages, samples, the current request or the scenario are not kept.
 LEFT = {
-    "stamp", "position", "held", "held_stamp", "drawn", "promised", "parent", "starts", "sample",
-    "sample_page", "sample_class", "sample_size", "sample_clock", "sample_age", "passed", "pending",
-    "kept", "span", "work",
+    "pages", "held", "held_stamp", "drawn", "promised", "parent", "starts", "sample",
+    "samples", "passed", "pending", "kept", "span", "work",
 }  # fmt: skip
 STATES = {"policy": (CLOCK, TAKEN), "regions": (), "worth": (RENT,),
           "reuse": (HORIZON, BORDER, SHARE, ROW, MEAN_FOURS)}  # fmt: skip
@@ -78,7 +77,7 @@ def remembered(policy: Learned) -> Columns:
 
 def stamps_of(policy: Learned, ids: Ints) -> Ints:
     """Return the stamps of pages, without their marks of open samples."""
-    stamps = policy.stamp[ids]
+    stamps = policy.pages.stamp[ids]
     return np.where(stamps == NEVER, NEVER, stamps & ~(1 << SAMPLED_AT))
 
 
@@ -88,7 +87,7 @@ def recall(policy: Learned, memory: Memory) -> None:
         part[...] = memory.learned[name]
     for name, part in _parts(policy).items():
         part.state[list(STATES[name])] = memory.learned[f"{name}.state"]
-    policy.stamp[: len(memory.stamps)] = memory.stamps
+    policy.pages.stamp[: len(memory.stamps)] = memory.stamps
 
 
 def is_compatible(memory: Memory) -> bool:
@@ -135,5 +134,9 @@ def _arrays(policy: Learned) -> Iterator[tuple[str, NDArray[Any]]]:
     for name, part in _parts(policy).items():
         for field in part._fields:
             array = getattr(part, field)
-            if isinstance(array, np.ndarray) and field != "state" and field not in LEFT:
+            if not isinstance(array, np.ndarray) or field == "state" or field in LEFT:
+                continue
+            for column in array.dtype.names or ():
+                yield f"{name}.{column}", array[column]
+            if array.dtype.names is None:
                 yield f"{name}.{field}", array

@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
-from hybridsim.jit.prefetch import prefetch
+from hybridsim.jit.prefetch import by_page, prefetch
 
 NOWHERE = -1
 SPARE = 1024  # entries of a log beyond LOG_PER_PAGE times the valid ones
@@ -22,6 +22,7 @@ LOG_PER_PAGE = 4
 AHEAD = 12  # entries: a fetch from memory takes dozens of instructions
 
 
+@by_page("place")
 @state_machine
 class Queues(NamedTuple):
     """Some queues, oldest page first; a page is in one of them, or in none."""

@@ -13,8 +13,10 @@ import numpy as np
 from hybridsim.caches.policies.queues import NOWHERE, Queues
 from hybridsim.foundation.arrays import Bytes, longer
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.prefetch import by_page
 
 
+@by_page("admitted")
 @state_machine
 class RejectFirst(NamedTuple):
     """A queue of rejected pages, and a mark for each admitted page."""

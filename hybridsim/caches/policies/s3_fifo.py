@@ -13,12 +13,14 @@ import numpy as np
 from hybridsim.caches.policies.queues import Queues
 from hybridsim.foundation.arrays import Bytes, Ints, longer
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.prefetch import by_page
 
 SMALL, MAIN, GHOST, RETURNING = range(4)
 USES_MAX = 3  # two bits
 PROMOTE_USES = 2  # uses in the small queue after which a page goes to the main queue
 
 
+@by_page("uses")
 @state_machine
 class S3FIFO(NamedTuple):
     """Three queues, and the uses of each cached page."""

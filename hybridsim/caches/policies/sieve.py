@@ -12,10 +12,12 @@ import numpy as np
 from hybridsim.caches.policies.queues import Queues
 from hybridsim.foundation.arrays import Bytes, Ints, longer
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.prefetch import by_page
 
 NOBODY = -1
 
 
+@by_page("used")
 @state_machine
 class SIEVE(NamedTuple):
     """One list in order of arrival, a mark for each page, and the hand."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.prefetch import by_page
 
 PARTS = 4  # of the window, each with its own counter
 COUNTER_BITS, COUNT_MAX = 4, 15
@@ -22,6 +23,7 @@ WANTED = 3  # uses within the window that admit a page
 PART_MIN = 64  # accesses in a part, at least
 
 
+@by_page("counters", "part")
 @state_machine
 class SieveStore(NamedTuple):
     """Four counters for each page: for the current part of the window and those before."""

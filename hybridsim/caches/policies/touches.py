@@ -8,10 +8,12 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, longer
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.prefetch import by_page
 
 COUNT_MAX = 255
 
 
+@by_page("accesses")
 @state_machine
 class Touches(NamedTuple):
     """Counts the accesses of each page."""

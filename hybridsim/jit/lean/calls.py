@@ -15,6 +15,7 @@ from hybridsim.jit.lean.arithmetic import absolute, chosen, converted, truth
 from hybridsim.jit.lean.kinds import BOOL, FLOAT, INT, is_float, is_int
 from hybridsim.jit.lean.translation import Translation, number
 from hybridsim.jit.lean.values import AnyValue, Bound, Known, Number, Parts, Unsupported, Value
+from hybridsim.jit.octaves import octave
 from hybridsim.jit.prefetch import prefetch
 
 NUMBERS = {np.int64: INT, np.uint64: kinds.UINT, np.int32: types.int32, np.float64: FLOAT}
@@ -47,8 +48,12 @@ def called(t: Translation, target: AnyValue, arguments: Sequence[AnyValue]) -> V
             raise Unsupported("a power of a whole number")
         return _intrinsic(t, "llvm.pow", [converted(t.body, each, FLOAT) for each in values])
     if function is prefetch:
-        _prefetch(t, number(arguments[0]), number(arguments[1]))
+        found = _value(arguments[0])
+        for each in found.items if isinstance(found, Parts) else [found]:
+            _prefetch(t, number(each), number(arguments[1]))
         return Number(kinds.NONE, "")
+    if function is octave:
+        return _octave(t, converted(t.body, number(*arguments), INT))
     raise Unsupported(f"a call of {function}")
 
 
@@ -110,3 +115,11 @@ def _prefetch(t: Translation, array: Number, index: Number) -> None:
     address = memory.place(t.body, array, [at])
     t.body.intrinsic("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
     t.body.act(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
+
+
+def _octave(t: Translation, value: Number) -> Number:
+    """Count the zeros before the first bit that is set."""
+    odd = t.body.emit(f"or i64 {value.text}, 1")
+    t.body.intrinsic("llvm.ctlz.i64", "i64", "i64, i1")
+    zeros = t.body.emit(f"call i64 @llvm.ctlz.i64(i64 {odd}, i1 true)")
+    return Number(INT, t.body.emit(f"sub i64 63, {zeros}"))

@@ -1,8 +1,8 @@
 """Pages that were touched together are evicted together: a request waits for its last page.
 
 The pages of a request are a ring: each links to the page accessed before it, the first page to the
-last.  After a page was evicted, the page before it is the next victim, if it was not touched since
-and its density is not higher.
+last, by the field `before` of its record (policy.py).  After a page was evicted, the page before it
+is the next victim, if it was not touched since and its density is not higher.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import method, state_machine
 
 NONE = -1
@@ -21,36 +21,31 @@ FIRST, LATEST, GONE, GONE_STAMP, GONE_CLOCK = range(5)
 
 @state_machine
 class Companions(NamedTuple):
-    """The pages accessed in the same request, and the last victim."""
+    """The pages of the current request, and the last victim."""
 
-    before: Int32s  # by page: the page before it in its last request; for the first, the last
     state: Ints  # [FIRST, LATEST page of the current request; GONE: last victim, its stamp, clock]
 
     @classmethod
-    def new(cls, ids: int) -> Companions:
+    def new(cls) -> Companions:
         """Return an empty structure."""
-        return cls(np.full(ids, NONE, np.int32), np.full(5, NONE, np.int64))
-
-    def grown(self, ids: int) -> Companions:
-        """Return the same structure with room for `ids` pages."""
-        return self._replace(before=longer(self.before, ids, NONE))
+        return cls(np.full(5, NONE, np.int64))
 
     @method
-    def request(self):
+    def request(self, pages):
         """Close the ring of the previous request."""
         state = self.state
         if state[FIRST] != NONE:
-            self.before[state[FIRST]] = state[LATEST]
+            pages[state[FIRST]].before = state[LATEST]
         state[FIRST] = state[LATEST] = NONE
 
     @method
-    def on_access(self, page):
+    def on_access(self, pages, page):
         """Add a page to the current request."""
         state = self.state
         if state[FIRST] == NONE:
             state[FIRST] = page
         else:
-            self.before[page] = state[LATEST]
+            pages[page].before = state[LATEST]
         state[LATEST] = page
 
     @method
@@ -67,7 +62,7 @@ class Companions(NamedTuple):
             self.state[GONE] = NONE
 
     @method
-    def next(self):
+    def next(self, pages):
         """Return the page that was accessed before the last victim, or NONE."""
         gone = self.state[GONE]
-        return np.int64(self.before[gone]) if gone != NONE else NONE
+        return np.int64(pages[gone].before) if gone != NONE else NONE

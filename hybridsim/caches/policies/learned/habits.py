@@ -8,6 +8,7 @@ from hybridsim.caches.policies.learned.halfoctaves import eighths
 from hybridsim.caches.policies.learned.regions import RESTS, RUNS, SIZES
 from hybridsim.foundation.arrays import Ints
 from hybridsim.jit import kernel
+from hybridsim.jit.octaves import octave
 
 COUNTS, COARSE_COUNTS, GAPS, TURNS, HEATS = 6, 4, 53, 3, 3
 COUNT_MAX = 17
@@ -56,13 +57,31 @@ def parents() -> Ints:
 @kernel
 def size_of(pages):
     """Return the size of a request of so many pages: its octave, at most 7."""
-    return (
-        int(pages > 1)
-        + int(pages > 3)
-        + int(pages > 7)
-        + int(pages > 15)
-        + (int(pages > 31) + int(pages > 63) + int(pages > 127))
-    )
+    return min(octave(pages), PAGE_COUNTS - 1)
+
+
+@kernel
+def class_of(stamp):
+    """Return the class of the access with that stamp."""
+    return stamp & CLASS_MAX
+
+
+@kernel
+def size_in(stamp):
+    """Return the size of its request."""
+    return stamp >> SIZE_AT & PAGE_COUNTS - 1
+
+
+@kernel
+def is_sampled(stamp):
+    """Return whether it is sampled."""
+    return stamp >> SAMPLED_AT & 1
+
+
+@kernel
+def clock_of(stamp):
+    """Return its clock."""
+    return stamp >> CLOCK_AT
 
 
 @kernel
@@ -79,8 +98,8 @@ def habit(stamp, clock):
     counts as one access.
     """
     count, low = stamp >> COUNT_AT & (1 << COUNT_BITS) - 1, stamp >> MEAN_AT & (1 << LOW_BITS) - 1
-    mean = gaps_of(stamp & CLASS_MAX) << LOW_BITS | low
-    gap = eighths(clock - (stamp >> CLOCK_AT)) << FINE
+    mean = gaps_of(class_of(stamp)) << LOW_BITS | low
+    gap = eighths(clock - clock_of(stamp)) << FINE
     if count == 1:
         mean = gap
     else:
@@ -100,7 +119,7 @@ def first_class(write, region):
 def class_again(stamp, habit, write, pace, clock):
     """Return the class of a later access to a page."""
     count, mean = stamp >> COUNT_AT & (1 << COUNT_BITS) - 1, habit >> COUNT_BITS + FINE
-    gap = eighths(clock - (stamp >> CLOCK_AT))
+    gap = eighths(clock - clock_of(stamp))
     turn = int(gap >= mean - SHORTER) + int(gap > mean + LONGER)
     often = int(count > 1) + int(count > 2) + int(count > 4) + int(count > 8) + int(count > 16)
     heat = int(pace > HOT) + int(pace > WARM)
@@ -110,8 +129,8 @@ def class_again(stamp, habit, write, pace, clock):
 
 
 @kernel
-def stamped(group, habits, size, is_sampled, clock):
+def stamped(group, habits, size, is_observed, clock):
     """Return the stamp of an access; `habits` is the value of habit(), at the first access 1."""
     count, low = habits & (1 << COUNT_BITS) - 1, habits >> COUNT_BITS & (1 << LOW_BITS) - 1
-    stamp = (clock << 1 | is_sampled) << SIZE_BITS | size
+    stamp = (clock << 1 | is_observed) << SIZE_BITS | size
     return ((stamp << LOW_BITS | low) << COUNT_BITS | count) << COUNT_AT | group

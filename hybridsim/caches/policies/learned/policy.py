@@ -19,16 +19,15 @@ import numpy as np
 
 from hybridsim.caches.policies.learned.companions import GONE_STAMP, TOGETHER, Companions
 from hybridsim.caches.policies.learned.habits import (
-    CLASS_MAX,
     CLASSES,
     CLOCK_AT,
-    SAMPLED_AT,
-    SIZE_AT,
-    SIZE_BITS,
     class_again,
+    class_of,
+    clock_of,
     first_class,
     habit,
     parents,
+    size_in,
     size_of,
     stamped,
 )
@@ -36,18 +35,28 @@ from hybridsim.caches.policies.learned.halfoctaves import age_of
 from hybridsim.caches.policies.learned.regions import PACE, Regions
 from hybridsim.caches.policies.learned.reuse import Reuse
 from hybridsim.caches.policies.learned.worth import USUAL_BYTES, Worth
-from hybridsim.foundation.arrays import Floats, Int32s, Ints, longer
+from hybridsim.foundation.arrays import Floats, Int32s, Ints, Records, more_records, records
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
+from hybridsim.jit.prefetch import by_page, prefetch
 
 DRAWN = 32
 DRAW_BITS = 31
 PRICE_ONE = 1000
 NONE = -1
-SIZE_MAX = (1 << SIZE_BITS) - 1
-CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT, TAKEN, SIZE = range(8)
+CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT, TAKEN, SIZE, DRAWN_FROM, VICTIM_AT = range(10)
+
+PAGE = np.dtype(
+    [
+        ("stamp", np.int64),  # its last access (habits.py says what is in it); NONE if never
+        ("position", np.int32),  # in `held`, or NONE
+        ("before", np.int32),  # the page before it in its last request; for the first, the last
+    ],
+    align=True,
+)
 
 
+@by_page("pages")
 @state_machine
 class Learned(NamedTuple):
     """The stamp of each page, the cached pages, and the learned state."""
@@ -58,14 +67,14 @@ class Learned(NamedTuple):
     regions: Regions
     companions: Companions
     reuse: Reuse
-    stamp: Ints  # by page: its last access (habits.py says what is in it); NONE if never
-    position: Int32s  # by page: in `held`, or NONE
+    pages: Records  # PAGE, by page
     held: Int32s  # cached pages, in any order
     held_stamp: Ints  # their stamps: one array for all that a draw reads
-    drawn: Ints  # positions that are compared
+    drawn: Ints  # positions that are compared for the next victim
     promised: Floats  # densities at these positions
     # [CLOCK, DRAWS, HELD, VICTIM; MISSED, HIT of the request; TAKEN without evidence; SIZE of the
-    # request]
+    # request; DRAWN_FROM: HELD when `drawn` was drawn; VICTIM_AT: its
+    # position when it was chosen]
     state: Ints
 
     @classmethod
@@ -85,30 +94,27 @@ class Learned(NamedTuple):
             int(not replaces),
             page_bytes,
             Regions.new(),
-            Companions.new(ids),
+            Companions.new(),
             Reuse.new(ids, pages, parents(), CLASSES, Worth.new(CLASSES, price, page_bytes)),
-            np.full(ids, NONE, np.int64),
-            np.full(ids, NONE, np.int32),
+            records(PAGE, ids, stamp=NONE, position=NONE, before=NONE),
             np.zeros(max(pages, 1), np.int32),
             np.zeros(max(pages, 1), np.int64),
             np.zeros(DRAWN, np.int64),
             np.zeros(DRAWN),
-            np.array([0, 0, 0, NONE, 0, 0, 0, 0]),
+            np.array([0, 0, 0, NONE, 0, 0, 0, 0, 0, NONE]),
         )
 
     def grown(self, ids: int) -> Learned:
         """Return the same policy with room for `ids` pages."""
         return self._replace(
             reuse=self.reuse.grown(ids),
-            companions=self.companions.grown(ids),
-            stamp=longer(self.stamp, ids, NONE),
-            position=longer(self.position, ids, NONE),
+            pages=more_records(self.pages, ids, stamp=NONE, position=NONE, before=NONE),
         )
 
     @method
     def request(self, offset, length, write):
         """Take a request before its pages."""
-        self.companions.request()
+        self.companions.request(self.pages)
         self.reuse.settle(self.state[MISSED], self.state[HIT])
         self.state[MISSED] = self.state[HIT] = 0
         self.regions.request(offset, length, self.state[CLOCK])
@@ -121,7 +127,7 @@ class Learned(NamedTuple):
     @method
     def consider(self, now, page, write, full):
         """Learn from an access; return whether to admit the page if it is absent."""
-        is_new, is_held = self.stamp[page] == NONE, self.position[page] != NONE
+        is_new, is_held = self.pages[page].stamp == NONE, self.pages[page].position != NONE
         group = self.on_access(page, write)
         self.state[VICTIM] = NONE
         worth = self.reuse.worth
@@ -134,7 +140,7 @@ class Learned(NamedTuple):
         if self.state[HELD] == 0:
             return True
         victim = self.choose()
-        self.state[VICTIM] = self.held[victim]
+        self.state[VICTIM], self.state[VICTIM_AT] = self.held[victim], victim
         promise = self.promise(self.held_stamp[victim])
         worth.rents(promise)
         return worth.density[group, 0] * part >= promise
@@ -142,9 +148,9 @@ class Learned(NamedTuple):
     @method
     def evicted(self, page):
         """Learn how long pages stay, and, with another replacement policy, the rent of space."""
-        self.reuse.evicted(self.state[CLOCK] - (self.stamp[page] >> CLOCK_AT))
+        self.reuse.evicted(self.state[CLOCK] - clock_of(self.pages[page].stamp))
         if self.is_alone:
-            self.reuse.worth.rents(self.promise(self.stamp[page]))
+            self.reuse.worth.rents(self.promise(self.pages[page].stamp))
 
     @method
     def missed(self, page):
@@ -158,52 +164,60 @@ class Learned(NamedTuple):
         """Learn from a hit, if the page was not considered."""
         if not self.admits:
             self.on_access(page, 0)
-        self.held_stamp[self.position[page]] = self.stamp[page]
+        self.held_stamp[self.pages[page].position] = self.pages[page].stamp
 
     @method
     def admit(self, page):
         """Add a page."""
         at = self.state[HELD]
         self.state[HELD] += 1
-        self.position[page] = at
+        self.pages[page].position = at
         self.held[at] = page
-        self.held_stamp[at] = self.stamp[page]
-        if self.stamp[page] == NONE:  # it was cached before the first request, or preloaded
+        self.held_stamp[at] = self.pages[page].stamp
+        if self.pages[page].stamp == NONE:  # it was cached before the first request, or preloaded
             self.held_stamp[at] = self.state[CLOCK] << CLOCK_AT
 
     @method
     def remove(self, page):
-        """Remove a page: the last one takes its position."""
+        """Remove a page."""
+        self.leave(page, self.pages[page].position)
+
+    @method
+    def leave(self, page, at):
+        """Remove the page at a position: the last one takes it."""
         self.state[HELD] -= 1
-        last, at = self.state[HELD], self.position[page]
+        last = self.state[HELD]
         self.held[at] = self.held[last]
         self.held_stamp[at] = self.held_stamp[last]
-        self.position[self.held[at]] = at
-        self.position[page] = NONE
+        self.pages[self.held[at]].position = at
+        self.pages[page].position = NONE
 
     @method
     def evict(self):
         """Remove and return the victim chosen in `consider`, or else a new one; -1 if none."""
         if self.state[HELD] == 0:
             return -1
-        page = self.state[VICTIM]
-        if page == NONE or self.position[page] == NONE:
-            page = np.int64(self.held[self.choose()])
+        page, at = self.state[VICTIM], self.state[VICTIM_AT]
+        if page != NONE and (at >= self.state[HELD] or self.held[at] != page):
+            at = np.int64(self.pages[page].position)  # others were removed since it was chosen
+        if page == NONE or at == NONE:
+            at = self.choose()
+            page = np.int64(self.held[at])
         self.state[VICTIM] = NONE
-        self.companions.on_evict(page, self.held_stamp[self.position[page]], self.state[CLOCK])
-        self.remove(page)
-        if not self.admits and self.stamp[page] != NONE:
+        self.companions.on_evict(page, self.held_stamp[at], self.state[CLOCK])
+        self.leave(page, at)
+        if not self.admits and self.pages[page].stamp != NONE:
             self.evicted(page)
         return page
 
     @method
     def choose(self):
         """Return the position of the victim: a companion of the last victim, or a page drawn."""
-        page = self.companions.next()
-        if page != NONE and self.position[page] != NONE:
-            at = np.int64(self.position[page])
+        page = self.companions.next(self.pages)
+        if page != NONE and self.pages[page].position != NONE:
+            at = np.int64(self.pages[page].position)
             stamp, gone = self.held_stamp[at], self.companions.state[GONE_STAMP]
-            apart = abs((stamp >> CLOCK_AT) - (gone >> CLOCK_AT))
+            apart = abs(clock_of(stamp) - clock_of(gone))
             if apart < TOGETHER and self.promise(stamp) <= self.promise(gone):
                 return at
         return self.draw()
@@ -215,12 +229,10 @@ class Learned(NamedTuple):
         Of equals it is the least recently used.  First all are looked up, then compared: so the
         memory accesses overlap.
         """
-        draws, held = self.state[DRAWS], self.state[HELD]
+        if self.state[DRAWN_FROM] != self.state[HELD]:
+            self.draw_ahead()
         for draw in range(DRAWN):
-            at = mixed(draws + draw) * held >> DRAW_BITS
-            self.drawn[draw] = at
-            self.promised[draw] = self.promise(self.held_stamp[at])
-        self.state[DRAWS] += DRAWN
+            self.promised[draw] = self.promise(self.held_stamp[self.drawn[draw]])
         victim, lowest = self.drawn[0], self.promised[0]
         for draw in range(1, DRAWN):
             promise = self.promised[draw]
@@ -228,31 +240,43 @@ class Learned(NamedTuple):
                 at = self.drawn[draw]
                 if promise < lowest or self.held_stamp[at] < self.held_stamp[victim]:
                     victim, lowest = at, promise
+        prefetch(self.pages, self.held[victim])
+        self.state[DRAWS] += DRAWN
+        self.draw_ahead()
         return victim
+
+    @method
+    def draw_ahead(self):
+        """Draw the positions for the next victim, and fetch their stamps from memory."""
+        draws, held = self.state[DRAWS], self.state[HELD]
+        for draw in range(DRAWN):
+            self.drawn[draw] = mixed(draws + draw) * held >> DRAW_BITS
+        for draw in range(DRAWN):
+            prefetch(self.held_stamp, self.drawn[draw])
+        self.state[DRAWN_FROM] = held
 
     @method
     def promise(self, stamp):
         """Return the density of the page with that stamp at its present age."""
-        age = age_of(self.state[CLOCK] - (stamp >> CLOCK_AT))
+        age = age_of(self.state[CLOCK] - clock_of(stamp))
         worth = self.reuse.worth
-        return worth.density[stamp & CLASS_MAX, age] * worth.part[stamp >> SIZE_AT & SIZE_MAX]
+        return worth.density[class_of(stamp), age] * worth.part[size_in(stamp)]
 
     @method
     def on_access(self, page, write):
         """Learn from an access; return its class."""
-        self.companions.on_access(page)
-        clock, before, size = self.state[CLOCK], self.stamp[page], self.state[SIZE]
+        self.companions.on_access(self.pages, page)
+        clock, before, size = self.state[CLOCK], self.pages[page].stamp, self.state[SIZE]
         region = self.regions.page()
         if before == NONE:
             group, habits = first_class(write, region), 1
         else:
             habits = habit(before, clock)
             group = class_again(before, habits, write, self.regions.state[PACE], clock)
-        is_held = int(self.position[page] != NONE)
+        is_held = int(self.pages[page].position != NONE)
         self.state[HIT] += is_held
         self.state[MISSED] += 1 - is_held
-        was_sampled = before >> SAMPLED_AT & 1
-        is_sampled = self.reuse.on_access(page, group, size, clock, is_held, was_sampled)
-        self.stamp[page] = stamped(group, habits, size, is_sampled, clock)
+        is_observed = self.reuse.on_access(page, before, group, clock, is_held)
+        self.pages[page].stamp = stamped(group, habits, size, is_observed, clock)
         self.state[CLOCK] = clock + 1
         return group

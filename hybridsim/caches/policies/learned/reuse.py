@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.learned.habits import class_of, clock_of, is_sampled, size_in
 from hybridsim.caches.policies.learned.halfoctaves import AGES, STARTS, age_of
 from hybridsim.caches.policies.learned.worth import Worth, chance_of, find_chances
-from hybridsim.foundation.arrays import Bytes, Floats, Int32s, Ints, longer
+from hybridsim.foundation.arrays import Bytes, Floats, Int32s, Ints, Records, longer, records
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
+from hybridsim.jit.prefetch import by_page, prefetch
 
 RING_BITS = 18
 RING = 1 << RING_BITS  # samples
@@ -30,16 +32,28 @@ FORGET = 256 * WEIGHT  # weight at which the counts of a class are halved
 EARLY = 1 << 17  # first accesses: each request is sampled
 ROW_EVERY = 8  # accesses; at first each one, so that values are learned soon
 SLOWER_BITS = 16  # accesses after which it is one access more
+AHEAD = 16  # samples that are fetched from memory early
 LOOKED = 16  # rows searched for one that was used
 REWARD_MAX, REWARD_PRIOR = 256, 8
 PENDING_MAX = 64  # touches of a request
-OPEN, NONE = -1, -1
+OPEN, NONE = 255, -1
 MEAN_BITS = 6
 HEAD, HORIZON, BORDER, SHARE, ROW, PENDING, FOURS, MEAN_FOURS = range(8)
 TOUCHED, REACHED = 0, 1
 GROUP, IS_HELD, SIZE = range(3)
 
+SAMPLE = np.dtype(
+    [
+        ("clock", np.int64),
+        ("page", np.int32),
+        ("group", np.uint16),  # its class
+        ("age", np.uint8),  # at which its page was touched again, or OPEN
+    ],
+    align=True,
+)
 
+
+@by_page("sample")
 @state_machine
 class Reuse(NamedTuple):
     """The counts, and the samples under observation."""
@@ -58,11 +72,7 @@ class Reuse(NamedTuple):
     worth: Worth
     starts: Ints  # by age
     sample: Int32s  # by page: its open sample's place, or NONE
-    sample_page: Int32s  # ring
-    sample_class: Int32s
-    sample_size: Bytes
-    sample_clock: Ints
-    sample_age: Ints  # time until it was touched, or OPEN
+    samples: Records  # SAMPLE: a ring
     passed: Ints  # by age: number of samples already checked for reaching it
     pending: Ints  # [touch in the current request, GROUP, IS_HELD or SIZE]
     kept: Floats  # by such a touch: its saving besides the read
@@ -89,11 +99,7 @@ class Reuse(NamedTuple):
             worth,
             np.array(STARTS),
             np.full(ids, NONE, np.int32),
-            np.zeros(RING, np.int32),
-            np.zeros(RING, np.int32),
-            np.zeros(RING, np.uint8),
-            np.zeros(RING, np.int64),
-            np.zeros(RING, np.int64),
+            records(SAMPLE, RING),
             np.zeros(AGES, np.int64),
             np.zeros((PENDING_MAX, 3), np.int64),
             np.zeros(PENDING_MAX),
@@ -115,37 +121,38 @@ class Reuse(NamedTuple):
         self.state[MEAN_FOURS] += fours - (self.state[MEAN_FOURS] >> MEAN_BITS)
 
     @method
-    def on_access(self, page, group, size, clock, is_held, was_sampled):
-        """Learn from an access of a class; return whether it is sampled."""
+    def on_access(self, page, before, group, clock, is_held):
+        """Learn from an access of a class; return whether it is sampled.
+
+        `before` is the stamp of the page's last access.
+        """
         self.is_used[group] = 1
-        if was_sampled and self.sample[page] != NONE:
-            self.close(page, group, clock, is_held)
+        if is_sampled(before) and self.sample[page] != NONE:
+            self.close(page, before, group, clock, is_held)
         share = ALL if clock < EARLY else self.state[SHARE]
-        is_sampled = mixed(clock) * self.state[FOURS] < share
-        if is_sampled:
-            self.observe(page, group, size, clock)
+        is_observed = mixed(clock) * self.state[FOURS] < share
+        if is_observed:
+            self.observe(page, group, clock)
         turn = clock & (TURNS - 1)
         if 0 < turn < AGES:
             self.look_at_age(turn, clock)
         if turn % min(1 + (clock >> SLOWER_BITS), ROW_EVERY) == 0:
             self.go_on(clock)
-        return is_sampled
+        return is_observed
 
     @method
-    def close(self, page, group, clock, is_held):
-        """Record that the page of a sample was touched again."""
-        at = self.sample[page]
+    def close(self, page, before, group, clock, is_held):
+        """Record that the page of a sample was touched again: its stamp has what the sample has."""
+        age, sampled = age_of(clock - clock_of(before)), class_of(before)
+        self.samples[self.sample[page]].age = age
         self.sample[page] = NONE
-        time = clock - self.sample_clock[at]
-        self.sample_age[at] = time
-        sampled = self.sample_class[at]
-        self.touched[sampled, age_of(time)] += WEIGHT
+        self.touched[sampled, age] += WEIGHT
         if self.state[PENDING] == PENDING_MAX:
             self.settle(1, PENDING_MAX)
         touch = self.state[PENDING]
         self.pending[touch, GROUP] = sampled
         self.pending[touch, IS_HELD] = is_held
-        self.pending[touch, SIZE] = self.sample_size[at]
+        self.pending[touch, SIZE] = size_in(before)
         self.kept[touch] = self.worth.kept(group)
         self.state[PENDING] = touch + 1
 
@@ -180,18 +187,18 @@ class Reuse(NamedTuple):
         return (self.reward[row] * count + above * REWARD_PRIOR) / (count + REWARD_PRIOR)
 
     @method
-    def observe(self, page, group, size, clock):
+    def observe(self, page, group, clock):
         """Start a sample, in place of the oldest one."""
         at = self.state[HEAD] % RING
-        if self.state[HEAD] >= RING and self.sample_age[at] == OPEN:
-            self.sample[self.sample_page[at]] = NONE
+        sample = self.samples[at]
+        if self.state[HEAD] >= RING and sample.age == OPEN:
+            self.sample[sample.page] = NONE
         self.state[HEAD] += 1
         self.sample[page] = at
-        self.sample_page[at] = page
-        self.sample_class[at] = group
-        self.sample_size[at] = size
-        self.sample_clock[at] = clock
-        self.sample_age[at] = OPEN
+        sample.clock = clock
+        sample.page = page
+        sample.group = group
+        sample.age = OPEN
         self.seen[group] += 1
         self.reached[group, 0] += WEIGHT
         if self.reached[group, 0] >= FORGET:
@@ -202,14 +209,13 @@ class Reuse(NamedTuple):
     @method
     def look_at_age(self, age, clock):
         """Count the samples that have reached an age since its last check."""
-        head, start = self.state[HEAD], self.starts[age]
-        number, latest = max(self.passed[age], head - RING), clock - start
-        clocks, ages = self.sample_clock, self.sample_age
-        groups, reached = self.sample_class, self.reached
-        while number < head and clocks[number % RING] <= latest:
-            at = number % RING
-            if ages[at] == OPEN or ages[at] >= start:
-                reached[groups[at], age] += WEIGHT
+        head, latest = self.state[HEAD], clock - self.starts[age]
+        number = max(self.passed[age], head - RING)
+        samples, reached = self.samples, self.reached
+        while number < head and samples[number % RING].clock <= latest:
+            sample = samples[number % RING]
+            prefetch(samples, (number + AHEAD) % RING)
+            reached[sample.group, age] += WEIGHT * int(sample.age >= age)  # OPEN is beyond all ages
             number += 1
         self.passed[age] = number
 

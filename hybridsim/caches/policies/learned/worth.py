@@ -135,34 +135,26 @@ class Worth(NamedTuple):
         known = reached[border]
         for age in range(border):
             known += touched[age]
-        self.value[group] = self.valued(reward, ages)
+        self.value[group] = self.find_best(reward, ages)
         self.sure[group] = self.value[group] * (known / (known + DOUBT))
-        self.find_best(ages)
         for age in range(ages):
             density[age] = best[age] * reward / best_time[age]
 
     @method
-    def valued(self, reward, ages):
-        """Return the saving of a page up to the best moment to evict it, less rent."""
-        value, rent = 0.0, self.state[RENT]
-        for age in range(ages - 1, -1, -1):
-            chance = self.work[CHANCE, age]
-            time = self.span[age] * (1.0 - 0.5 * chance)
-            value = max(chance * reward + (1.0 - chance) * value - rent * time, 0.0)
-        return value
-
-    @method
-    def find_best(self, ages):
+    def find_best(self, reward, ages):
         """Compute for each age the chance of a touch and the time up to the best moment to evict.
 
         A block is a group of ages that are best spent together.  An age joins the following blocks
         that are denser; the values of a block are stored at its depth, in entries of ages that were
-        read already.
+        read already.  Return the saving of a page up to the best moment to evict it, less rent:
+        in the same loop, as each of the two waits for its own results most of the time.
         """
         work, depth = self.work, ages
+        value, rent = 0.0, self.state[RENT]
         for age in range(ages - 1, -1, -1):
             chance = work[CHANCE, age]
             time, survival = self.span[age] * (1.0 - 0.5 * chance), 1.0 - chance
+            value = max(chance * reward + survival * value - rent * time, 0.0)
             while depth < ages and work[CHANCE, depth] * time > chance * work[TIME, depth]:
                 chance += survival * work[CHANCE, depth]
                 time += survival * work[TIME, depth]
@@ -174,3 +166,4 @@ class Worth(NamedTuple):
             work[SURVIVAL, depth] = survival
             work[BEST, age] = chance
             work[BEST_TIME, age] = time
+        return value
