@@ -37,6 +37,7 @@ from hybridsim.caches.policies.learned.regions import PACE, Regions
 from hybridsim.caches.policies.learned.reuse import Reuse
 from hybridsim.caches.policies.learned.worth import USUAL_BYTES, Worth
 from hybridsim.foundation.arrays import Floats, Int32s, Ints, longer
+from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
 
@@ -73,7 +74,7 @@ class Learned(NamedTuple):
         cls,
         ids: int,
         pages: int,
-        write_price_per_thousand: int = PRICE_ONE // 2,
+        write_price_per_thousand: int = round(WRITE_PRICE * PRICE_ONE),
         admits: bool = True,
         replaces: bool = True,
         page_bytes: int = USUAL_BYTES,
