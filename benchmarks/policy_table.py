@@ -34,6 +34,7 @@ from hybridsim.scenario import Scenario
 Row = dict[str, Any]
 Cell = tuple[str, int, float]  # trace, page, share
 BASELINES = {each.name for each in [*POLICIES, *SYSTEMS, *ANCHORS] if each.baseline}
+FILL_READS = 0.7  # disk time of a fill over that of a missed read: policy_fills.py
 LEARNED, FREE = "learned", "learned, price 0"
 HIT_MARGIN, DISK_MARGIN, WARM_MARGIN = 0.005, 1.02, 1.1
 
@@ -71,7 +72,7 @@ def disk_ns(row: Row) -> float:
     drive = Scenario.default().backing.drive
     half_turn_ns, per_byte_ns = drive.rev_ns / 2, 1e9 / (sum(drive.rates) / 2)
     positioned_ns = drive.seek_points_ns[1] + half_turn_ns + row["mean_bytes"] * per_byte_ns
-    fill_ns = half_turn_ns + row["page_bytes"] * per_byte_ns
+    fill_ns = FILL_READS * positioned_ns
     misses = row["requests"] - row["request_hits"]
     return (misses * positioned_ns + row["re_reads"] * fill_ns) / row["requests"]
 

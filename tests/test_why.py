@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from hybridsim.caches.policies.learned.decisions import EARLY, FILLED, HIT, RIVAL, SCAN, UNKNOWN
 from hybridsim.cli import cli
+from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import UsageError
 from hybridsim.show.why import text
@@ -35,7 +36,7 @@ def answer(trace):
 def test_accesses_and_hits_equal_those_of_hits(load):
     """Watching a page does not change its decisions."""
     trace = Trace.read(load)
-    (counted,) = hits(trace, "1%", "learned", "learned", PAGE, "1MiB", write_price_per_thousand=500)
+    (counted,) = hits(trace, "1%", "learned", "learned", PAGE, "1MiB")
     answer = why(trace, **SAID)
     accesses = np.array([each.accesses for each in answer.moments])
     ratio = np.array([each.hit_ratio for each in answer.moments])
@@ -106,4 +107,4 @@ def test_the_json_has_decisions_and_moments():
     done = CliRunner().invoke(cli, ["why", str(DEMO), "--cache-size", "1%", "--json"])
     document = json.loads(done.output)
     assert document["asked"][0]["decisions"][0]["number"] == 1
-    assert document["moments"][-1]["price_reads"] == 0.5
+    assert document["moments"][-1]["price_reads"] == WRITE_PRICE

@@ -15,6 +15,7 @@ from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.listed import listed
 from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
+from hybridsim.foundation.cache_parameters import WRITE_PRICE
 
 if TYPE_CHECKING:
     from hybridsim.studies.hits import Hits
@@ -36,7 +37,7 @@ def policy_options(function: Any) -> Any:
         option(
             "--write-price",
             "Cost of a fill of 64 KiB, in disk reads (policy learned).",
-            0.5,
+            WRITE_PRICE,
             type=click.FloatRange(0, 1000),
         ),
         option(

@@ -8,6 +8,7 @@ from hybridsim.cli.hits import page_option
 from hybridsim.cli.json_output import echo_document
 from hybridsim.cli.option import flag, option
 from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
+from hybridsim.foundation.cache_parameters import WRITE_PRICE
 
 SCHEMA = "hybridsim.why/1"
 
@@ -36,7 +37,10 @@ SCHEMA = "hybridsim.why/1"
     "1MiB",
 )
 @option(
-    "--write-price", "Cost of a fill of 64 KiB, in disk reads.", 0.5, type=click.FloatRange(0, 1000)
+    "--write-price",
+    "Cost of a fill of 64 KiB, in disk reads.",
+    WRITE_PRICE,
+    type=click.FloatRange(0, 1000),
 )
 @flag("--json", "Print one JSON object.", to="as_json")
 def why(

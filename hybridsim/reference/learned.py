@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.reference.classes import (
     AGES,
     STARTS,
@@ -62,13 +63,13 @@ class Learned(Admission, Replacement):
     def __init__(
         self,
         pages: int,
-        price: int = 500,
+        price: int = round(1000 * WRITE_PRICE),
         admits: bool = True,
         replaces: bool = True,
         page_bytes: int = USUAL,
     ) -> None:
         self.page_bytes = page_bytes
-        self.reading = min(price / 1000 * 0.8, 0.4)  # cost of reading for a fill, in disk reads
+        self.reading = min(price / 1000 * 0.875, 0.7)  # cost of reading for a fill, in disk reads
         self.writing = (price / 1000 - self.reading) * min(page_bytes / USUAL, 1.0)
         self.own_price = self.writing + self.reading  # of a fill of the current request
         self.overprice = 0.0  # surcharge of a write budget

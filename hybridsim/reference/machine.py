@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hybridsim.foundation.cache_parameters import (
+    WRITE_PRICE,
     BcacheParameters,
     CacheParameters,
     DmCacheParameters,
@@ -247,7 +248,7 @@ class Machine:
         """Create the admission policy."""
         name, *own = parameters.admission
         if name == "learned":
-            price = int(own[0]) if own else 500
+            price = int(own[0]) if own else round(1000 * WRITE_PRICE)
             replaces = parameters.replacement == "learned"
             page_bytes = parameters.page_bytes
             return Learned(parameters.pages, price, replaces=replaces, page_bytes=page_bytes)

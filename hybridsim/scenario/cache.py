@@ -9,7 +9,11 @@ from pydantic import BeforeValidator, Field
 
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.caches.policies.write_budget import WriteBudget, parse_write_budget
-from hybridsim.foundation.cache_parameters import ADMISSION_PARAMETERS, BudgetParameters
+from hybridsim.foundation.cache_parameters import (
+    ADMISSION_PARAMETERS,
+    WRITE_PRICE,
+    BudgetParameters,
+)
 from hybridsim.foundation.cache_parameters import CacheParameters as Model
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import parse_percent
@@ -63,7 +67,9 @@ class Cache(FastTier):
     probability: Annotated[str, BeforeValidator(_chance)] = "10%"  # with "probabilistic"
     request_max_bytes: Size = 64 * 1024  # with "request-size"
     replacement: Annotated[str, _name_of(REPLACEMENT)] = "learned"  # "lru" with another admission
-    write_price: float = Field(0.5, ge=0, le=1000)  # cost of a 64 KiB fill in reads; "learned"
+    write_price: float = Field(
+        WRITE_PRICE, ge=0, le=1000
+    )  # cost of a 64 KiB fill in reads; "learned"
     write_budget: str | None = None  # limit of fills: "500GB/day", "1 DWPD", "5%" of page accesses
     sequential_cutoff_bytes: Size = 2**20  # 0: never bypass
     max_fills: int = Field(8, ge=1, le=65_536)

@@ -29,6 +29,7 @@ from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS, 
 from hybridsim.caches.policies.learned.worth import DOUBT, READING, RENT, WRITING
 from hybridsim.engine.residency import ADMITTED, PAGE_HITS, PAGES, Residency, run
 from hybridsim.foundation.arrays import Int32s
+from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
 from hybridsim.studies.hits import cache_pages, size_bytes
@@ -42,7 +43,7 @@ def why(
     cache_size: str | int = "10%",
     page: str | int = "64KiB",
     sequential_cutoff: str | int = "1MiB",
-    write_price: float = 0.5,
+    write_price: float = WRITE_PRICE,
 ) -> Why:
     """Return the decisions at each access to the pages at `offsets`, and the threshold over time.
 

@@ -36,6 +36,7 @@ from hybridsim.caches.policies.learned.regions import PACE, Regions
 from hybridsim.caches.policies.learned.reuse import Reuse
 from hybridsim.caches.policies.learned.worth import USUAL_BYTES, Worth
 from hybridsim.foundation.arrays import Floats, Int32s, Ints, Records, more_records, records
+from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
 from hybridsim.jit.prefetch import by_page, prefetch
@@ -82,7 +83,7 @@ class Learned(NamedTuple):
         cls,
         ids: int,
         pages: int,
-        write_price_per_thousand: int = PRICE_ONE // 2,
+        write_price_per_thousand: int = round(WRITE_PRICE * PRICE_ONE),
         admits: bool = True,
         replaces: bool = True,
         page_bytes: int = USUAL_BYTES,
