@@ -6,9 +6,8 @@ served by the SSD, as the kinds of cache have different pages.  SSD MB are 10^6 
 
 Disk time of level `hits` is an **estimate** (marked ~): requests with a miss x a positioned read
 (average seek, half a revolution, transfer of the mean request) + fills of pages that the request
-covers only in part x a read of the page without a seek (half a revolution, transfer), both on the
-default disk, for reads and writes alike as if written back.  Of level `timed` it is the busy time
-of all disks of the array.
+covers only in part x 0.7 of that (policy_fills.py), on the default disk, for reads and writes alike
+as if written back.  Of level `timed` it is the busy time of all disks of the array.
 
 Times are shares of the trace: t90 is the time to 90 % of the policy's own last hit ratio, `to best`
 that to 90 % of the best baseline's (policy_soon.py).  If a hot spot moves at known times (moving,
