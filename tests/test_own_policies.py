@@ -1,12 +1,14 @@
 """A policy of the user's own that chooses an impossible victim is an error that names it."""
 
+import inspect
+
 import numpy as np
 import pytest
 from agreement import steady
 from engine import machine, simulate
 from scenarios import Scenario
 
-from hybridsim.caches.policies import LRU
+from hybridsim.caches.policies import ADMISSION, LRU, REPLACEMENT, check_growth
 from hybridsim.foundation.codes import Mode, Op, Replay
 from hybridsim.foundation.errors import PolicyError
 from hybridsim.jit import method, state_machine
@@ -125,6 +127,58 @@ class WrongLRU(LRU):
 def test_a_compiled_policy_ends_in_the_same_error_and_not_in_a_fault_of_memory():
     with pytest.raises(PolicyError, match=r"WrongLRU\.evict\(\) returned page 1073741824, which"):
         hits(READS, "3 pages", [WrongLRU])
+
+
+class FailsLater(Queue):
+    """Its wrong victim is followed by an error of its own."""
+
+    def evict(self):
+        return 99
+
+    def touch(self, page):
+        self.pages[self.pages.index(page) - 99]
+
+
+def test_a_later_error_of_the_policy_does_not_hide_its_wrong_victim():
+    with pytest.raises(PolicyError, match=r"FailsLater\.evict\(\) returned page 99"):
+        hits(READS[np.arange(8) * 2], "3 pages", [FailsLater])
+    with pytest.raises(PolicyError, match=r"FailsLater\.evict\(\) returned page 99"):
+        hits(np.array([0, 1, 2, 3, 3, 3]), "3 pages", [FailsLater])
+
+
+class Stays(LRU):
+    """Compiled, and never larger."""
+
+    def grown(self, ids):
+        return self
+
+
+class Loses(LRU):
+    """Compiled; what has grown is no policy."""
+
+    def grown(self, ids):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        (Stays, r"Stays\.grown\(64\): \S+ has room for 1\d ids, that of new\(64, 16\) for 6\d"),
+        (Loses, r"Loses\.grown\(64\) returned NoneType: it must return a Loses"),
+    ],
+)
+def test_a_compiled_policy_that_does_not_grow_is_refused_before_it_can_write_beyond(
+    policy, problem
+):
+    with pytest.raises(PolicyError, match=problem):
+        hits(READS, "3 pages", [state_machine(policy)])
+
+
+@pytest.mark.parametrize("policy", [*ADMISSION.values(), *REPLACEMENT.values()])
+def test_the_policies_of_hybridsim_grow(policy):
+    parameters = inspect.signature(policy.new).parameters
+    given = {"page_bytes": PAGE} if "page_bytes" in parameters else {}
+    check_growth(policy, given)
 
 
 @pytest.mark.parametrize(

@@ -518,7 +518,7 @@ def _advice(case: Case, is_perhaps: bool) -> Iterator[Step]:
     if _endless(case):
         yield _against_backlog(case)
     if not case.has_cache:
-        text = "Specify a cache: `kind` and `size` under [cache] in the scenario."
+        text = "A scenario has `kind` and `size` under [cache]; or choose a kind here:"
         yield Step(text, _replay(case, "--cache page"))
         return
     result = case.judgement

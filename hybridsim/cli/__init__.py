@@ -163,6 +163,10 @@ def main() -> None:
             raise
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         _stop(f"error: {f'cannot write: {error.strerror}' if is_full else error}", 2)
+    except AssertionError as error:
+        if os.environ.get("HYBRIDSIM_DEBUG"):
+            raise
+        _stop(f"fault of a model (hybridsim --debug ... shows where): {error}", 1)
     except MemoryError as error:
         _stop(f"error: not enough memory: {error}".rstrip(": "), 1)
     except HybridsimError as error:

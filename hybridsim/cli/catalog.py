@@ -84,7 +84,7 @@ def show(name: str, as_json: bool) -> None:
     Marks: read (in a published text), measured (on a device), fitted (to a measurement), assumed,
     or recalled (from memory of a datasheet: check it).
     """
-    from hybridsim.scenario import presets
+    from hybridsim.scenario import Scenario, presets
     from hybridsim.storage import catalog
 
     if name not in catalog.names() and name in presets.names():
@@ -94,6 +94,8 @@ def show(name: str, as_json: bool) -> None:
             click.echo(presets.text(name).rstrip())
         return
     entry = catalog.load(name)
+    section = "cache" if entry.kind == "ssd" else "backing"
+    Scenario.loads(f'[{section}.drive]\nlike = "{name}"', f"{name} of the catalog")  # or refuse
     if as_json:
         echo_document(DRIVE, _whole(entry))
         return

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from hybridsim.foundation.codes import Flag
+from hybridsim.foundation.wording import percent
 
 if TYPE_CHECKING:
     from hybridsim.traces.trace import Device, Requests, Summary, Trace
@@ -100,7 +101,7 @@ def info_text(opened: Trace, summary: Summary) -> str:
         ("requeued", summary.requeues),
     ):
         if count:
-            lines.append((word, f"{count:,} ({share(count, summary.requests)})"))
+            lines.append((word, f"{count:,} ({percent(count / summary.requests)})"))
     several = not all(device.chosen for device in summary.devices)
     for device in shown_devices(summary.devices):
         mark = "  <- used" if device.chosen and several else ""

@@ -107,7 +107,8 @@ def _machines(document: Document) -> Iterator[str]:
              "write", "p99", "hit", "cost"]  # fmt: skip
     yield from table(heads, [alone(document), *(machine(document, each)
                                                 for each in document["rows"])], " ")  # fmt: skip
-    yield from paragraph("compared", words.same_requests(document))
+    star = "*: the advice; " if document["rows"] else ""
+    yield from paragraph("compared", star + words.same_requests(document))
     for each in document["rows"][1:]:
         yield from paragraph(
             "", f"{words.label(each)}, {human_size(each['size_bytes'])}: {each['loses']}."

@@ -182,12 +182,13 @@ def _risks(result: Result) -> Iterator[str]:
     if wear is not None and wear.years is not None and _is_long(result):
         if wear.years < SHORT_LIFE_YEARS:
             yield f"The SSD wears out in {lasting(wear.years)}."
-    yield from result.verdict.risks
     if rows(result):
+        seen = span(result.trace.get("span_ns", result.cached.end_ns))
         if result.judgement.forecast is None:
-            yield "The interval is of this capture only, not a forecast."
+            yield f"The interval is of these {seen} only, not a forecast."
         else:
-            yield "The forecast assumes that the load goes on like this."
+            yield f"The forecast assumes a load as in these {seen}."
+    yield from result.verdict.risks
 
 
 def _assumed(result: Result) -> Iterator[str]:

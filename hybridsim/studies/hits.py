@@ -401,11 +401,13 @@ class Cache:
         """Process requests; `first` is the number of the first access."""
         if len(self._state.present) < capacity:
             self._state = self._state.grown(capacity)
-        if isinstance(part, PageReads):
-            jit.fitting(run_pages, self._state)(self._state, ids, part, first)
-        else:
-            jit.fitting(run, self._state)(self._state, ids, part)
-        self._check(part, first)
+        try:
+            if isinstance(part, PageReads):
+                jit.fitting(run_pages, self._state)(self._state, ids, part, first)
+            else:
+                jit.fitting(run, self._state)(self._state, ids, part)
+        finally:  # a policy in Python that chose a wrong victim may have failed since
+            self._check(part, first)
 
     def take_foreseen(
         self, ids: Int32s, part: Part, next_use: Ints, first: int, capacity: int

@@ -54,6 +54,7 @@ SCHEMA = "hybridsim.size/2"
 SEARCHED = 2  # kinds and modes whose sizes are searched
 PAGE_BYTES = 64 * 1024  # of the curve if several kinds are searched
 AT_ONCE = 3  # sizes replayed in one pass between two known ones
+NAMED_MACHINES = 3  # in a line of progress
 FALLEN = (0.5, 0.8, 0.95)  # shares of the curve's whole fall at the first sizes
 LARGEST_MINIMUM = 41  # 1 TiB as a power of two: no kind needs as much
 POINTS = 200  # of the curve in JSON
@@ -347,8 +348,10 @@ class Runs:
         self._replay(sorted(first, key=lambda one: -one[1]))
 
     def _replay(self, machines: Sequence[tuple[Candidate, int]]) -> None:
-        words = ", ".join(f"{each.label} of {human_size(size)}" for each, size in machines)
-        self._status(f"replays of {words}")
+        words = [f"{each.label} of {human_size(size)}" for each, size in machines]
+        if len(words) > NAMED_MACHINES:
+            words = [f"{len(words)} machines, the first {words[0]}"]
+        self._status(f"replays of {', '.join(words)}")
         self.results += self._several.results([each.sized(size) for each, size in machines])
         self._ran += machines
         plain = self.results[0]

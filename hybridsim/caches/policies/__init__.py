@@ -70,6 +70,7 @@ OFFLINE = Registry(
 
 ADMISSION_METHODS = ("request", "consider", "evicted")
 NO_VICTIM = -1
+GROWN_FROM, GROWN_TO = 16, 64  # ids, when a policy is tried
 REPLACEMENT_METHODS = ("missed", "admit", "touch", "remove", "evict")
 
 __all__ = [
@@ -106,9 +107,46 @@ def reject_victim(
 
 
 def make(policy: Any, ids: int, pages: int, parameters: Mapping[str, Any]) -> Any:
-    """Return a new policy with those of the parameters that its `new` accepts."""
+    """Return a new policy with those of the parameters that its `new` accepts.
+
+    Raises PolicyError if it is compiled, is not of this package, and its arrays do not grow.
+    """
     wanted = inspect.signature(policy.new).parameters
-    return policy.new(ids, pages, **{key: parameters[key] for key in parameters if key in wanted})
+    own = {key: parameters[key] for key in parameters if key in wanted}
+    if issubclass(policy, tuple) and not policy.__module__.startswith(__name__):
+        check_growth(policy, own)
+    return policy.new(ids, pages, **own)
+
+
+def check_growth(policy: Any, parameters: Mapping[str, Any]) -> None:
+    """Raise PolicyError unless a compiled policy that has grown has arrays as large as a new one.
+
+    Compiled code does not check its indices: a page beyond an array would end the process.
+    """
+    few, many = GROWN_FROM, GROWN_TO
+    grown = policy.new(few, few, **parameters).grown(many)
+    name, what = policy.__name__, f"{policy.__name__}.grown({many})"
+    if type(grown) is not policy:
+        raise PolicyError(f"{what} returned {type(grown).__name__}: it must return a {name}")
+    for field, wanted in arrays_of(policy.new(many, few, **parameters)).items():
+        found = arrays_of(grown)[field]
+        if len(found) < len(wanted):
+            raise PolicyError(
+                f"{what}: {field} has room for {len(found)} ids, that of new({many}, {few}) for "
+                f"{len(wanted)}: return self._replace({field}=longer(self.{field}, ids)) "
+                "(hybridsim.foundation.arrays)"
+            )
+
+
+def arrays_of(policy: Any, within: str = "") -> dict[str, Any]:
+    """Return the arrays of a compiled policy and of its parts, by the path of their field."""
+    found: dict[str, Any] = {}
+    for name, value in zip(policy._fields, policy):
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            found |= arrays_of(value, f"{within}{name}.")
+        elif hasattr(value, "__len__"):
+            found[within + name] = value
+    return found
 
 
 def pair(

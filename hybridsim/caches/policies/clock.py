@@ -30,7 +30,7 @@ class CLOCK(NamedTuple):
 
     def grown(self, ids: int) -> CLOCK:
         """Return the same clock with room for `ids` pages."""
-        return CLOCK(self.queues.grown(ids), longer(self.used, ids))
+        return self._replace(queues=self.queues.grown(ids), used=longer(self.used, ids))
 
     @method
     def missed(self, page):

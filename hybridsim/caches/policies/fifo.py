@@ -21,7 +21,7 @@ class FIFO(NamedTuple):
 
     def grown(self, ids: int) -> FIFO:
         """Return the same queue with room for `ids` pages."""
-        return FIFO(self.queues.grown(ids))
+        return self._replace(queues=self.queues.grown(ids))
 
     @method
     def missed(self, page):

@@ -52,7 +52,7 @@ class LFU(NamedTuple):
     def grown(self, ids: int) -> LFU:
         """Return the same groups with room for `ids` pages."""
         higher, free = extended_free_list(self.higher, int(self.state[FREE]), ids + 1)
-        return LFU(
+        return self._replace(
             group=longer(self.group, ids, NOTHING),
             older=longer(self.older, ids, NOTHING),
             newer=longer(self.newer, ids, NOTHING),

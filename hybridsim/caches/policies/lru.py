@@ -21,7 +21,7 @@ class LRU(NamedTuple):
 
     def grown(self, ids: int) -> LRU:
         """Return the same list with room for `ids` pages."""
-        return LRU(self.queues.grown(ids))
+        return self._replace(queues=self.queues.grown(ids))
 
     @method
     def missed(self, page):

@@ -59,9 +59,19 @@ def systems() -> list[str]:
 
 @cache
 def load(name: str) -> Entry:
-    """Return the drive of this name; raise ScenarioError, with a suggestion, if there is none."""
+    """Return the drive of this name.
+
+    Raises ScenarioError, with a suggestion, if there is none, and if a value has no such mark.
+    """
     if name not in names():
         raise ScenarioError(f"unknown drive {name!r}: {hint(name, names())}")
     kind = next(kind for kind in KINDS if name in names(kind))
-    text = tomllib.loads((FOLDER / kind / f"{name}.toml").read_text(encoding="utf-8"))
-    return Entry(name, kind, text["name"], {key: Row(*row) for key, row in text["is"].items()})
+    file = FOLDER / kind / f"{name}.toml"
+    text = tomllib.loads(file.read_text(encoding="utf-8"))
+    rows = {key: Row(*row) for key, row in text["is"].items()}
+    for key, row in rows.items():
+        if row.mark not in MARKS:
+            raise ScenarioError(
+                f"{file}: {key}: {row.mark!r} is none of the marks {', '.join(MARKS)}"
+            )
+    return Entry(name, kind, text["name"], rows)
