@@ -36,6 +36,7 @@ from hybridsim.requests.jobs import Jobs
 from hybridsim.scenario import Backing, Cache, Scenario
 from hybridsim.scenario.caches import CACHE_TABLES
 from hybridsim.scenario.fast_tier import FastTier
+from hybridsim.scenario.host import Host as HostTable
 from hybridsim.scenario.key_help import named
 from hybridsim.scenario.keys import tables
 from hybridsim.scenario.machine import Replay
@@ -162,6 +163,19 @@ def test_a_state_machine_is_built_of_the_shared_parameters(machine):
     assert taken in (["parameters"], ["model"])
     names = {name.strip("_") for name in MODELS[machine].__annotations__}
     assert not given.keys() & names
+
+
+@pytest.mark.parametrize(
+    ("table", "model"), [(Backing, ArrayParameters), (HostTable, HostParameters)]
+)
+def test_a_key_of_the_array_or_the_host_has_one_default(table, model):
+    values = {name: field.default for name, field in table.model_fields.items()}
+    known = {name: getattr(model, name) for name in values if hasattr(model, name)}
+    assert known
+    source = inspect.getsource(table)
+    for name, default in known.items():
+        assert (values[name] or None) == (default or None)
+        assert not default or f"{model.__name__}.{name}" in source
 
 
 def test_the_columns_of_jobs_are_their_parameters():

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.machine_parameters import ArrayParameters
 from hybridsim.foundation.units import format_size, human_size, parse_size, parse_time
 from hybridsim.scenario import levels
 from hybridsim.scenario.controller import ControllerDram
@@ -51,7 +52,7 @@ class Backing(Part):
     capacity: Annotated[str, _size_or("trace", "drive")] = "trace"
     layout: Literal["near", "far", "offset"] = "near"  # of raid10, as md names them
     # as in md: 0 never reads old parity, 1 where this saves reads, 2 also at equal cost
-    rmw_level: int = Field(1, ge=0, le=2)
+    rmw_level: int = Field(ArrayParameters.rmw_level, ge=0, le=2)
     failed: Annotated[tuple[int, ...], BeforeValidator(_tuple)] = ()  # failed members
     rebuild: levels.Rebuild | None = None
     # "full": data are spread over all cylinders; "short": they lie on the outer cylinders
@@ -65,7 +66,7 @@ class Backing(Part):
     # and dm-writecache
     writeback_throttle: Annotated[str, _time_or("auto", "off")] = "off"
     # maximum number of requests on the path to the array; 0: unlimited
-    queue_depth: int = Field(0, ge=0, le=65_536)
+    queue_depth: int = Field(ArrayParameters.queue_depth, ge=0, le=65_536)
     # round trip to the array (iSCSI, a hypervisor); added to the latency of each request
     path_latency_ns: Time = 0
     drive: Annotated[Drive, Field(discriminator="kind")]
