@@ -2,9 +2,7 @@
 
     HYBRIDSIM_DATA=shared/data python benchmarks/ablations.py [--results FILE] [--part NAME ...]
 
-A part is disabled in the source: a separate process runs a copy of the package with some lines
-replaced.  Machine code is cached by source, so the copies do not share it.  A line that is missing
-or not unique is an error: update its patch below.
+A part is disabled in the source of a copy of the package (policy_changed.py).
 
 Output per part: the estimated disk time at the default price relative to the best baseline
 (geometric mean of the cells); hits relative to the best baseline, in points (mean), at that price
@@ -14,35 +12,15 @@ and with free writes.  Results are stored like those of policies.py, and may sha
 from __future__ import annotations
 
 import argparse
-import functools
-import json
-import os
-import shutil
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from policy_kept import PACKAGE, Kept
-from policy_runs import POLICIES, cached
-from policy_table import (
-    BASELINES,
-    FREE,
-    LEARNED,
-    Cell,
-    Row,
-    baselines,
-    cells,
-    disk_ns,
-    hit_ratio,
-    mean,
-)
-from policy_traces import Traced, all_traces
-
-from hybridsim.requests.rows import Requests
+from policy_changed import Patch, keep, rows_of
+from policy_table import BASELINES, FREE, LEARNED, Cell, Row, baselines, disk_ns, hit_ratio, mean
+from policy_traces import all_traces
 
 KIB = 1024
 CELLS = (  # trace, page, shares: twelve of those tuned on
@@ -55,10 +33,8 @@ CELLS = (  # trace, page, shares: twelve of those tuned on
     ("moving 1", 64 * KIB, (0.01, 0.1)),
 )
 WHOLE = "all of it"
-FOLDER = "caches/policies/learned"
 SAMPLED = ("reuse.py", "share = ALL if clock < EARLY else self.state[SHARE]")
 LATER = (*SAMPLED, "share = self.state[SHARE]")
-Patch = tuple[str, str, str]  # file, original text, replacement
 PARTS: dict[str, list[Patch]] = {
     WHOLE: [],
     "no rent: room costs nothing": [("worth.py", "RENT_WEIGHT = 1 / 64", "RENT_WEIGHT = 0.0")],
@@ -96,7 +72,7 @@ PARTS: dict[str, list[Patch]] = {
         ("reuse.py", "1.0 / max(missed + others, 1) + self.kept[touch]", "1.0 + self.kept[touch]"),
     ],
     "not how long the region was at rest": [
-        ("regions.py", "self.state[REST] = self.rest(clock, self.touched[place])",
+        ("regions.py", "self.state[REST] = self.rest(clock, self.places[place].touched)",
          "self.state[REST] = 0"),
         ("regions.py", "return pace >> PACE_BITS", "return 0"),
     ],
@@ -126,68 +102,6 @@ PARTS: dict[str, list[Patch]] = {
 }  # fmt: skip
 
 
-def without(part: str) -> dict[str, str]:
-    """Return the sources that change if a part is disabled, by their path in the package."""
-    texts: dict[str, str] = {}
-    for name, old, new in PARTS[part]:
-        file = f"{FOLDER}/{name}"
-        text = texts.get(file) or (PACKAGE / file).read_text()
-        if text.count(old) != 1:
-            sys.exit(f"{part}: found {text.count(old)} times in {file}, expected once: {old}")
-        texts[file] = text.replace(old, new)
-    return texts
-
-
-def patched(part: str, folder: Path) -> Path:
-    """Copy the package with a part disabled; return the folder that contains it."""
-    package = folder / "hybridsim"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for file, text in without(part).items():
-        (package / file).write_text(text)
-    return folder
-
-
-def keep(folder: Path) -> None:
-    """Save the traces to files: reading a capture takes longer than a run."""
-    names = {name for name, _, _ in CELLS}
-    for traced in all_traces():
-        if traced.name in names:
-            np.savez(folder / f"{traced.name}.npz", **traced.requests().rows._asdict())
-
-
-def kept_cells(folder: Path) -> Iterator[tuple[Traced, int, tuple[float, ...]]]:
-    """Yield the cells of the traces that are saved in a folder."""
-    for name, page, shares in CELLS:
-        file = folder / f"{name}.npz"
-        if file.exists():
-            load = functools.partial(_loaded, file)
-            yield Traced(name, True, (page,), load), page, shares
-
-
-def _loaded(file: Path) -> Requests:
-    with np.load(file) as columns:
-        return Requests(**columns)
-
-
-def run(folder: Path, results: Path, names: set[str]) -> None:
-    """Print the rows of some policies as JSON lines; runs in the process of a part."""
-    kept = Kept(results)
-    chosen = [each for each in POLICIES if each.name in names]
-    for traced, page, shares in kept_cells(folder):
-        for row in cached(traced, page, shares, chosen, kept):
-            print(json.dumps(row))
-
-
-def rows_of(part: str, traces: Path, results: Path, names: set[str]) -> list[Row]:
-    """Return the rows of policies with a part disabled."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"PYTHONPATH": str(patched(part, Path(folder)))}
-        command = [sys.executable, __file__, "--rows-of", str(traces), "--results", str(results)]
-        command += [word for name in sorted(names) for word in ("--policy", name)]
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def judged(
     result: dict[Cell, dict[str, Row]], whole: dict[Cell, dict[str, Row]]
 ) -> tuple[Any, ...]:
@@ -208,13 +122,14 @@ def table(parts: list[str], results: Path, show: Callable[[str], None] = print) 
     """Print the table, each line as soon as it is complete."""
     with tempfile.TemporaryDirectory() as folder:
         traces = Path(folder)
-        keep(traces)
-        whole = cells(rows_of(WHOLE, traces, results, BASELINES | {LEARNED, FREE}), "hits")
+        known = {each.name: each for each in all_traces()}
+        keep(traces, [(known[name], *cell) for name, *cell in CELLS if name in known])
+        whole = rows_of(PARTS[WHOLE], traces, results, BASELINES | {LEARNED, FREE})
         show(f"| {len(whole)} cells | disk time | hits | hits, writes free |\n|---|---|---|---|")
         for part in parts:
             result = whole
             if part != WHOLE:
-                result = cells(rows_of(part, traces, results, {LEARNED, FREE}), "hits")
+                result = rows_of(PARTS[part], traces, results, {LEARNED, FREE})
             time, hits, free = judged(result, whole)
             show(f"| {part} | {time:.3f} | {hits:+.1f} | {free:+.1f} |")
 
@@ -223,13 +138,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, default=Path("policies.jsonl"))
     parser.add_argument("--part", action="append", choices=list(PARTS), help="these only")
-    parser.add_argument("--rows-of", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--policy", action="append", default=[], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.rows_of:
-        run(arguments.rows_of, arguments.results, set(arguments.policy))
-    else:
-        table(arguments.part or list(PARTS), arguments.results.absolute())
+    table(arguments.part or list(PARTS), arguments.results.absolute())
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ TIMED_SOURCES = (
     "foundation/*.py", "answers/*.py", "engine/*.py", "caches/**/*.py", "storage/**/*.py",
     "storage/catalog/**/*.toml", "scenario/**/*.py", "jit/*.py", "requests/*.py", "traces/*.py",
 )  # fmt: skip
+COMPUTED_BY = ("hybridsim.jit.mixing", "hybridsim.jit.octaves")
 CACHED_SOURCES = (
     "requests/pages.py", "engine/residency.py", "answers/warmup.py", "caches/streams.py",
 )  # fmt: skip
@@ -84,9 +85,7 @@ def imported(path: Path) -> list[Path]:
     nodes = ast.walk(ast.parse(path.read_text()))
     names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
     names = [
-        name
-        for name in names
-        if name.startswith(("hybridsim.caches.policies.", "hybridsim.jit.mixing"))
+        name for name in names if name.startswith(("hybridsim.caches.policies.", *COMPUTED_BY))
     ]
     files = [PACKAGE.parent / f"{name.replace('.', '/')}.py" for name in names]
     return [file for file in files if file.exists()]

@@ -2,7 +2,7 @@
 
     HYBRIDSIM_DATA=shared/data python benchmarks/policy_refit.py [--results FILE]
 
-Of the constants below each is changed alone, in the source as ablations.py does it, and run on the
+Of the constants below each is changed alone, in the source (policy_changed.py), and run on the
 tuned traces of every family.  For a family left out a constant takes the value with the least disk
 time on the other families (each family counts the same), if that gains at least WORTH; all that
 were changed so go together, and the policy with them is run on the judged traces of the family.
@@ -21,25 +21,17 @@ from __future__ import annotations
 
 import argparse
 import csv
-import functools
-import json
-import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import ablations
 import numpy as np
-from policy_kept import Kept
-from policy_runs import POLICIES, cached
-from policy_table import BASELINES, LEARNED, Cell, Row, baselines, cells, disk_ns, mean
+from policy_changed import Patch, keep, rows_of
+from policy_table import BASELINES, LEARNED, Cell, baselines, disk_ns, mean
 from policy_traces import KIB, Traced, all_traces
 from policy_unseen import FAMILIES, SERVER_SEED, booked, listed, server
 
 WORTH = 0.001  # of the disk time
-SHIPPED = "as shipped"
+SHIPPED: list[Patch] = []
 Constant = tuple[str, str, dict[str, str]]  # file, text, value: text in its place
 CONSTANTS: dict[str, Constant] = {
     "samples at which a class is halved": (
@@ -106,58 +98,20 @@ def judged() -> dict[str, Cells]:
     return result
 
 
-def parts() -> dict[str, list[ablations.Patch]]:
+def parts() -> dict[str, list[Patch]]:
     """Return the patches of each candidate."""
-    result: dict[str, list[ablations.Patch]] = {SHIPPED: []}
+    result: dict[str, list[Patch]] = {}
     for name, (file, text, values) in CONSTANTS.items():
         for value, new in values.items():
             result[f"{name}: {value}"] = [(file, text, new)]
     return result
 
 
-def joined(names: tuple[str, ...]) -> str:
-    """Add the patches of several candidates as one; return its name."""
-    name = " + ".join(sorted(names)) or SHIPPED
+def joined(names: tuple[str, ...]) -> tuple[str, list[Patch]]:
+    """Return the name of several candidates as one, and their patches."""
     known = parts()
-    ablations.PARTS[name] = [patch for each in names for patch in known[each]]
-    return name
-
-
-def keep(folder: Path, wanted: Cells) -> None:
-    """Save the requests of the traces to files."""
-    for traced, page, shares in wanted:
-        file = folder / f"{traced.name}.npz"
-        if not file.exists():
-            np.savez(file, **traced.requests().rows._asdict())
-        with (folder / "cells.jsonl").open("a") as lines:
-            lines.write(json.dumps([traced.name, traced.is_tuned, page, shares]) + "\n")
-
-
-def kept_cells(folder: Path) -> Iterator[tuple[Traced, int, tuple[float, ...]]]:
-    """Yield the cells of a folder."""
-    for line in (folder / "cells.jsonl").read_text().splitlines():
-        name, is_tuned, page, shares = json.loads(line)
-        load = functools.partial(ablations._loaded, folder / f"{name}.npz")
-        yield Traced(name, is_tuned, (page,), load), page, tuple(shares)
-
-
-def run(folder: Path, results: Path, names: set[str]) -> None:
-    """Print the rows of some policies as JSON lines; runs in the process of a candidate."""
-    kept = Kept(results)
-    chosen = [each for each in POLICIES if each.name in names]
-    for traced, page, shares in kept_cells(folder):
-        for row in cached(traced, page, shares, chosen, kept, with_bounds=False):
-            print(json.dumps(row))
-
-
-def rows_of(part: str, traces: Path, results: Path, names: set[str]) -> dict[Cell, dict[str, Row]]:
-    """Return the rows of policies with the constants of a candidate."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"PYTHONPATH": str(ablations.patched(part, Path(folder)))}
-        command = [sys.executable, __file__, "--rows-of", str(traces), "--results", str(results)]
-        command += [word for name in sorted(names) for word in ("--policy", name)]
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return cells((json.loads(line) for line in done.stdout.splitlines()), "hits")
+    name = " + ".join(sorted(names)) or "as shipped"
+    return name, [patch for each in names for patch in known[each]]
 
 
 def chosen(gains: dict[str, dict[str, float]], left_out: str) -> tuple[str, ...]:
@@ -200,7 +154,6 @@ def show(line: str) -> None:
 
 def refit(results: Path) -> None:
     """Print the gains of all candidates, then the table."""
-    ablations.PARTS.update(parts())
     everything = tuned()
     gains: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as temporary:
@@ -210,8 +163,8 @@ def refit(results: Path) -> None:
         names = {family: {t.name for t, _, _ in mine} for family, mine in everything.items()}
         show("| changed | " + " | ".join(everything) + " | mean |")
         show("|---" * (len(everything) + 2) + "|")
-        for part in list(parts())[1:]:
-            rows = rows_of(part, folder, results, {LEARNED})
+        for part, patches in parts().items():
+            rows = rows_of(patches, folder, results, {LEARNED})
             gains[part] = {
                 family: float(np.mean([
                     np.log(disk_ns(rows[at][LEARNED]) / disk_ns(base[at][LEARNED]))
@@ -221,17 +174,17 @@ def refit(results: Path) -> None:
             }  # fmt: skip
             each = [f"{100 * gain:+.2f}" for gain in gains[part].values()]
             show(f"| {part} | {' | '.join(each)} | {100 * mean_gain(gains[part], ''):+.2f} |")
-    show(f"\nBy all families: {joined(chosen(gains, ''))}\n")
+    show(f"\nBy all families: {joined(chosen(gains, ''))[0]}\n")
     show("| family left out | cells | shipped | without it | within 2 % | worst | changed |")
     show("|---|---|---|---|---|---|---|")
     stored = stored_bests()
     for family, mine in judged().items():
-        without = joined(chosen(gains, family))
+        without, patches = joined(chosen(gains, family))
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             keep(folder, mine)
             shipped = rows_of(SHIPPED, folder, results, {LEARNED})
-            refitted = rows_of(without, folder, results, {LEARNED})
+            refitted = rows_of(patches, folder, results, {LEARNED})
         others = [cell for cell in mine if not stored.keys() & set(cells_of([cell]))]
         best = {at: stored[at] for at in shipped if at in stored}
         with tempfile.TemporaryDirectory() as temporary:
@@ -251,13 +204,7 @@ def refit(results: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, default=Path("policies.jsonl"))
-    parser.add_argument("--rows-of", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--policy", action="append", default=[], help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.rows_of:
-        run(arguments.rows_of, arguments.results, set(arguments.policy))
-    else:
-        refit(arguments.results.absolute())
+    refit(parser.parse_args().results.absolute())
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ def yardstick():
     """Its modules, importable as from a script in that folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCHMARKS)
-        names = ("bound", "curves", "refit", "scans", "soon", "table", "traces", "unseen")
+        names = ("bound", "changed", "curves", "kept", "refit", "scans", "soon", "table", "traces")
+        names += ("unseen",)
         names = ("ablations", "policies", *(f"policy_{name}" for name in names))
         yield {name: importlib.import_module(name) for name in names}
 
@@ -110,11 +111,13 @@ def test_a_constant_is_chosen_without_the_family_that_is_left_out(yardstick, mon
     assert refit.chosen(gains, "x") == ("a: 2",)
 
 
-def test_every_candidate_of_the_refit_changes_a_line_that_exists(yardstick, monkeypatch):
-    refit, ablations = yardstick["policy_refit"], yardstick["ablations"]
-    monkeypatch.setattr(ablations, "PARTS", refit.parts())
-    for part in refit.parts():
-        assert bool(ablations.without(part)) == (part != refit.SHIPPED)
+def test_every_candidate_of_the_refit_changes_a_line_that_exists(yardstick):
+    refit, changed = yardstick["policy_refit"], yardstick["policy_changed"].changed
+    assert not changed(refit.SHIPPED)
+    parts = refit.parts()
+    assert all(map(changed, parts.values()))
+    _, patches = refit.joined(tuple(parts)[:1] + tuple(parts)[-1:])
+    assert len(changed(patches)) == 2
 
 
 def test_windows_after_a_scan_have_the_load_alone(yardstick):
@@ -344,10 +347,10 @@ def test_the_table_shows_how_soon_a_moving_hot_spot_is_followed(yardstick, resul
 
 def test_each_part_of_the_learned_policy_can_be_switched_off(yardstick):
     """A missing source line is an error; its replacement changes the code."""
-    module = yardstick["ablations"]
-    for part in module.PARTS:
-        texts = module.without(part)
+    module, package = yardstick["ablations"], yardstick["policy_kept"].PACKAGE
+    for part, patches in module.PARTS.items():
+        texts = yardstick["policy_changed"].changed(patches)
         assert bool(texts) == (part != module.WHOLE)
         for file, text in texts.items():
             code = ast.dump(ast.parse(text))
-            assert code != ast.dump(ast.parse((module.PACKAGE / file).read_text()))
+            assert code != ast.dump(ast.parse((package / file).read_text()))
