@@ -21,7 +21,7 @@ from hybridsim.show.charts.disks import per_request
 from hybridsim.show.charts.palette import DARK, LIGHT
 from hybridsim.show.charts.stacking import stacked
 from hybridsim.show.html import Section, of, page
-from hybridsim.show.html.page import VENDOR
+from hybridsim.show.html.page import VENDOR, whole_options
 from hybridsim.show.html.paths import areas, outline
 from hybridsim.show.html.png import png
 from hybridsim.show.terminal import render
@@ -237,6 +237,12 @@ def test_text_json_and_html_of_one_run_agree(pages):
         for value in (read["mean_ns"], read["p"]["99"], read["max_ns"]):
             assert latency(value) in words
             assert f"<td>{latency(value)}</td>" in text
+
+
+def test_no_line_of_prose_ends_within_an_option_and_its_text_stays_escaped():
+    assert whole_options("on both (--mode think), <b>") == (
+        'on both (<span class="whole">--mode think</span>), &lt;b&gt;'
+    )
 
 
 def test_a_page_can_be_built_from_custom_sections():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from hybridsim.answers.result import plain
 from hybridsim.foundation.version import __version__
@@ -29,6 +30,7 @@ from hybridsim.show.html.drawing import of_bars, of_chart, of_heat, of_ranges
 
 HERE = Path(__file__).parent
 VENDOR = HERE / "vendor"
+OPTION = re.compile(r"--[a-z][a-z-]*( [a-z]+)?")
 
 
 def page(
@@ -73,7 +75,13 @@ def _templates() -> Environment:
     )
     result.globals |= {"of_chart": of_chart, "of_bars": of_bars, "of_heat": of_heat}
     result.globals["of_ranges"] = of_ranges
+    result.filters["whole_options"] = whole_options
     return result
+
+
+def whole_options(text: str) -> Markup:
+    """Return a text as HTML in which no line ends within an option such as `--mode think`."""
+    return Markup(OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))
 
 
 def island(data: Any) -> str:
