@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from hybridsim.cli.machine_options import machine
+from hybridsim.serving import remote
 from hybridsim.serving.claims import Claim
 from hybridsim.serving.generations import DATA_FROM
 from hybridsim.serving.lines import Medium
@@ -66,6 +67,8 @@ def look_away(path):
 
 def child(values):
     random.seed()
+    if values["is_remote"]:
+        remote.SETTLES_S = 1.0  # both servers are here
     if values["is_blind"]:
         look_away(values["fast"])
     wanted = setting_of(values)

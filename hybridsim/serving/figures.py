@@ -20,6 +20,7 @@ class Figures:
         """Begin with zeros."""
         self.decisions = decisions
         self.start_ns = time.monotonic_ns()
+        self.start_unix_ns = time.time_ns()
         self.requests = [0] * len(OPS)
         self.bytes = [0] * len(OPS)
         self.failed = [0] * len(OPS)
@@ -62,6 +63,7 @@ class Figures:
         return {
             "schema": SCHEMA,
             **setting,
+            "start_unix_ns": self.start_unix_ns,
             "seconds": (time.monotonic_ns() - self.start_ns) / 1e9,
             "requests": {
                 name: {
