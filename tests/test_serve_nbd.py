@@ -159,9 +159,9 @@ def test_exports_that_cannot_be_used_are_refused(disks, monkeypatch):
         (nbd.HAS_FLAGS | nbd.SENDS_FLUSH | remote.READ_ONLY, "can only be read"),
         (nbd.HAS_FLAGS, "has no FLUSH"),
     ):
-        monkeypatch.setattr(nbd.Export, "flags", flags)
-        assert why in refusal(SLOW)
-    monkeypatch.undo()
+        with monkeypatch.context() as patched:
+            patched.setattr(nbd.Export, "flags", flags)
+            assert why in refusal(SLOW)
     with pytest.raises(DeviceError, match="are the same"), serve.served(setting(SLOW, SLOW)):
         pass
 

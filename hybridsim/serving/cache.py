@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hybridsim.engine.serving import FAST, SLOW, Decisions, Order
-from hybridsim.foundation.codes import OP_MASK, Op
+from hybridsim.foundation.codes import OP_MASK, Op, Path
 from hybridsim.serving.figures import Figures
 from hybridsim.serving.lines import Job, Line, Medium, buffer
 
@@ -168,8 +168,8 @@ class ServedCache:
                 if slot != NOTHING:
                     done = self._requests.pop(slot)
                     self._free.append(slot)
-                    is_hit = not done.passes and self.decisions.is_hit(slot)
-                    self.figures.add(done.op, done.length, done.begin_ns, done.error, is_hit)
+                    path = Path.BYPASS if done.passes else self.decisions.path(slot)
+                    self.figures.add(done.op, done.length, done.begin_ns, done.error, path)
             self._has_room.notify_all()
         for each in ready:
             self._jobs.put(each)

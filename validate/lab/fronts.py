@@ -31,10 +31,7 @@ PATIENCE_S = 300  # the first serve of a machine compiles
 THREADS = 32  # more than requests of QEMU (16) and fills (8) under way
 UNCACHED = ("sequential_cutoff=512B",)
 PAGES_UNUSED = 16  # of a serve that caches nothing
-COLUMNS = {  # of serve's samples: names as a simulation has them
-    "read_hits": "hits", "read_misses": "misses", "writes": "writes", "fills_done": "fills_done",
-    "evictions": "evictions", "pages_present": "pages_present",
-}  # fmt: skip
+COLUMNS = ("hits", "misses", "bypasses", "writes", "fills_done", "evictions", "pages_present")
 
 
 @dataclass(frozen=True)
@@ -101,12 +98,15 @@ def collect(out: Path, zero_unix_s: float) -> None:
     except (OSError, ValueError) as error:
         raise MissingError(f"{path}: the figures of hybridsim serve are missing: {error}") from None
     series, start_s = whole["series"], whole["start_unix_ns"] / 1e9 - zero_unix_s
+    bypasses = series["read_bypasses"]  # no misses, as a simulation has them
+    misses = [every - passed for every, passed in zip(series["read_misses"], bypasses)]
+    columns = [series["read_hits"], misses, bypasses, *(series[name] for name in COLUMNS[3:])]
     with (out / layout.SERVED).open("w") as stream:
-        stream.write(" ".join(["uptime", *COLUMNS.values()]) + "\n")
+        stream.write(" ".join(["uptime", *COLUMNS]) + "\n")
         for at, time_ns in enumerate(series["time_ns"]):
             uptime_s = start_s + time_ns / 1e9
             if uptime_s >= 0:
-                values = [str(series[name][at]) for name in COLUMNS]
+                values = [str(column[at]) for column in columns]
                 stream.write(" ".join([f"{uptime_s:.3f}", *values]) + "\n")
 
 
