@@ -39,11 +39,12 @@ MARK = struct.Struct("<qq")
 LONGEST, WRITTEN = 80, 24  # blocks of a read, and of a write
 FAST_BYTES = 1 << 20  # besides the superblock's
 SETTINGS = [
-    {"policy": policy, "mode": mode, "page": page}
-    for policy, mode, page in (
-        ("learned", "write-through", "16KiB"), ("lru", "write-through", "16KiB"),
-        ("lru", "read-only", "16KiB"), ("learned", "read-only", "64KiB"),
-        ("larc+arc", "write-through", "4KiB"),
+    {"policy": policy, "mode": mode, "page": page, "fill": fill}
+    for policy, mode, page, fill in (
+        ("learned", "write-through", "16KiB", "re-read"),
+        ("lru", "write-through", "16KiB", "piggyback"),
+        ("lru", "read-only", "16KiB", "re-read"), ("learned", "read-only", "64KiB", "piggyback"),
+        ("larc+arc", "write-through", "4KiB", "re-read"),
     )
 ]  # fmt: skip
 FAILURES = [(0, 0), (0, 0), (0, 0), (0.001, 0), (0.02, 0), (0.3, 0), (0.002, 0.002)]

@@ -24,7 +24,8 @@ from hybridsim.traces.recording.stopping import on_signals
 
 def setting_of(values):
     words = [f"cache.policy={values['policy']}", f"cache.mode={values['mode']}",
-             f"cache.page={values['page']}", "cache.sequential_cutoff=0"]  # fmt: skip
+             f"cache.page={values['page']}", f"cache.fill={values['fill']}",
+             "cache.sequential_cutoff=0"]  # fmt: skip
     return serve.Setting(
         values["slow"], values["fast"], machine(None, words), Path(values["state"]),
         Path(values["socket"]), None, threads=6, json_file=values["json"], every_s=3600,

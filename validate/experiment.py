@@ -14,7 +14,7 @@ block = "256KiB"                  # dm-writecache: "4KiB"; bcache: bucket = "512
 # trigger_threshold_percent, sequential_cutoff, sequential_cutoff_policy; programs = "FOLDER"
 
 # page: what `hybridsim serve` has; in the lab only: mode = "write-through", page = "64KiB",
-# policy = "learned", and keys of the page cache as a scenario has them: fill_when, max_fills, ...
+# policy = "learned", and keys of the page cache as a scenario has them: fill, max_fills, ...
 
 [origin]
 size = "8GiB"                     # default: all of the slow device
@@ -83,7 +83,7 @@ WAKE_UNIT_US = {"alru": 10**6, "acp": 10**3}  # of casadm
 # Of a page cache beside policy and page; `hybridsim serve` checks their values.
 PAGE_KEYS = (
     "touches", "probability", "request_max", "write_price", "write_budget", "sequential_cutoff",
-    "max_fills", "fill_when", "fill_rate",
+    "max_fills", "fill", "fill_when", "fill_rate",
 )  # fmt: skip
 SERVED_HEAD = MIB  # of the SSD, before the pages of `hybridsim serve`
 BUCKETS_MIN = 513  # of bcache: with fewer it silently caches nothing

@@ -72,7 +72,7 @@ def checked(table: Any) -> Cache:
             + ", ".join(MODES)
         )
     for name, is_set in (
-        ("sub_page", table.sub_page), ("fill", table.fill != "re-read"),
+        ("sub_page", table.sub_page),
         ("discards", table.discards),
         ("fill_piece", table.fill_piece_bytes not in (0, table.page_bytes)),
     ):  # fmt: skip
