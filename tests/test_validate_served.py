@@ -139,8 +139,10 @@ def test_only_disks_of_the_lab_are_written_to(tmp_path, capsys, monkeypatch):
 
 def test_requests_beyond_qemus_wait_in_the_guest():
     assert page.reaching("[a]\niodepth=32\n[b]\n iodepth = 4\n") == (
-        "[a]\niodepth=16\n[b]\n iodepth = 4\n"
+        "[a]\niodepth=12\n[b]\n iodepth = 4\n"
     )
+    assert page.reaching("[a]\niodepth=32\n") == "[a]\niodepth=16\n"
+    assert page.reaching("[a]\niodepth=8\n") == "[a]\niodepth=8\n"
 
 
 def test_a_run_on_file_has_the_cache_that_was_served_and_its_own_calibration():

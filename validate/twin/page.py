@@ -29,11 +29,15 @@ def table(cache: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reaching(job: str) -> str:
-    """Return a job file with the depth at which its requests reach the cache.
+    """Return a job file with the depths at which its requests reach the cache.
 
-    The others of fio's wait in the guest.
+    The others of fio's wait in the guest: those of its deepest jobs.
     """
-    return DEPTH.sub(lambda found: f"{found[1]}{min(int(found[2]), CLIENT_DEPTH)}", job)
+    depths = [int(found[2]) for found in DEPTH.finditer(job)]
+    most = CLIENT_DEPTH
+    while most > 1 and sum(min(depth, most) for depth in depths) > CLIENT_DEPTH:
+        most -= 1
+    return DEPTH.sub(lambda found: f"{found[1]}{min(int(found[2]), most)}", job)
 
 
 def _value(text: str) -> Any:
