@@ -27,6 +27,10 @@ from hybridsim.traces.formats.requests_csv import HEADER, LETTERS
 
 SLOTS = 256  # requests in progress
 PAGES_MIN = 8
+SETTINGS = (  # what else decides, as a scenario names it
+    "touches", "probability", "request_max", "write_price", "write_budget", "sequential_cutoff",
+    "max_fills", "fill", "fill_when", "fill_rate",
+)  # fmt: skip
 MODES = ("read-only", "write-around", "write-through")
 
 
@@ -154,8 +158,11 @@ def run(setting: Setting, stop: Event, show: Callable[[Ready], None]) -> Ready:
 
 def _described(site: Scenario) -> dict[str, Any]:
     table = checked(site.cache)
+    values = table.model_dump(by_alias=True, exclude_none=True)
+    settings = {name: values[name] for name in SETTINGS if name in values}
     return {"kind": "page", "page_bytes": table.page_bytes, "mode": table.mode,
-            "admission": table.admission, "replacement": table.replacement}  # fmt: skip
+            "admission": table.admission, "replacement": table.replacement,
+            "settings": settings}  # fmt: skip
 
 
 def _write(path: str, figures: Figures, what: dict[str, Any]) -> None:

@@ -110,6 +110,15 @@ def collect(out: Path, zero_unix_s: float) -> None:
                 stream.write(" ".join([f"{uptime_s:.3f}", *values]) + "\n")
 
 
+def record_settings(out: Path) -> None:
+    """Write the keys of the cache that serve used into `environment.json`: defaults may change."""
+    whole = json.loads((out / "lab" / "disks" / f"{CACHED}.served.json").read_text())
+    path = out / layout.ENVIRONMENT
+    environment = json.loads(path.read_text())
+    environment["cache"]["served"] = whole["cache"]
+    path.write_text(json.dumps(environment, indent=1) + "\n")
+
+
 def _uri(disk: str) -> str:
     return f"nbd+unix:///?socket={disk}.sock"
 

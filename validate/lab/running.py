@@ -107,6 +107,8 @@ def run(
     (out / "lab" / "lab.json").write_text(json.dumps(facts, indent=1) + "\n")
     if is_page:
         fronts.collect(out, done.zero_unix_s)
+        if not done.codes[-1]:
+            fronts.record_settings(out)
     if done.codes[-1]:
         raise LabError(f"{path}: the run failed in the guest (see {out}): {_last_line(out)}")
     return out

@@ -17,7 +17,8 @@ DEPTH = re.compile(r"^(\s*iodepth\s*=\s*)(\d+)", re.MULTILINE)
 def table(cache: Mapping[str, Any]) -> dict[str, Any]:
     """Return a scenario's table of a served cache, of `environment.json`."""
     admission, replacement = policies(cache["policy"])
-    given = {key: _value(text) for key, text in cache["settings"]}
+    given = dict(cache.get("served", {}).get("settings", {}))
+    given |= {key: _value(text) for key, text in cache["settings"]}
     return {
         "kind": "page",
         "mode": cache["mode"],
