@@ -1,6 +1,6 @@
 """A checker of `serve`: each block says which write it is of, and no read may return another one.
 
-    python tests/serving_checker.py [--operations N] [--kills N] [--seed N] [--devices]
+    python tests/serving_checker.py [--operations N] [--kills N] [--seed N] [--devices | --nbd]
 
 Several clients read, write, flush and trim the same blocks at random; the last page is not whole.
 The server is killed at any moment, or ended in order, and started again; meanwhile the SSD may be
@@ -8,7 +8,8 @@ replaced by an older copy, with an older state folder or not, or exchanged by on
 with it, and the disk be written to by others.  The host sees nothing of what happens to the SSD.
 Both devices fail at times.  A read must return the last completed write of each block; of writes at
 the same time any one, but the same one each time; of a write that was in progress at the kill, or
-was answered by an error, the old or the new data.  With --devices both are loop devices.
+was answered by an error, the old or the new data.  With --devices both are loop devices, with --nbd
+exports of servers that outlive the kills.
 """
 
 import argparse
@@ -38,11 +39,12 @@ MARK = struct.Struct("<qq")
 LONGEST, WRITTEN = 80, 24  # blocks of a read, and of a write
 FAST_BYTES = 1 << 20  # besides the superblock's
 SETTINGS = [
-    {"policy": policy, "mode": mode, "page": page}
-    for policy, mode, page in (
-        ("learned", "write-through", "16KiB"), ("lru", "write-through", "16KiB"),
-        ("lru", "read-only", "16KiB"), ("learned", "read-only", "64KiB"),
-        ("larc+arc", "write-through", "4KiB"),
+    {"policy": policy, "mode": mode, "page": page, "fill": fill}
+    for policy, mode, page, fill in (
+        ("learned", "write-through", "16KiB", "re-read"),
+        ("lru", "write-through", "16KiB", "piggyback"),
+        ("lru", "read-only", "16KiB", "re-read"), ("learned", "read-only", "64KiB", "piggyback"),
+        ("larc+arc", "write-through", "4KiB", "re-read"),
     )
 ]  # fmt: skip
 FAILURES = [(0, 0), (0, 0), (0, 0), (0.001, 0), (0.02, 0), (0.3, 0), (0.002, 0.002)]
@@ -237,7 +239,7 @@ class Load(threading.Thread):
 class Checker:
     """The files, the server and its restarts."""
 
-    def __init__(self, folder, seed, devices=False):
+    def __init__(self, folder, seed, devices=False, remote=False):
         self.folder, self.random = Path(folder), random.Random(seed)
         self.blocks = Blocks()
         self.slow, self.fast = self.folder / "slow.img", self.folder / "fast.img"
@@ -255,6 +257,14 @@ class Checker:
                 subprocess.check_output(["losetup", "--find", "--show", each], text=True).strip()
                 for each in self.served
             ]
+        self.remote = []
+        if remote:
+            disk, sockets = str(Path(__file__).with_name("nbd_disk.py")), []
+            for each in self.served:
+                sockets.append(f"{each}.sock")
+                self.remote.append(subprocess.Popen([sys.executable, disk, each, sockets[-1]]))
+            wait_for_all(sockets)
+            self.served = [f"nbd+unix:///?socket={each}" for each in sockets]
         servers = Path(__file__).with_name("serving_servers.py")
         self.servers = subprocess.Popen(
             [sys.executable, str(servers)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -273,7 +283,8 @@ class Checker:
         values = self.setting | {
             "slow": self.served[0], "fast": self.served[1], "state": str(self.state),
             "socket": self.socket, "ready": str(ready), "json": str(self.folder / "served.json"),
-            "is_late": failures is not None, "is_blind": not self.has_devices,
+            "is_late": failures is not None, "is_remote": bool(self.remote),
+            "is_blind": not self.has_devices,
             "fast_errors": failures[0] if failures else 0,
             "slow_errors": failures[1] if failures else 0,
         }  # fmt: skip
@@ -349,7 +360,7 @@ class Checker:
         """Write to the disk while it is not served."""
         here = [self.random.randrange(BLOCKS // 12)]
         version, begin = self.blocks.begin_write(here)
-        with open(self.served[0], "r+b") as file:
+        with open(self.served[0] if self.has_devices else self.slow, "r+b") as file:
             file.seek(here[0] * BLOCK)
             file.write(content(here[0], version))
         self.blocks.end_write(here, version, begin, 0)
@@ -357,14 +368,24 @@ class Checker:
     def close(self):
         self.servers.stdin.close()
         self.servers.wait()
+        for each in self.remote:
+            each.kill()
+            each.wait()
         if self.has_devices:
             subprocess.run(["losetup", "--detach", *self.served], check=True)
 
 
+def wait_for_all(paths):
+    end = time.monotonic() + 60
+    while not all(Path(each).exists() for each in paths):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def check(folder, operations, kills, seed, settings=SETTINGS, show=lambda text: None,
-          devices=False):  # fmt: skip
+          devices=False, remote=False):  # fmt: skip
     """Run until so many operations and kills are done; return the counts."""
-    checker = Checker(folder, seed, devices)
+    checker = Checker(folder, seed, devices, remote)
     draw = checker.random
     each = max(operations // max(kills, 1), 200)
     count = ("reads", "writes", "trims", "flushes")
@@ -422,7 +443,8 @@ if __name__ == "__main__":
     options.add_argument("--kills", type=int, default=200)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--devices", action="store_true")
+    options.add_argument("--nbd", action="store_true")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as place:
         print(check(place, chosen.operations, chosen.kills, chosen.seed, devices=chosen.devices,
-                    show=lambda text: print(text, flush=True)))  # fmt: skip
+                    remote=chosen.nbd, show=lambda text: print(text, flush=True)))  # fmt: skip

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from hybridsim.cli.machine_options import machine
+from hybridsim.serving import remote
 from hybridsim.serving.claims import Claim
 from hybridsim.serving.generations import DATA_FROM
 from hybridsim.serving.lines import Medium
@@ -23,7 +24,8 @@ from hybridsim.traces.recording.stopping import on_signals
 
 def setting_of(values):
     words = [f"cache.policy={values['policy']}", f"cache.mode={values['mode']}",
-             f"cache.page={values['page']}", "cache.sequential_cutoff=0"]  # fmt: skip
+             f"cache.page={values['page']}", f"cache.fill={values['fill']}",
+             "cache.sequential_cutoff=0"]  # fmt: skip
     return serve.Setting(
         values["slow"], values["fast"], machine(None, words), Path(values["state"]),
         Path(values["socket"]), None, threads=6, json_file=values["json"], every_s=3600,
@@ -66,6 +68,8 @@ def look_away(path):
 
 def child(values):
     random.seed()
+    if values["is_remote"]:
+        remote.SETTLES_S = 1.0  # both servers are here
     if values["is_blind"]:
         look_away(values["fast"])
     wanted = setting_of(values)

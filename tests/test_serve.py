@@ -326,13 +326,71 @@ def test_a_socket_in_use_is_refused_and_one_left_behind_replaced(place):
         listen_unix(Path("file"))
 
 
+# Reads that grow to the pages that are filled by them.
+
+
+def reads_of(monkeypatch, start):
+    """Return the list of the offsets and lengths of reads of a device from now on."""
+    seen, read = [], lines.Medium.read
+
+    def noted(self, where, offset):
+        if self.start == start:
+            seen.append((offset, len(where)))
+        read(self, where, offset)
+
+    monkeypatch.setattr(lines.Medium, "read", noted)
+    return seen
+
+
+def test_a_miss_reads_its_whole_page_once_if_it_is_filled_by_it(place, monkeypatch):
+    with serve.served(setting("cache.fill=piggyback", "cache.sequential_cutoff=0")) as ready:
+        of_disk = reads_of(monkeypatch, 0)
+        one, whole = client(), Path("slow.img").read_bytes()
+        at = 3 * PAGE + 512
+        assert one.ask(nbd.READ, at, 1024) == (0, whole[at : at + 1024])
+        wait_for(lambda: ready.figures.counters()["pages_present"] == 1)
+        assert of_disk == [(3 * PAGE, PAGE)]
+        at = 4 * PAGE + 4096
+        assert one.ask(nbd.READ, at, 2 * PAGE) == (0, whole[at : at + 2 * PAGE])
+        wait_for(lambda: ready.figures.counters()["pages_present"] == 4)
+        assert of_disk[1:] == [(4 * PAGE, 3 * PAGE)]
+        assert one.ask(nbd.READ, 3 * PAGE, 4 * PAGE) == (0, whole[3 * PAGE : 7 * PAGE])
+        assert ready.figures.read_hits == 1
+        assert len(of_disk) == 2
+
+
+def test_a_wider_read_that_fails_is_done_again_without_what_only_the_cache_wanted(
+    place, monkeypatch
+):
+    with serve.served(setting("cache.fill=piggyback", "cache.sequential_cutoff=0")) as ready:
+        read, whole = lines.Medium.read, Path("slow.img").read_bytes()
+
+        def bad_sector(self, where, offset):
+            if self.start == 0 and offset <= 3 * PAGE < offset + len(where):
+                raise OSError(errno.EIO, "broken")
+            read(self, where, offset)
+
+        monkeypatch.setattr(lines.Medium, "read", bad_sector)
+        one, at = client(), 3 * PAGE + 4096
+        assert one.ask(nbd.READ, at, 1024) == (0, whole[at : at + 1024])
+        assert one.ask(nbd.READ, 3 * PAGE, 512)[0] == errno.EIO
+        assert ready.figures.counters()["pages_present"] == 0
+        assert ready.figures.slow_errors == 3
+        monkeypatch.setattr(lines.Medium, "read", read)
+        assert one.ask(nbd.READ, 3 * PAGE, 512)[0] == 0
+        wait_for(lambda: ready.figures.counters()["pages_present"] == 1)
+
+
 # Beside the simulation of the same requests.
 
 
 @pytest.mark.parametrize("mode", ["write-through", "read-only"])
-@pytest.mark.parametrize("policy", ["lru", "learned"])
-def test_the_counters_are_those_of_the_simulation_of_the_same_requests(place, mode, policy):
-    words = [f"cache.policy={policy}", f"cache.mode={mode}", "cache.fill_when=foreground"]
+@pytest.mark.parametrize(("policy", "fill"), [
+    ("lru", "re-read"), ("learned", "re-read"), ("lru", "piggyback"),
+])  # fmt: skip
+def test_the_counters_are_those_of_the_simulation_of_the_same_requests(place, mode, policy, fill):
+    words = [f"cache.policy={policy}", f"cache.mode={mode}", "cache.fill_when=foreground",
+             f"cache.fill={fill}"]  # fmt: skip
     with serve.served(setting(*words, record="load.csv")) as ready:
         one, draw = client(), np.random.default_rng(1)
         for page, offset, kind in zip(

@@ -40,6 +40,35 @@ def changed(**lines):
     return text
 
 
+PAGE = TEXT.replace('"dm-cache"', '"page"\npolicy = "larc+arc"\nmax_fills = 4')
+
+
+class TestPageCache:
+    def test_keys_are_those_of_the_page_cache(self):
+        cache = experiment.parse(PAGE).cache
+        assert (cache.policy, cache.mode, cache.block_bytes) == ("larc+arc", "write-through", 65536)
+        assert cache.settings == (("max_fills", "4"),)
+        assert experiment.parse(PAGE).fast_bytes == 513 << 20
+
+    @pytest.mark.parametrize(("more", "why"), [
+        ("[restart]\nduration = '60s'", "starts empty"), ("[collect]\ntrace = true", "trace"),
+    ])  # fmt: skip
+    def test_what_a_served_cache_does_not_have_is_a_problem(self, more, why):
+        assert why in problems(PAGE + more)
+
+    def test_sizes_are_needed_and_whole_pages(self):
+        assert "size" in problems(PAGE.replace('size = "8GiB"', ""))
+        assert "not a multiple of the page" in problems(PAGE.replace("512MiB", "32800KiB"))
+
+    def test_wrong_keys_are_problems(self):
+        assert "unknown key" in problems(PAGE.replace("max_fills", "fill_max"))
+        assert "neither a text nor a number" in problems(PAGE.replace("= 4", "= [4]"))
+
+    def test_build_names_what_serves_it(self):
+        with pytest.raises(ExperimentError, match="hybridsim serve"):
+            planning.plan(experiment.parse(PAGE), [Place("/dev/sda")], None, "0")
+
+
 class TestParsing:
     def test_units_and_defaults_of_an_experiment(self):
         parsed = experiment.parse(TEXT)

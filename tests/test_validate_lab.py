@@ -581,15 +581,24 @@ def watched(script, *, boot_s=5.0, limit_s=5.0):
     lines = []
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as process:
         try:
-            _, codes = guest._watched(process, time.monotonic(), boot_s, limit_s, lines.append)
+            _, codes, _ = guest._watched(process, time.monotonic(), boot_s, limit_s, lines.append)
         finally:
             process.kill()
     return codes, lines
 
 
 def test_output_and_exit_codes_of_a_guest_are_returned():
-    script = 'echo "LAB-UP 6.1"; echo LAB-BEAT; echo ":two words"; echo "LAB-RESULTS [0, 3]"'
+    script = 'echo "LAB-UP 6.1"; echo LAB-BEAT 1; echo ":two words"; echo "LAB-RESULTS [0, 3]"'
     assert watched(script) == ([0, 3], ["two words"])
+
+
+def test_the_guests_clock_is_known_by_the_heartbeat_that_came_soonest(monkeypatch):
+    times = iter((1003.5, 1005.2, 1007.9))
+    monkeypatch.setattr(guest.time, "time", lambda: next(times))
+    beats = "; ".join(f"echo LAB-BEAT {uptime}" for uptime in ("3.0", "5.0", "7.0"))
+    with subprocess.Popen(["sh", "-c", f'{beats}; echo "LAB-RESULTS [0]"'], stdout=-1) as process:
+        _, _, zero_unix_s = guest._watched(process, time.monotonic(), 5.0, 5.0, lambda line: None)
+    assert zero_unix_s == pytest.approx(1000.2)
 
 
 def test_guest_that_does_not_boot_times_out():
@@ -605,7 +614,9 @@ def test_guest_without_heartbeat_times_out(monkeypatch):
 
 def test_guest_that_exceeds_its_limit_times_out():
     with pytest.raises(LabError, match="not done after"):
-        watched("echo LAB-UP 6.1; while sleep 0.1; do echo LAB-BEAT; done", boot_s=0.2, limit_s=0.3)
+        watched(
+            "echo LAB-UP 6.1; while sleep 0.1; do echo LAB-BEAT 1; done", boot_s=0.2, limit_s=0.3
+        )
 
 
 def test_guest_that_ends_without_results_is_an_error():

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,6 +128,25 @@ def test_chance_is_the_share_of_pairs_of_twins_that_exceed_the_bound(tmp_path):
     rows = [row("promotions", 0.5), row("demotions", 0.5, tolerance=None)]
     shares = chance.beyond(rows, twins, of_twins)
     assert shares == {rows[0].name: pytest.approx(4 / 6)}
+
+
+def test_other_twins_of_a_page_cache_have_a_longer_path(monkeypatch):
+    devices = Calibration({"backing": {"path_latency": "1ms", "members": 1}})
+    assert chance.with_longer_path(devices, 500).tables == {
+        "backing": {"path_latency": "1000500ns", "members": 1}
+    }
+    made = []
+    monkeypatch.setattr(chance, "calibrated", lambda record: devices)
+    monkeypatch.setattr(chance, "twin", lambda *given: made.append(given[1:]))
+    for kind in ("page", "bcache"):
+        record = Record(Path(), "", {"kind": kind}, 0, "", None, None)
+        list(chance.others(record, 2))
+    longer, later = made[:2], made[2:]
+    paths = [each[0].tables["backing"]["path_latency"] for each in longer]
+    assert len(set(paths)) == 2
+    assert all("1000000ns" < path < "1100000ns" for path in paths)
+    assert [each[0] for each in later] == [devices] * 2
+    assert 0 < later[1][1] < later[0][1] < chance.SPREAD_NS
 
 
 def test_a_time_that_a_twin_lacks_is_no_chance_of_the_others(tmp_path):

@@ -19,7 +19,7 @@ from hybridsim.workloads.fio.requests import Generated
 from validate import layout
 from validate.experiment import load
 from validate.report.bounds import judged
-from validate.twin import calibrate, commanded, foreign, recorded, traced, writecache
+from validate.twin import calibrate, commanded, foreign, page, recorded, traced, writecache
 from validate.twin.begin import begin_s, lateness_s
 from validate.twin.calibrate import calibrated, slower
 from validate.twin.folders import record, runs
@@ -283,10 +283,10 @@ def test_tables_are_written_as_toml():
 
 def test_suite_covers_kinds_modes_and_restart():
     files = sorted(path for path in EXPERIMENTS.glob("*.toml") if path.stem != "machine")
-    suite = [load(path) for path in files if path.stem != recorded.SHARED]
+    suite = [load(path) for path in files if path.stem not in (recorded.SHARED, page.SHARED)]
     assert len(suite) >= 16
     assert {each.cache.kind for each in suite} == {
-        "dm-cache", "dm-writecache", "bcache", "open-cas",
+        "dm-cache", "dm-writecache", "bcache", "open-cas", "page",
     }  # fmt: skip
     modes = {(each.cache.kind, each.cache.mode) for each in suite}
     assert {("dm-cache", "passthrough"), ("bcache", "writearound"), ("open-cas", "wb")} <= modes

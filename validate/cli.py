@@ -21,6 +21,7 @@ COMMANDS = {
     ),
     "clean": ("validate.commands.clean", "Undo the steps of a run that was killed."),
     "lab": ("validate.lab.cli", "Run `build` in a QEMU guest: no root, no spare devices."),
+    "served": ("validate.commands.served", "Within the lab: run fio on a served cache."),
     "report": ("validate.report.cli", "Compare results with the simulation: text, JSON, HTML."),
 }
 EPILOG = """\

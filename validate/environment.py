@@ -8,6 +8,7 @@
     cache       kind, mode, size_bytes, block_bytes (dm-cache) or bucket_bytes (bcache), policy,
                 options {name: value as the kernel shows it}, table and status lines (dm-cache,
                 dm-writecache), shown: settings as casadm prints them (Open CAS),
+                served: as `hybridsim serve` describes its cache (page, in the lab),
                 made_uptime_s: when it was activated (smq counts its periods of 60 s from there)
     origin      size_bytes, raid_level, chunk_bytes, members, throttle_us (as specified)
     devices     cached, slow (a list), fast: name, path, number, size_bytes, logical_block_bytes,

@@ -4,7 +4,7 @@ name = "dmcache-hot"
 seed = 1                          # random seed of fio
 
 [cache]
-kind = "dm-cache"                 # dm-cache, dm-writecache, bcache, open-cas, none
+kind = "dm-cache"                 # dm-cache, dm-writecache, bcache, open-cas, page, none
 mode = "writethrough"
 size = "512MiB"
 block = "256KiB"                  # dm-writecache: "4KiB"; bcache: bucket = "512KiB"; open-cas: line
@@ -12,6 +12,9 @@ block = "256KiB"                  # dm-writecache: "4KiB"; bcache: bucket = "512
 # open-cas, as casadm has them: mode = "wb" (wt, wb, wa, wo, pt), line = "4KiB", cleaning, wake_up,
 # staleness_time, activity_threshold, flush_max_buffers, promotion, insertion_threshold,
 # trigger_threshold_percent, sequential_cutoff, sequential_cutoff_policy; programs = "FOLDER"
+
+# page: what `hybridsim serve` has; in the lab only: mode = "write-through", page = "64KiB",
+# policy = "learned", and keys of the page cache as a scenario has them: fill, max_fills, ...
 
 [origin]
 size = "8GiB"                     # default: all of the slow device
@@ -49,12 +52,13 @@ from validate.tables import Problems, Table
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MIB = 1 << 20
-KINDS = ("dm-cache", "dm-writecache", "bcache", "open-cas", "none")
+KINDS = ("dm-cache", "dm-writecache", "bcache", "open-cas", "page", "none")
 MODES = {
     "dm-cache": ("writethrough", "writeback", "passthrough"),
     "dm-writecache": ("writeback",),
     "bcache": ("writethrough", "writeback", "writearound", "none"),
     "open-cas": ("wt", "wb", "wa", "wo", "pt"),
+    "page": ("write-through", "write-around", "read-only"),
     "none": ("none",),
 }
 POLICIES = ("smq", "cleaner")
@@ -76,6 +80,12 @@ OPEN_CAS_MIN = 48 * MIB  # Open CAS's metadata take some 36 MiB of it, and 40 by
 PROMOTIONS, CUTOFFS = ("always", "nhit"), ("full", "always", "never")
 CLEANINGS = ("alru", "acp", "nop")
 WAKE_UNIT_US = {"alru": 10**6, "acp": 10**3}  # of casadm
+# Of a page cache beside policy and page; `hybridsim serve` checks their values.
+PAGE_KEYS = (
+    "touches", "probability", "request_max", "write_price", "write_budget", "sequential_cutoff",
+    "max_fills", "fill", "fill_when", "fill_rate",
+)  # fmt: skip
+SERVED_HEAD = MIB  # of the SSD, before the pages of `hybridsim serve`
 BUCKETS_MIN = 513  # of bcache: with fewer it silently caches nothing
 CACHE_MIN = 4 * MIB
 
@@ -87,10 +97,10 @@ class Cache:
     kind: str
     mode: str
     size_bytes: int = 0
-    block_bytes: int = 0  # dm-cache, dm-writecache; of Open CAS a line
+    block_bytes: int = 0  # dm-cache, dm-writecache; of Open CAS a line; of page a page
     bucket_bytes: int = 0  # bcache
     metadata_bytes: int = 0  # dm-cache: before the blocks on the fast device
-    policy: str = ""  # dm-cache: smq, cleaner; bcache: replacement of buckets
+    policy: str = ""  # dm-cache: smq, cleaner; bcache: replacement of buckets; page: its policy
     migration_threshold_sectors: int | None = None
     sequential_cutoff_bytes: int | None = None
     congested_read_us: int | None = None
@@ -112,6 +122,7 @@ class Cache:
     flush_max_buffers: int | None = None
     staleness_time_s: int | None = None
     activity_threshold_ms: int | None = None
+    settings: tuple[tuple[str, str], ...] = ()  # page: other keys of the page cache
 
 
 @dataclass(frozen=True)
@@ -192,6 +203,13 @@ def parse(text: str, name: str = "experiment.toml", folder: Path = Path()) -> Ex
         seed=whole.integer("seed", 1, 0, 2**31 - 1),
     )
     whole.finish()
+    if experiment.cache.kind == "page":
+        if experiment.restart_s:
+            problems.at("restart", "duration", "a page cache over NBD starts empty: leave it out")
+        if experiment.origin.raid_level is not None or experiment.collect.trace:
+            problems.add(f"{name}: kind page has neither raid nor trace: leave them out")
+        if not experiment.cache.size_bytes or not experiment.origin.size_bytes:
+            problems.add(f"{name}: kind page needs a size in [cache] and in [origin]")
     problems.raise_if_any()
     return experiment
 
@@ -218,7 +236,9 @@ def _cache(table: Table) -> Cache:
     modes = MODES.get(kind, ("writethrough",))
     mode = table.choice("mode", modes, modes[0])
     size = table.size("size", 0, minimum=CACHE_MIN)  # `attach` reads the real size instead
-    kinds = {"dm-cache": _dm_cache, "dm-writecache": _writecache, "open-cas": _open_cas}
+    kinds = {
+        "dm-cache": _dm_cache, "dm-writecache": _writecache, "open-cas": _open_cas, "page": _page,
+    }  # fmt: skip
     read = kinds.get(kind, _bcache)
     cache = read(table, mode, size or 0)
     table.finish()
@@ -304,6 +324,19 @@ def _open_cas(table: Table, mode: str, size: int) -> Cache:
     if cleaning == "nop" and (wake_up, cache.flush_max_buffers) != (None, None):
         table.refuse("cleaning", "nop has neither wake_up nor flush_max_buffers")
     return cache
+
+
+def _page(table: Table, mode: str, size: int) -> Cache:
+    page = table.size("page", 64 << 10) or 1
+    if size % page:
+        table.refuse("size", f"is not a multiple of the page: write {size // page * page}")
+    policy = table.text("policy", "learned")
+    given = [(key, table.plain(key)) for key in PAGE_KEYS]
+    settings = tuple((key, text) for key, text in given if text is not None)
+    return Cache(
+        "page", mode, size, block_bytes=page, metadata_bytes=SERVED_HEAD, policy=policy,
+        settings=settings,
+    )  # fmt: skip
 
 
 def _metadata(size: int, block: int) -> int:

@@ -12,6 +12,7 @@
     cas-stats.csv                Open CAS: uptime and `casadm --stats -o csv`, each second
     bcache-stats.log             bcache: exact counters, from the kernel's tracepoints
     bcache-sysfs.log             bcache: its own counters, which are late and wrap
+    serve-stats.log              page: uptime and the counters of `hybridsim serve`, each second
     diskstats.log                uptime and the lines of /proc/diskstats of the devices
     host-load.log                uptime and /proc/loadavg
     trace/NAME.blktrace.CPU      if requested: blktrace of the cached, slow and fast device
@@ -35,6 +36,7 @@ WRITECACHE = "writecache-status.log"
 OPEN_CAS = "cas-stats.csv"
 BCACHE_TRUE = "bcache-stats.log"
 BCACHE_SYSFS = "bcache-sysfs.log"
+SERVED = "serve-stats.log"
 DISKSTATS = "diskstats.log"
 HOST_LOAD = "host-load.log"
 TRACE = "trace"

@@ -85,6 +85,11 @@ class Names:
 def check_number(experiment: Experiment, slow: int, has_fast: bool) -> None:
     """Raise ExperimentError if there are too few or too many devices."""
     level, kind = experiment.origin.raid_level, experiment.cache.kind
+    if kind == "page":
+        raise ExperimentError(
+            "a page cache is served by `hybridsim serve`: use `validate lab run`; on your devices, "
+            "start it, run fio on its export, and compare its --json (hybridsim/docs/serve.md)"
+        )
     if level is None and slow != 1:
         raise ExperimentError(f"{slow} slow devices: name one, or write raid = 5 in [origin]")
     if level is not None and slow < MEMBERS_MIN[level]:

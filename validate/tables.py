@@ -103,6 +103,15 @@ class Table:
             self.refuse(key, f"{value!r} is unknown: {remedy}supported: {', '.join(words)}")
         return value
 
+    def plain(self, key: str) -> str | None:
+        """Return a text, number or truth value as hybridsim's --set takes it; None without it."""
+        value = self._value(key, None)
+        if isinstance(value, bool):
+            return str(value).lower()
+        if value is not None and not isinstance(value, str | int | float):
+            self.refuse(key, f"{value!r} is neither a text nor a number")
+        return None if value is None else str(value)
+
     def boolean(self, key: str, default: bool) -> bool:
         """Return true or false."""
         return self._of(key, default, _boolean, default)

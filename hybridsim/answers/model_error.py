@@ -1,4 +1,4 @@
-"""The error of the model: how far real runs on kernel caches were from their simulation.
+"""The error of the model: how far real runs on caches were from their simulation.
 
 The errors of all real runs on file (real_errors.csv, written by benchmarks/real_errors.py) are
 pooled by figure.  Kinds of caches and loads have errors of different sizes; they are groups: reads
@@ -22,7 +22,7 @@ need nine experiments.  A group of few experiments with far larger errors than t
 often, one with far smaller errors more often.
 
 *Kinds* are taken to be exchangeable for one that has no experiments.  A conformal quantile of kinds
-would need nine of them; there are four, so that a distribution has to be assumed: the centres of
+would need nine of them; there are five, so that a distribution has to be assumed: the centres of
 kinds are normal (sizes are logarithms), and the next one is known by Student's t from those on
 file, with the spread of this figure's centres about their means, loads of reads and of writes each.
 A run of it is as far from its kind's centre as those on file are from theirs; that shape is taken

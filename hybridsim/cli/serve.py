@@ -23,10 +23,11 @@ STATE = "~/.local/state/hybridsim/serve"
         "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --policy larc+arc --page 16KiB",
         "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --port 10809 "
         "--listen 127.0.0.1:9101",
+        "sudo hybridsim serve --slow nbd://storage:10809/volume --fast /dev/nvme0n1p3",
     )
 )
-@option("--slow DEV", "The disk, array or file that has the data.", required=True)
-@option("--fast DEV", "The SSD, partition or file for copies.", required=True)
+@option("--slow DEV", "The disk, array, file or NBD export that has the data.", required=True)
+@option("--fast DEV", "The SSD, partition, file or NBD export for copies.", required=True)
 @option(
     "--policy NAME", "Admission+replacement, or one name: learned, larc, lru, larc+arc.", "learned"
 )
@@ -43,6 +44,7 @@ STATE = "~/.local/state/hybridsim/serve"
 @option("--erase DEV", "Name --fast again: what is on it may be overwritten.")
 @option("--threads", "Reads and writes of both devices at a time.", 16, type=click.IntRange(1, 256))
 @flag("--direct", "Files past the kernel's page cache, as devices.")
+@flag("--apart", "Send the data of a read after its head: for QEMU 7.2, which delays it otherwise.")
 @option("--record FILE", "Write the requests as CSV, for replay and hits.")
 @option(
     "--json FILE",
@@ -67,6 +69,7 @@ def serve(
     erase: str | None,
     threads: int,
     direct: bool,
+    apart: bool,
     record: str | None,
     json_file: str | None,
     every: str,
@@ -97,7 +100,7 @@ def serve(
     setting = Setting(
         slow, fast, machine(None, words), Path(state).expanduser(),
         None if port is not None else Path(socket_path or "hybridsim.sock").absolute(), port,
-        threads, direct, erase, record, json_file, seconds_of(every, "--every"),
+        threads, direct, erase, record, json_file, seconds_of(every, "--every"), apart,
     )  # fmt: skip
 
     def show(ready: Ready) -> None:

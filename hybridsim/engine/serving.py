@@ -23,7 +23,7 @@ from hybridsim.caches.page.names import (
 from hybridsim.caches.page.writes import discard
 from hybridsim.engine.machine import Below
 from hybridsim.foundation.arrays import Ints, doubled
-from hybridsim.foundation.codes import Op, Path
+from hybridsim.foundation.codes import Op
 from hybridsim.jit import fitting, loop, method, of_these_types, state_machine
 from hybridsim.jit.events import Events
 from hybridsim.requests.inflight import InFlight
@@ -31,7 +31,7 @@ from hybridsim.requests.inflight import InFlight
 SLOW, FAST = range(2)  # the tier of an order
 TIER, TAG, OP, OFFSET, LENGTH = range(5)  # columns of an order
 NOW_NS, REQUEST, DONE = range(3)  # of a step; REQUEST: a slot or a tag
-HIT, READ = int(Path.HIT), int(Op.READ)
+READ = int(Op.READ)
 
 
 @state_machine
@@ -167,9 +167,9 @@ class Decisions:
         self._run(2, now_ns, self._spare)
         self._orders()
 
-    def is_hit(self, slot: int) -> bool:
-        """Return whether the fast tier had all of a read."""
-        return bool(self._requests.path[slot] == HIT)
+    def path(self, slot: int) -> int:
+        """Return the way that a request took (codes.Path): HIT if the fast tier had all of it."""
+        return int(self._requests.path[slot])
 
     def is_wrong(self) -> bool:
         """Return whether the replacement policy has chosen an impossible victim."""

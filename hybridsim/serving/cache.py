@@ -13,10 +13,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hybridsim.engine.serving import FAST, SLOW, Decisions, Order
-from hybridsim.foundation.codes import OP_MASK, Op
+from hybridsim.foundation.codes import OP_MASK, Op, Path
 from hybridsim.serving.figures import Figures
 from hybridsim.serving.lines import Job, Line, Medium, buffer
 
@@ -38,10 +38,24 @@ class Request:
     length: int
     passes: bool = False  # the cache does not see it
     error: int = 0  # errno
+    wide: list[tuple[int, memoryview]] = field(default_factory=list)  # reads of whole pages
 
     def part(self, at: int, length: int) -> memoryview:
         """Return the data of a range of the volume."""
         return self.data[at - self.offset : at - self.offset + length]
+
+    def within(self, order: Order) -> Order:
+        """Return what the client wants of a read of the disk that is wider."""
+        begin = max(order.at, self.offset)
+        end = min(order.at + order.length, self.offset + self.length)
+        return order._replace(offset=begin, length=end - begin, at=begin)
+
+    def whole(self, at: int, length: int) -> memoryview:
+        """Return the data of a page, which was read or is to be written; shorter at the end."""
+        for begin, data in self.wide:
+            if begin <= at < begin + len(data):
+                return data[at - begin : at - begin + length]
+        return self.part(at, length)
 
 
 class ServedCache:
@@ -130,13 +144,17 @@ class ServedCache:
         if op not in (Op.READ, Op.WRITE):
             return memoryview(b"")
         if page == NOTHING:
-            return self._requests[order.slot].part(order.at, order.length)
+            mine = self._requests[order.slot]
+            if mine.within(order).length < order.length:
+                mine.wide.append((order.at, buffer(order.length)))
+                return mine.wide[-1][1]
+            return mine.part(order.at, order.length)
         page_bytes = self.decisions.page_bytes
         if page not in self._images:
             image = buffer(page_bytes)
             if op == Op.WRITE:
                 assert request is not None
-                part = request.part(order.at, page_bytes)
+                part = request.whole(order.at, page_bytes)
                 image = part if len(part) == page_bytes else _padded(part, image)
             self._images[page] = image
         at = order.at % page_bytes
@@ -160,6 +178,8 @@ class ServedCache:
         with self._has_room:
             ready = self._lines[order.tier].end(job)
             instead = self._failed(job) if job.error else None
+            if not job.error and order.page == NOTHING and order.op & OP_MASK == Op.READ:
+                self._hand_over(job)
             if instead is not None:
                 ready += self._taken([instead], None)
             else:
@@ -168,13 +188,21 @@ class ServedCache:
                 if slot != NOTHING:
                     done = self._requests.pop(slot)
                     self._free.append(slot)
-                    is_hit = not done.passes and self.decisions.is_hit(slot)
-                    self.figures.add(done.op, done.length, done.begin_ns, done.error, is_hit)
+                    path = Path.BYPASS if done.passes else self.decisions.path(slot)
+                    self.figures.add(done.op, done.length, done.begin_ns, done.error, path)
             self._has_room.notify_all()
         for each in ready:
             self._jobs.put(each)
         if done is not None:
             done.answer(done.error)
+
+    def _hand_over(self, job: Job) -> None:
+        """Give a request its part of a read that was wider."""
+        request = self._requests[job.order.slot]
+        wanted = request.within(job.order)
+        if wanted.length < job.order.length:
+            begin = wanted.at - job.order.at
+            request.part(wanted.at, wanted.length)[:] = job.data[begin : begin + wanted.length]
 
     def _continued(self, order: Order) -> tuple[int, list[Job]]:
         """Return the slot of a request that is complete now, or -1, and the jobs that follow."""
@@ -190,21 +218,25 @@ class ServedCache:
     def _failed(self, job: Job) -> Order | None:
         """Drop the copies that a failed job concerns; return what is to be done instead of it.
 
-        A read is served by the slow device then.  Its other errors are the client's.
+        A read is served by the slow device then, one that was wider once more without what only the
+        cache wanted.  Its other errors are the client's.
         """
         order = job.order
         request = self._requests.get(order.slot)
+        instead = None
         if order.tier == FAST:
             self._count_error(job)
+            if order.op & OP_MASK == Op.READ:
+                instead = order._replace(tier=SLOW, offset=order.at)
         else:
             self.figures.slow_errors += 1
-            if request is not None:
+            if request is not None and request.within(order).length < order.length:
+                instead = request.within(order)
+            elif request is not None:
                 request.error = job.error
         if order.length and not (request and request.passes):
             self.decisions.drop(time.monotonic_ns(), order.at, order.length)
-        if order.tier == FAST and order.op & OP_MASK == Op.READ:
-            return order._replace(tier=SLOW, offset=order.at)
-        return None
+        return instead
 
     def _count_error(self, job: Job) -> None:
         if not job.is_void and not self.is_detached:

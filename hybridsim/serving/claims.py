@@ -6,6 +6,7 @@ part of an array, a mapping or swap space, and it was none of these before.  A f
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -19,8 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.foundation.errors import DeviceError
+from hybridsim.serving.lines import Device
 
 BLKSSZGET = 0x1268  # the size of a logical block
+BLKDISCARD = 0x1277
+PUNCH_HOLE, KEEP_SIZE = 2, 1  # of fallocate
 END = 1 << 20  # bytes at each end that must be zeros
 SAMPLES, SAMPLE_BYTES = 128, 4096  # between the ends
 SECTOR = 512
@@ -42,6 +46,48 @@ class Claim:
     def release(self) -> None:
         """Close it, which ends the claim."""
         os.close(self.fd)
+
+    def read(self, where: memoryview, offset: int) -> None:
+        """Fill memory; raise OSError."""
+        done = 0
+        while done < len(where):
+            count = os.preadv(self.fd, [where[done:]], offset + done)
+            if count == 0:
+                raise OSError(errno.EIO, "the device ends too early")
+            done += count
+
+    def write(self, data: memoryview, offset: int, durable: bool) -> None:
+        """Write memory, to the medium itself if `durable`; raise OSError."""
+        done, flags = 0, os.RWF_DSYNC if durable else 0
+        while done < len(data):
+            count = os.pwritev(self.fd, [data[done:]], offset + done, flags)
+            if count == 0:
+                raise OSError(errno.EIO, "the device ends too early")
+            done += count
+
+    def flush(self) -> None:
+        """Wait until all completed writes are on the medium; raise OSError."""
+        os.fdatasync(self.fd)
+
+    def discard(self, offset: int, length: int) -> None:
+        """Discard a range if the device can; its contents may be anything afterwards."""
+        try:
+            if self.is_block:
+                fcntl.ioctl(self.fd, BLKDISCARD, struct.pack("QQ", offset, length))
+            else:
+                _punch_hole(self.fd, offset, length)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS):
+                raise
+
+    @property
+    def why_unknown(self) -> str:
+        """Return "": its stamp shows writes by others."""
+        return ""
+
+    def is_same(self, name: str) -> bool:
+        """Return whether a path is one of this device or file; raise OSError if there is none."""
+        return _identity(os.stat(name)) == self.identity
 
     @property
     def identity(self) -> tuple[int, ...]:
@@ -117,6 +163,15 @@ def _checked(path: str, fd: int, before: os.stat_result, is_block: bool, direct:
     return Claim(path, fd, is_block, size, block)
 
 
+def _punch_hole(fd: int, offset: int, length: int) -> None:
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    arguments = fd, PUNCH_HOLE | KEEP_SIZE, ctypes.c_int64(offset), ctypes.c_int64(length)
+    if libc.fallocate(*arguments) != 0:
+        raise OSError(ctypes.get_errno(), "fallocate")
+
+
 def disk_of(folder: Path) -> Path:
     """Return the folder in sysfs of the disk that a device is, or is a partition of."""
     return folder.parent if (folder / "partition").exists() else folder
@@ -152,19 +207,20 @@ def _sectors(folder: Path, column: int) -> int:
     return int(counts[column]) if column < len(counts) else 0  # Linux before 4.18: no discards
 
 
-def all_different(one: Claim, other: Claim) -> None:
-    """Raise DeviceError if two claims are of the same device or file."""
-    if one.identity == other.identity:
-        raise DeviceError(f"{one.path} and {other.path} are the same: name two")
+def all_different(one: Device, other: Device) -> None:
+    """Raise DeviceError if two claims are of the same device, file or export."""
+    with contextlib.suppress(OSError):
+        if one.is_same(other.path):
+            raise DeviceError(f"{one.path} and {other.path} are the same: name two")
 
 
-def check_replaceable(fast: Claim, read: Any, erase: str | None) -> None:
+def check_replaceable(fast: Device, read: Any, erase: str | None) -> None:
     """Raise DeviceError if a device for a cache has partitions or holds data.
 
     Data may be overwritten if `erase` names the device again.  `read(offset, length)` returns bytes
     of it.
     """
-    if fast.is_block:
+    if isinstance(fast, Claim) and fast.is_block:
         parts = sorted(
             each.parent.name for each in _sysfs(os.fstat(fast.fd).st_rdev).glob("*/partition")
         )
@@ -173,15 +229,15 @@ def check_replaceable(fast: Claim, read: Any, erase: str | None) -> None:
                               "them, or erase the partition table")  # fmt: skip
     if erase is not None:
         try:
-            named = _identity(os.stat(erase))
+            is_named = fast.is_same(erase)
         except OSError as error:
             raise DeviceError(f"--erase {erase}: {error.strerror}") from None
-        if named != fast.identity:
+        if not is_named:
             raise DeviceError(f"--erase {erase}: is not --fast {fast.path}: nothing was written")
         return
     place = data_in(read, fast.size_bytes)
     if place is not None:
-        what = _by_blkid(fast.path)
+        what = _by_blkid(fast.path) if isinstance(fast, Claim) else ""
         raise DeviceError(
             f"{fast.path}: holds {what or f'data (at byte {place})'}, and would be overwritten: if "
             f"you do not need it, name it again: --erase {fast.path}"

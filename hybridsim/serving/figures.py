@@ -7,10 +7,11 @@ from typing import Any
 
 from hybridsim.answers.measurements.served import SCHEMA
 from hybridsim.engine.serving import Decisions
-from hybridsim.foundation.codes import Op
+from hybridsim.foundation.codes import Op, Path
 
 OPS = ("read", "write", "discard", "flush")  # by codes.Op
-SAMPLED = ("read_hits", "read_misses", "writes", "fills_done", "evictions", "pages_present")
+READS = ("read_hits", "read_misses", "read_bypasses")  # bypasses are among the misses
+SAMPLED = (*READS, "writes", "fills_done", "evictions", "pages_present")
 
 
 class Figures:
@@ -20,11 +21,12 @@ class Figures:
         """Begin with zeros."""
         self.decisions = decisions
         self.start_ns = time.monotonic_ns()
+        self.start_unix_ns = time.time_ns()
         self.requests = [0] * len(OPS)
         self.bytes = [0] * len(OPS)
         self.failed = [0] * len(OPS)
         self.latency_sum_ns = [0] * len(OPS)
-        self.read_hits = 0
+        self.read_hits = self.read_bypasses = 0
         self.fast_errors = self.slow_errors = 0
         self.detached_because = ""
         self.pages_warm = 0  # kept from before a restart
@@ -36,13 +38,14 @@ class Figures:
         """Whether the fast device is no longer used."""
         return self.detached_because != ""
 
-    def add(self, op: int, length: int, begin_ns: int, error: int, is_hit: bool) -> None:
-        """Count an answered request."""
+    def add(self, op: int, length: int, begin_ns: int, error: int, path: int) -> None:
+        """Count an answered request; `path` is the way that it took (codes.Path)."""
         self.requests[op] += 1
         self.bytes[op] += length
         self.failed[op] += error != 0
         self.latency_sum_ns[op] += time.monotonic_ns() - begin_ns
-        self.read_hits += op == Op.READ and is_hit
+        self.read_hits += op == Op.READ and path == Path.HIT
+        self.read_bypasses += op == Op.READ and path == Path.BYPASS
 
     def counters(self) -> dict[str, int]:
         """Return the counters of the cache, by the names that a simulation has for them."""
@@ -51,8 +54,8 @@ class Figures:
     def sample(self) -> None:
         """Record the counters of now."""
         counters = self.counters()
-        now = [self.read_hits, self.requests[Op.READ] - self.read_hits, self.requests[Op.WRITE]]
-        now += [counters[name] for name in SAMPLED[3:]]
+        now = [self.read_hits, self.requests[Op.READ] - self.read_hits, self.read_bypasses]
+        now += [self.requests[Op.WRITE], *(counters[name] for name in SAMPLED[4:])]
         self._series.append((time.monotonic_ns() - self.start_ns, *now))
 
     def document(self, setting: dict[str, Any]) -> dict[str, Any]:
@@ -62,6 +65,7 @@ class Figures:
         return {
             "schema": SCHEMA,
             **setting,
+            "start_unix_ns": self.start_unix_ns,
             "seconds": (time.monotonic_ns() - self.start_ns) / 1e9,
             "requests": {
                 name: {
@@ -73,6 +77,7 @@ class Figures:
                 for op, name in enumerate(OPS)
             },
             "read_hits": self.read_hits,
+            "read_bypasses": self.read_bypasses,
             "counters": self.counters(),
             "pages_warm": self.pages_warm,
             "fast_errors": self.fast_errors,

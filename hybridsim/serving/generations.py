@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import uuid
 from pathlib import Path
@@ -31,8 +30,8 @@ from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import DeviceError, HybridsimError
 from hybridsim.foundation.writing import whole_file
-from hybridsim.serving.claims import Claim, check_replaceable
-from hybridsim.serving.lines import Medium, buffer
+from hybridsim.serving.claims import check_replaceable
+from hybridsim.serving.lines import Device, Medium, buffer
 
 MAGIC = b"hybridsim serve\n"
 DATA_FROM = 1 << 20  # the first page on the fast device
@@ -44,7 +43,7 @@ SETTLES_S = 0.02  # longer than the step of a file's times: later writes have la
 class Generations:
     """The fast device of a cache and the state folder, from one start to the next."""
 
-    def __init__(self, fast: Claim, folder: Path, setting: dict[str, Any]) -> None:
+    def __init__(self, fast: Device, folder: Path, setting: dict[str, Any]) -> None:
         """Read both; `setting` is what must be as before for pages to be kept.
 
         Raises DeviceError if the device cannot be read.
@@ -66,7 +65,7 @@ class Generations:
         if not self.is_ours:
             check_replaceable(self._fast, self._medium.bytes_at, erase)
 
-    def kept(self, slow: Claim) -> tuple[WarmStart, Ints, str]:
+    def kept(self, slow: Device) -> tuple[WarmStart, Ints, str]:
         """Return the pages to start with, their slots, and why there are none, or an empty text."""
         nothing = COLD_START, np.zeros(0, np.int64)
         why = self._why_empty(slow)
@@ -81,7 +80,7 @@ class Generations:
         memory = saved.memory if saved.memory and is_compatible(saved.memory) else None
         return WarmStart(pages, valid, memory=memory), slots[::-1].copy(), ""
 
-    def _why_empty(self, slow: Claim) -> str:
+    def _why_empty(self, slow: Device) -> str:
         if not self.is_ours:
             return "it is new"
         if not self._block:
@@ -100,6 +99,8 @@ class Generations:
         if self._block.get("setting") != self._setting or state.get("setting") != self._setting:
             return "its pages, policy or devices were others"
         for name, device in (("slow", slow), ("fast", self._fast)):
+            if device.why_unknown:
+                return f"the {name} device {device.why_unknown}"
             if state.get(name) != device.stamp():
                 return (
                     f"the {name} device may have been written to since, or the machine was "
@@ -131,7 +132,7 @@ class Generations:
             place = error.filename or self._fast.path
             raise DeviceError(f"{place}: cannot be written: {error.strerror}") from None
 
-    def close(self, cache: PageCache, slow: Claim) -> None:
+    def close(self, cache: PageCache, slow: Device) -> None:
         """End the generation in order.
 
         Nothing may be in progress, and the cache cannot be used any more.  Raises OSError or
@@ -142,7 +143,7 @@ class Generations:
         with whole_file(self._file("slots"), durable=True) as stream:
             np.save(stream, _slots(cache, saved.pages))
         self._medium.flush()
-        os.fsync(slow.fd)
+        slow.flush()
         self._write_block(closed=True)
         time.sleep(SETTLES_S)
         digests = [_digest(self._file(each)) for each in ("pages", "slots")]

@@ -7,18 +7,12 @@ which the cache assumes (DESIGN.md 2.3).
 from __future__ import annotations
 
 import errno
-import fcntl
 import mmap
-import os
-import struct
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from hybridsim.engine.serving import Order
 from hybridsim.foundation.codes import FUA, OP_MASK, Op
-from hybridsim.serving.claims import Claim
-
-BLKDISCARD = 0x1277
-PUNCH_HOLE, KEEP_SIZE = 2, 1  # of fallocate
 
 
 def buffer(length: int) -> memoryview:
@@ -26,64 +20,78 @@ def buffer(length: int) -> memoryview:
     return memoryview(mmap.mmap(-1, length)) if length else memoryview(b"")
 
 
-class Medium:
-    """A device or file, from `start` on."""
+class Device(Protocol):
+    """A claimed device, file or NBD export (claims, remote); errors are OSErrors."""
 
-    def __init__(self, claim: Claim, start: int = 0) -> None:
-        """Serve from a claim; `start` is in bytes."""
-        self.claim, self.start = claim, start
-        self.size_bytes = claim.size_bytes - start
+    @property
+    def path(self) -> str:
+        """The name that the user has for it."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size."""
+
+    @property
+    def block_bytes(self) -> int:
+        """What offsets and lengths must be multiples of."""
+
+    @property
+    def why_unknown(self) -> str:
+        """Why it cannot be known whether others have written to it; "" if it can."""
 
     def read(self, where: memoryview, offset: int) -> None:
-        """Fill memory; raise OSError."""
-        done = 0
-        while done < len(where):
-            count = os.preadv(self.claim.fd, [where[done:]], self.start + offset + done)
-            if count == 0:
-                raise OSError(errno.EIO, "the device ends too early")
-            done += count
+        """Fill memory."""
 
-    def write(self, data: memoryview, offset: int, durable: bool = False) -> None:
-        """Write memory, to the medium itself if `durable`; raise OSError."""
-        done, flags = 0, os.RWF_DSYNC if durable else 0
-        while done < len(data):
-            count = os.pwritev(self.claim.fd, [data[done:]], self.start + offset + done, flags)
-            if count == 0:
-                raise OSError(errno.EIO, "the device ends too early")
-            done += count
+    def write(self, data: memoryview, offset: int, durable: bool) -> None:
+        """Write memory, to the medium itself if `durable`."""
 
     def flush(self) -> None:
-        """Wait until all completed writes are on the medium; raise OSError."""
-        os.fdatasync(self.claim.fd)
+        """Wait until all completed writes are on the medium."""
 
     def discard(self, offset: int, length: int) -> None:
         """Discard a range if the device can; its contents may be anything afterwards."""
-        begin = self.start + offset
-        try:
-            if self.claim.is_block:
-                fcntl.ioctl(self.claim.fd, BLKDISCARD, struct.pack("QQ", begin, length))
-            else:
-                _punch_hole(self.claim.fd, begin, length)
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS):
-                raise
+
+    def stamp(self) -> list[Any]:
+        """Return values that change with any write to it by others, and with a reboot."""
+
+    def is_same(self, name: str) -> bool:
+        """Return whether a name is one of this device; raise OSError if there is no such device."""
+
+    def release(self) -> None:
+        """End the claim."""
+
+
+class Medium:
+    """A device from `start` on."""
+
+    def __init__(self, device: Device, start: int = 0) -> None:
+        """Serve from a claimed device; `start` is in bytes."""
+        self.device, self.start = device, start
+        self.size_bytes = device.size_bytes - start
+
+    def read(self, where: memoryview, offset: int) -> None:
+        """Fill memory; raise OSError."""
+        self.device.read(where, self.start + offset)
+
+    def write(self, data: memoryview, offset: int, durable: bool = False) -> None:
+        """Write memory, to the medium itself if `durable`; raise OSError."""
+        self.device.write(data, self.start + offset, durable)
+
+    def flush(self) -> None:
+        """Wait until all completed writes are on the medium; raise OSError."""
+        self.device.flush()
+
+    def discard(self, offset: int, length: int) -> None:
+        """Discard a range if the device can; its contents may be anything afterwards."""
+        self.device.discard(self.start + offset, length)
 
     def bytes_at(self, offset: int, length: int) -> bytes:
         """Return bytes from the beginning of the device, not from `start`; raise OSError."""
-        block = self.claim.block_bytes
+        block = self.device.block_bytes
         first, end = offset // block * block, -(-(offset + length) // block) * block
         where = buffer(end - first)
-        Medium(self.claim).read(where, first)
+        self.device.read(where, first)
         return bytes(where[offset - first : offset - first + length])
-
-
-def _punch_hole(fd: int, offset: int, length: int) -> None:
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    arguments = fd, PUNCH_HOLE | KEEP_SIZE, ctypes.c_int64(offset), ctypes.c_int64(length)
-    if libc.fallocate(*arguments) != 0:
-        raise OSError(ctypes.get_errno(), "fallocate")
 
 
 @dataclass(eq=False)

@@ -29,10 +29,16 @@ class Server:
     """Accepts clients until it is stopped."""
 
     def __init__(
-        self, cache: ServedCache, export: nbd.Export, listener: socket.socket, seen: Seen | None
-    ) -> None:
-        """Serve on a listening socket; `seen` is called with each request, in order of arrival."""
+        self, cache: ServedCache, export: nbd.Export, listener: socket.socket, seen: Seen | None,
+        apart: bool = False,
+    ) -> None:  # fmt: skip
+        """Serve on a listening socket; `seen` is called with each request, in order of arrival.
+
+        With `apart` the data of a read follow after its head if others are in flight: QEMU 7.2
+        holds them back until the next answer otherwise.
+        """
         self._cache, self._export, self._listener, self._seen = cache, export, listener, seen
+        self.apart = apart
         self._connections: set[Connection] = set()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._accept, daemon=True, name="accept")
@@ -120,6 +126,7 @@ class Connection:
 
     def __init__(self, server: Server, client: socket.socket) -> None:
         self.socket = client
+        self._apart = server.apart
         self._sends = threading.Lock()
         self._state = threading.Condition()
         self._pending = 0
@@ -153,7 +160,9 @@ class Connection:
         """Answer a request, if the client is still there."""
         with self._sends:
             try:
-                nbd.reply(self.socket, request.cookie, error, memoryview(b"") if error else data)
+                part = memoryview(b"") if error else data
+                apart = self._apart and self._pending > 1
+                nbd.reply(self.socket, request.cookie, error, part, apart=apart)
             except OSError:
                 with contextlib.suppress(OSError):
                     self.socket.shutdown(socket.SHUT_RDWR)

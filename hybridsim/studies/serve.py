@@ -17,16 +17,20 @@ from hybridsim.foundation.units import human_size
 from hybridsim.foundation.writing import write_text
 from hybridsim.scenario import Cache, Scenario
 from hybridsim.scenario.building.caches import Place, page_cache
-from hybridsim.serving import claims, nbd
+from hybridsim.serving import claims, nbd, remote
 from hybridsim.serving.cache import ServedCache
 from hybridsim.serving.figures import Figures
 from hybridsim.serving.generations import DATA_FROM, Generations, place
-from hybridsim.serving.lines import Medium
+from hybridsim.serving.lines import Device, Medium
 from hybridsim.serving.server import Server, listen_tcp, listen_unix
 from hybridsim.traces.formats.requests_csv import HEADER, LETTERS
 
 SLOTS = 256  # requests in progress
 PAGES_MIN = 8
+SETTINGS = (  # what else decides, as a scenario names it
+    "touches", "probability", "request_max", "write_price", "write_budget", "sequential_cutoff",
+    "max_fills", "fill", "fill_when", "fill_rate",
+)  # fmt: skip
 MODES = ("read-only", "write-around", "write-through")
 
 
@@ -46,6 +50,7 @@ class Setting:
     record: str | None = None  # CSV file of the requests
     json_file: str | None = None
     every_s: float = 10.0
+    apart: bool = False  # the data of a read follow after the head of its answer
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def checked(table: Any) -> Cache:
             + ", ".join(MODES)
         )
     for name, is_set in (
-        ("sub_page", table.sub_page), ("fill", table.fill != "re-read"),
+        ("sub_page", table.sub_page),
         ("discards", table.discards),
         ("fill_piece", table.fill_piece_bytes not in (0, table.page_bytes)),
     ):  # fmt: skip
@@ -88,9 +93,9 @@ def served(setting: Setting) -> Iterator[Ready]:
     """
     table = checked(setting.site.cache)
     with contextlib.ExitStack() as stack:
-        slow = claims.claim(setting.slow, setting.direct)
+        slow = _claimed(setting.slow, setting.direct)
         stack.callback(slow.release)
-        fast = claims.claim(setting.fast, setting.direct)
+        fast = _claimed(setting.fast, setting.direct)
         stack.callback(fast.release)
         claims.all_different(slow, fast)
         block = max(slow.block_bytes, fast.block_bytes)
@@ -105,6 +110,8 @@ def served(setting: Setting) -> Iterator[Ready]:
                    "admission": table.admission, "replacement": table.replacement}  # fmt: skip
         generations = Generations(fast, setting.state, kept_if)
         generations.check_replaceable(setting.erase)
+        if slow.why_unknown or fast.why_unknown:
+            remote.let_settle()
         listener = _listener(setting)
         stack.callback(listener.close)
         warm, slots, why_empty = generations.kept(slow)
@@ -117,7 +124,7 @@ def served(setting: Setting) -> Iterator[Ready]:
         served_cache.figures.pages_warm = len(slots)
         export = nbd.Export(volume_bytes, block_bytes=block, can_zero=False, is_shared=True)
         record = stack.enter_context(_recorder(setting.record))
-        server = Server(served_cache, export, listener, record)
+        server = Server(served_cache, export, listener, record, setting.apart)
         ended = [False]
         uri = f"nbd://127.0.0.1:{listener.getsockname()[1]}"
         if setting.socket:
@@ -151,12 +158,19 @@ def run(setting: Setting, stop: Event, show: Callable[[Ready], None]) -> Ready:
 
 def _described(site: Scenario) -> dict[str, Any]:
     table = checked(site.cache)
+    values = table.model_dump(by_alias=True, exclude_none=True)
+    settings = {name: values[name] for name in SETTINGS if name in values}
     return {"kind": "page", "page_bytes": table.page_bytes, "mode": table.mode,
-            "admission": table.admission, "replacement": table.replacement}  # fmt: skip
+            "admission": table.admission, "replacement": table.replacement,
+            "settings": settings}  # fmt: skip
 
 
 def _write(path: str, figures: Figures, what: dict[str, Any]) -> None:
     write_text(path, json.dumps(figures.document(what), indent=1) + "\n")
+
+
+def _claimed(name: str, direct: bool) -> Device:
+    return remote.open_export(name) if remote.is_uri(name) else claims.claim(name, direct)
 
 
 def _listener(setting: Setting) -> Any:

@@ -63,6 +63,8 @@ class Finished:
     boot_s: float
     wall_s: float
     accelerator: str
+    # The host's time when the guest's clock was 0, by its heartbeats; exact to some milliseconds.
+    zero_unix_s: float = 0.0
 
 
 def run(
@@ -128,21 +130,23 @@ def run_in_turn(
             job.pack(folder.path / "job.tar", boot.commands, disks, files or {}, limit_s)
             started = time.monotonic()
             try:
-                boot_s, codes = _powered(lab, folder, words, (BOOT_S, limit_s), on_output, progress)
+                boot_s, codes, zero_unix_s = _powered(
+                    lab, folder, words, (BOOT_S, limit_s), on_output, progress
+                )
             except StoppedError:
                 raise
             except EndedError as error:
                 if not boot.may_crash:
                     raise LabError(f"{error}{_save_logs(folder, boot.out)}") from None
-                boot_s, codes = 0.0, []
+                boot_s, codes, zero_unix_s = 0.0, [], 0.0
             except LabError as error:
                 raise LabError(f"{error}{_save_logs(folder, boot.out)}") from None
             wall_s = time.monotonic() - started
             if codes:
                 job.unpack(folder.path / "out.img", boot.out)
-            finished.append(Finished(boot.out, codes, boot_s, wall_s, how))
+            finished.append(Finished(boot.out, codes, boot_s, wall_s, how, zero_unix_s))
         stack.close()
-        _move_disk_logs(folder, disks, out)
+        _move_disk_logs(folder, out)
     return finished
 
 
@@ -206,8 +210,11 @@ def _powered(
     patience_s: tuple[float, float],
     on_output: OnLine,
     progress: OnLine = ignore,
-) -> tuple[float, list[int]]:
-    """Run QEMU to its end; return the seconds to boot, and the commands' exit codes."""
+) -> tuple[float, list[int], float]:
+    """Run QEMU to its end.
+
+    Return the seconds to boot, the commands' exit codes, and the host's time at the guest's 0.
+    """
     image.initramfs(Path(lab.busybox), Path(lab.modules), folder.path / "initrd")
     started = time.monotonic()
     how = {"stdout": subprocess.PIPE, "env": machine.environment(lab)}
@@ -225,11 +232,12 @@ def _watched(
     limit_s: float,
     on_output: OnLine,
     progress: OnLine = ignore,
-) -> tuple[float, list[int]]:
+) -> tuple[float, list[int], float]:
     """Read the guest's serial line until it ends; raise LabError on a timeout."""
     assert qemu.stdout is not None
     pipe = qemu.stdout.fileno()
     last_data, last_output, boot_s, codes, rest = started, started, 0.0, None, b""
+    zero_unix_s = float("inf")
     while True:
         ready = select.select([pipe], [], [], 1.0)[0]
         now = time.monotonic()
@@ -243,6 +251,8 @@ def _watched(
                     boot_s = now - started
                     put_before(qemu.pid, machine.PROCESSOR_THREAD)
                     progress(f"the guest is up after {boot_s:.0f} s")
+                elif word == "LAB-BEAT":
+                    zero_unix_s = min(zero_unix_s, time.time() - float(what))
                 elif word == "LAB-RESULTS":
                     codes = [int(code) for code in json.loads(what)]
                 elif line.startswith(":"):
@@ -251,7 +261,7 @@ def _watched(
             if not data:
                 if codes is None:
                     raise EndedError("the guest ended without results")
-                return boot_s, codes
+                return boot_s, codes, zero_unix_s
         if now - last_output > QUIET_S:
             progress(f"running for {now - started:.0f} s")
             last_output = now
@@ -263,13 +273,12 @@ def _watched(
             raise LabError(f"the guest was not done after {limit_s:.0f} s")
 
 
-def _move_disk_logs(folder: Folder, disks: Sequence[Disk], out: Path) -> None:
+def _move_disk_logs(folder: Folder, out: Path) -> None:
     """Move the logs that the server wrote of its disks to the results."""
-    for disk in disks:
-        for name in (f"{disk.name}.requests.npy", f"{disk.name}.model.json"):
-            if (folder.path / name).exists():
-                (out / "disks").mkdir(parents=True, exist_ok=True)
-                shutil.move(folder.path / name, out / "disks" / name)
+    for pattern in ("*.requests.npy", "*.model.json", "*.served.json"):
+        for path in sorted(folder.path.glob(pattern)):
+            (out / "disks").mkdir(parents=True, exist_ok=True)
+            shutil.move(path, out / "disks" / path.name)
 
 
 def _save_logs(folder: Folder, out: Path) -> str:

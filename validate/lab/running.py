@@ -26,7 +26,7 @@ from pathlib import Path
 from validate import calibration, experiment, opencas, result_folder
 from validate.errors import ExperimentError, MissingError
 from validate.experiment import Cache, Experiment
-from validate.lab import guest
+from validate.lab import fronts, guest
 from validate.lab.errors import LabError
 from validate.lab.machine import Disk
 from validate.lab.setup import set_up
@@ -72,6 +72,8 @@ def run(
     programs = open_cas_files(what.cache)
     members = members_of(scenario)
     served = disks(what, members if what.origin.raid_level is not None else 0)
+    is_page = what.cache.kind == "page"
+    seen = fronts.disks(what) if is_page else [each.disk for each in served]
     _check_memory(what, served)
     result_folder.prepare(str(out), what)
     load_before = os.getloadavg()
@@ -79,10 +81,10 @@ def run(
         results = Path(temporary)
         try:
             done = guest.run(
-                [command(served, has_programs=bool(programs))],
-                [each.disk for each in served],
+                [fronts.command(what) if is_page else command(served, has_programs=bool(programs))],
+                seen,
                 results,
-                server=_server(scenario, served),
+                server=_server(scenario, served, fronts.of(what) if is_page else []),
                 files=_files(path) | programs,
                 memory_mb=MEMORY_MB,
                 limit_s=limit_s(what),
@@ -95,6 +97,7 @@ def run(
     models = [out / "lab/disks" / f"{each.disk.name}.model.json" for each in served]
     facts = {
         "accelerator": done.accelerator,
+        "zero_unix_s": round(done.zero_unix_s, 6),
         "boot_s": round(done.boot_s, 1),
         "wall_s": round(done.wall_s, 1),
         "host_load": {"before": load_before, "after": os.getloadavg(), "cpus": os.cpu_count()},
@@ -102,6 +105,10 @@ def run(
         "packages": set_up(guest.ignore, kernel).versions,
     }
     (out / "lab" / "lab.json").write_text(json.dumps(facts, indent=1) + "\n")
+    if is_page:
+        fronts.collect(out, done.zero_unix_s)
+        if not done.codes[-1]:
+            fronts.record_settings(out)
     if done.codes[-1]:
         raise LabError(f"{path}: the run failed in the guest (see {out}): {_last_line(out)}")
     return out
@@ -204,9 +211,12 @@ def members_of(scenario: Path) -> int:
         raise ExperimentError(str(error)) from None
 
 
-def _server(scenario: Path, served: list[Served]) -> list[str]:
+def _server(scenario: Path, served: list[Served], behind: Sequence[fronts.Front] = ()) -> list[str]:
+    """Return the command that serves the disks, and what is in front of them."""
     words = [sys.executable, "-m", "validate.lab.serve", str(scenario.resolve())]
-    return [*words, *(each.words for each in served)]
+    words += [each.words for each in served]
+    names = [each.disk.name for each in served]
+    return fronts.server(words, names, behind) if behind else words
 
 
 def _files(path: Path) -> dict[str, bytes]:

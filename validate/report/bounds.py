@@ -18,8 +18,9 @@ COUNTERS = {  # by kind of cache
     "open-cas": ("read_hits", "read_full_misses", "write_hits", "write_full_misses",
                  "pass_through_writes", "cleaned_blocks"),
     "dm-writecache": ("read_hits", "writes_allocated", "writes_around"),
+    "page": ("hits", "misses", "fills_done", "evictions"),
 }  # fmt: skip
-RARE, FEW = ("open-cas", "dm-writecache"), 100  # with a smaller last value: not checked
+RARE, FEW = ("open-cas", "dm-writecache", "page"), 100  # with a smaller last value: not checked
 JUDGED = {
     f"{HIT_RATIO} each 10 s": 0.05,
     f"{IOPS} t50": 0.15, f"{IOPS} t90": 0.15, f"{IOPS} level": 0.10, f"{IOPS} curve": 0.05,

@@ -42,9 +42,16 @@ def _distance(error: float) -> str:
     return f"{error:.3f}"
 
 
-# Of Open CAS and dm-writecache; those that are not checked of a kind of cache are not shown.
-MISSES = ("read_full_misses", "write_full_misses", "writes_allocated", "writes_around")
-HITS = ("read_hits", "write_hits", "pass_through_writes", "cleaned_blocks")
+# Of Open CAS, dm-writecache and serve; those that are not checked of a kind of cache are not shown.
+MISSES = (
+    "misses",
+    "fills_done",
+    "read_full_misses",
+    "write_full_misses",
+    "writes_allocated",
+    "writes_around",
+)
+HITS = ("hits", "evictions", "read_hits", "write_hits", "pass_through_writes", "cleaned_blocks")
 COLUMNS = (
     Column("promo", ("promotions", "cache_misses", *MISSES), _percent),
     Column("demo", ("demotions", "cache_hits", *HITS), _percent),
@@ -59,9 +66,9 @@ HEADS = ("run", *(column.head for column in COLUMNS), "met")
 LEGEND = (
     "Errors of the simulated twin.  promo, demo: promotions and demotions of dm-cache; misses and "
     "hits of bcache; of Open CAS the worse one of reads and writes, with pass-through and cleaning "
-    "under demo; of dm-writecache blocks written and read hits: the largest error at any multiple "
-    "of 10 s, over the last value.  hit: the largest error of the hit ratio in any 10 s, in "
-    "percentage points.  IOPS: of the whole run, "
+    "under demo; of serve misses and fills, hits and evictions; of dm-writecache blocks written "
+    "and read hits: the largest error at any multiple of 10 s, over the last value.  hit: the "
+    "largest error of the hit ratio in any 10 s, in percentage points.  IOPS: of the whole run, "
     "not checked.  steady: IOPS in the steady state of both.  t50, t90: warm-up times.  curve: "
     "mean distance of the warm-up curves.  met: figures within their bounds, of those that are "
     f"checked.  {BEYOND} beyond its bound; {UNSTEADY}: the real run is not steady; {FLAT}: it does "

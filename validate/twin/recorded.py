@@ -13,7 +13,7 @@ from typing import Any
 
 from hybridsim.workloads.fio.options import size
 from validate import layout
-from validate.twin import opencas, writecache
+from validate.twin import opencas, page, writecache
 from validate.twin.record import Bare, Record, RecordError
 
 MACHINE = Path("lab", "machine.toml")  # the scenario of a lab's disks
@@ -73,17 +73,19 @@ def read(folder: Path) -> Record:
     if not environment.get("complete"):
         raise RecordError(f"{folder}: the run did not end in order: {environment.get('error')}")
     job = sized(_job(folder / layout.JOB_FILE), _size_bytes(environment))
+    is_page = environment["cache"]["kind"] == "page"
+    shared = page.SHARED if is_page else SHARED
     trace = folder / layout.TRACE
     return Record(
         folder=folder,
         title=f"{_title(folder, environment)}\n{_throttle(folder, environment)}",
         cache=_cache(environment["cache"], _release(environment)) | _beside(folder, environment),
         origin_bytes=int(environment["origin"]["size_bytes"]),
-        job=job,
+        job=page.reaching(job) if is_page else job,
         created_s=environment["cache"].get("made_uptime_s"),
         machine=_machine(folder),
-        slow=bare(folder, layout.BARE_SLOW),
-        fast=bare(folder, layout.BARE_FAST),
+        slow=bare(folder, layout.BARE_SLOW, shared),
+        fast=bare(folder, layout.BARE_FAST, shared),
         cached_device=str(environment["devices"]["cached"]["name"]),
         trace=trace if trace.is_dir() else None,
         throttle=_throttle(folder, environment),
@@ -197,6 +199,8 @@ def _cache(cache: Mapping[str, Any], release: tuple[int, ...]) -> dict[str, Any]
         return writecache.table(cache["table"], cache["status"])
     if kind == "open-cas":
         return opencas.table(cache["shown"], Path(layout.ENVIRONMENT))
+    if kind == "page":
+        return page.table(cache)
     table: dict[str, Any] = {"kind": kind, "mode": cache["mode"], "size": f"{cache['size_bytes']}B"}
     if kind == "dm-cache":
         sectors = cache.get("migration_threshold_sectors") or THRESHOLD_SECTORS
@@ -237,9 +241,9 @@ def _number(text: str) -> int:
     return round(float(text[:-1]) * unit) if unit else int(text)
 
 
-def bare(folder: Path, name: str) -> tuple[Bare, ...]:
+def bare(folder: Path, name: str, shared: str = SHARED) -> tuple[Bare, ...]:
     """Return the runs on a bare device: its own, or of the calibration nearest in time."""
-    beside = [each for each in folder.parent.glob(f"{SHARED}*") if (each / name).is_dir()]
+    beside = [each for each in folder.parent.glob(f"{shared}*") if (each / name).is_dir()]
     beside.sort(key=lambda each: (abs(_started_s(each) - _started_s(folder)), each.name))
     for place in (folder, *beside):
         results = sorted((place / name).glob("fio.*.json"))

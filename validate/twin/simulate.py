@@ -22,6 +22,7 @@ from validate.twin.record import SECOND, Record, RecordError
 from validate.twin.toml_text import toml_of
 
 RELOADED = {"dm-cache"}  # kinds that the simulator can stop and restart
+AGELESS = ("none", "page")  # whose cache does nothing without requests
 CLOSED = "the same fio job with the same offsets, in closed loop"
 PACED = f"{CLOSED}; for the cache's counters, at the real run's own pace"
 TRACED = f"{CLOSED}; for the cache's counters, at the arrival times in the blktrace"
@@ -54,7 +55,7 @@ def twin(record: Record, calibration: Calibration | None = None, later_ns: int =
     lead_s = 0.0
     if record.created_s is not None and began_s is not None:
         lead_s = max(began_s - record.created_s, 0.0)
-    elif record.cache.get("kind") != "none":
+    elif record.cache.get("kind") not in AGELESS:
         assumptions.append(
             "the creation time of the cache is unknown: the time of the first request is used"
         )

@@ -20,6 +20,7 @@ FORMATS = {
     "samples of a writecache's status": "hybridsim.answers.measurements.writecache_status",
     "samples of casadm --stats": "hybridsim.answers.measurements.opencas_stats",
     "samples of bcache's stats_total": "hybridsim.answers.measurements.bcache_stats",
+    "samples of hybridsim serve": "hybridsim.answers.measurements.served_samples",
     "the start time of a load": "hybridsim.answers.measurements.uptime",
     "fio's text": "hybridsim.answers.measurements.fio_text",
 }

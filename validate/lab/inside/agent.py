@@ -27,7 +27,7 @@ def main() -> None:
 
     def beat() -> None:
         while True:
-            send("LAB-BEAT")
+            send(f"LAB-BEAT {time.clock_gettime(time.CLOCK_BOOTTIME):.6f}")
             time.sleep(BEAT_S)
 
     job = json.loads(Path("/job/job.json").read_text())
