@@ -109,8 +109,21 @@ class Half:
     @property
     def basis(self) -> str:
         """The real runs in words."""
-        few = "" if self.is_own else f", as there are too few of {self.kind} with such a load"
-        return f"{counted(self.runs, 'real run')} on {named(self.group)}{few}"
+        return based_on([self])
+
+
+def based_on(halves: Iterable[Half]) -> str:
+    """Return the real runs that figures rest on, in words: their numbers differ by figure."""
+    runs: dict[tuple[str, str], set[int]] = {}
+    for each in halves:
+        few = "" if each.is_own else f", as there are too few of {each.kind} with such a load"
+        runs.setdefault((named(each.group), few), set()).add(each.runs)
+    parts = []
+    for (group, few), numbers in runs.items():
+        *others, last = sorted(numbers)
+        words = f"{', '.join(map(str, others))} or " if others else ""
+        parts.append(f"{words}{counted(last, 'real run')} on {group}{few}")
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -120,7 +133,7 @@ class ModelError:
     kind: str
     load: str  # READS or WITH_WRITES
     runs: int  # on this kind with such a load
-    bases: tuple[str, ...]  # real runs that the figures rest on, in words
+    basis: str  # real runs that the figures rest on, in words
     level: float
     figures: dict[str, tuple[float, float, float]]  # value, low, high
     why_not: str = ""
@@ -128,7 +141,7 @@ class ModelError:
     @property
     def covers(self) -> str:
         """One sentence: what the interval covers, and what it does not."""
-        return f"{self.level:.0%} interval from {'; '.join(self.bases)}. {COVERS}."
+        return f"{self.level:.0%} interval from {self.basis}. {COVERS}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as what JSON can hold."""
@@ -350,9 +363,8 @@ def model_error(result: Result) -> ModelError | None:
         for name, half in halves.items()
     }
     runs = sum(run.kind == kind and run.group == group(kind, has_writes) for run in real_runs())
-    bases = tuple(dict.fromkeys(half.basis for half in halves.values()))
     why_not = "" if figures else _why_not(kind, load, runs)
-    return ModelError(kind, load, runs, bases, LEVEL, figures, why_not)
+    return ModelError(kind, load, runs, based_on(halves.values()), LEVEL, figures, why_not)
 
 
 def _figures(result: Result, kind: str) -> dict[str, float]:

@@ -19,7 +19,7 @@ from hybridsim.answers.measurements.measurement import (
     REQUESTS,
     Measurement,
 )
-from hybridsim.answers.model_error import FEW_WRITES, LEVEL, Half, half_of, interval
+from hybridsim.answers.model_error import FEW_WRITES, LEVEL, Half, based_on, half_of, interval
 
 MEANS = tuple(f"{kind} mean" for kind in (LATENCY, COMPLETION))
 
@@ -39,18 +39,18 @@ def with_intervals(comparison: Comparison) -> None:
     if real.kind or simulated.kind in ("", NO_CACHE):
         return
     has_writes = _writes(simulated) > FEW_WRITES
-    bases: dict[str, None] = {}
+    halves: list[Half] = []
 
     def sure(row: Row) -> Row:
         half = _half(row, simulated.kind, has_writes)
         if half is None or row.simulated is None:
             return row
-        bases[half.basis] = None
+        halves.append(half)
         return replace(row, ends=interval(_figure(row), row.simulated, half.width))
 
     comparison.rows = [sure(row) for row in comparison.rows]
-    if bases:
-        comparison.basis = f"{LEVEL:.0%} interval from {'; '.join(bases)}"
+    if halves:
+        comparison.basis = f"{LEVEL:.0%} interval from {based_on(halves)}"
 
 
 def _half(row: Row, kind: str, has_writes: bool) -> Half | None:
