@@ -1,12 +1,13 @@
 """`hybridsim catalog` lists the names that a scenario may use, and the source of each value."""
 
 import json
+import shutil
 
 import pytest
 from click.testing import CliRunner
 
 from hybridsim.cli import cli
-from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.storage import catalog
 
 
@@ -54,3 +55,24 @@ def test_long_amounts_are_rounded_in_the_list_and_exact_where_one_is_shown():
     assert "read 77.9us" in listed
     assert max(map(len, listed.splitlines())) <= 120
     assert "9184760832B" in run("show", "quantum-atlas-10k").output
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ('"assumed"', '"guessed"', "'guessed' is none of the marks read, measured, fitted"),
+        ("\nflush ", "\nflushh ", "flushh"),
+    ],
+)
+def test_an_entry_that_no_scenario_could_use_is_not_shown(
+    tmp_path, monkeypatch, before, after, problem
+):
+    (source,) = catalog.FOLDER.glob("ssd/samsung-pm9a3-1920gb.toml")
+    text = source.read_text(encoding="utf-8")
+    assert before in text
+    shutil.copytree(catalog.FOLDER, tmp_path / "catalog")
+    place = tmp_path / "catalog" / "ssd" / "mine.toml"
+    place.write_text(text.replace(before, after), encoding="utf-8")
+    monkeypatch.setattr(catalog, "FOLDER", tmp_path / "catalog")
+    with pytest.raises(ScenarioError, match=problem):
+        run("show", "mine")
