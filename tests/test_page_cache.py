@@ -150,8 +150,8 @@ class TestWriteBack:
         assert (last.path, last.reason) == (Path.MISS, Reason.BUSY)
 
     def test_a_flush_goes_to_both_tiers(self) -> None:
-        slow_flush = replace(SLOW, device=replace(SLOW.device, flush_ns=2 * MS, is_protected=1))
-        fast_flush = replace(FAST, device=replace(FAST.device, flush_ns=5 * MS, is_protected=1))
+        slow_flush = replace(SLOW, device=SLOW.device._replace(flush_ns=2 * MS, is_protected=1))
+        fast_flush = replace(FAST, device=FAST.device._replace(flush_ns=5 * MS, is_protected=1))
         requests = [write(0, 0), flush(1), flush(20), write(30, 0), flush(31)]
         outcome = simulate(requests, OPEN, BACK, slow_flush, fast_flush)
         assert done(outcome)[1] == 1.1 + 5
@@ -160,7 +160,7 @@ class TestWriteBack:
 
     def test_a_preflush_precedes_its_write(self) -> None:
         barrier = replace(write(1, PAGE), flags=PREFLUSH | FUA)
-        fast_flush = replace(FAST, device=replace(FAST.device, flush_ns=5 * MS, is_protected=1))
+        fast_flush = replace(FAST, device=FAST.device._replace(flush_ns=5 * MS, is_protected=1))
         outcome = simulate([write(0, 0), barrier], OPEN, BACK, SLOW, fast_flush)
         assert done(outcome) == [0.1, 6.2]  # 5.1 for the flush, 0.1 to write
 
@@ -218,7 +218,7 @@ class TestFills:
         assert paths(run(*requests, cache=READ_ONLY))[2] == (Path.MISS, Reason.OVERWRITTEN)
 
     def test_dropped_pages_are_discarded_on_the_ssd_if_enabled(self) -> None:
-        slow_discards = replace(FAST, device=replace(FAST.device, command_ns=MS))
+        slow_discards = replace(FAST, device=FAST.device._replace(command_ns=MS))
         for discards, last in ((False, 1), (True, 2)):
             cache = replace(READ_ONLY, discards=discards)
             requests = [read(0, 0), write(10, 0)]

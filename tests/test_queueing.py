@@ -5,7 +5,7 @@ import pytest
 from engine import simulate
 from scenarios import Scenario
 from test_raid import disk
-from test_reference import NO_CACHE, SSD, replace
+from test_reference import NO_CACHE, SSD
 
 from hybridsim.foundation.codes import Level, Op, Replay
 from hybridsim.reference import Request, SourceParameters, TierParameters
@@ -48,7 +48,7 @@ def poisson(random, rate):
 def test_constant_service_times_wait_as_in_m_d_1(load):
     """Pollaczek and Khinchine: W = rho S / (2 (1 - rho)); one die of an SSD serves in S."""
     service = 100_000
-    server = replace(SSD, read_ns=service)
+    server = SSD._replace(read_ns=service)
     random = np.random.default_rng(7)
     arrivals = poisson(random, load * SECOND / service)
     waits = responses(server, arrivals, np.full(REQUESTS, 4096)) - service
@@ -62,7 +62,7 @@ def test_constant_service_times_wait_as_in_m_d_1(load):
 def test_exponential_lengths_over_a_link_wait_as_in_m_m_1(load):
     """T = S / (1 - rho); the link carries lengths that are exponential, one after the other."""
     mean_bytes = 200_000
-    server = replace(SSD, link_bytes_per_s=SECOND, unit_bytes=2**40, capacity_bytes=2**40)
+    server = SSD._replace(link_bytes_per_s=SECOND, unit_bytes=2**40, capacity_bytes=2**40)
     random = np.random.default_rng(8)
     arrivals = poisson(random, load * SECOND / mean_bytes)
     lengths = np.ceil(random.exponential(mean_bytes, REQUESTS))

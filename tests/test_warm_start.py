@@ -138,7 +138,7 @@ class TestPreload:
         assert counted(slow, "preload_reads") < counted(fast, "preload_reads")
 
     def test_preload_reads_sets_the_number_of_concurrent_reads(self):
-        two = replace(SLOW, device=replace(SLOW.device, dies=4))
+        two = replace(SLOW, device=SLOW.device._replace(dies=4))
         for reads, until in ((1, 4), (4, 1)):
             cache = replace(LOAD, preload=[0, 5, 10, 15], preload_reads=reads)
             request = read(1 + until + 0.5, 15 * PAGE)

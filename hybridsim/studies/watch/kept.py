@@ -31,8 +31,13 @@ JOURNAL = ".journal"  # suffix
 
 
 def leaves(tree: Any, seen: set[int] | None = None) -> Iterator[Any]:
-    """Yield the arrays and numbers of nested tuples, in order; an array in several places once."""
+    """Yield the arrays and numbers of nested tuples, in order; an array in several places once.
+
+    None, a part that a machine does not have, is no leaf.
+    """
     seen = set() if seen is None else seen
+    if tree is None:
+        return
     if isinstance(tree, tuple):
         for each in tree:
             yield from leaves(each, seen)
@@ -50,6 +55,8 @@ def regrown(tree: Any, saved: Iterator[Any], known: dict[int, Any] | None = None
     kind.
     """
     known = {} if known is None else known
+    if tree is None:
+        return None
     if isinstance(tree, tuple):
         parts = [regrown(each, saved, known) for each in tree]
         return type(tree)._make(parts) if hasattr(tree, "_make") else tuple(parts)
