@@ -439,7 +439,8 @@ class Pairer:
         live = np.ones(lanes, np.bool_)
         origin = None
         while True:
-            lane = int(pair(self._pairing, events, position, end, live))
+            with np.errstate(over="ignore"):  # in hashes, if it is not compiled
+                lane = int(pair(self._pairing, events, position, end, live))
             if lane == lanes:
                 break
             if lane >= 0:
