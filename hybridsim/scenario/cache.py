@@ -67,9 +67,8 @@ class Cache(FastTier):
     probability: Annotated[str, BeforeValidator(_chance)] = "10%"  # with "probabilistic"
     request_max_bytes: Size = 64 * 1024  # with "request-size"
     replacement: Annotated[str, _name_of(REPLACEMENT)] = "learned"  # "lru" with another admission
-    write_price: float = Field(
-        WRITE_PRICE, ge=0, le=1000
-    )  # cost of a 64 KiB fill in reads; "learned"
+    # cost of a 64 KiB fill in reads, of the disks and the SSD's wear; "learned"
+    write_price: float = Field(WRITE_PRICE, ge=0, le=1000)
     write_budget: str | None = None  # limit of fills: "500GB/day", "1 DWPD", "5%" of page accesses
     sequential_cutoff_bytes: Size = 2**20  # 0: never bypass
     max_fills: int = Field(8, ge=1, le=65_536)

@@ -16,9 +16,9 @@ class Host(Part):
     overhead_ns: Time = 0  # added to each request; overlaps with others
     # a controller raises one interrupt for all completions of this time; 0: one for each
     hold_ns: Time = 0
-    # it does so from so many completions on
+    # completions are held back once so many have come in a period
     hold_from: int = Field(HostParameters.hold_from, ge=1, le=10**6)
-    hold_within_ns: Time = 0  # that come within this time
+    hold_within_ns: Time = 0  # the period in which they must come
 
     @property
     def parameters(self) -> HostParameters:

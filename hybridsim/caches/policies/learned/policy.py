@@ -74,8 +74,7 @@ class Learned(NamedTuple):
     drawn: Ints  # positions that are compared for the next victim
     promised: Floats  # densities at these positions
     # [CLOCK, DRAWS, HELD, VICTIM; MISSED, HIT of the request; TAKEN without evidence; SIZE of the
-    # request; DRAWN_FROM: HELD when `drawn` was drawn; VICTIM_AT: its
-    # position when it was chosen]
+    # request; DRAWN_FROM: HELD when `drawn` was drawn; VICTIM_AT: its position when it was chosen]
     state: Ints
 
     @classmethod
