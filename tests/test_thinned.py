@@ -102,7 +102,7 @@ class TestLayout:
         assert same(rows_of_bytes(rows_as_bytes(rows, 0, 1), 0), rows)
 
     def test_the_documented_layout_of_a_block(self):
-        """Bytes as docs/thinned.md describes them, read without the package's code."""
+        """Bytes as docs/reference/thinned.md describes them, read without the package's code."""
         import zlib
 
         from hybridsim.traces.formats.files import zstd

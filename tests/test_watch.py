@@ -48,7 +48,8 @@ from hybridsim.traces.trace import Trace
 SECOND = 10**9
 MIB = 1 << 20
 ROOT = Path(__file__).parent.parent
-DASHBOARD = json.loads((ROOT / "hybridsim/docs/watch.grafana.json").read_text(encoding="utf-8"))
+HOW_TO = ROOT / "hybridsim/docs/how-to"
+DASHBOARD = json.loads((HOW_TO / "watch.grafana.json").read_text(encoding="utf-8"))
 
 
 def lines(count, step=0.01):

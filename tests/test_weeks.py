@@ -21,7 +21,7 @@ from hybridsim.traces.trace import Trace
 
 SECOND = 10**9
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "hybridsim/docs/weeks.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "hybridsim/docs/how-to/weeks.md").read_text(encoding="utf-8")
 SUNDAY = 1_795_910_400 * SECOND  # 2026-11-29 00:00 UTC
 RUN = ("hybridsim trace thin gen:", "hybridsim trace info load.thin", "hybridsim hits load.thin")
 

@@ -88,7 +88,8 @@ def check_number(experiment: Experiment, slow: int, has_fast: bool) -> None:
     if kind == "page":
         raise ExperimentError(
             "a page cache is served by `hybridsim serve`: use `validate lab run`; on your devices, "
-            "start it, run fio on its export, and compare its --json (hybridsim/docs/serve.md)"
+            "start it, run fio on its export, and compare its --json "
+            "(hybridsim/docs/how-to/serve.md)"
         )
     if level is None and slow != 1:
         raise ExperimentError(f"{slow} slow devices: name one, or write raid = 5 in [origin]")

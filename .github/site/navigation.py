@@ -25,8 +25,8 @@ NAVIGATION = [
     {
         "How to": [
             "how-to/plan.md",
-            "weeks.md",
-            "serve.md",
+            "how-to/weeks.md",
+            "how-to/serve.md",
             "how-to/research.md",
             "how-to/notebooks.md",
             "how-to/validate.md",
@@ -40,7 +40,7 @@ NAVIGATION = [
             {"Commands": [*commands.addresses()]},
             "reference/input.md",
             "reference/formats.md",
-            "thinned.md",
+            "reference/thinned.md",
             "reference/traces.md",
             "reference/machines.md",
             "reference/scenario.md",

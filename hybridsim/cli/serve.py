@@ -82,7 +82,7 @@ def serve(
     is answered, and a flush is one of --slow: --fast can fail, or be lost, at any time.  The cache
     starts empty unless it was closed in order (Ctrl-C, SIGTERM) and nobody has written to --slow
     since.  Neither device may be in use; a --fast that holds other data is refused.  See
-    docs/serve.md for clients.
+    docs/how-to/serve.md for clients.
     """
     from pathlib import Path
 

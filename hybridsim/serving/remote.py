@@ -1,4 +1,4 @@
-"""An export of an NBD server as a device: `--slow nbd://host:port/name` (docs/serve.md).
+"""An export of an NBD server as a device: `--slow nbd://host:port/name` (docs/how-to/serve.md).
 
 One connection with many requests under way; a thread matches the answers by cookie.  A connection
 that is lost stays lost, and everything later fails: the server may have been restarted and have

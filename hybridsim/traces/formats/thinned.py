@@ -1,4 +1,4 @@
-"""Thinned captures, as `trace thin` and `trace record --max` write them (docs/thinned.md).
+"""Thinned captures, as `trace thin` and `trace record --max` write them (docs/reference/).
 
 Device "sample" has the requests to the sampled regions, with the rate and the exact totals of all
 requests as `Reader.sample`; each stretch is a device of its own that has all requests of its time.

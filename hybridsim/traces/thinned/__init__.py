@@ -1,4 +1,4 @@
-"""Thinned captures: weeks of a disk's requests in a file of limited size (docs/thinned.md).
+"""Thinned captures: weeks of a disk's requests in a file of limited size.
 
 A thinned capture holds three things: all requests to a sample of the device's regions, counters
 and histograms of all requests by time, and short stretches of all requests in full.

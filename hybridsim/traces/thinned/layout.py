@@ -1,7 +1,7 @@
 """The layout of a thinned capture: blocks that are appended, each with a checksum.
 
-docs/thinned.md describes every byte.  A block that is damaged or incomplete is skipped: reading
-goes on at the next block whose checksum is right.
+docs/reference/thinned.md describes every byte.  A block that is damaged or incomplete is skipped:
+reading goes on at the next block whose checksum is right.
 """
 
 from __future__ import annotations
