@@ -133,6 +133,11 @@ class TestKeys:
         assert "Of writes that the write cache takes; default: as write_overhead." in text
         assert "needed" in run("rpm").output
 
+    @pytest.mark.parametrize("word", TERMS)
+    def test_the_default_of_a_key_is_left_to_its_table(self, word):
+        """A number in the entry would be a second place for it."""
+        assert not re.search(r"\bdefaults? (is |of )?[\d\"`]", TERMS[word])
+
     def test_a_mistyped_key_suggests_the_right_one(self):
         assert "did you mean 'replay.speed'?" in str(run("replay.spede").exception)
 
