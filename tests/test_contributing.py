@@ -1,7 +1,8 @@
 """CONTRIBUTING is true: what is added as its table says, and nowhere else, can be used.
 
 A copy of the package gets one toy of each kind: the files of tests/toys, and lines in registries.
-The policy and the drive are those that hybridsim/docs/how-to shows, added as their pages say.
+The policy, the drive and the figure are those that hybridsim/docs/how-to shows, added as their
+pages say.
 Its commands are run, and those of its tests that follow the registries.
 """
 
@@ -34,6 +35,7 @@ ADDED = {
             "ONE_LINE = {\n": '    "slashes": "7/R/4096/512\\n7/W/0/512\\n",\n',
         },
     },
+    "a figure of a replay": edits("how-to/figure.md"),
     "a section of the HTML report": {
         "hybridsim/show/html/sections/misses.py": "section.py",
         "hybridsim/show/html/sections/__init__.py": {'"verdict", ': '"misses", '},
@@ -72,7 +74,7 @@ LINES = {
     "forced": "trace info --format slashes t.txt --json",
     "hits": "hits t.txt --replacement newest,lru --page 4KiB --cache-size 20% --json",
     "replay": "replay t.txt --admission always --replacement newest --json policy.json",
-    "site": "replay t.txt --scenario site.toml --json site.json --html site.html",
+    "site": "replay t.txt --scenario site.toml --details --json site.json --html site.html",
     "show": "scenario show site.toml",
 }
 WRONG = {"key": ('"6us"', '"6us"\nlatensy = "8us"'), "kind": ('"ram"', '"rom"')}
@@ -107,7 +109,7 @@ def promised():
     """Return the rows of the table: what is to add, the places named for it, and their number."""
     text = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
     for what, places, number in TABLE_ROW.findall(text):
-        paths = re.findall(r"`([\w./-]+\.(?:py|md|toml))`", places)
+        paths = re.findall(r"`([\w./-]+\.(?:py|md|toml|json))`", places)
         known = ("tests/",)
         yield what, [p if p.startswith(known) else f"hybridsim/{p}" for p in paths], int(number)
 
@@ -206,7 +208,14 @@ def test_a_device_is_usable(outputs, extended):
     assert "did you mean 'ram'" in outputs["kind"]
 
 
-def test_a_figure_is_in_the_report(outputs, extended):
+def test_a_figure_is_in_json_texts_and_the_report(outputs, extended):
+    phase = json.loads((extended / "site.json").read_text())["phases"]["none"]
+    assert phase["read"]["slow"] == 0.0  # of a drive that takes 7 us
+    assert re.search(r"^slow reads +no cache 0%", outputs["site"], re.M)
+    assert "Reads that took longer than 10 ms" in (extended / "site.html").read_text()
+
+
+def test_a_section_is_in_the_report(outputs, extended):
     assert "Misses over time" in (extended / "site.html").read_text()
 
 
@@ -223,6 +232,8 @@ test_policies.py::test_replacement_equals_its_model_with_many_cancelled_admissio
 test_ram.py::test_engine_and_reference_agree_on_ram
 test_fuzz_formats.py::test_every_format_has_a_file_to_damage
 test_fuzz_formats.py::test_damaged_files_give_a_trace_or_a_trace_error[slashes]
+test_outcome.py::test_slow_reads_are_a_share_of_the_reads
+test_explain.py::test_each_label_of_the_report_has_an_entry[slow reads]
 test_html.py::test_a_report_has_the_sections_for_its_data[replay]
 test_docs.py::test_every_command_has_help_and_an_example[hybridsim count]
 test_tidy.py::test_registered_classes_have_a_module_docstring[newest]

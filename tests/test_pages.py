@@ -26,6 +26,7 @@ PROGRAMS = [
     if block.language == "python"
 ]
 OUTPUTS = {  # what a program prints: the words of each line, figures as they come
+    "how-to/figure.md": r"none 0\.\d+\nwarm 0\.\d+\n\['evictions'.*\]\n",
     "how-to/notebooks.md": r"yes 0\.\d+\n",
     "how-to/policy.md": r"LastInFirstOut 0\.\d+\nlru 0\.\d+\nbelady 0\.\d+\n",
 }

@@ -32,6 +32,7 @@ NAVIGATION = [
             "how-to/validate.md",
             "how-to/policy.md",
             "how-to/device.md",
+            "how-to/figure.md",
             "questions.md",
         ]
     },
