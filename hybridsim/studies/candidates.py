@@ -20,8 +20,8 @@ from hybridsim.answers.advice.alternatives import (
 )
 from hybridsim.answers.judge import Both, Judgement, Pair
 from hybridsim.answers.ledger import JOINED
+from hybridsim.answers.outcome import Wear, wear
 from hybridsim.answers.result import Result
-from hybridsim.answers.wear import Wear, wear
 from hybridsim.caches import CACHES
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import format_size

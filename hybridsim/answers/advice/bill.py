@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hybridsim.answers.advice.alternatives import (
@@ -17,6 +17,7 @@ from hybridsim.answers.advice.alternatives import (
 from hybridsim.answers.intervals import Interval, saved
 from hybridsim.answers.judge import Both
 from hybridsim.answers.result import Result
+from hybridsim.foundation.documents import in_json
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.fast_tier import FastTier
 
@@ -55,13 +56,9 @@ class Bill:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         ends = self.per_saved_range
-        fields = asdict(self) | {
-            "saved": self.saved and self.saved.to_dict(),
-            "per_saved_ms": self.per_saved_ms,
-            "per_saved_range": ends and list(ends),
-        }
+        fields = vars(self) | {"per_saved_ms": self.per_saved_ms, "per_saved_range": ends}
         price, source = fields.pop("pricing")
-        return {"price": {**price.model_dump(), "source": source}, **fields}
+        return {"price": {**price.model_dump(), "source": source}, **in_json(fields)}
 
 
 def cost_per_ms(cost: float, saved: Interval) -> tuple[float, float | None] | None:
