@@ -4,6 +4,12 @@ Flash has short latencies that do not depend on the address of a request.
 
 Model: a controller starts requests one after another, at least `interval` apart.  A request
 completes a fixed latency after its start, plus the transfer of its bytes over the link.
+
+Whether a drive maps flash in units larger than 4 KiB shows in random writes of several sizes.  A
+drive of QLC saves memory by a coarse map: it programs whole units, so that any write of less than a
+unit takes as long as a write of one.  A write of n units of 4 KiB takes s + p n (DESIGN.md 2.7), of
+a map with larger units s + p u, u the 4 KiB in all units that it touches.  Where writes take
+equally long whatever their size, nothing is known: s may be large.
 """
 
 from __future__ import annotations
@@ -11,11 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize_scalar, nnls
 
-from hybridsim.answers.fitting import map_unit
-from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
-from hybridsim.answers.fitting.observed import Floats, Observed
+from hybridsim.answers.fitting.answer import DRIVE, NAME, Estimate, Fit
+from hybridsim.answers.fitting.observed import Observed
+from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.units import human_time, parse_rate, parse_time
 from hybridsim.storage import catalog
 
@@ -26,11 +32,17 @@ FEWEST_CROWDED = 100  # minimum requests dispatched while several others were ou
 RESAMPLES = 200
 FINE = 60  # intervals that are tried around the best one
 SEED = 1
-DRIVE = "backing.drive"
 LIKE = "samsung-pm883-960gb"  # provides the values that a capture does not determine
 S_NS = 1e9
 KINDS = ("read", "write")
 STREAM_BYTES = 131_072  # request size of sequential rates in datasheets
+UNITS_BYTES = tuple(KIB4 << power for power in range(5))  # 4 to 64 KiB
+# A larger unit explains what 4 KiB does not: the error of 4 KiB is so many times that of the unit,
+# and more than rates vary from run to run.
+TIMES, LEAST = 3.0, 0.03
+FLAT = 1.1  # longest time to shortest: sizes do not matter
+CROWDED = 8  # writes outstanding, so that they keep the drive busy
+SHOWN_BY = "fio's random writes of 4, 8, 16, ... 128 KiB at depth 32 show it"
 
 
 @dataclass(frozen=True)
@@ -187,7 +199,7 @@ def answer(name: str, observed: Observed, flash_fit: FlashFit, notes: list[str])
         *(_latency(flash_fit, kind, parse_time(rows[f"{kind}_latency"].scalar)) for kind in KINDS),
         *_pace(flash_fit, rows),
         # how long writes of each size keep a drive busy is lost in the waits of its dies
-        map_unit.unknown("a capture does not show it"),
+        _unknown("a capture does not show it"),
     ]
     words = f"Flash: {each} for 4 KiB when idle, {pace}."
     return Fit(name, words, estimates, observed.rows, notes)
@@ -252,3 +264,33 @@ def _link(flash_fit: FlashFit, assumed: int) -> Estimate:
         return Estimate(DRIVE, "sequential_read", value, "bytes/s", determined=False, how=how)
     how = "from the size of requests"
     return Estimate(DRIVE, "sequential_read", rate.value, "bytes/s", rate.low, rate.high, how=how)
+
+
+def map_unit(length_bytes: Ints, busy_ns: Floats) -> Estimate:
+    """Return the unit, from the mean time of the drive for random writes of each size."""
+    if len(length_bytes) < 3:
+        return _unknown(f"{len(length_bytes)} sizes of random writes at depth {CROWDED} or more")
+    if busy_ns.max() < FLAT * busy_ns.min():
+        sizes = f"{length_bytes.min() // 1024} to {length_bytes.max() // 1024} KiB"
+        return _unknown(f"writes of {sizes} take equally long: a large unit or costly collection")
+    errors = np.array([_unit_error(length_bytes, busy_ns, unit) for unit in UNITS_BYTES])
+    good = np.flatnonzero((errors * TIMES <= errors[0]) & (errors[0] >= LEAST))
+    if not len(good):
+        how = "random writes take longer with each 4 KiB"
+        return Estimate(DRIVE, "map_unit", KIB4, "bytes", how=how)
+    low, high = (UNITS_BYTES[good[place]] for place in (0, -1))
+    how = "random writes of less take as long as writes of one"
+    return Estimate(DRIVE, "map_unit", low, "bytes", low, high, how=how)
+
+
+def _unknown(why: str) -> Estimate:
+    """Return the unit of most drives, assumed."""
+    return Estimate(DRIVE, "map_unit", KIB4, "bytes", determined=False, how=f"{why}; {SHOWN_BY}")
+
+
+def _unit_error(length_bytes: Ints, busy_ns: Floats, unit: int) -> float:
+    """Return the relative error of s + p u, at the best s and p."""
+    touched = -(-length_bytes // unit) * (unit // KIB4)
+    line = np.stack([np.ones(len(touched)), touched], axis=1)
+    _, rest = nnls(line / busy_ns[:, None], np.ones(len(busy_ns)))
+    return float(rest) / float(np.sqrt(len(busy_ns)))
