@@ -123,14 +123,11 @@ class Result:
         result = result.merge(other, on="time_ns", how="outer", suffixes=("", "_alone"))
         return result.astype(float, errors="ignore")
 
-    @property
-    def sides(self) -> tuple[Side, Side]:
-        """Input of the judge: the disks alone, and the machine with the cache."""
-        plain, cached = (
-            _side(each.collector.ledger, each.counters, self.scenario)
-            for each in (self.plain, self.cached)
-        )
-        return plain, cached
+    @functools.cached_property
+    def both(self) -> Both:
+        """The same requests on the disks alone and on the machine with the cache."""
+        runs = (self.plain, self.cached)
+        return Both(*(_side(each.collector.ledger, each.counters, self.scenario) for each in runs))
 
     @property
     def model_error(self) -> ModelError | None:
@@ -163,13 +160,12 @@ class Result:
         """
         if not checked:
             return []
-        both = Both(*self.sides)
         if first is None:
             warm = self.judgement.pairs.get("warm")
-            first = both.requests if warm is None else warm.first
-        border = both.border(first)
+            first = self.both.requests if warm is None else warm.first
+        border = self.both.border(first)
         return [
-            replace(each, interval=of_measure(each.requirement, each.value, both, border))
+            replace(each, interval=of_measure(each.requirement, each.value, self.both, border))
             for each in checked
         ]
 

@@ -15,7 +15,6 @@ from hybridsim.answers.advice.alternatives import (
     pricing,
 )
 from hybridsim.answers.intervals import Interval, saved
-from hybridsim.answers.judge import Both
 from hybridsim.answers.result import Result
 from hybridsim.foundation.documents import in_json
 from hybridsim.scenario import Backing, Scenario
@@ -117,7 +116,7 @@ def _saved(result: Result) -> tuple[str, float | None]:
 def _interval(result: Result, what: str, saved_ns: float) -> Interval | None:
     """Return the reduction with its interval, from the warm requests on both machines."""
     warm = result.judgement.pairs.get("warm")
-    both = Both(*result.sides)
+    both = result.both
     start = both.groups if warm is None else both.border(warm.first)
     if start >= both.groups:
         return None

@@ -63,6 +63,10 @@ class Estimate:
         return human_time(float(value)) if is_time else self.word(value)
 
 
+# A drive of a fit is all of the array.
+ALONE = Estimate("backing", "kind", "single", determined=False, how="treated as one device")
+
+
 @dataclass(frozen=True)
 class Fit:
     """A fitted device or array."""

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hybridsim.answers.fitting.answer import DRIVE, NAME, Estimate, Fit
+from hybridsim.answers.fitting.answer import ALONE, DRIVE, NAME, Estimate, Fit
 from hybridsim.answers.fitting.array import (
     MEAN_ROOT,
     MEAN_SHARE,
@@ -35,7 +35,7 @@ from hybridsim.answers.fitting.capture import (
 )
 from hybridsim.answers.fitting.disks import MINUTE_MS, NUMBERS, USUAL_RPM
 from hybridsim.answers.fitting.fio_results import Point
-from hybridsim.answers.fitting.flash import CROWDED, KIB4, map_unit
+from hybridsim.answers.fitting.flash import CROWDED, KIB4, map_unit, of_ssd
 from hybridsim.answers.fitting.rotations import Rotations, quantiles, rotations
 from hybridsim.foundation.errors import FitError
 from hybridsim.foundation.units import human_rate, human_time, parse_rate, parse_size, parse_time
@@ -59,7 +59,6 @@ HOST_OFF = 0.25  # the same between repeated runs
 # Random requests of such a size, with so many bytes under way, go by the rate of the link.
 LARGE, FILLING = 64 * 1024, 2 * 2**20
 FALLS = 0.9  # a rate lower than this share of the highest has fallen
-WHOLE = "treated as one device"
 POOR = 0.1  # relative error of a percentile that is noted
 OTHER = 0.5  # relative error of a percentile from which on the device is not a disk
 FASTEST_MS = 0.5  # a random read of any disk: the shortest seek without rotation
@@ -278,7 +277,7 @@ def _disk_estimates(known: Rotations, ends: tuple[float, float], raw: float) -> 
 
     not_split = "fio's percentiles determine only the sum of it and the shortest seek"
     return [
-        Estimate("backing", "kind", "single", determined=False, how=WHOLE),
+        ALONE,
         Estimate(DRIVE, "kind", "hdd"),
         Estimate(DRIVE, "name", NAME),
         Estimate(DRIVE, "rpm", rpm, "rpm", *_rpms(*ends, rpm), how=how),
@@ -325,9 +324,8 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
         values["sequential_write"] = Estimate(
             DRIVE, "sequential_write", wanted, "bytes/s", determined=False, how=how
         )
-    latency = max(float(values[f"{kind}_latency"].value) for kind in ("read", "write"))
+    latency_ns = max(float(values[f"{kind}_latency"].value) for kind in ("read", "write"))
     reads = float(values["random_read_iops"].value)
-    busiest = max(reads, float(values["sequential_read"].value) / KIB4)
     words = f"Flash; at most {reads:,.0f} random reads a second."
     notes = [*notes, *_unwritten(chosen), *_held_back(chosen, hold_ns)]
     if not any(values[f"sequential_{kind}"].determined for kind in ("read", "write")):
@@ -335,16 +333,9 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
             f"Larger requests rest on the link of {like}, which measured drives miss by a factor "
             "of two: give sequential results too, or random ones of 128 KiB at depth 32."
         )
+    capacity = parse_size(str(rows["capacity"].value))
     estimates = [
-        Estimate("backing", "kind", "single", determined=False, how=WHOLE),
-        Estimate(DRIVE, "kind", "ssd"),
-        Estimate(DRIVE, "name", NAME),
-        Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes",
-                 determined=False,
-                 how=f"as {like}"),
-        *values.values(),
-        Estimate(DRIVE, "dies", int(busiest * latency / 1e9) + 2, determined=False,
-                 how="the minimum for these rates"),
+        *of_ssd(capacity, f"as {like}", values, latency_ns),
         _map_unit(chosen),
         *_host(chosen),
         *_held(hold_ns),
@@ -433,9 +424,9 @@ def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:
     result = {}
     if alone:
         value = alone[0].usual_ns
-        ends = (value * (1 - REPEATED), value * (1 + REPEATED))
+        low, high = value * (1 - REPEATED), value * (1 + REPEATED)
         how = "mean of the fastest 95% at depth 1"
-        result[latency] = Estimate(DRIVE, latency, value, "ns", *ends, how=how)
+        result[latency] = Estimate(DRIVE, latency, value, "ns", low, high, how=how)
     else:
         how = f"no random {kind}s at depth 1; as {like}"
         assumed_ns = parse_time(str(rows[latency].value))
@@ -445,9 +436,8 @@ def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:
         result[iops] = _highest(kind, iops, crowded)
     else:
         how = f"no random {kind}s at more than depth 1; as {like}"
-        result[iops] = Estimate(
-            DRIVE, iops, float(rows[iops].scalar), "/s", determined=False, how=how
-        )
+        assumed_iops = float(rows[iops].scalar)
+        result[iops] = Estimate(DRIVE, iops, assumed_iops, "/s", determined=False, how=how)
     return result
 
 

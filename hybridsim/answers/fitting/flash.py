@@ -14,12 +14,13 @@ equally long whatever their size, nothing is known: s may be large.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize_scalar, nnls
 
-from hybridsim.answers.fitting.answer import DRIVE, NAME, Estimate, Fit
+from hybridsim.answers.fitting.answer import ALONE, DRIVE, NAME, Estimate, Fit
 from hybridsim.answers.fitting.observed import Observed
 from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.units import human_time, parse_rate, parse_time
@@ -96,9 +97,9 @@ def _line(
         medians = np.median(latency_ns[draws], axis=1)
         return _estimated(float(np.median(latency_ns)), medians), None
     slope, base = _medians_line(latency_ns, length, low, high)
-    again = [_medians_line(latency_ns[rows], length[rows], low, high) for rows in draws]
-    slopes = np.array([one for one, _ in again])
-    bases = np.array([one for _, one in again])
+    slopes, bases = np.array(
+        [_medians_line(latency_ns[rows], length[rows], low, high) for rows in draws]
+    ).T
     latency = _estimated(base + slope * KIB4, bases + slopes * KIB4)
     if np.percentile(slopes, 2.5) <= 0:
         return latency, None
@@ -127,10 +128,9 @@ def _interval(
     """Return the time between starts with the minimum mean absolute error of completions."""
     if int((observed.outstanding() > 2).sum()) < FEWEST_CROWDED or not latency:
         return None
+    either = next(iter(latency.values()))
     own = np.where(
-        observed.is_write,
-        latency.get("write", next(iter(latency.values()))).value,
-        latency.get("read", next(iter(latency.values()))).value,
+        observed.is_write, latency.get("write", either).value, latency.get("read", either).value
     )
     if rate is not None:
         own = own + (observed.length_bytes - KIB4) * 1e9 / rate.value
@@ -180,24 +180,24 @@ def _estimated(value: float, resampled: Floats) -> Estimated:
 def answer(name: str, observed: Observed, flash_fit: FlashFit, notes: list[str]) -> Fit:
     """Return a fit as the keys of a datasheet."""
     rows = catalog.load(LIKE).rows
-    interval = flash_fit.interval_ns
-    latency = flash_fit.latency_ns.get("read") or flash_fit.latency_ns.get("write")
+    interval, latencies = flash_fit.interval_ns, flash_fit.latency_ns
+    latency = latencies.get("read") or latencies.get("write")
     pace = f"{S_NS / interval.value:,.0f} requests a second" if interval else "unknown rate"
     each = human_time(latency.value) if latency else "unknown"
-    estimates = [
-        Estimate("backing", "kind", "single", determined=False, how="treated as one device"),
-        Estimate(DRIVE, "kind", "ssd"),
-        Estimate(DRIVE, "name", NAME),
-        Estimate(
-            DRIVE,
-            "capacity",
-            _capacity(observed),
-            "bytes",
-            determined=False,
-            how="the addresses touched",
-        ),
+    keys = [
         *(_latency(flash_fit, kind, parse_time(rows[f"{kind}_latency"].scalar)) for kind in KINDS),
-        *_pace(flash_fit, rows),
+        *(_iops(flash_fit, kind, rows[f"random_{kind}_iops"].scalar) for kind in KINDS),
+        _link(flash_fit, parse_rate(str(rows["sequential_read"].value))),
+    ]
+    link, writes = float(keys[-1].value), float(keys[-2].value)
+    streamed = min(link, 0.9 * writes * STREAM_BYTES)
+    keys += [
+        Estimate(DRIVE, "sequential_write", streamed, "bytes/s", determined=False, how="as reads")
+    ]
+    longest_ns = max((one.value for one in latencies.values()), default=1e3)
+    capacity = max(-(-observed.end_bytes // 2**20), 1) * 2**20
+    estimates = [
+        *of_ssd(capacity, "the addresses touched", {one.key: one for one in keys}, longest_ns),
         # how long writes of each size keep a drive busy is lost in the waits of its dies
         _unknown("a capture does not show it"),
     ]
@@ -205,8 +205,20 @@ def answer(name: str, observed: Observed, flash_fit: FlashFit, notes: list[str])
     return Fit(name, words, estimates, observed.rows, notes)
 
 
-def _capacity(observed: Observed) -> int:
-    return max(-(-observed.end_bytes // 2**20), 1) * 2**20
+def of_ssd(
+    capacity: int, how: str, keys: Mapping[str, Estimate], longest_ns: float
+) -> list[Estimate]:
+    """Return these keys of an SSD with its kind, its capacity and the dies that they need."""
+    reads, streamed = (float(keys[key].value) for key in ("random_read_iops", "sequential_read"))
+    dies = int(max(reads, streamed / KIB4) * longest_ns / S_NS) + 2
+    return [
+        ALONE,
+        Estimate(DRIVE, "kind", "ssd"),
+        Estimate(DRIVE, "name", NAME),
+        Estimate(DRIVE, "capacity", capacity, "bytes", determined=False, how=how),
+        *keys.values(),
+        Estimate(DRIVE, "dies", dies, determined=False, how="the minimum for these rates"),
+    ]
 
 
 def _latency(flash_fit: FlashFit, kind: str, assumed_ns: int) -> Estimate:
@@ -221,23 +233,6 @@ def _latency(flash_fit: FlashFit, kind: str, assumed_ns: int) -> Estimate:
     return Estimate(
         DRIVE, key, one.value, "ns", one.low, one.high, how="median of 4 KiB at the idle device"
     )
-
-
-def _pace(flash_fit: FlashFit, rows: dict[str, catalog.Row]) -> list[Estimate]:
-    """Return the rates, and the number of dies needed for them."""
-    reads, writes = (_iops(flash_fit, kind, rows[f"random_{kind}_iops"].scalar) for kind in KINDS)
-    link = _link(flash_fit, parse_rate(str(rows["sequential_read"].value)))
-    streamed = min(float(link.value), 0.9 * float(writes.value) * STREAM_BYTES)
-    longest_ns = max((one.value for one in flash_fit.latency_ns.values()), default=1e3)
-    busiest = max(float(reads.value), float(link.value) / KIB4)
-    dies = int(busiest * longest_ns / S_NS) + 2
-    return [
-        reads,
-        writes,
-        link,
-        Estimate(DRIVE, "sequential_write", streamed, "bytes/s", determined=False, how="as reads"),
-        Estimate(DRIVE, "dies", dies, determined=False, how="the minimum for these rates"),
-    ]
 
 
 def _iops(flash_fit: FlashFit, kind: str, assumed: str | int) -> Estimate:
