@@ -59,7 +59,6 @@ from hybridsim.answers.intervals import (  # noqa: E402
 )
 from hybridsim.answers.judge import Both, Side  # noqa: E402
 from hybridsim.answers.ledger import JOINED  # noqa: E402
-from hybridsim.answers.measured import of_measure, of_warm_up  # noqa: E402
 from hybridsim.answers.model_error import (  # noqa: E402
     FEW_WRITES,
     FINEST,
@@ -67,7 +66,11 @@ from hybridsim.answers.model_error import (  # noqa: E402
     half_of,
     real_runs,
 )
-from hybridsim.answers.requirements import parse_measure  # noqa: E402
+from hybridsim.answers.requirements import (  # noqa: E402
+    of_measure,
+    of_warm_up,
+    parse_measure,
+)
 from hybridsim.foundation.codes import Op  # noqa: E402
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests  # noqa: E402
 from hybridsim.scenario import Scenario  # noqa: E402

@@ -21,12 +21,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from decision_traces import Case, all_cases
 
-from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import dirty, marks
 from hybridsim.answers.forecast import deviation
 from hybridsim.answers.judge import Both, Side, gain_after, gain_later
 from hybridsim.answers.ledger import GROUPS, JOINED, Ledger
-from hybridsim.answers.metrics import Collector, Later
+from hybridsim.answers.metrics import Collector, Counters, Later
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.engine import machine as engine
 from hybridsim.foundation.codes import Op

@@ -14,10 +14,10 @@ import numpy as np
 
 from hybridsim.answers.fitting import array, capture, disks
 from hybridsim.answers.fitting.answer import Estimate
-from hybridsim.answers.fitting.arrangement import Arrangement
+from hybridsim.answers.fitting.array import Arrangement
 from hybridsim.answers.fitting.fio_results import Point
 from hybridsim.answers.fitting.observed import Observed
-from hybridsim.answers.fitting.pieces import Layout, pieces
+from hybridsim.answers.fitting.service import Layout, pieces
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.reference.clock import Clock

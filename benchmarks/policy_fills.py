@@ -21,7 +21,7 @@ import numpy as np
 from policy_runs import SAMPLES
 from policy_traces import Traced, all_traces
 
-from hybridsim.answers.counters import Counters
+from hybridsim.answers.metrics import Counters
 from hybridsim.answers.outcome import Outcome
 from hybridsim.requests.pages import Ids, accesses
 from hybridsim.scenario import Scenario, building

@@ -26,8 +26,7 @@ from policy_curves import MERGED, PIECES, WINDOWS, Followed, short
 from policy_kept import Kept, key, of_class, version
 from policy_traces import NUMBERED, Rows, Traced, digest
 
-from hybridsim.answers.counters import Counters
-from hybridsim.answers.metrics import Collector
+from hybridsim.answers.metrics import Collector, Counters
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.warmup import WarmUp, judge, of_hits
 from hybridsim.caches import CACHES

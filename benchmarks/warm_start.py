@@ -34,7 +34,7 @@ import numpy as np
 from policy_traces import NUMBERED, Rows, Traced, all_traces
 
 from hybridsim import Scenario
-from hybridsim.answers.counters import Counters
+from hybridsim.answers.metrics import Counters
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.warmup import centred_median
 from hybridsim.caches.page.preload import COLD_START, WarmStart

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim import Scenario, Trace
-from hybridsim.answers.advice.activity import Activity, Covered
 from hybridsim.answers.advice.alternatives import NAMES, alternatives, chosen, pricing
-from hybridsim.answers.advice.hot_spot import HALVES, QUARTERS, even_share, judged
+from hybridsim.answers.advice.load import HALVES, QUARTERS, Activity, Covered, even_share, judged
 from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.setup import NAMES as NAMES_OF_KINDS
 from hybridsim.cli import cli
@@ -99,7 +98,7 @@ def counted(weights_of):
 
 def test_even_accesses_have_no_hot_spot():
     hot = judged(counted(lambda quarter: [1] * 1000), 4096)
-    assert hot.word == "no"
+    assert hot.answer == "no"
     assert hot.taken[0.1] == pytest.approx(hot.even[0.1], rel=0.02)
 
 
@@ -113,7 +112,7 @@ def test_even_shares_are_those_of_drawn_counts(mean):
 
 def test_a_hot_spot_that_stays_takes_the_same_share_later():
     hot = judged(counted(lambda quarter: [20] * 100 + [1] * 900), 4096)
-    assert (hot.word, hot.moves) == ("yes", False)
+    assert (hot.answer, hot.moves) == ("yes", False)
     assert hot.needed[0.5] < 100
     assert hot.kept[3] == pytest.approx(hot.kept[0], rel=0.05)
 
@@ -123,14 +122,14 @@ def test_a_hot_spot_that_moves_leaves_its_place():
         return np.roll([60] * 50 + [1] * 950, 50 * quarter)
 
     hot = judged(counted(weights), 4096)
-    assert (hot.word, hot.moves) == ("yes", True)
+    assert (hot.answer, hot.moves) == ("yes", True)
     assert hot.kept[0] > 0.7
     assert hot.kept[3] < 0.2
 
 
 def test_of_a_few_pages_nothing_is_said():
-    assert judged(np.ones((8, 3), np.int32), 4096).word == "unsure"
-    assert judged(np.zeros((8, 0), np.int32), 4096).word == "unsure"
+    assert judged(np.ones((8, 3), np.int32), 4096).answer == "unsure"
+    assert judged(np.zeros((8, 0), np.int32), 4096).answer == "unsure"
 
 
 def machine(

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from hybridsim.answers.measurements import opencas_stats, writecache_status
 from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements.samples import OpenCas, Writecache
 from hybridsim.foundation.errors import MeasurementError
 
 HEADER = (
@@ -26,7 +26,7 @@ def gathered(folder, name, text):
 
 
 def test_samples_of_casadm_give_the_counters_of_the_simulation():
-    result = opencas_stats.read("cas-stats.csv", CAS)
+    result = OpenCas().read("cas-stats.csv", CAS)
     assert {name: list(samples.value) for name, samples in result.counters.items()} == {
         "occupancy": [1, 12],
         "dirty": [0, 4],
@@ -40,7 +40,7 @@ def test_samples_of_casadm_give_the_counters_of_the_simulation():
 
 
 def test_samples_of_a_writecache_give_its_status_fields_in_order():
-    result = writecache_status.read("writecache-status.log", STATUS)
+    result = Writecache().read("writecache-status.log", STATUS)
     last = {name: samples.value[-1] for name, samples in result.counters.items()}
     assert last == {
         "free_blocks": 16300, "blocks_under_writeback": 3, "reads": 9, "read_hits": 8,

@@ -76,7 +76,7 @@ def seen(**changes):
 
 
 def verdicts(result):
-    return {each.name: each.words for each in result.figures}
+    return {each.name: each.verdict for each in result.figures}
 
 
 SIZE = PAGES * PAGE

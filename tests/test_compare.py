@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 from fakes import Load, result
 
-from hybridsim.answers.comparison.curves import edges_of
-from hybridsim.answers.comparison.tolerances import Tolerances, parse
+from hybridsim.answers.comparison import Tolerances, edges_of, parse
 from hybridsim.answers.fidelity import distance
 from hybridsim.answers.measurements import FORMATS, formats
 from hybridsim.answers.measurements.gathering import gather

@@ -8,11 +8,11 @@ from captures import HEADER_V8, TRACES, as_version_8, cpu_files, write_files
 
 from benchmarks.generated_disks import estimates, known, known_stripe
 from hybridsim import Scenario, fit
-from hybridsim.answers.fitting import array, disks, flash, order
-from hybridsim.answers.fitting.arrangement import arrangement
-from hybridsim.answers.fitting.likeliest import Number, likeliest, with_intervals
+from hybridsim.answers.fitting import array, disks, flash
+from hybridsim.answers.fitting.array import arrangement
+from hybridsim.answers.fitting.disks import Number, likeliest, with_intervals
 from hybridsim.answers.fitting.observed import STRETCH, STRETCHES_MAX, Observed, observe
-from hybridsim.answers.fitting.pieces import Layout, pieces
+from hybridsim.answers.fitting.service import Layout, choice_share, pieces
 from hybridsim.foundation.errors import FitError
 from hybridsim.requests.rows import no_requests
 from hybridsim.studies.fit import fidelity
@@ -194,9 +194,9 @@ def test_pieces_of_requests_lie_on_the_members_of_the_stripe():
 def test_the_order_of_completions_shows_whether_a_disk_reorders():
     capture = observed([0, 0, 0, 0], [10, 20, 30, 40], [0, 4 * MIB, 2 * MIB, MIB])
     one = pieces(capture, capture.dispatch_ns, Layout(1, MIB))
-    assert order.choice_share(one) == 0
+    assert choice_share(one) == 0
     turned = replace(capture, complete_ns=capture.complete_ns[::-1].copy())
-    assert order.choice_share(pieces(turned, turned.dispatch_ns, Layout(1, MIB))) == 1
+    assert choice_share(pieces(turned, turned.dispatch_ns, Layout(1, MIB))) == 1
 
 
 def test_requests_beyond_the_queue_depth_enter_at_a_completion():

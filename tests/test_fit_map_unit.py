@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridsim import fit
-from hybridsim.answers.fitting.map_unit import estimate
+from hybridsim.answers.fitting.flash import map_unit
 from hybridsim.cli import cli
 
 KIB = 1024
@@ -64,7 +64,7 @@ def test_runs_that_vary_by_2_percent_do_not_make_a_wrong_unit(seed):
     sizes = np.array([4, 8, 16, 32, 64]) * KIB
     vary = 1 + 0.02 * np.random.default_rng(seed).standard_normal(5)
     of_4_kib = 12 + 0.5 * sizes / 4096
-    assert estimate(sizes, of_4_kib * vary).value == 4 * KIB
+    assert map_unit(sizes, of_4_kib * vary).value == 4 * KIB
     of_16_kib = 12 + 0.5 * np.maximum(sizes, 16 * KIB) / 4096
-    assert estimate(sizes, of_16_kib * vary).value in (4 * KIB, 16 * KIB)
-    assert estimate(sizes, of_16_kib).value == 16 * KIB
+    assert map_unit(sizes, of_16_kib * vary).value in (4 * KIB, 16 * KIB)
+    assert map_unit(sizes, of_16_kib).value == 16 * KIB

@@ -94,7 +94,7 @@ def test_bounds_have_a_row_for_each_mode():
     found = bounds([interval], PAGE.cache.drive)
     frame = found.frame()
     assert frame["mode"].tolist() == ["write-through", "write-back"] * 2
-    assert frame["gain_at_most"][0] == found.cases[0].gains[1]
+    assert frame["gain_at_most"][0] == found.cases[0].gain_at_most
 
 
 def test_a_fleet_has_a_row_for_each_member(tmp_path):

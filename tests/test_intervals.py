@@ -7,8 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from hybridsim.answers import paired
-from hybridsim.answers.bootstrap import interval
 from hybridsim.answers.intervals import (
     FINEST,
     MODEL,
@@ -23,6 +21,7 @@ from hybridsim.answers.intervals import (
     of_trace,
 )
 from hybridsim.answers.model_error import half_width, new_kind, real_runs
+from hybridsim.answers.sampling import interval, ratio_interval
 from hybridsim.foundation.histogram import BINS, LAST_NS, bin_of
 from hybridsim.foundation.wording import ranged
 
@@ -116,7 +115,7 @@ def test_slow_waves_that_only_one_machine_has_widen_a_paired_gain():
         for at in range(1, 80):
             level[at] = 0.6 * level[at - 1] + steps[at]
         bursts = draw.lognormal(0, 1, 20)
-        low, high = paired.interval(2 * bursts * np.exp(level[60:]), bursts)
+        low, high = ratio_interval(2 * bursts * np.exp(level[60:]), bursts)
         inside += low <= 2 <= high
         widths.append(math.log(high / low) / 2)
     assert 0.85 <= inside / cases <= 0.97
@@ -126,8 +125,8 @@ def test_slow_waves_that_only_one_machine_has_widen_a_paired_gain():
 def test_a_paired_gain_is_not_known_from_nothing():
     nothing, one = np.zeros(20), np.eye(20)[3]
     for old, new in ((nothing, one), (one, nothing), (one, one)):
-        assert paired.interval(old, new) == (0.0, math.inf)
-    assert paired.interval(np.full(20, 3.0), np.ones(20)) == pytest.approx((3, 3))
+        assert ratio_interval(old, new) == (0.0, math.inf)
+    assert ratio_interval(np.full(20, 3.0), np.ones(20)) == pytest.approx((3, 3))
 
 
 def test_a_straggler_widens_the_interval_of_a_duration():

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from hybridsim.answers.bootstrap import interval
-from hybridsim.answers.counters import Counters
 from hybridsim.answers.forecast import NO, UNSURE, YES, after_change, before_change
 from hybridsim.answers.judge import Side, judge
 from hybridsim.answers.ledger import GROUPS, JOINED, READ, SAMPLES, WRITE, Ledger
+from hybridsim.answers.metrics import Counters
+from hybridsim.answers.sampling import interval
 from hybridsim.foundation.codes import Op, Path
 from hybridsim.foundation.errors import UsageError
 from hybridsim.studies.replay import replay
@@ -111,7 +111,7 @@ class TestGain:
         assert result.gain == 3
         assert result.sampled == pytest.approx((3 / 1.005, 3 * 1.005))
         assert result.answer == YES
-        assert result.pairs["whole"].latency_gain == 1.5
+        assert result.pairs["whole"].gain("latency") == 1.5
 
     def test_reads_and_writes_count_alike(self):
         """Nine writes of 10 ms that stay, one read of 10 ms that takes 1: 100 / 91."""
@@ -135,8 +135,8 @@ class TestGain:
             adapts=True,
         )
         assert result.gain == pytest.approx(11 / 5)
-        assert result.judged.took_gain == pytest.approx(11 / 5)
-        assert result.judged.latency_gain == 2.5
+        assert result.judged.gain("throughput") == pytest.approx(11 / 5)
+        assert result.judged.gain("latency") == 2.5
 
     @pytest.mark.parametrize("adapts", [False, True])
     def test_throughput_is_the_time_of_the_work_whatever_the_load_does(self, adapts):
@@ -147,7 +147,7 @@ class TestGain:
             adapts,
             "throughput",
         )
-        assert result.judged.gain("throughput", adapts) == result.judged.took_gain
+        assert result.judged.gain("throughput", adapts) == result.judged.gain("throughput")
         assert result.gain == pytest.approx(11 / 5)
 
     @pytest.mark.parametrize(
@@ -422,13 +422,13 @@ class TestLuck:
     def test_misses_that_changed_though_nothing_waited_are_luck(self, missed_ns):
         result = self.found(missed_ns)
         assert result.gain == pytest.approx(20 / 11)
-        assert result.judged.latency_gain == pytest.approx(20 * MS / (MS + missed_ns))
+        assert result.judged.gain("latency") == pytest.approx(20 * MS / (MS + missed_ns))
         assert result.by_chance == pytest.approx((10 * MS - missed_ns) / (MS + missed_ns))
 
     @pytest.mark.parametrize("missed_ns", [5 * MS, 15 * MS])
     def test_luck_may_last_so_the_interval_holds_the_gain_with_and_without_it(self, missed_ns):
         result = self.found(missed_ns)
-        low, high = sorted((result.gain, result.judged.latency_gain))
+        low, high = sorted((result.gain, result.judged.gain("latency")))
         assert result.sampled == pytest.approx((low, high), rel=0.006)
 
     def test_what_reads_wait_less_for_the_disks_is_the_cache_s_merit(self):

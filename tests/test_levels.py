@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from hybridsim.answers.counters import Counters
+from hybridsim.answers.metrics import Counters
 from hybridsim.foundation.levels import LEVELS
 from hybridsim.studies.counter_sampling import SAMPLES_MAX, Sampler
 from hybridsim.traces.formats.requests_csv import HEADER
@@ -30,7 +30,7 @@ PROGRAM = """
 import json, sys
 from hybridsim.cli import cli
 from hybridsim.answers import outcome
-from hybridsim.answers.counters import Counters
+from hybridsim.answers.metrics import Counters
 from hybridsim.studies import runs
 runs.MOST = 0  # counters are of the load alone: it does not go on
 rows, kept = {}, Counters.__init__

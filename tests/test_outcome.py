@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from fakes import facts
 
-from hybridsim.answers.counters import Counters
-from hybridsim.answers.metrics import Collector
+from hybridsim.answers.metrics import Collector, Counters
 from hybridsim.answers.outcome import SECOND, Outcome
 from hybridsim.foundation.codes import Op, Path, Reason
 

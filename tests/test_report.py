@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from fakes import SCENARIO, TRACE, Load, collected, machines, result
 
-from hybridsim.answers.counters import Counters
 from hybridsim.answers.forecast import Forecast, is_certain
-from hybridsim.answers.metrics import Collector
+from hybridsim.answers.metrics import Collector, Counters
 from hybridsim.answers.requirements import parse_all
 from hybridsim.answers.result import Warning, conclude
 from hybridsim.foundation.codes import Reason

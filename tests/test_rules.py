@@ -6,13 +6,18 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from hybridsim.answers.fitting.arrangement import MEMBERS
+from hybridsim.answers.fitting.array import MEMBERS
 from hybridsim.answers.fitting.disks import service as service_of
-from hybridsim.answers.fitting.pieces import Pieces
-from hybridsim.answers.fitting.service import Service, _of_pieces, log_likelihood, with_slopes
-from hybridsim.answers.measurements import dmcache_status
+from hybridsim.answers.fitting.service import (
+    Pieces,
+    Service,
+    _of_pieces,
+    log_likelihood,
+    with_slopes,
+)
 from hybridsim.answers.measurements.gathering import _name_logs, job_of
 from hybridsim.answers.measurements.measurement import Curve, Measurement, Name
+from hybridsim.answers.measurements.samples import DmCache
 from hybridsim.caches.bcache.buckets import Buckets
 from hybridsim.caches.bcache.bypass import CONGESTED_MAX, SLOWNESS, Bypass
 from hybridsim.caches.bcache.keys import LIVE_BYTES
@@ -380,7 +385,7 @@ def test_a_fit_looks_for_a_single_disk_too():
 
 def test_a_status_of_dm_cache_has_these_counters_in_this_order():
     status = "5.00 0 4194304 cache 8 27/4096 128 31/512 11 12 13 14 15 16 17 1 writeback"
-    counters = dmcache_status.read("status", status).counters
+    counters = DmCache().read("status", status).counters
     assert {name: int(samples.value[0]) for name, samples in counters.items()} == {
         "used_blocks": 31, "read_hits": 11, "read_misses": 12, "write_hits": 13,
         "write_misses": 14, "demotions": 15, "promotions": 16, "dirty_blocks": 17,

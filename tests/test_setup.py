@@ -8,15 +8,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import setup_read_back as read_back
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from setup_read_back import commands
 
 from hybridsim import Scenario
 from hybridsim.answers.setup import DISTRIBUTIONS, KINDS, SECTIONS, Site, bcache, plan
 from hybridsim.answers.setup.buying import choose, price_list
-from hybridsim.answers.setup.plan import commands, partition
-from hybridsim.answers.setup.volumes import EXTENT_BYTES
+from hybridsim.answers.setup.plan import EXTENT_BYTES, partition
 from hybridsim.cli import cli
 from hybridsim.cli.setup import PARTS, SYSTEMS
 from hybridsim.foundation.errors import HybridsimError, UsageError
@@ -106,8 +107,9 @@ def test_the_commands_set_what_was_simulated(kind, data):
     if scenario is None:
         return
     one = plan(scenario, None, site)
-    assert KINDS[kind].parsed(one.section("install").script()) == one.settings
-    again = scenario.with_values(KINDS[kind].keys(one.settings))
+    parsed, keys = read_back.KINDS[kind]
+    assert parsed(one.section("install").script()) == one.settings
+    again = scenario.with_values(keys(one.settings))
     assert plan(again, None, site).settings == one.settings
     installed, simulated = again.cache.pages(0), scenario.cache.pages(0)
     size = installed * again.cache.page_bytes - simulated * scenario.cache.page_bytes
@@ -459,18 +461,18 @@ def offers():
 
 def test_the_cheapest_drives_that_fit_are_chosen():
     found = choose(offers(), 100 * GIB, 2, True, 10**9, "USD")
-    assert (found.fits.offer.name, found.fits.cost, found.lasts) == ("small", 90, None)
+    assert (found.fits.name, found.fits.cost, found.lasts) == ("small", 90, None)
     assert found.fits.years == pytest.approx(150_000 / 365.25)
     larger = choose(offers(), 300 * GIB, 1, False, None, "USD")
-    assert (larger.fits.offer.name, larger.fits.years) == ("unrated", None)
+    assert (larger.fits.name, larger.fits.years) == ("unrated", None)
     assert choose(offers(), 3 * 10**12, 1, False, None, "USD").fits is None
 
 
 def test_what_is_left_unpartitioned_needs_a_larger_drive():
     need = 240 * 10**9
-    assert choose(offers()[:2], need, 1, False, None, "USD").fits.offer.name == "small"
+    assert choose(offers()[:2], need, 1, False, None, "USD").fits.name == "small"
     spared = choose(offers()[:2], need, 1, False, None, "USD", spare=0.2)
-    assert (spared.fits.offer.name, spared.need_bytes) == ("large", 300 * 10**9)
+    assert (spared.fits.name, spared.need_bytes) == ("large", 300 * 10**9)
 
 
 def test_the_life_counts_the_hours_of_the_load_and_names_what_lasts():
@@ -478,7 +480,7 @@ def test_the_life_counts_the_hours_of_the_load_and_names_what_lasts():
     rated = offers()[:3]
     all_day = choose(rated, 500 * 10**9, 1, False, per_day, "USD")
     assert all_day.fits.years == pytest.approx(1500 / 365.25)
-    assert all_day.lasts.offer.name == "durable"
+    assert all_day.lasts.name == "durable"
     hours = choose(rated, 500 * 10**9, 1, False, per_day, "USD", duty=8 / 24)
     assert hours.fits.years == pytest.approx(4500 / 365.25)
     assert hours.lasts is None

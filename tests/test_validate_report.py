@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybridsim.answers.comparison.comparing import compare
-from hybridsim.answers.comparison.rows import Comparison, Row
-from hybridsim.answers.comparison.tolerances import Tolerances
+from hybridsim.answers.comparison import Comparison, Row, Tolerances, compare
 from hybridsim.answers.measurements.measurement import (
     CACHE,
     HIT_RATIO,

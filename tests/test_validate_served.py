@@ -11,9 +11,9 @@ import pytest
 from nbd_disk import Disk
 from serving_checker import Client
 
-from hybridsim.answers.comparison.rows import Row
-from hybridsim.answers.measurements import served_samples
+from hybridsim.answers.comparison import Row
 from hybridsim.answers.measurements.measurement import CACHE, Name
+from hybridsim.answers.measurements.samples import OfServe
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.serving import nbd
 from validate import experiment, layout
@@ -112,11 +112,11 @@ def test_counters_of_serve_are_on_the_clock_of_the_guest(tmp_path):
     assert text.splitlines()[1:] == [
         "0.500 10 9 1 10 10 10 10", "1.500 20 18 2 20 20 20 20",
     ]  # fmt: skip
-    assert served_samples.detect("", text)
-    counters = served_samples.read("", text).counters
+    assert OfServe().detect("", text)
+    counters = OfServe().read("", text).counters
     assert counters["misses"].time_ns.tolist() == [5 * 10**8, 15 * 10**8]
     assert counters["pages_present"].value.tolist() == [10, 20]
-    assert served_samples.read("", text).levels == {"pages_present"}
+    assert OfServe().read("", text).levels == {"pages_present"}
     with pytest.raises(MissingError, match="are missing"):
         fronts.collect(tmp_path / "lab", 0.0)
 
@@ -124,7 +124,7 @@ def test_counters_of_serve_are_on_the_clock_of_the_guest(tmp_path):
 @pytest.mark.parametrize("text", ["uptime hits misses writes\n", "uptime hits misses a\n1.0 2 3\n"])
 def test_damaged_samples_are_refused(text):
     with pytest.raises(MeasurementError):
-        served_samples.read("x", text)
+        OfServe().read("x", text)
 
 
 def test_only_disks_of_the_lab_are_written_to(tmp_path, capsys, monkeypatch):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybridsim.answers.comparison.rows import Row
+from hybridsim.answers.comparison import Row
 from hybridsim.answers.measurements.measurement import CACHE, SECOND, Curve, Name
 from hybridsim.foundation.errors import UsageError
 from hybridsim.scenario import Scenario

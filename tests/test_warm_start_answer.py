@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from fakes import facts
 
-from hybridsim.answers.counters import Counters
-from hybridsim.answers.metrics import Collector
+from hybridsim.answers.life import Beginning, compared
+from hybridsim.answers.metrics import Collector, Counters
 from hybridsim.answers.outcome import SECOND, Outcome
-from hybridsim.answers.warm_start import Beginning, compared
 from hybridsim.answers.warmup import judge
 from hybridsim.foundation.codes import Op, Path, Reason
 

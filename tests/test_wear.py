@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from hybridsim.answers.metrics import Collector, Kind
-from hybridsim.answers.outcome import DAY, Phase
-from hybridsim.answers.wear import Wear, wear
+from hybridsim.answers.outcome import DAY, Phase, Wear, wear
 
 TB, GB = 10**12, 10**9
 

@@ -25,7 +25,9 @@ def pages() -> dict[str, str]:
             + _entries(_modules(formats.FORMATS))
             + f"\n`hybridsim trace convert` writes {', '.join(formats.WRITTEN)}.\n\n"
             "## Measurements\n\nWhat `hybridsim compare` and `check` read of real runs.\n\n"
-            + _entries(_modules(measurements.FORMATS))
+            + _entries(
+                (name, inspect.getdoc(each) or "") for name, each in measurements.formats().items()
+            )
         ),
         "reference/policies.md": (
             "# Caches and policies\n\n## Kinds of cache\n\n"

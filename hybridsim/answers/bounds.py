@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hybridsim.answers.forecast import WORTH_IT
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.storage.drives import SolidState
 from hybridsim.traces.averages import Interval
@@ -25,7 +26,7 @@ LARGE_BYTES = 256 * 1024  # mean size of reads that are mostly in sequence: cach
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(Document):
     """The mean latency of all requests in a mode of caches, in nanoseconds; and the gain."""
 
     mode: str
@@ -33,15 +34,17 @@ class Case:
     best_ns: float
     worst_ns: float
 
-    @property
-    def gains(self) -> tuple[float, float]:
-        """Least and largest ratio of today's mean latency to that with the cache."""
-        return self.now_ns / self.worst_ns, self.now_ns / self.best_ns
+    _more = ("gain_at_least", "gain_at_most")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as JSON."""
-        least, largest = self.gains
-        return {**vars(self), "gain_at_least": least, "gain_at_most": largest}
+    @property
+    def gain_at_least(self) -> float:
+        """Least ratio of today's mean latency to that with the cache."""
+        return self.now_ns / self.worst_ns
+
+    @property
+    def gain_at_most(self) -> float:
+        """Largest ratio of today's mean latency to that with the cache."""
+        return self.now_ns / self.best_ns
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Bounds:
     @property
     def is_no(self) -> bool:
         """Whether even the best case is no use: no cache of these kinds can be."""
-        return all(case.gains[1] < WORTH_IT for case in self.cases)
+        return all(case.gain_at_most < WORTH_IT for case in self.cases)
 
     @property
     def is_streaming(self) -> bool:

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.foundation.arrays import Floats, Ints
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.units import parse_percent
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 SECOND = 10**9
 BCACHE_CUTOFF = 0.4  # share of the cache: above it bcache defers only writes that request it
 REGULATED = ("page", "dm-cache")  # kinds that write dirty data back before they need its room
 PIECE = 4096
 OPEN_CAS_COUNTS = 4096  # bytes: the unit of its statistics, whatever the size of its lines
+# By kind of cache the counters of what is dirty and of what was written back, each with its unit in
+# bytes (0: pages).
+COUNTERS = {
+    "page": (("dirty_pages", 0), ("cleaned_bytes", 1)),
+    "dm-cache": (("dirty_blocks", 0), ("write_backs", 0)),
+    "bcache": (("dirty_data", 1), ("written_back", 1)),
+    "open-cas": (("dirty", OPEN_CAS_COUNTS), ("cleaned_blocks", OPEN_CAS_COUNTS)),
+    # A block is in it until it is written back.
+    "dm-writecache": (("pages_present", 0), ("blocks_written_back", 0)),
+}
+NONE = ("", 0), ("", 0)
 
 
 def dirty(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> Ints:
@@ -26,23 +35,16 @@ def dirty(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> 
 
     A page, a block or a line of `page_bytes` counts as a whole if any of it is dirty.
     """
+    level, _ = COUNTERS.get(kind, NONE)
+    return _bytes(level, page_bytes, counters)
+
+
+def _bytes(
+    counted: tuple[str, int], page_bytes: int, counters: Mapping[str, npt.ArrayLike]
+) -> Ints:
+    name, unit = counted
     rows = len(np.atleast_1d(np.asarray(counters.get("time_ns", [0]))))
-
-    def column(name: str) -> Ints:
-        result = counters.get(name)
-        return np.zeros(rows, np.int64) if result is None else np.asarray(result, np.int64)
-
-    if kind == "page":
-        return column("dirty_pages") * page_bytes
-    if kind == "dm-cache":
-        return column("dirty_blocks") * page_bytes
-    if kind == "bcache":
-        return column("dirty_data")
-    if kind == "open-cas":
-        return column("dirty") * OPEN_CAS_COUNTS
-    if kind == "dm-writecache":  # a block is in it until it is written back
-        return column("pages_present") * page_bytes
-    return np.zeros(rows, np.int64)
+    return np.asarray(counters.get(name, np.zeros(rows)), np.int64) * (unit or page_bytes)
 
 
 def filled(kind: str, marks: Sequence[int], counters: Mapping[str, npt.ArrayLike]) -> Floats | None:
@@ -60,12 +62,10 @@ def filled(kind: str, marks: Sequence[int], counters: Mapping[str, npt.ArrayLike
         available = counters.get("cache_available_percent")
         if available is None:
             return None
-        result: Floats = (100 - np.asarray(available, np.float64)) / (100 * BCACHE_CUTOFF)
-        return result
+        return np.asarray((100 - np.asarray(available, np.float64)) / (100 * BCACHE_CUTOFF))
     if not marks or marks[0] <= 0:
         return None
-    shares: Floats = level / marks[0]
-    return shares
+    return np.asarray(level / marks[0])
 
 
 def marks(cache: object, cache_bytes: int) -> list[int]:
@@ -88,7 +88,7 @@ def marks(cache: object, cache_bytes: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Dirt:
+class Dirt(Document):
     """Dirty data over a run: how much, for how long, and how long a flush of them takes."""
 
     p50_bytes: int  # of the time
@@ -108,23 +108,6 @@ class Dirt:
         """Return it with the rate of a flush."""
         end, p99 = (round(each * SECOND / bytes_per_s) for each in (self.end_bytes, self.p99_bytes))
         return replace(self, flush_bytes_per_s=bytes_per_s, flush_ns=end, flush_p99_ns=p99)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return dict(vars(self))
-
-
-def written_back(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> int:
-    """Return the bytes that were written back in all, by the words of each kind."""
-    name, each = {
-        "page": ("cleaned_bytes", 1),
-        "dm-cache": ("write_backs", page_bytes),
-        "bcache": ("written_back", 1),
-        "open-cas": ("cleaned_blocks", OPEN_CAS_COUNTS),
-        "dm-writecache": ("blocks_written_back", page_bytes),
-    }.get(kind, ("", 0))
-    column = np.atleast_1d(np.asarray(counters.get(name, [0]), np.int64))
-    return int(column[-1]) * each
 
 
 def dirt(
@@ -146,7 +129,7 @@ def dirt(
     p50, p99 = (
         int(held[order][np.searchsorted(passed, share * passed[-1])]) for share in (0.5, 0.99)
     )
-    back = written_back(kind, page_bytes, counters)
+    back = int(np.atleast_1d(_bytes(COUNTERS[kind][1], page_bytes, counters))[-1])
     is_clean = np.maximum.accumulate(np.where(levels == 0, times, times[0]))
     oldest_ns = int((times - is_clean).max())
     # Little's law, which holds once most of what was dirty has left.

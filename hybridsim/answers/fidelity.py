@@ -71,9 +71,11 @@ def distance(measured: Distribution, modelled: Distribution) -> float:
     return float(np.abs(shares[0] - shares[1]).max())
 
 
-def figures(of: Distribution) -> dict[str, float | None]:
-    """Return mean and percentiles by name."""
-    named = {f"p{percent}_ns": of.percentile(percent) for percent in PERCENTS}
+def figures(
+    of: Distribution, percents: tuple[float, ...] = PERCENTS
+) -> dict[str, float | int | None]:
+    """Return number, mean and percentiles by name."""
+    named = {f"p{percent}_ns": of.percentile(percent) for percent in percents}
     return {"n": of.count, "mean_ns": of.mean_ns, **named}
 
 

@@ -31,8 +31,10 @@ factors in a Forecast.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hybridsim.foundation.documents import Document
 
 HORIZON = 7 / 3  # times the capture: how far a forecast reaches
 WORTH_IT = 1.15  # a gain for which a cache is bought
@@ -113,7 +115,7 @@ LOSS_BY_FORMULA = 0.8  # the same where the load was not continued
 
 
 @dataclass(frozen=True)
-class Course:
+class Course(Document):
     """How the gain of a cache develops over a capture, as far as the capture shows it."""
 
     gain: float  # logarithm; of the second half, or since the cache changed its behaviour
@@ -134,13 +136,9 @@ class Course:
     later: float | None = None  # logarithm of the simulated gain as the load goes on
     off: float | None = None  # how far forecasts of the load's past were off, in allowances
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class Forecast:
+class Forecast(Document):
     """The gain over the HORIZON after the capture, as a factor, with an interval of 90 %."""
 
     gain: float
@@ -151,10 +149,6 @@ class Forecast:
     ahead: float | None  # lengths of the capture until then
     answer: str
     cautious: float  # what machines are compared by, see `compared_by`
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
 
 
 def rise(course: Course) -> float:

@@ -3,8 +3,8 @@
 Sources of an interval of LEVEL:
 
     trace   the capture is a sample: its second half is cut into blocks of equal recorded time,
-            which are drawn with replacement, one by one and in runs of neighbours (bootstrap.py);
-            of two machines on the same requests, the slow waves in their difference (paired.py)
+            which are drawn with replacement, one by one and in runs of neighbours (sampling.py);
+            of two machines on the same requests, the slow waves in their difference (sampling.py)
     model   the errors of the simulation in real runs on file, by kind of cache (model_error.py);
             there are none for disks alone
     seeds   random numbers, where they are drawn and a run is repeated with several seeds
@@ -18,18 +18,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from hybridsim.answers import paired, student
-from hybridsim.answers.bootstrap import LEVEL, interval
 from hybridsim.answers.model_error import FEW_WRITES, FINEST, half_of
+from hybridsim.answers.sampling import (
+    LEVEL,
+    difference_interval,
+    interval,
+    ratio_interval,
+    student_reach,
+)
+from hybridsim.foundation.arrays import Floats
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.histogram import VALUES
 
-Floats = npt.NDArray[np.float64]
 Ends = tuple[float, float]
 
 TRACE, MODEL, SEEDS = "trace", "model", "seeds"
@@ -43,17 +48,13 @@ OF_DIRECTION = ("read_mean", "write_mean")  # figures of real runs, by direction
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(Document):
     """A figure with the ends of its interval, and the sources that these cover."""
 
     value: float
     low: float
     high: float
     sources: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {**asdict(self), "sources": list(self.sources)}
 
 
 def combined(value: float, parts: Mapping[str, Ends | float | None]) -> Interval | None:
@@ -200,7 +201,7 @@ def of_seeds(values: Sequence[float]) -> float | None:
     if number < 2 or min(values) == max(values) or not mean > 0:
         return None
     deviation = math.sqrt(sum((each - mean) ** 2 for each in values) / (number - 1))
-    return student.reach(number - 1, LEVEL) * math.sqrt(1 + 1 / number) * deviation / mean
+    return student_reach(number - 1, LEVEL) * math.sqrt(1 + 1 / number) * deviation / mean
 
 
 def gains(before: Blocks, after: Blocks) -> dict[str, Interval]:
@@ -217,7 +218,7 @@ def gains(before: Blocks, after: Blocks) -> dict[str, Interval]:
         (old, counts), (new, _) = before.of(name), after.of(name)
         if not old.sum() > 0 or not new.sum() > 0:
             continue
-        ends = paired.interval(old, new) if np.count_nonzero(counts) >= FEWEST else None
+        ends = ratio_interval(old, new) if np.count_nonzero(counts) >= FEWEST else None
         halves = [half for half in (before.model(name), after.model(name)) if half is not None]
         model = math.expm1(math.hypot(*map(math.log1p, halves))) if halves else None
         took = name == "took"
@@ -238,7 +239,7 @@ def saved(before: Blocks, after: Blocks, name: str) -> Interval | None:
     if not before.pairs_with(after) or np.count_nonzero(counts) < FEWEST:
         return None
     value = float((old - new).sum() / counts.sum())
-    below, above = paired.difference(old, new, counts)
+    below, above = difference_interval(old, new, counts)
     errors = [
         half * float(sums.sum() / counts.sum())
         for half, sums in ((before.model(name), old), (after.model(name), new)) if half is not None
@@ -256,13 +257,19 @@ def of_percentile(histograms: Floats, percent: float) -> Ends | None:
     if held < FEWEST:
         return None
 
-    def at(often: Floats) -> Floats:
-        reached = np.cumsum(often @ histograms, axis=1)
-        place = (reached >= percent / 100 * reached[:, -1:]).argmax(axis=1)
-        found: Floats = VALUES[place].astype(np.float64)
-        return found
+    return interval(
+        len(histograms),
+        lambda often: percentiles(often @ histograms, percent),
+        QUANTILE_DRAWS,
+        held,
+    )
 
-    return interval(len(histograms), at, QUANTILE_DRAWS, held)
+
+def percentiles(histograms: Floats, percent: float) -> Floats:
+    """Return a percentile of each histogram, one a row."""
+    reached = np.cumsum(histograms, axis=1)
+    place = (reached >= percent / 100 * reached[:, -1:]).argmax(axis=1)
+    return np.asarray(VALUES[place], np.float64)
 
 
 def scaled(value: float, ends: Ends | None, middle: float) -> Ends | None:

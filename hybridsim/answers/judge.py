@@ -12,9 +12,9 @@ over the second half of the requests, reads and writes alike:
     disk-time   the time that the disks are busy
 
 The second half is cut into 20 blocks of equal recorded time, which hold the same requests on both
-machines.  The slow waves in their differences give an interval of G from 5 to 95 % (paired.py); for
-p99, blocks that are drawn with replacement do (bootstrap.py).  It says how sure G is of this
-capture.  It does not say what comes later: for the goals that requests add up to, forecast.py
+machines.  The slow waves in their differences give an interval of G from 5 to 95 %; for p99, blocks
+that are drawn with replacement do (sampling.py).  It says how sure G is of this capture.  It does
+not say what comes later: for the goals that requests add up to, forecast.py
 continues G beyond the capture, and that forecast and its interval decide.  For the others the
 answer is yes if the interval's lower end is at least WORTH_IT, no if its upper end is below, else
 not yet.
@@ -44,10 +44,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.answers import paired
-from hybridsim.answers.bootstrap import interval
-from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import filled
+from hybridsim.answers.fidelity import figures
 from hybridsim.answers.forecast import (
     HORIZON,
     MOST_GAIN,
@@ -60,13 +58,15 @@ from hybridsim.answers.forecast import (
     Forecast,
     forecast,
 )
-from hybridsim.answers.intervals import TRACE, Blocks, Interval, combined, means
+from hybridsim.answers.intervals import TRACE, Blocks, Interval, combined, means, percentiles
 from hybridsim.answers.ledger import JOINED, READ, WRITE, Ledger
+from hybridsim.answers.metrics import Counters
+from hybridsim.answers.sampling import interval, ratio_interval
+from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.errors import UsageError
-from hybridsim.foundation.histogram import BINS, VALUES, Distribution
+from hybridsim.foundation.histogram import BINS, Distribution
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.bool_]
 
 BLOCKS = 20
 FEWEST = 20  # requests of the judged half: one for each block
@@ -81,6 +81,7 @@ SHORTEST = 1 / 8  # of the capture, for a gain to be measured since writes cease
 EIGHTHS = 8  # parts of the capture, in which the load is looked at
 NOTABLE = 0.02  # of the latencies: less saved says nothing of the time
 UNKNOWN_SHARE = 0.5  # of a saved latency that shortens the work, where that is not measured
+PERCENTS = (50, 99, 99.9)
 LONGEST = 20  # times the capture, that is asked for at most
 
 
@@ -114,11 +115,19 @@ class Stretch:
         """Reads and writes."""
         return self.reads + self.writes
 
+    def cost_ns(self, goal: str, adapts: bool) -> int | None:
+        """What a goal costs."""
+        if goal == "p99":
+            return self.both.percentile(99)
+        if goal == "disk-time":
+            return self.disk_ns
+        return self.took_ns if in_time(goal, adapts) else self.both.total_ns
+
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
         return {
-            "read": _figures(self.reads),
-            "write": _figures(self.writes),
+            "read": figures(self.reads, PERCENTS),
+            "write": figures(self.writes, PERCENTS),
             "took_ns": self.took_ns,
             "disk_ns": self.disk_ns,
         }
@@ -133,44 +142,22 @@ class Pair:
     plain: Stretch
     cached: Stretch
 
-    @property
-    def latency_gain(self) -> float | None:
-        """How many times less all requests wait."""
-        return _ratio(self.plain.both.total_ns, self.cached.both.total_ns)
-
-    @property
-    def took_gain(self) -> float | None:
-        """How many times sooner the work is done."""
-        return _ratio(self.plain.took_ns, self.cached.took_ns)
-
-    @property
-    def disk_gain(self) -> float | None:
-        """How many times less the disks are busy."""
-        return _ratio(self.plain.disk_ns, self.cached.disk_ns)
-
-    def percentile_gain(self, percent: float) -> float | None:
-        """How many times lower a percentile of all latencies is."""
-        return _ratio(self.plain.both.percentile(percent), self.cached.both.percentile(percent))
-
-    def gain(self, goal: str, adapts: bool) -> float | None:
-        """How many times less a goal costs."""
-        if goal == "p99":
-            return self.percentile_gain(99)
-        if goal == "disk-time":
-            return self.disk_gain
-        return self.took_gain if in_time(goal, adapts) else self.latency_gain
+    def gain(self, goal: str, adapts: bool = False) -> float | None:
+        """How many times less a goal costs; None if unknown."""
+        before, after = (each.cost_ns(goal, adapts) for each in (self.plain, self.cached))
+        return before / after if before and after else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
         return {
             "first": self.first,
             "end": self.end,
-            "latency_gain": self.latency_gain,
-            "took_gain": self.took_gain,
-            "disk_gain": self.disk_gain,
-            "p99_gain": self.percentile_gain(99),
-            "none": self.plain.to_dict(),
-            "cached": self.cached.to_dict(),
+            "latency_gain": self.gain("latency"),
+            "took_gain": self.gain("throughput"),
+            "disk_gain": self.gain("disk-time"),
+            "p99_gain": self.gain("p99"),
+            "none": self.plain,
+            "cached": self.cached,
         }
 
 
@@ -221,7 +208,7 @@ class Judgement:
             return None
         if in_time(self.goal, self.adapts):
             return None
-        value = self.judged.latency_gain
+        value = self.judged.gain("latency")
         if value is None or 1 / NOT_CHANCE <= value / self.gain <= NOT_CHANCE:
             return None
         return value
@@ -251,21 +238,18 @@ class Judgement:
             "gain": self.gain,
             "low": self.low,
             "high": self.high,
-            "sampled": self.sampled and list(self.sampled),
-            "forecast": self.forecast and self.forecast.to_dict(),
-            "course": self.course and self.course.to_dict(),
+            "sampled": self.sampled,
+            "forecast": self.forecast,
+            "course": self.course,
             "charged_gain": self.charged,
             "dirty_grown": self.dirty_grown,
             "by_chance": self.by_chance,
             "measured_gain": self.measured,
             "changes_ns": self.changes_ns,
             "more_ns": self.more_ns,
-            "pairs": {name: each.to_dict() for name, each in self.pairs.items()},
-            "means": {
-                side: {name: each.to_dict() for name, each in known.items()}
-                for side, known in self.means.items()
-            },
-            "blocks": {side: each.to_dict() for side, each in self.blocks.items()},
+            "pairs": self.pairs,
+            "means": self.means,
+            "blocks": self.blocks,
         }
 
 
@@ -275,21 +259,18 @@ def gain_later(plain: Side, cached: Side, captured: int, goal: str, adapts: bool
     As in a capture, what reads from the disks gained by luck is no gain.
     """
     both = Both(plain, cached)
-    start = min(-(-captured // both.each), both.groups)
+    start = both.after(captured)
     blocks = both.even_blocks(start)
     if not len(blocks):
         return None
-    ratio = both.ratio(goal, adapts, blocks, both.luck(start, blocks), 0.0)
-    gain = float(ratio(np.ones((1, BLOCKS)))[0])
-    return min(max(_log(gain), -MOST_GAIN), MOST_GAIN)
+    return _limited(both.ratio(goal, adapts, blocks, both.luck(start, blocks), 0.0).gain)
 
 
 def gain_after(plain: Side, cached: Side, captured: int, adapts: bool) -> float | None:
     """Return the logarithm of the gain in time after the `captured` requests, luck included."""
     both = Both(plain, cached)
-    start = min(-(-captured // both.each), both.groups)
-    gain = both.pair(start, both.groups).gain("time", adapts)
-    return None if gain is None else min(max(_log(gain), -MOST_GAIN), MOST_GAIN)
+    gain = both.pair(both.after(captured), both.groups).gain("time", adapts)
+    return None if gain is None else _limited(gain)
 
 
 def judge(
@@ -322,14 +303,13 @@ def judge(
     luck = both.luck(half, blocks)
     free, paid = (both.ratio(goal, adapts, blocks, luck, each) for each in (0.0, charge))
     measured = both.ratio(goal, adapts, blocks, np.zeros(BLOCKS), 0.0)
-    ones = np.ones((1, BLOCKS))
-    value, charged = float(free(ones)[0]), float(paid(ones)[0])
+    value, charged = free.gain, paid.gain
     held = len(np.unique(blocks))
     ratios = (free, measured) if luck.any() else (free,)
     lows, highs = zip(*(each.interval(held) for each in ratios))
     sampled = min(lows), max(highs)
     if in_time(goal, adapts):  # to the last completion, as the times of the work are printed
-        value, charged = (each * (pairs["judged"].took_gain or value) / value
+        value, charged = (each * (pairs["judged"].gain("throughput") or value) / value
                           for each in (value, charged))  # fmt: skip
     if sampled[0] > 0 and math.isfinite(sampled[1]):
         known = combined(value, {TRACE: sampled})
@@ -386,6 +366,10 @@ class Both:
         """How long the requests took to arrive, as recorded."""
         return int(self.times_ns[-1] - self.times_ns[0]) if self.groups else 0
 
+    def after(self, requests: int) -> int:
+        """The first group without any of the first requests."""
+        return min(-(-requests // self.each), self.groups)
+
     def border(self, request: int) -> int:
         """The border of histograms that is nearest to a request."""
         return min(round(request / self.each / JOINED) * JOINED, self.groups)
@@ -411,31 +395,23 @@ class Both:
 
     def dirty_grown(self, start: int) -> float:
         """Share of what was written since `start` that was not cleaned, of that or of before."""
-        column = self.cached.ledger.bytes[start : self.groups, WRITE]
-        written = int(column.sum())
-        done = self.progress_ns[1]
-        ends = self.cached.counters.at(
-            "dirty_bytes", np.array([done[start], done[self.groups]], np.int64)
-        )
-        if ends is None or not written:
-            return 0.0
-        return min(max(float(ends[1] - ends[0]) / written, 0.0), 1.0)
+        written = int(self.cached.ledger.bytes[start : self.groups, WRITE].sum())
+        level = self._level("dirty_bytes")
+        grown = float(level[self.groups] - level[start])
+        return min(max(grown / written, 0.0), 1.0) if written else 0.0
 
     def put_off(self, start: int, grown: float) -> float:
         """Share of the writes that cost what they cost the disks alone, though put off.
 
         None, as far as the disks have time for them.
         """
-        counters = self.cached.counters
-        done = self.progress_ns[1]
-        begin, end = int(done[start]), int(done[self.groups])
-        members = counters.constant("slow_members", 1)
-        spent = counters.between("slow_busy_ns", begin, end)
-        before = self._stretch(self.plain, self.progress_ns[0], start, self.groups)
+        pair = self.pair(start, self.groups)
+        before, spent = pair.plain, pair.cached.disk_ns
         if spent is None or before.disk_ns is None:
             return grown
         needed = grown * before.disk_ns * before.writes.count / max(before.both.count, 1)
-        idle = max(members * (end - begin) - spent, 0)
+        members = self.cached.counters.constant("slow_members", 1)
+        idle = max(members * pair.cached.took_ns - spent, 0)
         return grown * max(0.0, 1 - idle / max(needed, 1.0))
 
     def luck(self, start: int, blocks: Ints) -> Floats:
@@ -448,21 +424,19 @@ class Both:
             side.counters.between("slow_queue_ns", int(done[start]), int(done[self.groups]))
             for side, done in self._sides
         ]
-        first, end = (-(-group * self.each // plain.stride) for group in (start, self.groups))
-        before, after = plain.sample_ns[first:end], cached.sample_ns[first:end]
-        known = (before >= 0) & (after >= 0)
-        from_disks = known & cached.from_disks[first:end]
+        mine, known = self._samples(start)
+        before, after = plain.sample_ns[mine], cached.sample_ns[mine]
+        from_disks = known & cached.from_disks[mine]
         if waits[0] is None or waits[1] is None or not from_disks.any():
             return np.zeros(BLOCKS)
         if waits[0] > QUEUED * float(plain.total_ns[start : self.groups].sum()):
             return np.zeros(BLOCKS)  # queues decide, and what the cache does about them
-        group = (np.arange(first, end) * plain.stride) // self.each - start
-        gained = np.where(from_disks, before - after, 0)
-        by_block: Floats = np.bincount(blocks[group], gained, BLOCKS).astype(np.float64)
+        group = np.arange(mine.start, mine.stop) * plain.stride // self.each - start
+        gained = by_block(blocks[group], np.where(from_disks, before - after, 0))
         low, high = self._merit(start, waits[0], waits[1], int(from_disks.sum()) * plain.stride)
-        total = float(by_block.sum())
+        total = float(gained.sum())
         luck = total - min(max(total, low / plain.stride), high / plain.stride)
-        result: Floats = by_block * (luck / total if luck else 0.0) / float(after[known].sum())
+        result = gained * (luck / total if luck else 0.0) / float(after[known].sum())
         return np.maximum(result, LUCK_AT_MOST / BLOCKS)
 
     def _merit(self, start: int, before_ns: int, after_ns: int, reads: int) -> tuple[float, float]:
@@ -498,8 +472,7 @@ class Both:
         """The block of each group [start, stop): equal parts of the recorded time."""
         times = self.times_ns[start:stop]
         edges = np.linspace(int(times[0]), int(times[-1]) + 1, BLOCKS + 1)[1:-1]
-        result: Ints = np.searchsorted(edges, times, side="right").astype(np.int64)
-        return result
+        return np.asarray(np.searchsorted(edges, times, side="right").astype(np.int64))
 
     def course(self, goal: str, adapts: bool) -> Course:
         """Return how the gain develops, for a forecast."""
@@ -511,11 +484,10 @@ class Both:
         blocks = self.even_blocks(start)
         ratio = self.ratio(goal, adapts, blocks, self.luck(start, blocks), 0.0)
         low, high = interval(BLOCKS, ratio, held=len(np.unique(blocks)))
-        gain = float(ratio(np.ones((1, BLOCKS)))[0])
         hits, rising = self.hit_ratio(half)
         per_hit, without_cheap = self.savings(start, adapts)
         return Course(
-            min(max(_log(gain), -MOST_GAIN), MOST_GAIN), (_log(high) - _log(low)) / 2,
+            _limited(ratio.gain), (_log(high) - _log(low)) / 2,
             hits, rising, per_hit, self.filling(half), self.cached.kind,
             bool(np.any(self._level("dirty_bytes"))), changed is not None, ahead, without_cheap,
             self._writes(half), adapts, self.unrest(adapts),
@@ -578,7 +550,7 @@ class Both:
 
     def hit_ratio(self, start: int) -> tuple[float, float]:
         """The hit ratio since `start`, and how it grows with the logarithm of the requests."""
-        reads, hits = self._reads(start)
+        reads, hits = (each.astype(float) for each in self._reads(start))
         if not reads.any():
             return 0.0, 0.0
         parts = np.arange(len(reads)) * PARTS // len(reads)
@@ -592,17 +564,17 @@ class Both:
         slope = float(weight @ ((place - middle) * (by_part - ratio))) / spread if spread else 0.0
         return ratio, slope
 
-    def _samples(self, start: int) -> tuple[slice, npt.NDArray[np.bool_]]:
+    def _samples(self, start: int) -> tuple[slice, Marks]:
         """The samples from a group on, and which of them are known on both machines."""
         plain, cached = self.plain.ledger, self.cached.ledger
         mine = slice(-(-start * self.each // plain.stride), -(-self.requests // plain.stride))
         return mine, (plain.sample_ns[mine] >= 0) & (cached.sample_ns[mine] >= 0)
 
-    def _reads(self, start: int) -> tuple[Floats, Floats]:
+    def _reads(self, start: int) -> tuple[Marks, Marks]:
         """By sample, whether it is a read, and whether it is a hit."""
         mine, known = self._samples(start)
         reads = known & ~self.cached.ledger.is_write[mine]
-        return reads.astype(float), (reads & ~self.cached.ledger.from_disks[mine]).astype(float)
+        return reads, reads & ~self.cached.ledger.from_disks[mine]
 
     def savings(self, start: int, adapts: bool) -> tuple[float, float]:
         """Shares of the cost of the disks alone that would be saved.
@@ -611,9 +583,10 @@ class Both:
         and missed reads took as long as on the disks alone.
         """
         mine, known = self._samples(start)
-        reads, hits = (each.astype(bool) for each in self._reads(start))
-        before = self.plain.ledger.sample_ns[mine].astype(np.float64)
-        after = self.cached.ledger.sample_ns[mine].astype(np.float64)
+        reads, hits = self._reads(start)
+        before, after = (
+            side.ledger.sample_ns[mine].astype(np.float64) for side in (self.plain, self.cached)
+        )
         whole = float(before[known].sum())
         if whole <= 0:
             return 0.0, 0.0
@@ -638,8 +611,7 @@ class Both:
         forecasts turn out to be.
         """
         count = self.groups - start
-        result: Ints = np.arange(count, dtype=np.int64) * BLOCKS // max(count, 1)
-        return result
+        return np.asarray(np.arange(count, dtype=np.int64) * BLOCKS // max(count, 1))
 
     def ratio(self, goal: str, adapts: bool, blocks: Ints, luck: Floats, charge: float) -> _Ratio:
         """Return the gain as a function of how often each block is counted."""
@@ -656,21 +628,17 @@ class Both:
     def sides(self, start: int, blocks: Ints, adapts: bool) -> dict[str, Blocks]:
         """What both machines did from a group on, by block; see intervals.py."""
         result = {}
-        counts = self._by_block(self.plain.ledger.count, start, blocks)
         first = min(start * self.each, self.requests)
         for name, (side, done) in zip(("none", "cached"), self._sides):
             took = self._times(side, start, blocks) if adapts else np.zeros(BLOCKS)
             whole = int(done[-1] - done[start]) if adapts else 0
-            totals = self._by_block(side.ledger.total_ns, start, blocks)
+            counts, totals = (
+                np.stack([by_block(blocks, each) for each in column[start : self.groups].T], axis=1)
+                for column in (self.plain.ledger.count, side.ledger.total_ns)
+            )
             kind = "none" if name == "none" else side.kind
             result[name] = Blocks(kind, first, self.requests, counts, totals, took, whole)
         return result
-
-    def _by_block(self, column: Ints, start: int, blocks: Ints) -> Floats:
-        """The sums of a column of a ledger (BLOCKS, directions)."""
-        mine = column[start : self.groups].astype(np.float64)
-        parts = [np.bincount(blocks, weights=each, minlength=BLOCKS) for each in mine.T]
-        return np.stack(parts, axis=1)
 
     def _writes(self, start: int) -> float:
         """Share of the latencies of the disks alone that is of writes."""
@@ -682,11 +650,7 @@ class Both:
     ) -> Floats:
         """What a goal costs one machine by block; of p99 its histograms (BLOCKS, BINS)."""
         if goal == "p99":
-            result = np.zeros((BLOCKS, BINS))
-            for joint in range(start // JOINED, -(-self.groups // JOINED)):
-                group = min(max(joint * JOINED - start, 0), len(blocks) - 1)
-                result[blocks[group]] += side.ledger.latency[joint].sum(axis=0)
-            return result
+            return histograms(side.ledger, start, blocks, [READ, WRITE])
         if goal == "disk-time":
             shown = side.counters.at("slow_busy_ns", done_ns[start:])
             if shown is None:
@@ -699,7 +663,7 @@ class Both:
             return self._times(side, start, blocks)
         else:
             cost = side.ledger.total_ns[start : self.groups].sum(axis=1)
-        return np.bincount(blocks, weights=cost, minlength=BLOCKS).astype(np.float64)
+        return by_block(blocks, cost)
 
     def _times(self, side: Side, start: int, blocks: Ints) -> Floats:
         """How long the work of each block took.
@@ -710,8 +674,21 @@ class Both:
         edges = start + np.searchsorted(blocks, np.arange(BLOCKS + 1))
         half = max(len(blocks) // (2 * BLOCKS), 1)
         took = np.maximum(np.diff(side.ledger.means_ns(edges, half)), 0.0)
-        result: Floats = took * (len(blocks) / max(len(blocks) - half / 2, 0.5))
-        return result
+        return np.asarray(took * (len(blocks) / max(len(blocks) - half / 2, 0.5)))
+
+
+def by_block(blocks: Ints, values: npt.NDArray[Any]) -> Floats:
+    """Return the sums of values by their blocks."""
+    return np.asarray(np.bincount(blocks, values, BLOCKS), np.float64)
+
+
+def histograms(ledger: Ledger, start: int, blocks: Ints, directions: list[int]) -> Floats:
+    """Return the latencies of the groups from `start` on by block (BLOCKS, BINS)."""
+    result = np.zeros((BLOCKS, BINS))
+    for joint in range(start // JOINED, -(-(start + len(blocks)) // JOINED)):
+        group = min(max(joint * JOINED - start, 0), len(blocks) - 1)
+        result[blocks[group]] += ledger.latency[joint, directions].sum(axis=0)
+    return result
 
 
 class _Ratio:
@@ -721,34 +698,21 @@ class _Ratio:
         self._plain, self._cached = plain, cached
         self._is_percentile = is_percentile
 
+    @property
+    def gain(self) -> float:
+        """The gain over all blocks."""
+        return float(self(np.ones((1, BLOCKS)))[0])
+
     def interval(self, held: int) -> tuple[float, float]:
         """Return the interval of this capture's gain; `held` is the number of blocks in use."""
         if self._is_percentile:
             return interval(BLOCKS, self, held=held)
-        return paired.interval(self._plain, self._cached)
+        return ratio_interval(self._plain, self._cached)
 
     def __call__(self, often: Floats) -> Floats:
         if not self._is_percentile:
-            result: Floats = (often @ self._plain) / (often @ self._cached)
-            return result
-        return _p99(often @ self._plain) / _p99(often @ self._cached)
-
-
-def _p99(histograms: Floats) -> Floats:
-    reached = np.cumsum(histograms, axis=1)
-    place = (reached >= 0.99 * reached[:, -1:]).argmax(axis=1)
-    result: Floats = VALUES[place].astype(np.float64)
-    return result
-
-
-def _figures(of: Distribution) -> dict[str, Any]:
-    return {
-        "n": of.count,
-        "mean_ns": of.mean_ns,
-        "p50_ns": of.percentile(50),
-        "p99_ns": of.percentile(99),
-        "p99.9_ns": of.percentile(99.9),
-    }
+            return np.asarray((often @ self._plain) / (often @ self._cached))
+        return percentiles(often @ self._plain, 99) / percentiles(often @ self._cached, 99)
 
 
 def _until(earlier: float, now: float, times: float) -> float:
@@ -772,5 +736,6 @@ def _log(gain: float) -> float:
     return math.log(gain)
 
 
-def _ratio(before: float | None, after: float | None) -> float | None:
-    return before / after if before and after else None
+def _limited(gain: float) -> float:
+    """Return the logarithm of a gain, of which MOST_GAIN is the most."""
+    return min(max(_log(gain), -MOST_GAIN), MOST_GAIN)

@@ -13,15 +13,17 @@ machine to the other.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op, Path
 from hybridsim.foundation.histogram import BINS, Distribution, bin_of
 
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from hybridsim.requests.inflight import Facts
 
 GROUPS = 2048
 SAMPLES = 1 << 16
@@ -37,23 +39,6 @@ _JOINED: tuple[tuple[tuple[str, ...], np.ufunc, int], ...] = (
 _DIRECTION = np.full(len(Op), -1, np.int64)
 _DIRECTION[Op.READ] = READ
 _DIRECTION[[Op.WRITE, Op.WRITE_ZEROES]] = WRITE
-
-
-class Numbered(Protocol):
-    """Columns of one row per request; `number` counts requests as recorded, from 0."""
-
-    @property
-    def number(self) -> Ints: ...  # noqa: D102
-    @property
-    def issue_ns(self) -> Ints: ...  # noqa: D102
-    @property
-    def done_ns(self) -> Ints: ...  # noqa: D102
-    @property
-    def op(self) -> npt.NDArray[np.uint8]: ...  # noqa: D102
-    @property
-    def length(self) -> Ints: ...  # noqa: D102
-    @property
-    def path(self) -> npt.NDArray[np.uint8]: ...  # noqa: D102
 
 
 class Ledger:
@@ -84,8 +69,8 @@ class Ledger:
             group = (first + np.arange(len(arrival_ns))) // self.each
             np.minimum.at(self.arrival_ns, group, arrival_ns)
 
-    def add(self, facts: Numbered) -> None:
-        """Take in a chunk of facts."""
+    def add(self, facts: Facts) -> None:
+        """Take in a chunk of facts; their `number` counts requests as recorded, from 0."""
         if len(facts.number) == 0:
             return
         self._make_room(int(facts.number.max()) + 1)
@@ -108,7 +93,7 @@ class Ledger:
         np.maximum.at(self.max_ns.reshape(-1), cell, latency)
         np.add.at(self.latency.reshape(-1), cell * BINS + bin_of(latency), np.uint32(1))
 
-    def _sample(self, facts: Numbered, latency: Ints, direction: Ints) -> None:
+    def _sample(self, facts: Facts, latency: Ints, direction: Ints) -> None:
         while self.requests > SAMPLES * self.stride:
             kept = ((self.sample_ns, -1), (self.from_disks, False), (self.is_write, False))
             for one, blank in kept:
@@ -146,13 +131,11 @@ class Ledger:
         is_untimed = self.used > 1 and arrived.min() == arrived.max()
         times = np.where((arrived == NEVER) | is_untimed, issued, arrived)
         times[times == NEVER] = 0
-        ordered: Ints = np.maximum.accumulate(times)
-        return ordered
+        return np.asarray(np.maximum.accumulate(times))
 
     def progress_ns(self) -> Ints:
         """Return when all the work up to the end of each group in use was done."""
-        done: Ints = np.maximum.accumulate(self.done_ns[: self.used])
-        return done
+        return np.asarray(np.maximum.accumulate(self.done_ns[: self.used]))
 
     def means_ns(self, edges: Ints, half: int) -> npt.NDArray[np.float64]:
         """Return when the work up to each edge (a group) was done, by the requests around it.

@@ -1,22 +1,28 @@
-"""The cost of each event of a machine's life: a reboot, a crash, the removal of its cache."""
+"""What the events of a machine's life cost: a reboot, a crash, the removal of its cache.
+
+And what a warm start gains: a run with it compared with one of the same cache starting empty.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from hybridsim.answers.dirt import dirty
-from hybridsim.answers.metrics import READS, Collector, Figures, Kind
-from hybridsim.answers.outcome import Outcome
-from hybridsim.foundation.histogram import Distribution
+from hybridsim.answers.metrics import READS, Collector, Kind
+from hybridsim.answers.outcome import SECOND, Outcome
+from hybridsim.answers.warmup import SHARES, State, WarmUp
+from hybridsim.foundation.documents import Document
 
 WARM_SHARE = 0.95  # of the hit ratio before an event: from there on the cache counts as warm again
 WARM_READS = 200  # a hit ratio is that of at least this number of reads
 WINDOW = 10  # the window before an event is as long as that after it, at most this share of the run
 UNITS = (4096, 512)
+FIRST_NS = 60 * SECOND  # of a warm start, that are compared
+FIRST_SHARE = 10  # in a run shorter than ten minutes, its first tenth
 
 
 @dataclass(frozen=True)
@@ -51,21 +57,13 @@ class Backup:
 
     read_bytes: int
     of_bytes: int
-    last_done_ns: int  # time of the load
-    latency: Distribution
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {
-            "read_bytes": self.read_bytes,
-            "of_bytes": self.of_bytes,
-            "mean_ns": self.latency.mean_ns,
-            "p99_ns": self.latency.percentile(99),
-        }
+    mean_ns: float | None
+    p99_ns: int | None
+    _last_done_ns: int  # time of the load
 
 
 @dataclass(frozen=True)
-class _Event:
+class _Event(Document):
     what: str  # reboot, detach, ssd, disk, rebuild
     how: str  # the event as `--event` specifies it
     at_ns: int
@@ -92,11 +90,6 @@ class EventCost(_Event):
     after: Period | None  # from the end of the flush on
     lost: Lost | None = None
     backup: Backup | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        own = asdict(replace(self, backup=None))
-        return own | {"backup": self.backup and self.backup.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -130,7 +123,7 @@ def _cost(
         levels, dirty_after = total - columns["slow_rebuilt_bytes"], total
     later = (times > event.at_ns) & (times <= end_ns)
     wanted = 0 if event.what in ("detach", "rebuild") else event.dirty_bytes
-    flush_ns: int | None = None
+    flush_ns: int | None = 0
     left, forecast = 0, None
     if event.what == "detach":
         flush_ns = None if event.removed_ns is None else event.removed_ns - event.at_ns
@@ -138,16 +131,12 @@ def _cost(
         reads = event.backup
         end_ns = outcome.end_ns
         is_complete = reads.read_bytes == reads.of_bytes
-        flush_ns = reads.last_done_ns - event.at_ns if is_complete else None
+        flush_ns = reads._last_done_ns - event.at_ns if is_complete else None
         left, passed_ns = reads.of_bytes - reads.read_bytes, end_ns - event.at_ns
         forecast = round(left * passed_ns / reads.read_bytes) if reads.read_bytes else None
-    elif event.what == "reboot" and dirty_after <= wanted:
-        flush_ns = 0
-    elif event.what in ("reboot", "rebuild"):
+    elif event.what == "rebuild" or (event.what == "reboot" and dirty_after > wanted):
         done = np.flatnonzero(later & (levels <= wanted))
         flush_ns = int(times[done[0]]) - event.at_ns if len(done) else None
-    else:
-        flush_ns = 0
     if flush_ns is None and event.backup is None:
         last = int(levels[later][-1]) if later.any() else dirty_after
         left = max(last - wanted, 0)
@@ -162,16 +151,16 @@ def _cost(
     after = _period(collector, stop, min(stop + length, end_ns)) if stop < end_ns else None
     before = _period(collector, max(first - length, begin_ns), first)
     warm = None if event.what != "reboot" else _warm_again(collector, event, before, end_ns)
+    facts = {each.name: getattr(event, each.name) for each in fields(_Event)}
     return EventCost(
-        event.what, event.how, event.at_ns, event.held_ns, event.down_ns, event.cached_bytes,
-        event.dirty_bytes, event.cached_after_bytes, event.dirty_after_bytes, flush_ns, left,
-        forecast, warm, before,
-        _period(collector, first, stop), after, event.lost, event.backup,
+        **facts, flush_ns=flush_ns, flush_left_bytes=left, flush_forecast_ns=forecast,
+        warm_again_ns=warm, before=before, during=_period(collector, first, stop), after=after,
+        lost=event.lost, backup=event.backup,
     )  # fmt: skip
 
 
 def _period(collector: Collector, start_ns: int, end_ns: int) -> Period:
-    figures: Figures = collector.phase(start_ns, end_ns)
+    figures = collector.phase(start_ns, end_ns)
     reads, writes = figures.reads, figures.writes
     return Period(
         figures.start_ns, figures.end_ns, reads.count, figures.hit_ratio, reads.mean_ns,
@@ -196,3 +185,98 @@ def _warm_again(collector: Collector, event: Taken, before: Period, end_ns: int)
         if ratio >= WARM_SHARE * before.hit:
             return max((first + start) * width - event.at_ns, 0) if start else 0
     return None
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The pages that a cache started with, and the first minute with and without them."""
+
+    source: str
+    is_kept: bool  # on the SSD from the start; else loaded from the disks
+    listed: int  # pages in the source
+    chosen: int  # pages of the source that fit into the cache
+    remembers: bool  # the state of the learned policy was restored too
+    counters: dict[str, int]  # at the end of the load
+    loaded_ns: int | None  # when the last page had been loaded
+    warm_up: WarmUp
+    cold_warm_up: WarmUp
+    first_ns: int
+    first_hit_ratio: float | None
+    cold_first_hit_ratio: float | None
+    disk_ns: int | None  # busy time of all disks in the whole run
+    cold_disk_ns: int | None
+    ssd_bytes: int | None  # bytes written to the SSD in the whole run
+    cold_ssd_bytes: int | None
+
+    @property
+    def there(self) -> int:
+        """Number of pages that were kept or loaded."""
+        return self.counters["pages_kept"] + self.counters["pages_preloaded"]
+
+    @property
+    def used_share(self) -> float | None:
+        """Share of these pages that were used later; None if there are none."""
+        return self.counters["warm_pages_used"] / self.there if self.there else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of the JSON."""
+        reached = {
+            "reached_ns": _reached(self.warm_up),
+            "cold_reached_ns": _reached(self.cold_warm_up),
+        }
+        fields = {name: value for name, value in vars(self).items() if not name.endswith("warm_up")}
+        return fields | reached
+
+
+def _reached(warm_up: WarmUp) -> dict[str, int | None]:
+    steady = warm_up.state == State.STEADY
+    return {str(share): warm_up.reached_ns[share] if steady else None for share in SHARES}
+
+
+def compared(
+    source: str,
+    is_kept: bool,
+    listed: int,
+    chosen: int,
+    remembers: bool,
+    begun: Outcome,
+    cold: Outcome,
+    warm_ups: tuple[WarmUp, WarmUp],
+) -> Beginning:
+    """Compare a run with the same one from an empty cache; `warm_ups` are those of both runs."""
+    first_ns = min(FIRST_NS, begun.end_ns // FIRST_SHARE)
+    counters = {
+        name: number
+        for name, number in begun.whole.counters.items()
+        if name.startswith(("pages_kept", "preload", "pages_preloaded", "warm_pages"))
+    }
+    warm_up, cold_warm_up = warm_ups
+    return Beginning(
+        source,
+        is_kept,
+        listed,
+        chosen,
+        remembers,
+        counters,
+        _loaded_ns(begun),
+        warm_up,
+        cold_warm_up,
+        first_ns,
+        begun.phase(0, first_ns).figures.hit_ratio,
+        cold.phase(0, first_ns).figures.hit_ratio,
+        _total(begun, "slow_busy_ns"),
+        _total(cold, "slow_busy_ns"),
+        _total(begun, "fast_bytes_written"),
+        _total(cold, "fast_bytes_written"),
+    )
+
+
+def _total(outcome: Outcome, name: str) -> int | None:
+    return outcome.counters.between(name, 0, outcome.end_ns)
+
+
+def _loaded_ns(outcome: Outcome) -> int | None:
+    loaded = outcome.counters.column("pages_preloaded")
+    if not loaded[-1]:
+        return None
+    return int(outcome.counters.column("time_ns")[int(np.searchsorted(loaded, loaded[-1]))])

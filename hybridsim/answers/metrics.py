@@ -7,25 +7,30 @@ integers do not depend on the order of the facts or on how they are divided into
 The time of issue, not of completion, decides the bin: then a phase holds the same requests of a
 trace on every machine it is replayed on, and latencies compare like with like.  Only throughput
 counts completions.
+
+Counters that the engine samples are interpolated between their samples.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.answers.ledger import Ledger, Numbered
+from hybridsim.answers.ledger import Ledger
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op, Path, Reason
 from hybridsim.foundation.histogram import BINS, VALUES, Distribution, bin_of
+from hybridsim.foundation.levels import LEVELS
 from hybridsim.foundation.wording import counted, latency, percent
 
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from hybridsim.requests.inflight import Facts
 
 MAX_BINS = 512
 BASE_NS = 10**9 // 64  # one second is a power of two times this
@@ -74,19 +79,6 @@ _KIND = np.full((len(Op), len(Path)), Kind.OTHER, np.int64)
 _KIND[Op.READ, [Path.HIT, Path.MISS, Path.BYPASS]] = READS
 _KIND[[Op.WRITE, Op.WRITE_ZEROES], :] = Kind.WRITE
 _ALLOWED = np.array([[reason in REASONS[kind] for reason in Reason] for kind in Kind])
-
-
-class FactColumns(Numbered, Protocol):
-    """Columns of one row per request, in order of completion."""
-
-    @property
-    def path(self) -> npt.NDArray[np.uint8]: ...  # noqa: D102
-    @property
-    def reason(self) -> npt.NDArray[np.uint8]: ...  # noqa: D102
-    @property
-    def pages(self) -> npt.NDArray[np.int32]: ...  # noqa: D102
-    @property
-    def pages_hit(self) -> npt.NDArray[np.int32]: ...  # noqa: D102
 
 
 def _per_kind(*more: int) -> Ints:
@@ -197,7 +189,7 @@ class Collector:
         """The sums by time; they take room only where they are used."""
         return Bins()
 
-    def add(self, facts: FactColumns) -> None:
+    def add(self, facts: Facts) -> None:
         """Add a chunk of facts; raise ConservationError for a completion before its issue."""
         if len(facts.issue_ns) == 0:
             return
@@ -212,7 +204,7 @@ class Collector:
         self._count(facts, done - issue)
         self.ledger.add(facts)
 
-    def _count(self, facts: FactColumns, latency: Ints) -> None:
+    def _count(self, facts: Facts, latency: Ints) -> None:
         kind = _KIND[facts.op, facts.path]
         kind[facts.length == 0] = Kind.OTHER
         cell = facts.issue_ns // self.width_ns * len(Kind) + kind
@@ -288,8 +280,7 @@ class Collector:
         starts = np.arange(0, max(self.used, 1), factor)
 
         def merged(one: Ints) -> Ints:
-            total: Ints = np.add.reduceat(one[: max(self.used, 1)], starts)
-            return total
+            return np.asarray(np.add.reduceat(one[: max(self.used, 1)], starts))
 
         count = self.bins.count
         return BinCounts(
@@ -326,3 +317,41 @@ class Collector:
 
 def _add(table: Ints, cell: Ints, amount: Ints | int) -> None:
     np.add.at(table.reshape(-1), cell, amount)
+
+
+class Counters:
+    """Counters by name; between two samples each is interpolated linearly."""
+
+    def __init__(self, columns: Mapping[str, npt.ArrayLike]) -> None:
+        self._columns = {name: np.atleast_1d(np.asarray(one)) for name, one in columns.items()}
+        self._times = self._columns.get("time_ns", np.zeros(1, np.int64))
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names of the counters."""
+        return iter(self._columns)
+
+    def column(self, name: str) -> Ints:
+        """Return the values of a counter by sample; raise KeyError if there is no such counter."""
+        return self._columns[name]
+
+    def at(self, name: str, times_ns: Ints) -> npt.NDArray[np.float64] | None:
+        """Return the counter's values at these times in ns, or None if there is no such counter."""
+        column = self._columns.get(name)
+        if column is None or len(column) != len(self._times):
+            return None
+        times, column = self._times, column
+        if times[0] > 0 and name not in LEVELS:  # all counts are 0 at time 0
+            times, column = np.concatenate([[0], times]), np.concatenate([[0], column])
+        return np.asarray(np.interp(times_ns, times, column))
+
+    def between(self, name: str, start_ns: int, end_ns: int) -> int | None:
+        """Return the growth of a count in [start_ns, end_ns), or the level at `end_ns`."""
+        ends = self.at(name, np.array([start_ns, end_ns], np.int64))
+        if ends is None:
+            return None
+        return round(float(ends[1] if name in LEVELS else ends[1] - ends[0]))
+
+    def constant(self, name: str, otherwise: int) -> int:
+        """Return a constant such as the number of members; `otherwise` if it is absent."""
+        column = self._columns.get(name)
+        return otherwise if column is None or not len(column) else int(column[-1])

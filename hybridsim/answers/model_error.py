@@ -41,18 +41,18 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from hybridsim.answers import student
+from hybridsim.answers.sampling import student_below
+from hybridsim.foundation.arrays import Floats
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.wording import counted
 
 if TYPE_CHECKING:
     from hybridsim.answers.result import Result
 
-Floats = npt.NDArray[np.float64]
 
 TABLE = Path(__file__).parent / "real_errors.csv"
 LEVEL = 0.9
@@ -126,35 +126,25 @@ def based_on(halves: Iterable[Half]) -> str:
     return "; ".join(parts)
 
 
+class Simulated(NamedTuple):
+    """A figure of a replay with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True)
-class ModelError:
+class ModelError(Document):
     """The intervals of a replay's figures, or why there are none."""
 
     kind: str
     load: str  # READS or WITH_WRITES
     runs: int  # on this kind with such a load
-    basis: str  # real runs that the figures rest on, in words
-    level: float
-    figures: dict[str, tuple[float, float, float]]  # value, low, high
-    why_not: str = ""
-
-    @property
-    def covers(self) -> str:
-        """One sentence: what the interval covers, and what it does not."""
-        return f"{self.level:.0%} interval from {self.basis}. {COVERS}."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as what JSON can hold."""
-        names = ("value", "low", "high")
-        return {
-            "kind": self.kind,
-            "load": self.load,
-            "runs": self.runs,
-            "level": self.level if self.figures else None,
-            "figures": {name: dict(zip(names, three)) for name, three in self.figures.items()},
-            "covers": self.covers if self.figures else None,
-            "why_not": self.why_not or None,
-        }
+    level: float | None
+    figures: dict[str, Simulated]
+    covers: str | None  # one sentence, and what the interval does not
+    why_not: str | None
 
 
 @cache
@@ -230,7 +220,7 @@ def new_kind(runs: tuple[RealRun, ...], has_writes: bool, figure: str) -> float 
     scale = max(spread * math.sqrt(1 + 1 / len(known)), TINY)
 
     def below(size: float) -> float:
-        return float(weight @ student.below(freedom, (size - off) / scale))
+        return float(weight @ student_below(freedom, (size - off) / scale))
 
     # Sizes are logarithms: the ends are those of errors of 2e-9 and of 5e8 times the centre's.
     low, high = -20.0, 20.0
@@ -359,12 +349,15 @@ def model_error(result: Result) -> ModelError | None:
         if (half := half_of(kind, has_writes, TABLED.get(name, name))) is not None
     }
     figures = {
-        name: (simulated[name], *interval(name, simulated[name], half.width))
+        name: Simulated(simulated[name], *interval(name, simulated[name], half.width))
         for name, half in halves.items()
     }
     runs = sum(run.kind == kind and run.group == group(kind, has_writes) for run in real_runs())
-    why_not = "" if figures else _why_not(kind, load, runs)
-    return ModelError(kind, load, runs, based_on(halves.values()), LEVEL, figures, why_not)
+    if not figures:
+        why_not = f"{counted(runs, 'real run')} on {kind} with {load} on file"
+        return ModelError(kind, load, runs, None, {}, None, why_not)
+    covers = f"{LEVEL:.0%} interval from {based_on(halves.values())}. {COVERS}."
+    return ModelError(kind, load, runs, LEVEL, figures, covers, None)
 
 
 def _figures(result: Result, kind: str) -> dict[str, float]:
@@ -377,11 +370,6 @@ def _figures(result: Result, kind: str) -> dict[str, float]:
         figures["hit_ratio"] = whole.figures.hit_ratio
     if warm_up.steady and warm_up.level is not None:
         figures["steady_iops" if warm_up.measure == "IOPS" else "steady_hit_ratio"] = warm_up.level
-    if counted := whole.counters.get(COUNTED.get(kind, "")):
-        figures[COUNTED[kind]] = float(counted)
+    if changes := whole.counters.get(COUNTED.get(kind, "")):
+        figures[COUNTED[kind]] = float(changes)
     return figures
-
-
-def _why_not(kind: str, load: str, runs: int) -> str:
-    words = counted(runs, "real run")
-    return f"{words} on {kind} with {load} on file"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hybridsim.answers.forecast import UNSURE, YES
 from hybridsim.answers.verdict import Step, Verdict, command_line, goal_option, search_line
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import factor
 
 
 @dataclass(frozen=True)
-class Other:
+class Other(Document):
     """A cache that was tried, and its gain over the disks alone on the same requests."""
 
     kind: str
@@ -41,10 +41,6 @@ class Other:
             if self.low is not None and self.high is not None:
                 gain += f" ({factor(self.low)} to {factor(self.high)})"
         return f"{', '.join(parts)}: {gain}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self) | {"options": list(self.options)}
 
 
 def beside(
@@ -80,7 +76,7 @@ def beside(
         command = search
     is_second = verdict.answer == UNSURE and not good and bool(advice)  # after the longer capture
     advice.insert(int(is_second), Step(text, command))
-    return dataclasses.replace(
+    return replace(
         verdict,
         action=f"{verdict.action} {sentence}",
         reasons=[sentence, *verdict.reasons],

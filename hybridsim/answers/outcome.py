@@ -1,4 +1,4 @@
-"""The figures of one machine's run by phase, and whether it kept up with the load."""
+"""The figures of one machine's run by phase, whether it kept up with the load, and SSD wear."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.answers.counters import Counters
-from hybridsim.answers.metrics import READS, Collector, Figures, Kind
+from hybridsim.answers.metrics import READS, Collector, Counters, Figures, Kind
+from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.codes import Reason
 
 SECOND = 10**9
 DAY = 86400 * SECOND
+DAYS_PER_YEAR = 365.25
+WRITTEN = "fast_bytes_written"  # counter
 BUSY = 0.97  # utilisation of disks that always have commands waiting
 QUEUE_NS = SECOND  # more queued work than this at busy disks is a backlog, not a burst
 DISK_TIME = ("seek", "rotation", "transfer")
@@ -207,10 +209,10 @@ class Outcome:
             known["other"] = max(busy - sum(known.values()), 0)
         return known
 
-    def _edges(self) -> npt.NDArray[np.int64]:
+    def _edges(self) -> Ints:
         return np.arange(self.collector.used + 1, dtype=np.int64) * self.collector.width_ns
 
-    def _covered_ns(self) -> npt.NDArray[np.int64]:
+    def _covered_ns(self) -> Ints:
         """Return the part of each bin before the last completion, in ns.
 
         The last bin counts as at least an eighth of its width, so that one request is not a peak.
@@ -219,18 +221,15 @@ class Outcome:
         covered = self.collector.last_done_ns - self._edges()[:-1]
         return np.clip(covered, max(width // 8, 1), width)
 
-    def _utilisations(self, tier: str, how: str) -> npt.NDArray[np.float64] | None:
+    def _utilisations(self, tier: str, how: str) -> Floats | None:
         spent = self.counters.at(f"{tier}_{how}_ns", self._edges())
         whole = self.members[tier] * self._covered_ns()
         return None if spent is None else np.diff(spent) / whole
 
-    def _outstanding(self) -> npt.NDArray[np.int64]:
+    def _outstanding(self) -> Ints:
         """Return the requests issued and not yet completed at the end of each bin."""
         bins, used = self.collector.bins, self.collector.used
-        waiting: npt.NDArray[np.int64] = np.cumsum(
-            (bins.count[:used] - bins.done[:used]).sum(axis=1)
-        )
-        return waiting
+        return np.asarray(np.cumsum((bins.count[:used] - bins.done[:used]).sum(axis=1)))
 
     def _overload(self) -> npt.NDArray[np.bool_]:
         """Return for each bin whether the disks are busy and more work than QUEUE_NS waits."""
@@ -240,8 +239,7 @@ class Outcome:
         busy = self.counters.between("slow_busy_ns", 0, self.collector.last_done_ns) or 0
         each_ns = busy / (self.members["slow"] * int(self.collector.bins.done.sum()))
         backlog_ns = self._outstanding() * each_ns
-        late: npt.NDArray[np.bool_] = (utilisations >= BUSY) & (backlog_ns > QUEUE_NS)
-        return late
+        return np.asarray((utilisations >= BUSY) & (backlog_ns > QUEUE_NS))
 
     def series(self) -> Series:
         """Return the figures by time bin, until the end of the load."""
@@ -284,7 +282,7 @@ class Outcome:
         present = [each for each in Reason if each != Reason.NONE and counts[:, each].any()]
         return {each.name.lower(): counts[:, each].tolist() for each in present}
 
-    def _disk_times(self, edges: npt.NDArray[np.int64]) -> dict[str, list[int]]:
+    def _disk_times(self, edges: Ints) -> dict[str, list[int]]:
         """Return the parts of the disks' busy time in each bin.
 
         A disk counts the parts of a command when the command begins.  If they add up to more than
@@ -302,14 +300,61 @@ class Outcome:
         return {name: _whole(one, MICROSECOND) for name, one in grown.items()}
 
 
-def _ratios(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> list[float | None]:
+def _ratios(part: Ints, whole: Ints) -> list[float | None]:
     return [round(a / b, DIGITS) if b else None for a, b in zip(part.tolist(), whole.tolist())]
 
 
-def _whole(values: npt.NDArray[np.float64], step: int) -> list[Any]:
+def _whole(values: Floats, step: int) -> list[Any]:
     """Return values rounded to whole multiples of a step."""
     return list((np.rint(values / step).astype(np.int64) * step).tolist())
 
 
-def _means(sums: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> list[int | None]:
+def _means(sums: Ints, numbers: Ints) -> list[int | None]:
     return [round(a / b) if b else None for a, b in zip(sums.tolist(), numbers.tolist())]
+
+
+@dataclass(frozen=True)
+class Wear:
+    """Writes to the SSDs in one phase, and the life of the SSDs at that rate."""
+
+    bytes_written: int
+    bytes_per_day: float
+    per_host_write: float | None  # bytes written to the SSDs per byte that the host wrote
+    read_per_written: float | None  # bytes read from the SSDs per byte written to them
+    endurance_bytes: int | None  # rated endurance of all SSDs together
+    years: float | None
+    drive_writes_per_day: float | None  # of the whole capacity of the drives
+    in_flash: float | None  # bytes written to the flash per byte written to the SSD, if simulated
+    cycles_per_year: float | None  # erase cycles of each block, by the bytes written to the flash
+
+
+def wear(
+    phase: Phase, endurance_bytes: int | None, capacity_bytes: int | None = None
+) -> Wear | None:
+    """Return the wear at the rate of this phase; None if writes to the SSD were not counted.
+
+    A rating in bytes written counts host writes and already allows for rewrites inside the SSD, so
+    the years do not depend on the write amplification of the flash.
+    """
+    written = phase.counters.get(WRITTEN)
+    per_day = phase.per_day(WRITTEN)
+    if written is None or per_day is None:
+        return None
+    host = phase.figures.bytes[Kind.WRITE]
+    read = phase.counters.get("fast_bytes_read")
+    placed = phase.counters.get("fast_bytes_placed", 0)
+    moved = phase.counters.get("fast_bytes_moved", 0)
+    in_flash = (placed + moved) / placed if placed else None  # the write amplification
+    return Wear(
+        written,
+        per_day,
+        written / host if host else None,
+        None if read is None or not written else read / written,
+        endurance_bytes,
+        endurance_bytes / per_day / DAYS_PER_YEAR if endurance_bytes and per_day else None,
+        per_day / capacity_bytes if capacity_bytes else None,
+        in_flash,
+        per_day * in_flash * DAYS_PER_YEAR / capacity_bytes
+        if in_flash and capacity_bytes
+        else None,
+    )

@@ -3,6 +3,10 @@
 A requirement is MEASURE[.reads|.writes][.PHASE], one of < <= > >=, and a value with its unit.
 By default latencies (mean, max, p50, p99.9 ...) are those of reads, and phases are warm.  A
 requirement on an unknown value, such as a latency in an endless queue, is not met.
+
+A measure of the machine with its cache has an interval.  The requests of the phase are cut into
+blocks of equal recorded time, as those of the judge are; the sources are those of intervals.py.
+The busy share and the maximum have none.
 """
 
 from __future__ import annotations
@@ -11,16 +15,37 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hybridsim.answers.intervals import Interval
-from hybridsim.answers.outcome import Phase
+import numpy as np
+
+from hybridsim.answers.intervals import (
+    MODEL,
+    OF_DIRECTION,
+    RATE,
+    TRACE,
+    Ends,
+    Interval,
+    combined,
+    of_model,
+    of_percentile,
+    of_share,
+    of_trace,
+    scaled,
+)
+from hybridsim.answers.judge import BLOCKS, Both, by_block, histograms
+from hybridsim.answers.ledger import READ, WRITE
+from hybridsim.answers.outcome import DAY, WRITTEN, Outcome, Phase
+from hybridsim.answers.sampling import interval
 from hybridsim.answers.warmup import WarmUp
-from hybridsim.answers.wear import Wear
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import parse_percent, parse_time
 from hybridsim.foundation.wording import NONE, latency, percent, ranged, span
+
+if TYPE_CHECKING:
+    from hybridsim.answers.result import Result
 
 EXAMPLE = "'p99.warm<8ms', 'hit>80%', 'dwpd<1' or 'warmup<1h'"
 PHASES = ("warm", "cold", "whole")
@@ -31,6 +56,13 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {
 _PERCENTILE = re.compile(r"p\d+(?:\.\d+)?")
 _NAME = re.compile(rf"(?:{_PERCENTILE.pattern}(?!\w)|[^\W\d]\w*)(?:\.\w+)*")
 _GRAMMAR = re.compile(rf"\s*({_NAME.pattern})\s*(<=|>=|<|>)(.*)", re.DOTALL)
+OF_REQUESTS = ("mean", "max")  # and percentiles: they have a direction
+OF_RUNS = ("dwpd", "years", "warmup")  # they have no phase
+HIT = "hit_ratio"  # figures of real runs
+WARM = "t90"
+FILLED = "promotions"  # whose error those bytes are taken to have that are written to the SSDs
+TAILS = ("read_p99", "write_p99")  # by direction
+TAIL = 95.0  # percentiles from this one on have the error of p99, the others that of the mean
 
 
 class Unit(NamedTuple):
@@ -50,10 +82,6 @@ def _number(text: str) -> float:
     return result
 
 
-def _time(text: str) -> float:
-    return parse_time(text)
-
-
 def _share(text: str) -> float:
     share = float(parse_percent(text))
     if not 0 <= share <= 1:
@@ -61,27 +89,14 @@ def _share(text: str) -> float:
     return share
 
 
-TIME = Unit(_time, latency)
-LONG_TIME = Unit(_time, lambda time_ns: span(time_ns) if time_ns else "at once")
+TIME = Unit(parse_time, latency)
+LONG_TIME = Unit(parse_time, lambda time_ns: span(time_ns) if time_ns else "at once")
 SHARE = Unit(_share, percent)
 NUMBER = Unit(_number, "{:.3g}".format)
 UNITS = {
     "mean": TIME, "max": TIME, "hit": SHARE, "busy": SHARE, "iops": NUMBER,
     "dwpd": NUMBER, "years": NUMBER, "warmup": LONG_TIME,
 }  # fmt: skip
-OF_REQUESTS = ("mean", "max")  # and percentiles: they have a direction
-OF_RUNS = ("dwpd", "years", "warmup")  # they have no phase
-
-
-class Replayed(Protocol):
-    """The parts of a result that requirements use."""
-
-    @property
-    def phases(self) -> Mapping[str, Phase]: ...  # noqa: D102
-    @property
-    def warm_up(self) -> WarmUp: ...  # noqa: D102
-    @property
-    def wear(self) -> Wear | None: ...  # noqa: D102
 
 
 class Seen(NamedTuple):
@@ -94,7 +109,7 @@ class Seen(NamedTuple):
     years: float | None
 
     @classmethod
-    def cached(cls, result: Replayed) -> Seen:
+    def cached(cls, result: Result) -> Seen:
         """Return the figures of the machine with its cache."""
         warm_up, worn = result.warm_up, result.wear
         warm_ns = warm_up.warm_ns if warm_up.steady else None
@@ -103,12 +118,11 @@ class Seen(NamedTuple):
             why += f"; a capture of {span(warm_up.needed_ns)} may show it"
         if worn is None:
             return cls(result.phases, warm_ns, why, None, None)
-        endless = float("inf") if worn.bytes_written == 0 else None
-        years = worn.years if worn.years is not None else endless
+        years = float("inf") if worn.years is None and not worn.bytes_written else worn.years
         return cls(result.phases, warm_ns, why, worn.drive_writes_per_day, years)
 
     @classmethod
-    def alone(cls, result: Replayed) -> Seen:
+    def alone(cls, result: Result) -> Seen:
         """Return those of the disks without the cache: nothing warms up, no SSD wears out."""
         names = {"warm": "none", "cold": "none_cold", "whole": "none_whole"}
         phases = {name: result.phases[other] for name, other in names.items()}
@@ -156,11 +170,9 @@ class Measure:
             return value, "the SSD's capacity or rating is unknown"
         phase = seen.phases[self.phase]
         figures = phase.figures
-        if self.measure in ("hit", "busy", "iops"):
-            value = {
-                "hit": figures.hit_ratio, "busy": phase.utilisation, "iops": phase.iops,
-            }[self.measure]  # fmt: skip
-            return value, "there is nothing to count"
+        rates = {"hit": figures.hit_ratio, "busy": phase.utilisation, "iops": phase.iops}
+        if self.measure in rates:
+            return rates[self.measure], "there is nothing to count"
         requests = figures.reads if self.direction == "reads" else figures.writes
         if phase.saturated:
             return None, "an endless queue has no latency"
@@ -226,11 +238,8 @@ class Checked:
             return f"unknown: {self.why}"
         required = self.requirement
         words = required.worded(self.value)
-        if (
-            not self.met
-            and self.value != required.bound
-            and words == required.worded(required.bound)
-        ):
+        is_near = self.value != required.bound and words == required.worded(required.bound)
+        if is_near and not self.met:
             return f"a little {'above' if required.wants_less else 'below'} {words}"
         return words
 
@@ -308,3 +317,99 @@ def _parts(text: str, name: str) -> tuple[str, str, str]:
             remedy = hint(word, known) if known else f"write {measure} alone"
             raise UsageError(f"{text!r}: {measure} has no {word!r}: {remedy}")
     return measure, direction, phase
+
+
+def of_measure(measure: Measure, value: float | None, both: Both, warm: int) -> Interval | None:
+    """Return the interval of a measure of the machine with the cache; None if it has none.
+
+    `warm` is the group from which it is warm.
+    """
+    if value is None or not value > 0 or measure.measure in (*OF_RUNS, "busy", "max"):
+        return None
+    start, stop = {
+        "warm": (warm, both.groups), "cold": (0, warm), "whole": (0, both.groups),
+    }[measure.phase]  # fmt: skip
+    if stop <= start:
+        return None
+    blocks = both.blocks(start, stop)
+    count = both.plain.ledger.count[start:stop]
+    writes = float(count[:, WRITE].sum() / max(count.sum(), 1))
+    kind = both.cached.kind
+    if measure.measure == "hit":
+        ends = _of_hits(both, blocks, start, stop)
+        return of_share(value, ends, of_model(kind, writes, HIT))
+    if measure.measure == "iops":
+        return _of_rate(value, both, blocks, start, stop, of_model(kind, writes, RATE))
+    direction = (READ, WRITE)[DIRECTIONS.index(measure.direction)]
+    model = of_model(kind, writes, OF_DIRECTION[direction])
+    ledger = both.cached.ledger
+    if measure.measure == "mean":
+        sums, counts = (
+            by_block(blocks, column[start:stop, direction])
+            for column in (ledger.total_ns, ledger.count)
+        )
+        middle = float(sums.sum() / max(counts.sum(), 1))
+        return combined(value, {TRACE: scaled(value, of_trace(sums, counts), middle),
+                                MODEL: model})  # fmt: skip
+    percent = float(measure.measure[1:])
+    if percent >= TAIL:
+        model = of_model(kind, writes, TAILS[direction])
+    bins = histograms(ledger, start, blocks, [direction])
+    middle = float(ledger.distribution(start, stop, direction).percentile(percent) or 0)
+    ends = scaled(value, of_percentile(bins, percent), middle)
+    return combined(value, {TRACE: ends, MODEL: model})
+
+
+def of_warm_up(warm_up: WarmUp, kind: str, writes: float) -> Interval | None:
+    """Return the interval of t90 in ns; None if the run has none.
+
+    `kind` is the kind of cache, `writes` the share of the requests that are writes.
+    """
+    ends = warm_up.between_ns(90)
+    if ends is None:
+        return None
+    return combined(warm_up.warm_ns, {TRACE: ends, MODEL: of_model(kind, writes, WARM)})
+
+
+def of_wear(cached: Outcome, kind: str, writes: float) -> Interval | None:
+    """Return the interval of the bytes written to the SSDs per day of the run; None if unknown.
+
+    The run is cut into BLOCKS of equal time.
+    """
+    edges = np.linspace(0, cached.end_ns, BLOCKS + 1).astype(np.int64)
+    level = cached.counters.at(WRITTEN, edges)
+    per_day = cached.whole.per_day(WRITTEN)
+    if level is None or not per_day:
+        return None
+    ends = of_trace(np.diff(level), np.full(BLOCKS, cached.end_ns / BLOCKS / DAY))
+    middle = float(level[-1] - level[0]) * DAY / cached.end_ns
+    model = of_model(kind, writes, FILLED)
+    return combined(per_day, {TRACE: scaled(per_day, ends, middle), MODEL: model})
+
+
+def _of_hits(both: Both, blocks: Ints, start: int, stop: int) -> Ends | None:
+    """Return the interval of the share of hits among the reads that the ledger keeps."""
+    ledger, each = both.cached.ledger, both.each
+    first, end = (-(-group * each // ledger.stride) for group in (start, stop))
+    end = min(end, -(-both.requests // ledger.stride))
+    known = (ledger.sample_ns[first:end] >= 0) & ~ledger.is_write[first:end]
+    group = (np.arange(first, end) * ledger.stride) // each - start
+    block = blocks[np.minimum(group, len(blocks) - 1)]
+    hits = known & ~ledger.from_disks[first:end]
+    return of_trace(by_block(block, hits), by_block(block, known))
+
+
+def _of_rate(
+    value: float, both: Both, blocks: Ints, start: int, stop: int, model: float | None
+) -> Interval | None:
+    """Return the interval of a rate, from how long the requests of each block took."""
+    done = both.progress_ns[1]
+    edges = start + np.searchsorted(blocks, np.arange(BLOCKS + 1))
+    took = np.diff(done[edges]).astype(np.float64)
+    counts = by_block(blocks, both.plain.ledger.count[start:stop].sum(axis=1))
+    if not took.sum() > 0 or np.count_nonzero(took) < 2:
+        return None
+    held = int(np.count_nonzero(took))
+    ends = interval(BLOCKS, lambda often: (often @ counts) / (often @ took), held=held)
+    middle = float(counts.sum() / took.sum())
+    return combined(value, {TRACE: scaled(value, ends, middle), MODEL: model})

@@ -11,25 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import Dirt, dirt, dirty
 from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.intervals import Interval
 from hybridsim.answers.judge import Both, Judgement, Side, gain_later
 from hybridsim.answers.judge import judge as weigh
 from hybridsim.answers.ledger import Ledger
-from hybridsim.answers.life import EventCost
-from hybridsim.answers.measured import of_warm_up, of_wear, with_intervals
-from hybridsim.answers.metrics import Collector, Kind
+from hybridsim.answers.life import Beginning, EventCost
+from hybridsim.answers.metrics import Collector, Counters, Kind
 from hybridsim.answers.model_error import ModelError, model_error
 from hybridsim.answers.others import Other
-from hybridsim.answers.outcome import Outcome, Phase, Series
-from hybridsim.answers.requirements import Checked, Requirement, Seen
+from hybridsim.answers.outcome import Outcome, Phase, Series, Wear, wear
+from hybridsim.answers.requirements import (
+    Checked,
+    Requirement,
+    Seen,
+    of_measure,
+    of_warm_up,
+    of_wear,
+)
 from hybridsim.answers.verdict import Case, Verdict, judge
-from hybridsim.answers.warm_start import Beginning
 from hybridsim.answers.warmup import State, WarmUp, of_hits, of_iops
-from hybridsim.answers.wear import Wear, wear
 from hybridsim.foundation.codes import Reason
+from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.in_notebooks import table_html
 from hybridsim.foundation.version import __version__
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SCHEMA = "hybridsim.result/1"
+OF_VERDICT = ("answer", "is_certain", "headline", "reasons", "advice", "confidence")
+OF_PHASE = ("disk_time_ns", "disk_queue_ns", "ssd_utilisation", "ssd_time_ns", "counters")
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
 
 
@@ -117,14 +123,11 @@ class Result:
         result = result.merge(other, on="time_ns", how="outer", suffixes=("", "_alone"))
         return result.astype(float, errors="ignore")
 
-    @property
-    def sides(self) -> tuple[Side, Side]:
-        """Input of the judge: the disks alone, and the machine with the cache."""
-        plain, cached = (
-            _side(each.collector.ledger, each.counters, self.scenario)
-            for each in (self.plain, self.cached)
-        )
-        return plain, cached
+    @functools.cached_property
+    def both(self) -> Both:
+        """The same requests on the disks alone and on the machine with the cache."""
+        runs = (self.plain, self.cached)
+        return Both(*(_side(each.collector.ledger, each.counters, self.scenario) for each in runs))
 
     @property
     def model_error(self) -> ModelError | None:
@@ -157,11 +160,14 @@ class Result:
         """
         if not checked:
             return []
-        both = Both(*self.sides)
         if first is None:
             warm = self.judgement.pairs.get("warm")
-            first = both.requests if warm is None else warm.first
-        return with_intervals(checked, both, both.border(first))
+            first = self.both.requests if warm is None else warm.first
+        border = self.both.border(first)
+        return [
+            replace(each, interval=of_measure(each.requirement, each.value, self.both, border))
+            for each in checked
+        ]
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the result as JSON: times are integers in ns, sizes in bytes, unknowns null."""
@@ -169,33 +175,31 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON, always in the same order."""
-        return {
+        document: dict[str, Any] = {
             "schema": SCHEMA,
             "tool": {"version": __version__, "seed": self.seed, "engine": self.engine},
             "inputs": {"trace": dict(self.trace), "scenario": dict(self.scenario)},
-            "verdict": _verdict(self.verdict),
-            "judgement": self.judgement.to_dict(),
-            "warm_up": _warm_up(self.warm_up) | {"t90": _interval(self.warm_interval)},
+            "verdict": {name: getattr(self.verdict, name) for name in OF_VERDICT},
+            "judgement": self.judgement,
+            "warm_up": _warm_up(self.warm_up) | {"t90": self.warm_interval},
             "phases": {name: _phase(phase) for name, phase in self.phases.items()},
-            "series": {**vars(self.cached.series()), "none": vars(self.plain.series())},
+            "series": {**vars(self.cached.series()), "none": self.plain.series()},
             "bypass": _reasons(self.cached.whole),
-            "wear": self.wear and vars(self.wear) | {"per_day": _interval(self.wear_interval)},
-            "rebuild": {
-                name: None if each.rebuild is None else vars(each.rebuild)
-                for name, each in (("cached", self.cached), ("none", self.plain))
-            },
-            "fidelity": self.fidelity.to_dict(),
-            "warm_start": self.beginning and self.beginning.to_dict(),
-            "model_error": self.model_error and self.model_error.to_dict(),
+            "wear": self.wear and vars(self.wear) | {"per_day": self.wear_interval},
+            "rebuild": {"cached": self.cached.rebuild, "none": self.plain.rebuild},
+            "fidelity": self.fidelity,
+            "warm_start": self.beginning,
+            "model_error": self.model_error,
             "cost": self.cost,
-            "dirty": self.dirty and self.dirty.to_dict(),
+            "dirty": self.dirty,
             "metadata_ram": self.metadata_ram,
-            "events": [each.to_dict() for each in self.events],
-            "others": [each.to_dict() for each in self.others],
-            "require": [each.to_dict() for each in self.required],
+            "events": self.events,
+            "others": self.others,
+            "require": self.required,
             "miss_ratio_curve": self.curve,
-            "warnings": [vars(one) for one in self.warnings],
+            "warnings": self.warnings,
         }
+        return {name: in_json(each) for name, each in document.items()}
 
 
 def _columns(series: Series) -> dict[str, Any]:
@@ -278,13 +282,17 @@ def dirt_of(result: Result) -> Dirt | None:
     Until the end of the load: a backlog that is worked off later is not counted.
     """
     scenario, trace = result.scenario, result.trace
-    pages = scenario.get("cache_pages") or 0
-    page_bytes = int(scenario.get("cache_bytes", 0)) // pages if pages else 0
     mean = int(trace["bytes_written"]) // max(int(trace["writes"]), 1)
     counters = result.cached.counters
     rows = int((counters.column("time_ns") <= result.cached.end_ns).sum())
     columns = {name: counters.column(name)[: max(rows, 1)] for name in counters}
-    return dirt(str(scenario.get("cache_kind", "none")), page_bytes, mean, columns)
+    kind = str(scenario.get("cache_kind", "none"))
+    return dirt(kind, _page_bytes(scenario), mean, columns)
+
+
+def _page_bytes(scenario: Mapping[str, Any]) -> int:
+    pages = scenario.get("cache_pages") or 0
+    return int(scenario.get("cache_bytes", 0)) // pages if pages else 0
 
 
 def sides(
@@ -307,12 +315,9 @@ def sides(
 def _side(ledger: Ledger, counters: Counters, scenario: Mapping[str, Any]) -> Side:
     """Return the input of the judge for one machine."""
     columns = {name: counters.column(name) for name in counters}
-    pages = scenario.get("cache_pages") or 0
-    page_bytes = int(scenario.get("cache_bytes", 0)) // pages if pages else 0
     kind = str(scenario.get("cache_kind", "none"))
-    columns["dirty_bytes"] = dirty(kind, page_bytes, columns)
-    marks = scenario.get("dirty_marks", ())
-    return Side(ledger, Counters(columns), marks, kind)
+    columns["dirty_bytes"] = dirty(kind, _page_bytes(scenario), columns)
+    return Side(ledger, Counters(columns), scenario.get("dirty_marks", ()), kind)
 
 
 def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any]) -> Fidelity:
@@ -342,21 +347,6 @@ def _border(warm_up: WarmUp, cached: Outcome, plain: Outcome) -> int:
     border = -(-warm_up.warm_ns // step) * step
     latest = (cached.end_ns - 1) // step * step
     return max(min(border, latest), 0)
-
-
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "answer": verdict.answer,
-        "is_certain": verdict.is_certain,
-        "headline": verdict.headline,
-        "reasons": verdict.reasons,
-        "advice": [vars(one) for one in verdict.advice],
-        "confidence": verdict.confidence,
-    }
-
-
-def _interval(known: Interval | None) -> dict[str, Any] | None:
-    return None if known is None else known.to_dict()
 
 
 def _warm_up(warm_up: WarmUp) -> dict[str, Any]:
@@ -397,11 +387,7 @@ def _phase(phase: Phase) -> dict[str, Any]:
         "other": _latency(figures.latency[Kind.OTHER]),
         "bypass": _reasons(phase),
         "disk_utilisation": phase.utilisation,
-        "disk_time_ns": phase.disk_time_ns,
-        "disk_queue_ns": phase.disk_queue_ns,
-        "ssd_utilisation": phase.ssd_utilisation,
-        "ssd_time_ns": phase.ssd_time_ns,
-        "counters": phase.counters,
+        **{name: getattr(phase, name) for name in OF_PHASE},
     }
 
 

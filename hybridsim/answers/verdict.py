@@ -12,11 +12,10 @@ from typing import Any
 
 from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES, is_certain
-from hybridsim.answers.judge import Judgement
+from hybridsim.answers.judge import Judgement, in_time
 from hybridsim.answers.outcome import SECOND, Outcome, Phase
 from hybridsim.answers.warmup import State, WarmUp
 from hybridsim.foundation.codes import Reason
-from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import format_size, human_count
 from hybridsim.foundation.wording import factor, latency, of_the_mean, percent, ranged, span, times
@@ -112,19 +111,6 @@ class Case:
         return self.scenario.get("cache_pages") != 0
 
     @property
-    def gain(self) -> float | None:
-        """Mean read latency without the cache over that with it; None if unknown."""
-        return _ratio(self.without.figures.reads.mean_ns, self.with_cache.figures.reads.mean_ns)
-
-    @property
-    def tail_gain(self) -> float | None:
-        """99th percentile of reads without the cache over that with it; None if unknown."""
-        before, after = (
-            phase.figures.reads.percentile(99) for phase in (self.without, self.with_cache)
-        )
-        return _ratio(before, after)
-
-    @property
     def cache_mode(self) -> str:
         """The mode of the cache, by its name in scenarios."""
         return str(self.scenario.get("cache_mode", "read-only"))
@@ -176,20 +162,17 @@ def _action(case: Case, answer: str) -> str:
     longer = _record_longer(case)
     enough = ""
     if case.judgement.more_ns:
-        at_most = _capture_s(case, case.judgement.more_ns)[0] == LONGEST_S
+        at_most = _capture_s(case) == LONGEST_S
         enough = "; even that may not be enough" if at_most else "; that may be enough"
     return f"{longer[:1].upper()}{longer[1:]} before you decide{enough}."
 
 
 def _record_longer(case: Case) -> str:
     """Return the advice to record longer, with the duration of the whole capture."""
-    seconds, paused = _capture_s(case, case.judgement.more_ns or 0)
-    do = "generate" if _is_generated(case) else "record"
-    return f"{do} {span(seconds * SECOND)} in total{paused}"
-
-
-def _is_generated(case: Case) -> bool:
-    return case.trace.get("format") == "workload"
+    lasts_ns, active_ns = _lasts_ns(case)
+    paused = " while the load is active" if active_ns < AT_WORK * max(lasts_ns, 1) else ""
+    do = "generate" if case.trace.get("format") == "workload" else "record"
+    return f"{do} {span(_capture_s(case) * SECOND)} in total{paused}"
 
 
 def _effect(case: Case, headline: str) -> Iterator[str]:
@@ -261,24 +244,24 @@ def _saved(judgement: Judgement) -> str:
     if judgement.goal == "disk-time":
         now, then = (span(each.disk_ns or 0) for each in (after, before))
         return f"The disks are busy for {now} instead of {then}: {change}"
-    if judgement.goal == "throughput" or (judgement.goal == "time" and judgement.adapts):
-        now, then = span(after.took_ns), span(before.took_ns)
-        if "took" in judgement.means["cached"]:
-            now, then = (_with_ends(judgement, side, "took") for side in ("cached", "none"))
+    if in_time(judgement.goal, judgement.adapts):
+        now, then = _with_ends(judgement, "took", span(after.took_ns), span(before.took_ns))
         return f"The second half of the work takes {now} instead of {then}: {change}"
-    now, then = (latency(each.both.mean_ns) for each in (after, before))
-    if "all" in judgement.means["cached"]:
-        now, then = (_with_ends(judgement, side, "all") for side in ("cached", "none"))
+    means = latency(after.both.mean_ns), latency(before.both.mean_ns)
+    now, then = _with_ends(judgement, "all", *means)
     return f"A request takes {now} on average instead of {then}: {change}"
 
 
-def _with_ends(judgement: Judgement, side: str, name: str) -> str:
-    """Return a mean of the judged half with its interval; without one if there is none."""
-    result = judgement.means[side].get(name)
-    if result is None:
-        pair = judgement.judged.plain if side == "none" else judgement.judged.cached
-        return span(pair.took_ns) if name == "took" else latency(pair.both.mean_ns)
-    return ranged(result.value, result.low, result.high)
+def _with_ends(judgement: Judgement, name: str, *words: str) -> tuple[str, ...]:
+    """Return a mean of the judged half, with the cache and without, each with its interval.
+
+    Those without an interval are the `words`.
+    """
+    known = (judgement.means[side].get(name) for side in ("cached", "none"))
+    return tuple(
+        each_words if each is None else ranged(each.value, each.low, each.high)
+        for each, each_words in zip(known, words)
+    )
 
 
 def _sure(judgement: Judgement) -> str:
@@ -290,7 +273,7 @@ def _sure(judgement: Judgement) -> str:
 
 def _worse_tail(judgement: Judgement) -> str:
     """Return the change of p99 if it gets worse while the mean gets better."""
-    tail = judgement.judged.percentile_gain(99)
+    tail = judgement.judged.gain("p99")
     if judgement.goal == "p99" or tail is None or tail > 1 - SAME or (judgement.gain or 0) < 1:
         return ""
     now, then = (
@@ -298,10 +281,6 @@ def _worse_tail(judgement: Judgement) -> str:
         for each in (judgement.judged.cached, judgement.judged.plain)
     )
     return f", but the slowest 1% get slower: {now} instead of {then}"
-
-
-def _minutes(time_ns: int) -> int:
-    return max(-(-time_ns // (60 * SECOND)), 1)
 
 
 def _answer_of_backlog(case: Case) -> tuple[str, str]:
@@ -312,10 +291,8 @@ def _answer_of_backlog(case: Case) -> tuple[str, str]:
         keep_up = f"with the cache they are {busy} busy and a read takes {mean} on average"
         return YES, f"The disks alone cannot keep up with this load; {keep_up}."
     if not case.without.saturated:
-        return (
-            NO,
-            f"The disks alone keep up with the load; with the cache ({busy} busy) they do not.",
-        )
+        their = f"with the cache ({busy} busy) they do not"
+        return NO, f"The disks alone keep up with the load; {their}."
     return UNSURE, "The disks cannot keep up with this load, neither alone nor with the cache."
 
 
@@ -343,24 +320,32 @@ def _reasons(case: Case, answer: str) -> Iterator[str]:
         yield from _about_requests(case)
         yield from _about_phases(case)
         yield from _about_dirt(case)
-    if not case.cached.whole.figures.reads.count:
-        yield from _about_writes(case)
-        yield _judged_on(case)
-        return
-    if case.warm_up.state == State.STEADY:
-        warm = span(case.warm_up.warm_ns)
-        yield f"It is warm after {warm}; then {_hit(case)} of the reads come from the SSD."
-    elif case.warm_up.state == State.FLAT:
-        yield f"{_hit(case)} of the reads come from the SSD; no warm-up is visible."
-    elif case.warm_up.state == State.RESTLESS:
-        yield f"{_hit(case)} of the reads come from the SSD; {case.warm_up.why}."
-    elif case.warm_up.state != State.SHORT:
-        at_least = ", so the gain is a lower bound" if case.warm_up.state == State.RISING else ""
-        yield f"Not steady yet: {case.warm_up.why}{at_least}."
-    yield from _about_misses(case)
+    has_reads = case.cached.whole.figures.reads.count > 0
+    if has_reads:
+        yield from _about_reads(case)
     yield from _about_writes(case)
-    yield from _about_run_time(case)
-    yield _judged_on(case)
+    if has_reads and case.scenario.get("mode", "open") != "open":
+        cached, plain = span(case.cached.last_done_ns), span(case.plain.last_done_ns)
+        yield f"The whole trace takes {cached} with the cache, {plain} without."
+    yield f"Based on {_compared(case)}, {_by_which_model(case.fidelity)}."
+
+
+def _about_reads(case: Case) -> Iterator[str]:
+    """Yield when the reads are served by the SSD, and why others are not."""
+    state, why = case.warm_up.state, case.warm_up.why
+    hits = f"{percent(case.with_cache.figures.hit_ratio)} of the reads come from the SSD"
+    if state == State.STEADY:
+        yield f"It is warm after {span(case.warm_up.warm_ns)}; then {hits}."
+    elif state == State.FLAT:
+        yield f"{hits}; no warm-up is visible."
+    elif state == State.RESTLESS:
+        yield f"{hits}; {why}."
+    elif state != State.SHORT:
+        at_least = ", so the gain is a lower bound" if state == State.RISING else ""
+        yield f"Not steady yet: {why}{at_least}."
+    for reason, minimum, text in MISSES:
+        if case.missed(reason) >= minimum:
+            yield f"{percent(case.missed(reason))} of the reads {text}."
 
 
 def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
@@ -376,10 +361,8 @@ def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
     ):
         if after.count <= fewest * both:
             continue
-        now, then = (
-            _mean(case.judgement, *each)
-            for each in (("cached", name, after), ("none", name, before))
-        )
+        means = latency(after.mean_ns), latency(before.mean_ns)
+        now, then = _with_ends(case.judgement, name, *means)
         mean = f"{now} on average instead of {then}"
         now, then = latency(after.percentile(99)), latency(before.percentile(99))
         slowest = f"stays {now}" if now == then else f"is {now} instead of {then}"
@@ -388,12 +371,6 @@ def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
     if spells >= 0.05:
         share = percent(spells)
         yield f"For {share} of that time the disks had a backlog; mean and p99 include it."
-
-
-def _mean(judgement: Judgement, side: str, name: str, of: Distribution) -> str:
-    """Return a mean latency with its interval; without one if there is none."""
-    known = judgement.means[side].get(name)
-    return latency(of.mean_ns) if known is None else ranged(known.value, known.low, known.high)
 
 
 def _about_phases(case: Case) -> Iterator[str]:
@@ -436,22 +413,11 @@ def _about_dirt(case: Case) -> Iterator[str]:
         return
     grown = f"Dirty data grew by {percent(result.dirty_grown)} of the written data"
     if result.changes_ns is not None:
-        soon = span(_minutes(result.changes_ns) * 60 * SECOND)
+        soon = span(max(-(-result.changes_ns // (60 * SECOND)), 1) * 60 * SECOND)
         yield f"{grown}; in about {soon} the cache has no room for more and writes get slower."
     else:
         charged = factor(result.charged)
         yield f"{grown}; with the cost of writing them back the gain is {charged} times."
-
-
-def _about_run_time(case: Case) -> Iterator[str]:
-    """Yield the duration of the trace on both machines, if the load adapts to the machine."""
-    if case.scenario.get("mode", "open") != "open":
-        cached, plain = span(case.cached.last_done_ns), span(case.plain.last_done_ns)
-        yield f"The whole trace takes {cached} with the cache, {plain} without."
-
-
-def _judged_on(case: Case) -> str:
-    return f"Based on {_compared(case)}, {_by_which_model(case.fidelity)}."
 
 
 def _compared(case: Case) -> str:
@@ -472,10 +438,6 @@ def _by_which_model(fidelity: Fidelity) -> str:
     return f"with models of drives that are not like yours: latencies differ by {apart}"
 
 
-def _hit(case: Case) -> str:
-    return percent(case.with_cache.figures.hit_ratio)
-
-
 def _about_backlog(case: Case) -> Iterator[str]:
     for what, outcome, phase in (
         ("The disks alone", case.plain, case.without),
@@ -489,12 +451,6 @@ def _about_backlog(case: Case) -> Iterator[str]:
             yield f"{what} are {busy} busy{late}; {text}."
         else:
             yield f"{what} are {busy} busy."
-
-
-def _about_misses(case: Case) -> Iterator[str]:
-    for why, minimum, text in MISSES:
-        if case.missed(why) >= minimum:
-            yield f"{percent(case.missed(why))} of the reads {text}."
 
 
 def _about_writes(case: Case) -> Iterator[str]:
@@ -522,8 +478,9 @@ def _advice(case: Case, is_perhaps: bool) -> Iterator[Step]:
         yield Step(text, _replay(case, "--cache page"))
         return
     result = case.judgement
-    if result.answer == UNSURE and result.more_ns and not (_endless(case) or _is_generated(case)):
-        seconds, _ = _capture_s(case, result.more_ns)
+    is_captured = case.trace.get("format") != "workload"
+    if result.answer == UNSURE and result.more_ns and is_captured and not _endless(case):
+        seconds = _capture_s(case)
         text = f"This captures {span(seconds * SECOND)}:"
         yield Step(text, f"sudo blktrace -d /dev/DISK -w {seconds} -o longer")
     if case.missed(Reason.EVICTED) >= NOTICEABLE:
@@ -546,24 +503,23 @@ def _advice(case: Case, is_perhaps: bool) -> Iterator[Step]:
         yield Step(text, "hybridsim explain 'sequential cutoff'")
 
 
-def _capture_s(case: Case, more_ns: int) -> tuple[int, str]:
-    """Return the total seconds to capture, and a remark if most of the capture was idle.
+def _capture_s(case: Case) -> int:
+    """Return the total seconds to capture, with the replayed time that is missing.
 
-    `more_ns` is the replayed time that is missing.  Idle time does not count.
+    Idle time does not count.
     """
-    lasts_ns = max(int(case.trace.get("span_ns", case.cached.end_ns)), 1)
+    lasts_ns, active_ns = _lasts_ns(case)
     pace = float(case.scenario.get("speed", 1.0))  # arrivals may be replayed faster than recorded
-    needed_ns = (lasts_ns + more_ns * pace) * _active_ns(case) / lasts_ns
+    lasts_ns = max(lasts_ns, 1)
+    needed_ns = (lasts_ns + (case.judgement.more_ns or 0) * pace) * active_ns / lasts_ns
     minimum_s = SHORTEST_S if case.judgement.too_short else 60
-    seconds = max(-(-int(needed_ns) // (60 * SECOND)) * 60, minimum_s)
-    paused = " while the load is active" if _active_ns(case) < AT_WORK * lasts_ns else ""
-    return min(seconds, LONGEST_S), paused
+    return min(max(-(-int(needed_ns) // (60 * SECOND)) * 60, minimum_s), LONGEST_S)
 
 
-def _active_ns(case: Case) -> int:
-    """Return the time of the capture in which its load was active."""
+def _lasts_ns(case: Case) -> tuple[int, int]:
+    """Return the time of the capture, and that in which its load was active."""
     lasts_ns = int(case.trace.get("span_ns", case.cached.end_ns))
-    return min(int(case.trace.get("active_ns", lasts_ns)), lasts_ns)
+    return lasts_ns, min(int(case.trace.get("active_ns", lasts_ns)), lasts_ns)
 
 
 def _of_another_model(case: Case) -> Iterator[Step]:
@@ -632,19 +588,23 @@ def goal_option(goal: str) -> list[str]:
 
 
 def _confidence(case: Case) -> dict[str, Any]:
-    end = case.cached.end_ns
+    end, judgement = case.cached.end_ns, case.judgement
+    figures, before = case.with_cache.figures, case.without.figures.reads
+    gains = {
+        "mean_read_gain": _ratio(before.mean_ns, figures.reads.mean_ns),
+        "p99_read_gain": _ratio(before.percentile(99), figures.reads.percentile(99)),
+        "gain": judgement.gain,
+        "forecast": judgement.expected,
+        "low": judgement.low,
+        "high": judgement.high,
+    }
     return {
         "judged": case.warm_up.state.value,
-        "judged_start_ns": case.with_cache.figures.start_ns,
-        "judged_end_ns": case.with_cache.figures.end_ns,
+        "judged_start_ns": figures.start_ns,
+        "judged_end_ns": figures.end_ns,
         "share_of_run": case.with_cache.span_ns / end if end else None,
-        "reads": case.with_cache.figures.reads.count,
-        "mean_read_gain": None if _endless(case) else case.gain,
-        "p99_read_gain": None if _endless(case) else case.tail_gain,
-        "gain": None if _endless(case) else case.judgement.gain,
-        "forecast": None if _endless(case) else case.judgement.expected,
-        "low": None if _endless(case) else case.judgement.low,
-        "high": None if _endless(case) else case.judgement.high,
+        "reads": figures.reads.count,
+        **(dict.fromkeys(gains) if _endless(case) else gains),
         "model_demerit": case.fidelity.demerit if case.fidelity.is_known else None,
     }
 

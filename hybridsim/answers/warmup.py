@@ -15,16 +15,14 @@ up.  A run that is not steady has no such times.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from hybridsim.answers.metrics import Collector
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from hybridsim.foundation.arrays import Floats, Ints
 
 SECOND = 10**9
 FEWEST_BINS = 64  # bins narrower than a second are used for fewer, if the collector has them
@@ -59,14 +57,14 @@ class WarmUp:
     times_ns: Ints  # starts of the bins that have reads (IOPS: of all whole bins)
     curve: Floats
     smooth: Floats
+    initial: float | None
+    last_fifth_ns: int
     state: State
     why: str  # the state in words; "" if steady
-    initial: float | None
-    level: float | None  # of the last fifth; the steady level if the state is steady
-    noise: float | None
-    reached_ns: dict[int, int]  # per cent of the way -> time
-    last_fifth_ns: int
-    needed_ns: int | None  # length of a capture that may show the steady state; None if this does
+    level: float | None = None  # of the last fifth; the steady level if the state is steady
+    noise: float | None = None
+    reached_ns: dict[int, int] = field(default_factory=dict)  # per cent of the way -> time
+    needed_ns: int | None = None  # length of a capture that may show the steady state, if not this
 
     @property
     def steady(self) -> bool:
@@ -143,20 +141,7 @@ def judge(
     is_known = initial is not None
     if initial is None and len(smooth):
         initial = float(np.median(curve[:MEDIAN_OF]))
-
-    def answer(
-        state: State,
-        why: str,
-        level: float | None = None,
-        noise: float | None = None,
-        reached: dict[int, int] | None = None,
-        needed_ns: int | None = None,
-    ) -> WarmUp:
-        return WarmUp(
-            measure, bin_ns, times_ns, curve, smooth, state, why, initial, level, noise,
-            reached or {}, last_fifth_ns, needed_ns,
-        )  # fmt: skip
-
+    answer = partial(WarmUp, measure, bin_ns, times_ns, curve, smooth, initial, last_fifth_ns)
     if initial is None or late.sum() < MEDIAN_OF:
         why = "too few reads to detect a warm-up"
         return answer(State.SHORT, why, needed_ns=max(10 * end_ns, 600 * SECOND))
@@ -188,8 +173,7 @@ def centred_median(curve: Floats) -> Floats:
     half = MEDIAN_OF // 2
     padded = np.pad(np.asarray(curve, np.float64), half, constant_values=np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(padded, MEDIAN_OF)
-    median: Floats = np.nanmedian(windows, axis=1)
-    return median
+    return np.asarray(np.nanmedian(windows, axis=1))
 
 
 def trend(times: Floats, smooth: Floats, raw: Floats) -> tuple[float, float]:

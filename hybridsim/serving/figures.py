@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from hybridsim.answers.measurements.served import SCHEMA
+from hybridsim.answers.measurements.own_json import SERVED
 from hybridsim.engine.serving import Decisions
 from hybridsim.foundation.codes import Op, Path
 
@@ -63,7 +63,7 @@ class Figures:
         self.sample()
         columns = [list(each) for each in zip(*self._series)]
         return {
-            "schema": SCHEMA,
+            "schema": SERVED,
             **setting,
             "start_unix_ns": self.start_unix_ns,
             "seconds": (time.monotonic_ns() - self.start_ns) / 1e9,

@@ -34,7 +34,7 @@ WHY = (
 
 
 def _answer(bounds: Bounds) -> str:
-    most = max(case.gains[1] for case in bounds.cases)
+    most = max(case.gain_at_most for case in bounds.cases)
     if bounds.is_no:
         return f"no: even if everything hit, requests would be only {times(most)} faster."
     answer = f"can't say: between nothing and {times(most)} faster, by what the load reads again."
@@ -59,7 +59,7 @@ def _load(bounds: Bounds, source: str) -> str:
 
 def _row(name: str, case: Case) -> tuple[str, ...]:
     means = (case.now_ns, case.best_ns, case.worst_ns)
-    return (name, *map(latency, means), times(case.gains[1]))
+    return (name, *map(latency, means), times(case.gain_at_most))
 
 
 def _busiest(bounds: Bounds) -> list[tuple[str, ...]]:

@@ -81,5 +81,5 @@ def _row(figure: Figure, has_again: bool) -> list[str]:
         interval,
         *[words_of(figure.simulated, unit)] * has_again,
         words_of(figure.measured, unit),
-        figure.words,
+        figure.verdict,
     ]

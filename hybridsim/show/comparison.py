@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.answers.comparison.rows import Aligned, Comparison, Row
-from hybridsim.answers.comparison.tolerances import DISTANCES
+from hybridsim.answers.comparison import DISTANCES, Aligned, Comparison, Row
 from hybridsim.answers.measurements.measurement import (
     BANDWIDTH,
     HIT_RATIO,

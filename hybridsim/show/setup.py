@@ -91,7 +91,7 @@ def _buy(answer: Setup) -> str:
 def _drives(bought: Bought, one: Buying) -> str:
     mirrored = ", mirrored" * bought.is_mirrored
     cost = f": {money(bought.cost, one.currency)}".replace("$", "USD ")
-    return f"{bought.number} x {bought.offer.name}{mirrored}{cost}"
+    return f"{bought.number} x {bought.name}{mirrored}{cost}"
 
 
 def _flush(answer: Setup) -> str:

@@ -178,7 +178,7 @@ def model_error(result: Result) -> list[tuple[str, str]]:
         word, form = words[name]
         value, low, high = (form(each) for each in ends)
         shown.append(f"{word} {value} ({low} to {high})")
-    return [(LABELS["interval"], joined(shown)), ("", found.covers)]
+    return [(LABELS["interval"], joined(shown)), ("", found.covers or "")]
 
 
 def _notes(result: Result) -> Iterator[tuple[str, str]]:

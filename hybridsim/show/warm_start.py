@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hybridsim.answers.life import Beginning
 from hybridsim.answers.result import Result
-from hybridsim.answers.warm_start import Beginning
 from hybridsim.answers.warmup import State, WarmUp
 from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import percent, span

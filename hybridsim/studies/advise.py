@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.answers.advice.activity import Activity
 from hybridsim.answers.advice.alternatives import (
     GB,
     NAMES,
@@ -23,7 +22,7 @@ from hybridsim.answers.advice.alternatives import (
     chosen,
     pricing,
 )
-from hybridsim.answers.advice.hot_spot import HotSpot, hot_spot
+from hybridsim.answers.advice.load import Activity, HotSpot, hot_spot
 from hybridsim.answers.forecast import YES
 from hybridsim.answers.judge import Both, Side, Stretch
 from hybridsim.answers.outcome import SECOND, Outcome

@@ -18,10 +18,10 @@ from hybridsim.answers.advice.alternatives import (
     drives_cost,
     human_drive,
 )
-from hybridsim.answers.judge import Both, Judgement, Pair
+from hybridsim.answers.judge import Judgement, Pair
 from hybridsim.answers.ledger import JOINED
+from hybridsim.answers.outcome import Wear, wear
 from hybridsim.answers.result import Result
-from hybridsim.answers.wear import Wear, wear
 from hybridsim.caches import CACHES
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import format_size
@@ -334,7 +334,7 @@ def latest_warm(results: Iterable[Result]) -> int:
 
 def from_request(result: Result, first: int) -> Pair:
     """Return the figures of the requests from number `first` on, on both machines."""
-    both = Both(*result.sides)
+    both = result.both
     last = max((both.groups - 1) // JOINED * JOINED, 0)
     return both.pair(min(both.border(first), last), both.groups)
 
@@ -347,6 +347,5 @@ def alike(rows: Sequence[Row]) -> list[Row]:
 
 def dirty_at_end(result: Result) -> int:
     """Return the dirty bytes at the end of the run."""
-    side = result.sides[1]
-    levels = side.counters.column("dirty_bytes")
+    levels = result.both.cached.counters.column("dirty_bytes")
     return int(levels[-1]) if len(levels) else 0

@@ -15,7 +15,6 @@ import numpy as np
 from hybridsim.answers.check.judging import (
     Judged,
     Observed,
-    figure_dict,
     judged,
     observed,
     tolerances,
@@ -79,7 +78,7 @@ class Check:
             "mode": self.mode,
             "answer": self.judged.answer,
             "compared": self.judged.start,
-            "figures": [figure_dict(each) for each in self.judged.figures],
+            "figures": [each.to_dict() for each in self.judged.figures],
             "observed": asdict(self.seen),
             "settings": None
             if self.differences is None

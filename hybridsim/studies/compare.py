@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybridsim.answers.comparison.comparing import compare as compare_measured
-from hybridsim.answers.comparison.rows import Comparison
-from hybridsim.answers.comparison.sureness import with_intervals
-from hybridsim.answers.comparison.tolerances import parse
+from hybridsim.answers.comparison import Comparison, parse, with_intervals
+from hybridsim.answers.comparison import compare as compare_measured
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.answers.measurements.measurement import Measurement
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from hybridsim.answers.forecast import HORIZON
-from hybridsim.answers.metrics import Collector, FactColumns
+from hybridsim.answers.metrics import Collector
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.requests.continuation import continuation
 from hybridsim.requests.rows import Requests, joined
 from hybridsim.scenario import Scenario
 from hybridsim.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from hybridsim.requests.inflight import Facts
 
 FEWEST, MOST = 40, 300_000  # requests of a capture that is continued; the most limit the time
 CHUNK_ROWS = 1 << 13  # after each it is seen whether the machines keep up
@@ -75,6 +79,6 @@ def _room(scenario: Scenario, end_bytes: int) -> int:
 class Pairs(Collector):
     """Keeps what pairs of machines are compared by, and no figures over time."""
 
-    def add(self, facts: FactColumns) -> None:
+    def add(self, facts: Facts) -> None:
         """Add a chunk of facts."""
         self.ledger.add(facts)

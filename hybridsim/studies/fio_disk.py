@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hybridsim.answers.fitting.answer import Estimate, Fit
-from hybridsim.answers.fitting.fio import DRIVE, usable
+from hybridsim.answers.fitting.answer import DRIVE, Estimate, Fit
+from hybridsim.answers.fitting.fio import usable
 from hybridsim.answers.fitting.fio_results import Point
 from hybridsim.engine.machine import Run
 from hybridsim.foundation.arrays import Ints

@@ -11,7 +11,7 @@ import numpy as np
 from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.fitting import capture, fio, fio_results
 from hybridsim.answers.fitting.answer import Fit
-from hybridsim.answers.fitting.arrangement import Progress
+from hybridsim.answers.fitting.array import Progress
 from hybridsim.answers.fitting.fio_results import looks_like_fio
 from hybridsim.answers.fitting.observed import Observed, observe
 from hybridsim.engine.machine import Run

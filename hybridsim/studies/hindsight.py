@@ -14,11 +14,10 @@ import math
 from functools import partial
 from weakref import WeakKeyDictionary
 
-from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import marks
 from hybridsim.answers.forecast import deviation
 from hybridsim.answers.judge import Both, gain_after
-from hybridsim.answers.metrics import Collector
+from hybridsim.answers.metrics import Collector, Counters
 from hybridsim.answers.result import sides
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.engine.machine import Machine

@@ -87,7 +87,10 @@ class Pump:
     @property
     def backup(self) -> Backup:
         """The reads of a backup beside the load."""
-        return Backup(self._backup_bytes, self._end_bytes, self._backup_ns, self._backup)
+        read = self._backup
+        return Backup(
+            self._backup_bytes, self._end_bytes, read.mean_ns, read.percentile(99), self._backup_ns
+        )
 
     def _collect(self, facts: Facts) -> None:
         is_backup = facts.number >= PASS_FROM

@@ -8,16 +8,15 @@ from functools import partial
 from typing import Any
 
 from hybridsim.answers.advice.bill import bill
-from hybridsim.answers.counters import Counters
 from hybridsim.answers.dirt import Dirt, marks
 from hybridsim.answers.fitting import answer
 from hybridsim.answers.goals import GOALS
-from hybridsim.answers.life import costs
+from hybridsim.answers.life import compared, costs
+from hybridsim.answers.metrics import Counters
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.requirements import Requirement, check_answerable
 from hybridsim.answers.result import Result, Warning, conclude, dirt_of, warm_up_of
 from hybridsim.answers.setup import metadata_ram
-from hybridsim.answers.warm_start import compared
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.engine.machine import Machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from hybridsim.answers.counters import Counters
+from hybridsim.answers.metrics import Counters
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.result import Result
 from hybridsim.caches.page.preload import COLD_START

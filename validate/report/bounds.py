@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hybridsim.answers.comparison.rows import Row
+from hybridsim.answers.comparison import Row
 from hybridsim.answers.measurements.measurement import CACHE, HIT_RATIO, IOPS
 
 COUNTED = 0.05  # share of the last value, every 10 s

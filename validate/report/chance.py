@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
-from hybridsim.answers.comparison.rows import Comparison, Row
+from hybridsim.answers.comparison import Comparison, Row
 from hybridsim.answers.measurements.measurement import Name
 from hybridsim.foundation.units import parse_time
 from validate.twin.calibrate import Calibration, calibrated

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from hybridsim.answers.comparison.rows import Comparison, Row
+from hybridsim.answers.comparison import Comparison, Row
 from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS
 from hybridsim.answers.warmup import State
 from hybridsim.foundation.wording import NONE

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 
-from hybridsim.answers.comparison.comparing import compare
-from hybridsim.answers.comparison.rows import Comparison
-from hybridsim.answers.comparison.tolerances import Tolerances
+from hybridsim.answers.comparison import Comparison, Tolerances, compare
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.answers.measurements.measurement import CACHE, Measurement, Name
 from validate.report import chance

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.answers.measurements.gathering import gather
-from hybridsim.answers.measurements.measurement import SECOND, Floats
+from hybridsim.answers.measurements.measurement import SECOND
+from hybridsim.foundation.arrays import Floats
 from hybridsim.workloads.fio.arrivals import Pace
 from validate.twin.pace import paces, together
 from validate.twin.record import Record

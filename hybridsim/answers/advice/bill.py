@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hybridsim.answers.advice.alternatives import (
@@ -15,8 +15,8 @@ from hybridsim.answers.advice.alternatives import (
     pricing,
 )
 from hybridsim.answers.intervals import Interval, saved
-from hybridsim.answers.judge import Both
 from hybridsim.answers.result import Result
+from hybridsim.foundation.documents import in_json
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.fast_tier import FastTier
 
@@ -55,13 +55,9 @@ class Bill:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         ends = self.per_saved_range
-        fields = asdict(self) | {
-            "saved": self.saved and self.saved.to_dict(),
-            "per_saved_ms": self.per_saved_ms,
-            "per_saved_range": ends and list(ends),
-        }
+        fields = vars(self) | {"per_saved_ms": self.per_saved_ms, "per_saved_range": ends}
         price, source = fields.pop("pricing")
-        return {"price": {**price.model_dump(), "source": source}, **fields}
+        return {"price": {**price.model_dump(), "source": source}, **in_json(fields)}
 
 
 def cost_per_ms(cost: float, saved: Interval) -> tuple[float, float | None] | None:
@@ -120,7 +116,7 @@ def _saved(result: Result) -> tuple[str, float | None]:
 def _interval(result: Result, what: str, saved_ns: float) -> Interval | None:
     """Return the reduction with its interval, from the warm requests on both machines."""
     warm = result.judgement.pairs.get("warm")
-    both = Both(*result.sides)
+    both = result.both
     start = both.groups if warm is None else both.border(warm.first)
     if start >= both.groups:
         return None

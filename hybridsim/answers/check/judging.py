@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from hybridsim.answers.check.observed import TOTAL_BLOCKS, UNUSED, Io, Snapshot
-from hybridsim.answers.check.promise import Part, Promise, Window
+from hybridsim.answers.check.observed import TOTAL_BLOCKS, UNUSED, Snapshot
+from hybridsim.answers.check.promise import Promise, Window
 from hybridsim.answers.dirt import OPEN_CAS_COUNTS
 from hybridsim.answers.model_error import (
     FEW_WRITES,
@@ -21,10 +20,11 @@ from hybridsim.answers.model_error import (
     half_of,
     interval,
 )
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import human_rate, human_size, parse_percent
-from hybridsim.foundation.wording import counted, percent, span
+from hybridsim.foundation.wording import NONE, counted, latency, percent, span
 
 SECOND = 10**9
 EMPTY = 0.03  # share of the cache that formatting fills
@@ -37,11 +37,31 @@ NEUTRAL = (PROMOTIONS, MISSES)  # more is neither better nor worse
 RATE_DIFFERS, SIZE_DIFFERS, SET_DIFFERS, MIX_DIFFERS = 1.2, 1.25, 1.2, 0.05
 NOT_FULL = 0.9  # of what the simulated cache held
 BYPASS_DIFFERS = 0.05  # of the reads
-BYPASSED = {
-    "bcache": ("cache_bypass_hits", "cache_bypass_misses"), "open-cas": ("pass_through_reads",)
+# What the counters of a kind of cache are; several are added up.
+HITS_AND_MISSES = "cache_hits cache_misses cache_bypass_hits cache_bypass_misses"
+COUNTERS = {
+    "dm-cache": {
+        "hits": "read_hits", "reads": "read_hits read_misses", "writes": "write_hits write_misses",
+        "changed": "promotions", "earlier": "read_hits read_misses write_hits write_misses",
+        "dirty": "dirty_blocks", "held": "used_blocks",
+    },
+    "bcache": {
+        "hits": "cache_hits cache_bypass_hits", "reads": HITS_AND_MISSES, "changed": "cache_misses",
+        "earlier": HITS_AND_MISSES, "bypassed": "cache_bypass_hits cache_bypass_misses",
+        "dirty": "dirty_data",
+    },
+    "open-cas": {
+        "hits": "read_hits", "reads": "read_total pass_through_reads",
+        "writes": "write_total pass_through_writes",
+        "earlier": "read_total pass_through_reads write_total", "bypassed": "pass_through_reads",
+        "dirty": "dirty", "held": "occupancy", "ssd": "writes_to_cache",
+    },
+    # It counts blocks, not requests.
+    "dm-writecache": {
+        "hits": "read_hits", "reads": "reads", "writes": "writes", "earlier": "reads writes",
+    },
 }  # fmt: skip
 FEWEST_READS = 100
-Half = Callable[[str], tuple[float | None, str]]
 
 
 @dataclass(frozen=True)
@@ -79,7 +99,7 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class Figure:
+class Figure(Document):
     """One figure: promised, measured, and the interval that decides."""
 
     name: str
@@ -91,6 +111,8 @@ class Figure:
     basis: str = ""  # of the interval; or why there is none
     simulated: float | None = None  # on the captured load
     explained: bool | None = None  # measured is within the interval of `simulated`
+
+    _more = ("within", "verdict")
 
     @property
     def within(self) -> bool | None:
@@ -108,7 +130,7 @@ class Figure:
         return self.name in NEUTRAL or is_above != (self.name in BETTER_HIGH)
 
     @property
-    def words(self) -> str:
+    def verdict(self) -> str:
         """The verdict in words."""
         if self.within is None:
             return "not judged"
@@ -164,69 +186,54 @@ def observed(
     `copies` is the number of SSDs that hold each byte: their writes count once.  Where a kind
     counts blocks, their number per request is that of the promise.
     """
-    page_bytes, whole = promise.page_bytes, promise.whole
-    per_read = whole.counters.get("reads", 0) / max(whole.reads, 1)
-    per_write = whole.counters.get("writes", 0) / max(whole.writes, 1)
+    page_bytes, whole, names = promise.page_bytes, promise.whole, COUNTERS[kind]
+    unit = {"bcache": 1, "open-cas": OPEN_CAS_COUNTS}.get(kind, page_bytes)  # of levels, in bytes
 
-    def grown(*names: str) -> int | None:
-        before, after = first.count(*names), last.count(*names)
+    def count(state: Snapshot, what: str) -> int | None:
+        return state.count(*names[what].split()) if what in names else None
+
+    def grown(what: str) -> int | None:
+        before, after = count(first, what), count(last, what)
         return None if before is None or after is None else after - before
 
-    def ratio(hits: int | None, all_reads: int | None) -> float | None:
-        return None if hits is None or not all_reads else hits / all_reads
+    def held(state: Snapshot) -> int | None:
+        if kind == "bcache":
+            unused = state.count(UNUSED)
+            return None if unused is None else (100 - unused) * size_bytes // 100
+        if kind != "dm-writecache":
+            return _times(count(state, "held"), unit)
+        total, free = state.count(TOTAL_BLOCKS), state.count("free_blocks")
+        return None if total is None or free is None else (total - free) * unit
 
-    reads = writes = hits = changed = dirty = held = before = ssd = bypassed = None
-    hit = None
-    if kind == "dm-cache":
-        hits = grown("read_hits")
-        reads = grown("read_hits", "read_misses")
-        writes = grown("write_hits", "write_misses")
-        changed, dirty = grown("promotions"), _times(last.count("dirty_blocks"), page_bytes)
-        before, held = (_times(each.count("used_blocks"), page_bytes) for each in (first, last))
-        earlier = first.count("read_hits", "read_misses", "write_hits", "write_misses")
-    elif kind == "bcache":
-        hits = grown("cache_hits", "cache_bypass_hits")
-        names = ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses")
-        reads, changed = grown(*names), grown("cache_misses")
-        bypassed = grown(*BYPASSED[kind])
-        earlier, dirty = first.count(*names), last.count("dirty_data")
-        before, held = (
-            None if each.count(UNUSED) is None
-            else (100 - each.counters[UNUSED]) * size_bytes // 100
-            for each in (first, last)
-        )  # fmt: skip
-    elif kind == "open-cas":
-        hits = grown("read_hits")
-        reads = grown("read_total", "pass_through_reads")
-        writes = grown("write_total", "pass_through_writes")
-        dirty = _times(last.count("dirty"), OPEN_CAS_COUNTS)
-        before, held = (_times(each.count("occupancy"), OPEN_CAS_COUNTS) for each in (first, last))
-        earlier = first.count("read_total", "pass_through_reads", "write_total")
-        ssd = _times(grown("writes_to_cache"), OPEN_CAS_COUNTS)
-        bypassed = grown(*BYPASSED[kind])
-    else:
-        # dm-writecache counts blocks, not requests.
-        hit = ratio(grown("read_hits"), grown("reads"))
+    reads, writes, hits = grown("reads"), grown("writes"), grown("hits")
+    hit = None if hits is None or not reads else hits / reads
+    if kind == "dm-writecache":
+        per_read = whole.counters.get("reads", 0) / max(whole.reads, 1)
+        per_write = whole.counters.get("writes", 0) / max(whole.writes, 1)
         reads, writes = (
             None if blocks is None or not each else round(blocks / each)
-            for blocks, each in ((grown("reads"), per_read), (grown("writes"), per_write))
+            for blocks, each in ((reads, per_read), (writes, per_write))
         )
-        before, held = (
-            None if each.count(TOTAL_BLOCKS, "free_blocks") is None
-            else (each.counters[TOTAL_BLOCKS] - each.counters["free_blocks"]) * page_bytes
-            for each in (first, last)
-        )  # fmt: skip
-        dirty, earlier = held, first.count("reads", "writes")
     duration = None
     if first.uptime_ns is not None and last.uptime_ns is not None:
         duration = last.uptime_ns - first.uptime_ns
-    hit = ratio(hits, reads) if hit is None else hit
+    dirty = held(last) if kind == "dm-writecache" else _times(count(last, "dirty"), unit)
     result = Observed(
-        duration, reads, writes, hit=hit, changed=changed, bypassed=bypassed, dirty_bytes=dirty,
-        ssd_bytes=ssd, held_before_bytes=before, held_bytes=held, earlier=earlier,
+        duration, reads, writes, hit=hit, changed=grown("changed"), bypassed=grown("bypassed"),
+        dirty_bytes=dirty, ssd_bytes=_times(grown("ssd"), unit), held_before_bytes=held(first),
+        held_bytes=held(last), earlier=count(first, "earlier"),
     )  # fmt: skip
     if first.cached is not None and last.cached is not None:
-        result = _with_io(result, last.cached.since(first.cached))
+        io = last.cached.since(first.cached)
+        result = replace(
+            result,  # the cache's own counts of requests stay
+            reads=io.reads if reads is None else reads,
+            writes=io.writes if writes is None else writes,
+            bytes_read=io.read_bytes,
+            bytes_written=io.written_bytes,
+            read_mean_ns=io.read_ns / io.reads if io.reads else None,
+            write_mean_ns=io.write_ns / io.writes if io.writes else None,
+        )
     if last.ssds and len(first.ssds) == len(last.ssds):
         written = sum(mine.since(other).written_bytes for mine, other in zip(last.ssds, first.ssds))
         result = replace(result, ssd_bytes=written // copies)
@@ -235,19 +242,6 @@ def observed(
 
 def _times(number: int | None, each: int) -> int | None:
     return None if number is None else number * each
-
-
-def _with_io(result: Observed, io: Io) -> Observed:
-    """Add the statistics of the cached device; the cache's own counts of requests stay."""
-    return replace(
-        result,
-        reads=io.reads if result.reads is None else result.reads,
-        writes=io.writes if result.writes is None else result.writes,
-        bytes_read=io.read_bytes,
-        bytes_written=io.written_bytes,
-        read_mean_ns=io.read_ns / io.reads if io.reads else None,
-        write_mean_ns=io.write_ns / io.writes if io.writes else None,
-    )
 
 
 def window(promise: Promise, seen: Observed, size_bytes: int) -> tuple[Window, str]:
@@ -282,7 +276,11 @@ def judged(
     if again is not None:
         other, _ = window(again, seen, size_bytes)
         anew = {each.name: _tolerated(each, own) for each in _figures(again, other, kind, seen)}
-        figures = [_beside(each, anew.get(each.name)) for each in figures]
+        figures = [
+            replace(each, simulated=anew[each.name].promised, explained=anew[each.name].within)
+            if each.name in anew else each
+            for each in figures
+        ]  # fmt: skip
     result = Judged(figures, start, [])
     reasons = [
         *_settings(differences), *_load(promise, seen), *_bypass(promise, kind, seen),
@@ -303,118 +301,88 @@ def _tolerated(figure: Figure, tolerance: Mapping[str, float]) -> Figure:
     )  # fmt: skip
 
 
-def _beside(figure: Figure, anew: Figure | None) -> Figure:
-    if anew is None:
-        return figure
-    return replace(figure, simulated=anew.promised, explained=anew.within)
-
-
 def _figures(
     promise: Promise, promised: Window, kind: str, seen: Observed
 ) -> Iterator[Figure]:  # fmt: skip
     whole = promise.whole
     has_writes = whole.writes > FEW_WRITES * max(whole.requests, 1)
-    covers = promised.beyond < 0.05 * max(promised.number, 1)
+    few = uncovered = ""
+    if (seen.reads or 0) < FEWEST_READS:
+        few = f"fewer than {FEWEST_READS} reads were counted"
+    if promised.beyond >= 0.05 * max(promised.number, 1):
+        uncovered = "the simulated run has fewer requests, and did not get steady"
 
-    def half(figure: str) -> tuple[float | None, str]:
-        return _half(kind, has_writes, figure)
+    def figure(
+        name: str, unit: str, value: float | None, measured: float | None, error: str,
+        ends: Callable[[float, float], tuple[float | None, float | None, str]], why_not: str = "",
+    ) -> Iterator[Figure]:  # fmt: skip
+        """Yield a figure if there is one, with its interval: `ends` of the value and half of it.
 
-    few = (seen.reads or 0) < FEWEST_READS
-    if promised.hit is not None and seen.hit is not None:
-        width, basis = half("steady_hit_ratio" if promised.is_steady else "hit_ratio")
-        low = high = None
-        if not covers or few:
-            basis = _uncovered(few)
-        elif width is not None:
-            scatter = promise.scatter(seen.reads or 0)
-            reach = math.hypot(width, scatter)
-            low, high = max(promised.hit - reach, 0.0), min(promised.hit + reach, 1.0)
-            basis += f", and {scatter * 100:.1f} points of scatter in the load"
-        yield Figure(HIT, SHARE, promised.hit, seen.hit, low, high, basis)
-    if promise.mode != "open" and seen.iops is not None and promised.iops is not None:
-        width, basis = half("iops")
-        low = high = None
-        if not covers:
-            basis = _uncovered(False)
-        elif width is not None:
-            scatter = promise.rate_scatter(seen.duration_ns or 0)
-            low, high = interval("iops", promised.iops, math.hypot(width, scatter))
-            basis += f", and {scatter:.1%} of scatter in the load"
-        yield Figure(IOPS, RATE, promised.iops, seen.iops, low, high, basis)
-    yield from _latencies(promise, promised, seen, half, covers)
-    name = "cache_misses" if kind == "bcache" else "promotions"
-    if seen.changed is not None and name in promised.counters:
-        value = promised.counters[name]
-        width, basis = half("promotions")
-        low, high = _divided(value, width)
-        if not value:
-            low = high = None
-            basis = "none were promised"
-        elif not covers:
-            low = high = None
-            basis = _uncovered(False)
-        elif promised.later > 0.05 * promised.number and promise.still_filled:
-            low = high = None
-            basis = "the simulated cache was still filling at its end, and has fewer requests"
-        title = MISSES if kind == "bcache" else PROMOTIONS
-        yield Figure(title, COUNT, value, seen.changed, low, high, basis)
+        Where too few real runs are of that kind of cache, the other kinds count.
+        """
+        if value is None or measured is None:
+            return
+        half, why_not = half_of(kind, has_writes, error), why_not or uncovered
+        if why_not or half is None:
+            basis = why_not or "no real runs on file"
+            yield Figure(name, unit, value, measured, basis=basis)
+            return
+        low, high, more = ends(value, half.width)
+        basis = f"{LEVEL:.0%} interval from {half.basis}{more}"
+        yield Figure(name, unit, value, measured, low, high, basis)
+
+    def of_hits(value: float, width: float) -> tuple[float, float, str]:
+        scatter = promise.scatter(seen.reads or 0)
+        reach = math.hypot(width, scatter)
+        words = f", and {scatter * 100:.1f} points of scatter in the load"
+        return max(value - reach, 0.0), min(value + reach, 1.0), words
+
+    def of_rate(value: float, width: float) -> tuple[float, float, str]:
+        scatter = promise.rate_scatter(seen.duration_ns or 0)
+        low, high = interval("iops", value, math.hypot(width, scatter))
+        return low, high, f", and {scatter:.1%} of scatter in the load"
+
+    def of_changes(value: float, width: float) -> tuple[float | None, float | None, str]:
+        """Return the interval where the error is a share of the real value."""
+        if width >= 1:
+            return None, None, ""
+        return value / (1 + width), value / (1 - width), ""
+
+    steady = "steady_hit_ratio" if promised.is_steady else "hit_ratio"
+    yield from figure(HIT, SHARE, promised.hit, seen.hit, steady, of_hits, few)
+    if promise.mode != "open":
+        yield from figure(IOPS, RATE, promised.iops, seen.iops, "iops", of_rate)
+    part = promise.warm if promised.is_steady else promise.whole
+    for name, error, value, measured in (
+        (READ, "read_mean", promised.read_mean_ns, seen.read_mean_ns),
+        (WRITE, "write_mean", part.write_mean_ns if part else None, seen.write_mean_ns),
+    ):
+        yield from figure(
+            name, TIME, value, measured, error,
+            lambda value, width, error=error: (*interval(error, value, width), ""),  # type: ignore[misc]
+        )  # fmt: skip
+    title, name = (
+        (MISSES, "cache_misses") if kind == "bcache" else (PROMOTIONS, "promotions")
+    )  # fmt: skip
+    value = promised.counters.get(name)
+    why_not = ""
+    if not value:
+        why_not = "none were promised"
+    elif not uncovered and promised.later > 0.05 * promised.number and promise.still_filled:
+        why_not = "the simulated cache was still filling at its end, and has fewer requests"
+    yield from figure(title, COUNT, value, seen.changed, "promotions", of_changes, why_not)
     if seen.dirty_bytes is not None and promise.dirty is not None:
-        most = float(promise.dirty["max_bytes"])
+        low, high = (None, None) if uncovered else (0.0, float(promise.dirty["max_bytes"]))
+        basis = "from 0 to the largest that was simulated; promised is the median of the time"
         yield Figure(
-            DIRTY, BYTES, float(promise.dirty["p50_bytes"]), seen.dirty_bytes,
-            0.0 if covers else None, most if covers else None,
-            "from 0 to the largest that was simulated; promised is the median of the time"
-            if covers else _uncovered(few),
+            DIRTY, BYTES, float(promise.dirty["p50_bytes"]), seen.dirty_bytes, low, high,
+            (few or uncovered) if uncovered else basis,
         )  # fmt: skip
     if seen.ssd_bytes is not None and promised.ssd_bytes:
         yield Figure(
             WRITTEN, BYTES, promised.ssd_bytes, seen.ssd_bytes,
             basis="no errors of real runs are on file; --tolerance ssd-writes=20% judges them",
         )  # fmt: skip
-
-
-def _latencies(
-    promise: Promise, promised: Window, seen: Observed, half: Half, covers: bool
-) -> Iterator[Figure]:
-    part: Part | None = promise.warm if promised.is_steady else promise.whole
-    writes_ns = part.write_mean_ns if part else None
-    for name, error, value, measured in (
-        (READ, "read_mean", promised.read_mean_ns, seen.read_mean_ns),
-        (WRITE, "write_mean", writes_ns, seen.write_mean_ns),
-    ):
-        if value is None or measured is None:
-            continue
-        width, basis = half(error)
-        low = high = None
-        if not covers:
-            basis = _uncovered(False)
-        elif width is not None:
-            low, high = interval(error, value, width)
-        yield Figure(name, TIME, value, measured, low, high, basis)
-
-
-def _uncovered(few: bool) -> str:
-    if few:
-        return f"fewer than {FEWEST_READS} reads were counted"
-    return "the simulated run has fewer requests, and did not get steady"
-
-
-def _divided(value: float, width: float | None) -> tuple[float | None, float | None]:
-    """Return the interval where the error is a share of the real value."""
-    if width is None or width >= 1:
-        return None, None
-    return value / (1 + width), value / (1 - width)
-
-
-def _half(kind: str, has_writes: bool, figure: str) -> tuple[float | None, str]:
-    """Return half the width of the interval of a figure, and which real runs it rests on.
-
-    Where too few are of that kind of cache, the other kinds count (model_error.half_of).
-    """
-    half = half_of(kind, has_writes, figure)
-    if half is None:
-        return None, "no real runs on file"
-    return half.width, f"{LEVEL:.0%} interval from {half.basis}"
 
 
 # Possible causes.
@@ -463,9 +431,10 @@ def _load(promise: Promise, seen: Observed) -> Iterator[str]:
 
 def _bypass(promise: Promise, kind: str, seen: Observed) -> Iterator[str]:
     counts, reads = promise.whole.counters, promise.whole.reads
-    if seen.bypassed is None or not seen.reads or not reads or BYPASSED[kind][0] not in counts:
+    names = COUNTERS[kind].get("bypassed", "").split()
+    if seen.bypassed is None or not seen.reads or not reads or names[0] not in counts:
         return
-    promised = sum(counts.get(name, 0) for name in BYPASSED[kind]) / reads
+    promised = sum(counts.get(name, 0) for name in names) / reads
     measured = seen.bypassed / seen.reads
     if abs(measured - promised) > BYPASS_DIFFERS:
         why = (
@@ -507,8 +476,6 @@ def _explained(result: Judged) -> Iterator[str]:
 
 def words_of(value: float | None, unit: str) -> str:
     """Return a figure as text."""
-    from hybridsim.foundation.wording import NONE, latency
-
     if value is None:
         return NONE
     if unit == SHARE:  # with a decimal: whole percents hide what is just beyond
@@ -534,8 +501,3 @@ def about(seen: Observed) -> str:
     if seen.duration_ns and seen.ssd_bytes:
         parts.append(f"{human_rate(seen.ssd_bytes * SECOND / seen.duration_ns)} to the SSD")
     return ", ".join(parts)
-
-
-def figure_dict(figure: Figure) -> dict[str, Any]:
-    """Return a figure for JSON."""
-    return {**asdict(figure), "within": figure.within, "verdict": figure.words}

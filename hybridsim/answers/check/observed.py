@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hybridsim.answers.measurements import dmcache_status, opencas_stats, writecache_status
 from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements.samples import DM_CACHE, OPEN_CAS, WRITECACHE, counted
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.foundation.levels import LEVELS
 from hybridsim.foundation.reading import whole_text
@@ -169,16 +169,15 @@ def samples(file: str) -> tuple[Snapshot, Snapshot] | None:
         if name not in LEVELS and len(at := np.flatnonzero(each.value != each.value[-1]))
     ]
     end_ns = max(moved, default=0)
-    first = Snapshot(file, kind, 0, {})
-    last = Snapshot(file, kind, end_ns, {})
-    for name, each in measured.counters.items():
-        first.counters[name] = int(each.value[0])
-        last.counters[name] = int(each.value[-1])
-    lines = whole_text(file, MeasurementError).splitlines()
-    for one in (first, last):
-        match = MAPPED.match(lines[-1])
-        if match:
-            _total(one, lines[-1], match)
+    line = whole_text(file, MeasurementError).splitlines()[-1]
+    match = MAPPED.match(line)
+    total = _total(line, match) if match else {}
+    first, last = (
+        Snapshot(file, kind, time_ns, total | {
+            name: int(each.value[row]) for name, each in measured.counters.items()
+        })
+        for time_ns, row in ((0, 0), (end_ns, -1))
+    )  # fmt: skip
     return first, last
 
 
@@ -195,19 +194,13 @@ def _mapped(result: Snapshot, line: str, match: re.Match[str]) -> None:
     result.kind = "dm-" + match["kind"]
     if ":" in rest[0] or not rest[0].isdigit():
         return
-    if match["kind"] == "cache":
-        for name, at in dmcache_status.FIELDS.items():
-            result.counters[name] = int(rest[at].split("/")[0])
-    else:
-        values = map(int, rest[2:14])
-        result.counters |= dict(zip(writecache_status.FIELDS, values, strict=True))
-    _total(result, line, match)
+    result.counters |= counted(rest, DM_CACHE if match["kind"] == "cache" else WRITECACHE)
+    result.counters |= _total(line, match)
 
 
-def _total(result: Snapshot, line: str, match: re.Match[str]) -> None:
+def _total(line: str, match: re.Match[str]) -> dict[str, int]:
     rest = line[match.end() - 1 :].split()
-    total = rest[3].split("/")[1] if match["kind"] == "cache" else rest[1]
-    result.counters[TOTAL_BLOCKS] = int(total)
+    return {TOTAL_BLOCKS: int(rest[3].split("/")[1] if match["kind"] == "cache" else rest[1])}
 
 
 def _sysfs(result: Snapshot, path: str, value: str) -> None:
@@ -235,6 +228,6 @@ def human_bytes(text: str) -> int:
 def _csv(result: Snapshot, header: str, values: str) -> None:
     result.kind = "open-cas"
     names, (row,) = next(csv.reader([header])), csv.reader([values])
-    for counter, column in opencas_stats.COLUMNS.items():
+    for counter, column in OPEN_CAS.items():
         if column in names:
             result.counters[counter] = int(row[names.index(column)])

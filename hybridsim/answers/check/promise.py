@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from hybridsim.foundation.documents import Document
+
 SECOND = 10**9
 FULL = 0.9  # share of its size that a cache holds, from which on it evicts about what it takes in
 BATCHES = 20  # of the steady part, for the scatter of its hit ratio
@@ -57,7 +57,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Promise:
+class Promise(Document):
     """The figures of a simulated cache."""
 
     trace: str
@@ -94,10 +94,6 @@ class Promise:
             for name in ("whole", "cold", "warm")
         }
         return cls(**{**fields, **parts, "course": Course(**fields["course"])})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
 
     @property
     def held_bytes(self) -> float | None:
@@ -142,20 +138,20 @@ class Promise:
         columns = (
             course.reads, course.hits, course.waited_ns, course.ssd_bytes, course.requests, ends_ns
         )  # fmt: skip
-        reads, hits, waited, ssd, requests, span_ns = (
-            _between(counted, column, first, last) if within else 0.0 for column in columns
-        )
+        sums = [_between(counted, column, first, last) if within else 0.0 for column in columns]
         if warm is not None and per_warm and more:
             share = more / per_warm
-            reads = _sum(reads, warm.reads * share)
-            hits = _sum(hits, (warm.hit or 0.0) * warm.reads * share)
-            waited = _sum(waited, (warm.read_mean_ns or 0.0) * warm.reads * share)
-            written = warm.counters.get("fast_bytes_written")
-            ssd = _sum(ssd, None if written is None else written * share)
-            requests = _sum(requests, warm.requests * share)
-            span_ns = _sum(span_ns, warm.span_ns * share)
-            within += more
-            more = 0.0
+            steady = (
+                warm.reads, (warm.hit or 0.0) * warm.reads,
+                (warm.read_mean_ns or 0.0) * warm.reads, warm.counters.get("fast_bytes_written"),
+                warm.requests, warm.span_ns,
+            )  # fmt: skip
+            sums = [
+                None if one is None or each is None else one + each * share
+                for one, each in zip(sums, steady)
+            ]
+            within, more = within + more, 0.0
+        reads, hits, waited, ssd, requests, span_ns = sums
         return Window(
             within, more, hits / reads if reads and hits is not None else None,
             waited / reads if reads and waited is not None else None, ssd if within else None,
@@ -212,8 +208,7 @@ class Promise:
         if number < 4 or span_ns <= 0:
             return 0.0
         edges = np.linspace(len(requests) - bins, len(requests), number + 1)
-        sums = np.interp(edges, np.arange(len(requests) + 1), np.append(0.0, requests))
-        counts = np.diff(sums)
+        counts = np.diff(np.interp(edges, np.arange(len(requests) + 1), [0.0, *requests]))
         if counts.mean() <= 0:
             return 0.0
         each = float(counts.std(ddof=1) / counts.mean())
@@ -245,14 +240,11 @@ def _part(phase: Mapping[str, Any]) -> Part:
 
 
 def _course(series: Mapping[str, Any], end_ns: int, page_bytes: int) -> Course:
-    start = np.array(series["start_ns"], np.float64)
-    width_s = np.diff(np.append(start, max(end_ns, start[-1] + 1))) / SECOND
-    reads = np.array(series["reads"], np.float64)
-    hit, mean = (
-        np.array([0.0 if each is None else each for each in series[name]])
-        for name in ("hit", "mean_ns")
+    start, reads, writes, hit, mean = (
+        np.array([each or 0.0 for each in series[name]], np.float64)
+        for name in ("start_ns", "reads", "writes", "hit", "mean_ns")
     )
-    writes = np.array(series["writes"], np.float64)
+    width_s = np.diff(np.append(start, max(end_ns, start[-1] + 1))) / SECOND
     rates, held = series["ssd_write_bytes_per_s"], series["occupancy_pages"]
     return Course(
         np.cumsum(reads + writes).tolist(),
@@ -271,7 +263,3 @@ def _between(
         return None
     low, high = np.interp([first, last], [0.0, *reads], [0.0, *column])
     return float(high - low)
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other

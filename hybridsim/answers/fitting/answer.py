@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
 
 SCHEMA = "hybridsim.fit/1"
+DRIVE = "backing.drive"  # table of a scenario
 NAME = "fitted"  # name of the fitted drive, which replays test for
 DIGITS = 3  # significant digits that are written
 COMMENT_COLUMN = 36
@@ -58,11 +59,12 @@ class Estimate:
 
     def shown(self, value: float | str) -> str:
         """Return a value of this quantity as text for display."""
-        return (
-            human_time(value)
-            if self.unit == "ns" and not isinstance(value, str)
-            else self.word(value)
-        )
+        is_time = self.unit == "ns" and not isinstance(value, str)
+        return human_time(float(value)) if is_time else self.word(value)
+
+
+# A drive of a fit is all of the array.
+ALONE = Estimate("backing", "kind", "single", determined=False, how="treated as one device")
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,8 @@ class Fit:
                 lines += ["", f"[{table}]"]
             bare = one.unit in ("", "rpm", "/s") and not isinstance(one.value, str)
             text = one.written if bare else json.dumps(one.written)
-            note = (
-                (f"fitted: {one.interval}" if one.interval else "fitted")
-                if one.determined
-                else "assumed"
-            )
+            note = f"fitted: {one.interval}" if one.interval else "fitted"
+            note = note if one.determined else "assumed"
             because = f"; {one.how}" if one.how else ""
             lines.append(f"{one.key} = {text}".ljust(COMMENT_COLUMN) + f"  # {note}{because}")
         return "\n".join(lines) + "\n"

@@ -1,20 +1,36 @@
-"""Turn the fit of an array of disks into estimates of scenario keys."""
+"""Fit an array of disks: its layout, and the keys of a scenario that describe it.
+
+The members of a striped array serve requests independently.  Under the true layout each service
+time is plausible for a disk, and so is the order of completions.  Under any other layout services
+overlap, or contain pauses that the model cannot explain.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from hybridsim.answers.fitting import disks
-from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
-from hybridsim.answers.fitting.arrangement import CLEARLY, Arrangement, Progress, arrangement
+from hybridsim.answers.fitting.answer import DRIVE, NAME, Estimate, Fit
 from hybridsim.answers.fitting.disks import MINUTE_MS, DiskFit
 from hybridsim.answers.fitting.observed import Observed
-from hybridsim.answers.fitting.order import CHOOSES
-from hybridsim.answers.fitting.pieces import pieces
+from hybridsim.answers.fitting.service import CHOOSES, Layout, order_likelihood, pieces
 from hybridsim.foundation.errors import FitError
 from hybridsim.foundation.units import parse_rate, parse_time
 from hybridsim.storage import catalog
 
+KIB = 1024
+MEMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24)
+CHUNKS = tuple(KIB << power for power in range(2, 12))  # 4 KiB to 2 MiB
+DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 254)
+SINGLE = Layout(1, CHUNKS[-1])
+SEARCHED = 3000  # requests that all layouts are compared on
+SEMIFINALISTS, FINALISTS = 16, 4
+QUICK, THOROUGH = 4, 25  # iterations of the search for parameters
+CLEARLY = 10.0  # minimum logarithm of a ratio of likelihoods that is clear
+
+Progress = Callable[[str, int, int], None]  # called with (step, done, total)
 MS = 1e6
 # How many times as wide an interval must be for the differences of real arms and platters from the
 # model as for the scatter of the requests alone: chosen on 24 simulated disks of the catalog,
@@ -59,6 +75,86 @@ OLD_RATE, OLD_OVERHEAD_MS = 6e6, 3.7
 # what an entry of the catalog must say to lend its values
 DATASHEET = {"seek_track_to_track", "write_settle", "overhead", "rate_outer", "rate_inner"}
 MEAN_ROOT, MEAN_SHARE, MEAN_BEND = 8 / 15, 1 / 3, 1 / 6  # means of sqrt(x), x and x (1 - x)
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """The most likely layout, and its margin over the second."""
+
+    layout: Layout
+    depth: int  # 0: no limit detected
+    margin: float  # difference of the log-likelihoods of the best layout and the second
+    second: Layout
+    deepest: int  # maximum number of outstanding requests
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether all other layouts are clearly less likely."""
+        return self.margin >= CLEARLY
+
+    @property
+    def is_halved(self) -> bool:
+        """Whether each half of the addresses clearly has an arm of its own."""
+        return self.is_clear and self.layout.chunk_bytes > CHUNKS[-1]
+
+
+def arrangement(observed: Observed, progress: Progress) -> Arrangement:
+    """Return the most likely layout and depth."""
+    some = observed.of(slice(0, SEARCHED))
+    deepest = int(observed.outstanding().max())
+    if deepest <= 1:  # one disk is never left idle by another: nothing tells several from one
+        return Arrangement(SINGLE, 0, 0.0, SINGLE, deepest)
+    best = list(_layouts(observed.end_bytes))
+    for turns, kept in ((0, SEMIFINALISTS), (QUICK, FINALISTS)):
+        scores = {}
+        for number, layout in enumerate(best):
+            progress("comparing layouts", number, len(best))
+            scores[layout] = _score(some, layout, 0, turns)
+        best = sorted(best, key=lambda layout: -scores[layout])[:kept]
+    depth = _depth(some, best[0], deepest, progress)
+    final = {}
+    for number, layout in enumerate(best):
+        progress("comparing the most likely layouts", number, len(best))
+        final[layout] = _score(observed, layout, depth, THOROUGH)
+    first, *others = sorted(best, key=lambda layout: -final[layout])
+    margin = final[first] - final[others[0]]
+    return Arrangement(first, depth, margin, others[0], deepest)
+
+
+def _layouts(end_bytes: int) -> Iterator[Layout]:
+    """Yield one disk, halves with an arm each if these are larger than chunks, and stripes."""
+    yield SINGLE
+    half = -(-end_bytes // (2 * KIB)) * KIB
+    if half > CHUNKS[-1]:
+        yield Layout(2, half)
+    for members in MEMBERS[1:]:
+        for chunk in CHUNKS:
+            yield Layout(members, chunk)
+
+
+def _score(observed: Observed, layout: Layout, depth: int, turns: int) -> float:
+    seen = pieces(observed, observed.entered_ns(depth), layout)
+    if not turns:
+        return disks.guessed(seen) + order_likelihood(seen)
+    return disks.quick_fit(seen, turns).log_likelihood + order_likelihood(seen)
+
+
+def _depth(observed: Observed, layout: Layout, deepest: int, progress: Progress) -> int:
+    """Return the depth that explains the waiting times best, 0 if none clearly does."""
+    scores = {0: _score(observed, layout, 0, THOROUGH)}
+    coarse = [depth for depth in DEPTHS if depth < deepest]
+    for number, depth in enumerate(coarse):
+        progress("searching for a limit of the queue", number, len(coarse))
+        scores[depth] = _score(observed, layout, depth, THOROUGH)
+    best = max(scores, key=lambda depth: scores[depth])
+    step = best // 4
+    while best and step:
+        for depth in (best - step, best + step):
+            if 0 < depth < deepest and depth not in scores:
+                scores[depth] = _score(observed, layout, depth, THOROUGH)
+        best = max(scores, key=lambda depth: scores[depth])
+        step //= 2
+    return best if scores[best] > scores[0] + CLEARLY else 0
 
 
 def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) -> Fit:
@@ -141,38 +237,22 @@ def _backing(result: Arrangement, fitted: DiskFit) -> list[Estimate]:
     members, chunk = result.layout
     determined, how = result.is_clear, _how_clear(result)
     kind = "single" if members == 1 else "stripe"
-    estimates = [
-        Estimate(
-            "backing",
-            "kind",
-            kind,
-            determined=determined,
-            how="mirrors and parity are not detected",
-        ),
-        Estimate("backing", "members", members, determined=determined, how=how),
-    ]
-    if members > 1:
-        estimates.append(
-            Estimate("backing", "chunk", chunk, "bytes", determined=determined, how=how)
-        )
-    if fitted.chooses is None:
-        estimates.append(
-            Estimate(
-                "backing",
-                "scheduler",
-                "ncq",
-                determined=False,
-                how="there were never two requests at one disk",
-            )
-        )
-    else:
-        passed = f"in {fitted.chooses:.0%} of the services an older request had to wait"
+    order, passed = "ncq", "there were never two requests at one disk"
+    if fitted.chooses is not None:
         order = "ncq" if fitted.chooses > CHOOSES else "fcfs"
-        estimates.append(Estimate("backing", "scheduler", order, how=passed))
-    if result.depth:
-        waited = f"up to {result.deepest} requests were outstanding, no more than this in service"
-        estimates.append(Estimate("backing", "queue_depth", result.depth, how=waited))
-    return estimates
+        passed = f"in {fitted.chooses:.0%} of the services an older request had to wait"
+    waited = f"up to {result.deepest} requests were outstanding, no more than this in service"
+    rows: list[tuple[str, str | int, str, bool, str]] = [
+        ("kind", kind, "", determined, "mirrors and parity are not detected"),
+        ("members", members, "", determined, how),
+        *[("chunk", chunk, "bytes", determined, how)] * (members > 1),
+        ("scheduler", order, "", fitted.chooses is not None, passed),
+        *[("queue_depth", result.depth, "", True, waited)] * (result.depth > 0),
+    ]
+    return [
+        Estimate("backing", key, value, unit, determined=is_known, how=why)
+        for key, value, unit, is_known, why in rows
+    ]
 
 
 def _how_clear(result: Arrangement) -> str:
@@ -202,28 +282,20 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
         """Interval of a seek: that of the reach; the shortest seek is uncertain against it."""
         value = one.track_ms + share * reach
         shortest, longest = (one.track_ms + share * each["reach_ms"] for each in (low, high))
-        less, more = _off(figure, value, widened(value, shortest, longest, WIDER[figure]))
-        below, above = math.hypot(value - less, least), math.hypot(more - value, most)
-        return max(value - below, 0.0) * MS, (value + above) * MS
+        ends = _off(figure, value, widened(value, shortest, longest, WIDER[figure]))
+        less, more = apart(value, ends, (least, most))
+        return max(less, 0.0) * MS, more * MS
 
-    drive = "backing.drive"
+    mean_ns, mean_ends = (one.track_ms + reach * curve) * MS, arm(curve, "seek_average")
+    full_ends = arm(1.0, "seek_full")
     return [
-        Estimate(drive, "kind", "hdd"),
-        Estimate(drive, "name", NAME),
+        Estimate(DRIVE, "kind", "hdd"),
+        Estimate(DRIVE, "name", NAME),
         _rpm(fitted),
-        Estimate(drive, "capacity", member_bytes, "bytes", determined=False, how=span),
+        Estimate(DRIVE, "capacity", member_bytes, "bytes", determined=False, how=span),
         _time(fitted, "seek_track_to_track", "track_ms", unsure_ms=(least, most)),
-        Estimate(
-            drive,
-            "seek_average",
-            (one.track_ms + reach * curve) * MS,
-            "ns",
-            *arm(curve, "seek_average"),
-            how=linear,
-        ),
-        Estimate(
-            drive, "seek_full", one.full_ms * MS, "ns", *arm(1.0, "seek_full"), how="over that part"
-        ),
+        Estimate(DRIVE, "seek_average", mean_ns, "ns", *mean_ends, how=linear),
+        Estimate(DRIVE, "seek_full", one.full_ms * MS, "ns", *full_ends, how="over that part"),
         _time(fitted, "write_settle", "settle_ms", "what a write takes more than a read"),
         *_rates(fitted),
         _time(fitted, "overhead", "overhead_ms", "of a request that finds its disk idle"),
@@ -260,10 +332,8 @@ def _unsure_ms(fitted: DiskFit, member_bytes: int) -> tuple[float, float]:
 def _off(figure: str, value: float, ends: tuple[float, float]) -> tuple[float, float]:
     """Return an interval with what more requests do not tell."""
     below, above = within(*ARM_OFF[figure])
-    return (
-        max(value - math.hypot(value - ends[0], below * value), 0.0),
-        value + math.hypot(ends[1] - value, above * value),
-    )
+    less, more = apart(value, ends, (below * value, above * value))
+    return max(less, 0.0), more
 
 
 def within(below: float, above: float) -> tuple[float, float]:
@@ -272,15 +342,9 @@ def within(below: float, above: float) -> tuple[float, float]:
     return max(below - beyond, 0.0), max(above - beyond, 0.0)
 
 
-def _apart(
-    fitted: DiskFit, name: str, ends: tuple[float, float], by_ms: tuple[float, float]
-) -> tuple[float, float]:
-    """Return an interval of a time with independent errors below and above."""
-    value = fitted.likeliest.values[name]
-    return (
-        value - math.hypot(value - ends[0], by_ms[0]),
-        value + math.hypot(ends[1] - value, by_ms[1]),
-    )
+def apart(value: float, ends: tuple[float, float], by: tuple[float, float]) -> tuple[float, float]:
+    """Return an interval of a value with independent errors below and above."""
+    return value - math.hypot(value - ends[0], by[0]), value + math.hypot(ends[1] - value, by[1])
 
 
 def _rpm(fitted: DiskFit) -> Estimate:
@@ -289,7 +353,7 @@ def _rpm(fitted: DiskFit) -> Estimate:
     rpm = round(MINUTE_MS / fitted.service.rotation_ms)
     raw = MINUTE_MS / fitted.free_rotation[0]
     how = "" if rpm not in disks.USUAL_RPM else f"a usual speed; the capture alone gives {raw:,.0f}"
-    return Estimate("backing.drive", "rpm", rpm, "rpm", low, high, how=how)
+    return Estimate(DRIVE, "rpm", rpm, "rpm", low, high, how=how)
 
 
 def _time(
@@ -299,21 +363,20 @@ def _time(
     how: str = "",
     unsure_ms: tuple[float, float] = (0.0, 0.0),
 ) -> Estimate:
-    value = fitted.likeliest.values.get(name, 0.0) * MS
+    one = fitted.likeliest
+    value = one.values.get(name, 0.0)
     if name in fitted.undetermined:
-        return Estimate(
-            "backing.drive", key, value, "ns", determined=False, how=fitted.undetermined[name]
-        )
-    ends = _widened(fitted, name, key)
+        how = fitted.undetermined[name]
+        return Estimate(DRIVE, key, value * MS, "ns", determined=False, how=how)
+    ends = widened(value, one.low[name], one.high[name], WIDER[key])
     if key in ARM_OFF:
-        ends = _off(key, fitted.likeliest.values[name], ends)
+        ends = _off(key, value, ends)
     if count := fitted.compared.get(name):
         end_ms = END * fitted.service.rotation_ms / count
-        ends = _apart(fitted, name, ends, (end_ms, end_ms))
+        ends = apart(value, ends, (end_ms, end_ms))
     # An overhead that is assumed has nothing to do with the scatter of the seeks.
-    ends = _apart(fitted, name, ends, unsure_ms)
-    low, high = (max(end, 0.0) * MS for end in ends)
-    return Estimate("backing.drive", key, value, "ns", low, high, how=how)
+    low, high = (max(end, 0.0) * MS for end in apart(value, ends, unsure_ms))
+    return Estimate(DRIVE, key, value * MS, "ns", low, high, how=how)
 
 
 def _rates(fitted: DiskFit) -> list[Estimate]:
@@ -327,7 +390,7 @@ def _rates(fitted: DiskFit) -> list[Estimate]:
     def both(determined: bool, how: str, low: float | None, high: float | None) -> list[Estimate]:
         value = second_mib / fitted.service.per_mib_ms
         return [
-            Estimate("backing.drive", key, value, "bytes/s", low, high, determined, how)
+            Estimate(DRIVE, key, value, "bytes/s", low, high, determined, how)
             for key in ("rate_outer", "rate_inner")
         ]
 
@@ -337,18 +400,10 @@ def _rates(fitted: DiskFit) -> list[Estimate]:
     short, long = (each / 2**20 for each in fitted.sizes)
     end_ms = END * fitted.service.rotation_ms / max(fitted.compared["per_mib_ms"], 1)
     own = math.hypot(math.hypot(RATE_OFF_MS, end_ms) / (long - short), RATE_OFF * value)
-    least = value - math.hypot(value - likely.low["per_mib_ms"], own)
-    most = value + math.hypot(likely.high["per_mib_ms"] - value, own)
+    ends = likely.low["per_mib_ms"], likely.high["per_mib_ms"]
+    least, most = apart(value, ends, (own, own))
     fastest = second_mib / max(least, disks.NUMBERS["per_mib_ms"].low)
     return both(True, "the mean over its zones", second_mib / most, fastest)
-
-
-def _widened(fitted: DiskFit, name: str, figure: str) -> tuple[float, float]:
-    """Return the ends of a parameter's interval, as wide as the model's own errors demand."""
-    return widened(
-        fitted.likeliest.values[name], fitted.likeliest.low[name], fitted.likeliest.high[name],
-        WIDER[figure],
-    )  # fmt: skip
 
 
 def widened(value: float, low: float, high: float, factor: float) -> tuple[float, float]:

@@ -9,20 +9,17 @@ import numpy.typing as npt
 
 from hybridsim.answers.fitting import array, flash
 from hybridsim.answers.fitting.answer import Fit
-from hybridsim.answers.fitting.arrangement import Progress
-from hybridsim.answers.fitting.observed import (
-    FEWEST_RANDOM,
-    Counts,
-    Observed,
-    calm_random,
-    calm_random_reads,
-    random_reads,
-)
+from hybridsim.answers.fitting.array import Progress
+from hybridsim.answers.fitting.observed import Counts, Observed
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import FitError
 from hybridsim.foundation.units import human_size, human_time
 from hybridsim.foundation.wording import counted
 
 FEWEST = 200  # minimum requests for any fit
+FEWEST_RANDOM = 50  # of one direction
+NEIGHBOURS = 32  # preceding requests that a sequential request may continue
+SMALL = 64 * 1024  # bytes
 FLASH_NS = 2_000_000  # lower medians of random reads are flash: no disk is as fast
 SLOW_NS, SLOW_TIMES, SLOW_SHARE = 3_000_000, 10, 0.05  # reads of an arm beside reads of flash
 MERGED_SHARE = 0.02  # of the requests
@@ -37,17 +34,48 @@ HOW_TO_CAPTURE = "capture with: sudo blktrace -d /dev/DISK -w 600 -o capture"
 def fit(name: str, observed: Observed, counts: Counts, progress: Progress) -> Fit:
     """Determine the kind of device and fit its parameters; raise FitError if impossible."""
     _check(name, observed, counts)
-    sample, words = random_reads(observed)
-    if sample is None:
-        raise FitError(f"{name}: cannot determine the kind of device: {words}")
-    is_flash = sample < FLASH_NS
-    notes = _notes(counts)
-    if is_flash:
-        _check_one_kind(name, observed)
+    scattered = _scattered(observed)
+    both = scattered & ~observed.is_write, scattered & observed.is_write
+    is_of_reads = both[0].sum() >= FEWEST_RANDOM
+    number = int(both[0 if is_of_reads else 1].sum())
+    if number < FEWEST_RANDOM:
+        raise FitError(
+            f"{name}: cannot determine the kind of device: only {number} of its requests are small "
+            "and not sequential; sequential requests show neither seeks nor the latency of flash"
+        )
+    reads, writes = (_calm(observed, each) for each in both)
+    sample = reads if is_of_reads else writes
+    median_ns = float(np.median(sample))
+    notes = [*_notes(counts)]
+    if median_ns < FLASH_NS:
+        _check_one_kind(name, sample)
         notes += _cliffs(observed)
+        kind = "reads" if is_of_reads else "writes"
+        words = (
+            f"random {kind} have a median latency of {human_time(median_ns)} at the lowest queue "
+            "depths"
+        )
         return flash.answer(name, observed, flash.fit(observed), [words, *notes])
-    _check_writes(name, observed)
-    return array.answer(name, observed, progress, notes + _stalls(observed))
+    _check_writes(name, reads, writes)
+    calm = np.concatenate([reads, writes])
+    return array.answer(name, observed, progress, [*notes, *_stalls(calm)])
+
+
+def _scattered(observed: Observed) -> npt.NDArray[np.bool_]:
+    """Select the small requests that continue none of the NEIGHBOURS before them."""
+    ends = observed.offset_bytes + observed.length_bytes
+    continues = np.zeros(observed.rows, np.bool_)
+    for back in range(1, min(NEIGHBOURS, observed.rows - 1)):
+        continues[back:] |= observed.offset_bytes[back:] == ends[:-back]
+    return ~continues & (observed.length_bytes <= SMALL)
+
+
+def _calm(observed: Observed, chosen: npt.NDArray[np.bool_]) -> Ints:
+    """Return the latencies in ns of the selected requests that met the fewest others."""
+    latency_ns, under_way = observed.latency_ns[chosen], observed.outstanding()[chosen]
+    if not len(latency_ns):
+        return latency_ns
+    return latency_ns[under_way <= max(2, np.percentile(under_way, 10))]
 
 
 def _check(name: str, observed: Observed, counts: Counts) -> None:
@@ -88,9 +116,8 @@ def _merged(observed: Observed) -> npt.NDArray[np.bool_]:
     return np.asarray(same & (observed.offset_bytes[place][1:] == end[:-1]))
 
 
-def _check_one_kind(name: str, observed: Observed) -> None:
+def _check_one_kind(name: str, latency_ns: Ints) -> None:
     """Refuse a device that serves some random reads from flash, and others with an arm."""
-    latency_ns = calm_random_reads(observed)
     slow = latency_ns >= max(SLOW_NS, SLOW_TIMES * float(np.median(latency_ns)))
     if slow.mean() > SLOW_SHARE:
         raise FitError(
@@ -101,20 +128,16 @@ def _check_one_kind(name: str, observed: Observed) -> None:
         )
 
 
-def _check_writes(name: str, observed: Observed) -> None:
+def _check_writes(name: str, reads: Ints, writes: Ints) -> None:
     """Refuse a disk that takes random writes without moving its arm to their places."""
-    reads, writes = calm_random(observed)
     if min(len(reads), len(writes)) < FEWEST_RANDOM:
         return
     read_ns, write_ns = float(np.median(reads)), float(np.median(writes))
     if write_ns > FAST_WRITES * read_ns:
         return
-    stalled = np.concatenate([reads, writes]).max() > STALL_NS
-    cause = (
-        "as it then stalls for longer than any seek, it is a shingled (SMR) disk"
-        if stalled
-        else "a write cache or shingled recording (SMR)"
-    )
+    cause = "a write cache or shingled recording (SMR)"
+    if max(reads.max(), writes.max()) > STALL_NS:
+        cause = "as it then stalls for longer than any seek, it is a shingled (SMR) disk"
     raise FitError(
         f"{name}: its random writes take {human_time(write_ns)}, its random reads "
         f"{human_time(read_ns)}: the writes go elsewhere first: {cause}. Capture when there are "
@@ -124,18 +147,15 @@ def _check_writes(name: str, observed: Observed) -> None:
     )
 
 
-def _stalls(observed: Observed) -> list[str]:
-    """Return a note about requests at low load that took longer than an arm can."""
-    reads, writes = calm_random(observed)
-    calm = np.concatenate([reads, writes])
+def _stalls(calm: Ints) -> Iterator[str]:
+    """Yield a note about requests at low load that took longer than an arm can."""
     stalled = int((calm > STALL_NS).sum())
-    if stalled <= STALLED_SHARE * len(calm):
-        return []
-    return [
-        f"{stalled:,} of {len(calm):,} random requests at low load took more than "
-        f"{human_time(STALL_NS)}, longer than any seek: the device did other work (cleaning of "
-        "shingled zones, retries). The model does not."
-    ]
+    if stalled > STALLED_SHARE * len(calm):
+        yield (
+            f"{stalled:,} of {len(calm):,} random requests at low load took more than "
+            f"{human_time(STALL_NS)}, longer than any seek: the device did other work (cleaning of "
+            "shingled zones, retries). The model does not."
+        )
 
 
 def _cliffs(observed: Observed) -> Iterator[str]:
@@ -166,16 +186,13 @@ def _cliff(these: Observed, what: str, cause: str) -> Iterator[str]:
     )
 
 
-def _notes(counts: Counts) -> list[str]:
-    notes = []
+def _notes(counts: Counts) -> Iterator[str]:
     if counts.by_arrival:
-        notes.append(
+        yield (
             "The capture has no dispatch times: latencies are from queueing to completion, and "
             "include the waiting in the host's scheduler."
         )
     if counts.incomplete:
-        left_out = counted(counts.incomplete, "request")
-        notes.append(f"Left out: {left_out} without both times.")
+        yield f"Left out: {counted(counts.incomplete, 'request')} without both times."
     if counts.used < counts.requests * 0.9 - counts.incomplete:
-        notes.append(f"Fitted to {counts.used:,} of {counts.requests:,} requests, evenly spaced.")
-    return notes
+        yield f"Fitted to {counts.used:,} of {counts.requests:,} requests, evenly spaced."

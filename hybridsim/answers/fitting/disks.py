@@ -1,4 +1,7 @@
-"""Fit hard disks: the parameters of one member, for a known layout of the volume."""
+"""Fit hard disks: the parameters of one member, for a known layout of the volume.
+
+Estimates are those of maximum likelihood, with confidence intervals.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.optimize import minimize
 
-from hybridsim.answers.fitting.likeliest import (
-    Density,
-    Likeliest,
-    Number,
-    likeliest,
-    with_intervals,
+from hybridsim.answers.fitting.observed import Marks
+from hybridsim.answers.fitting.service import (
+    CHOOSES,
+    MS,
+    Pieces,
+    Service,
+    choice_share,
+    log_likelihood,
+    with_slopes,
 )
-from hybridsim.answers.fitting.observed import Floats, Marks
-from hybridsim.answers.fitting.order import CHOOSES, choice_share
-from hybridsim.answers.fitting.pieces import Pieces
-from hybridsim.answers.fitting.service import MS, Service, log_likelihood, with_slopes
+from hybridsim.foundation.arrays import Floats
 from hybridsim.foundation.wording import percent
 
+STEPS = (1e-6, 0.05)  # of a free number, at least and at most, for the curvature
+Z95 = 1.96
+AT_BOUND = 1e-9  # of a free number
+FLAT = 0.1  # curvature of a direction in which the observations determine nothing
+FLAT_SHARE = 1e-4  # squared component of a number in such directions
 FEWEST = 300  # minimum services for a fit of seek and rotation
 FEWEST_OF_A_KIND = 100  # minimum writes, reads, and requests to an idle disk
 SIZES_APART = 8 * 1024  # minimum spread of the sizes in bytes for a transfer rate
@@ -34,6 +43,151 @@ VAGUE = 6.0  # ratio of the ends of an interval from which on a value counts as 
 VAGUE_MS = 1.0  # the same of values that may be 0: the width of the interval
 JITTER_MS = 0.05  # a request that is dispatched this much before a completion meets an idle disk
 WAITED_MS = 4.0  # no overhead of a disk is longer: who waits this long does not show it
+# The least noise in the search is 0.08: with less the likelihood is rugged.  Where the true noise
+# is smaller, the model blurs both ends of the rotation, which then seems shorter by 1.1 times this;
+# so the estimates are found from there with less.
+FINE_NOISE_MS = 0.015
+# Provisional values; if the requests do not determine these, they have little effect on the fit.
+PROVISIONAL = {"overhead_ms": 0.2, "per_mib_ms": 6.0, "inner": 0.6, "bend": 0.0,
+               "settle_ms": 0.0}  # fmt: skip
+FINE = ("bend", "inner")  # effects too small to distinguish layouts
+# Typical disks of three classes, for the first comparison of layouts.
+GUESSES = tuple(
+    PROVISIONAL | {
+        "overhead_ms": 0.5, "track_ms": 0.6, "reach_ms": reach, "linear": 0.1, "noise_ms": 0.8,
+        "rotation_ms": MINUTE_MS / rpm, "per_mib_ms": 7.0, "settle_ms": 0.3, "stray": 0.1,
+    }
+    for rpm, reach in ((7200, 8.0), (10_000, 5.0), (15_000, 3.5))
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Number:
+    """A free parameter of a model: the start of the search and its bounds."""
+
+    start: float
+    low: float
+    high: float
+    is_log: bool = True  # searched by its logarithm
+
+    def free(self, value: float) -> float:
+        """Return a value as a coordinate of the search."""
+        return float(np.log(value)) if self.is_log else value
+
+    def value(self, free: float) -> float:
+        """Return the value of a coordinate of the search."""
+        return float(np.exp(free)) if self.is_log else free
+
+
+@dataclass(frozen=True)
+class Likeliest:
+    """Values with their 95% intervals, and the log-likelihood."""
+
+    values: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+    log_likelihood: float
+
+
+# The log-likelihood of each observation, and its slopes by the values.
+Density = Callable[[dict[str, float]], tuple[Floats, Mapping[str, Floats]]]
+
+
+def likeliest(numbers: dict[str, Number], density: Density, turns: int = 200) -> Likeliest:
+    """Maximise the likelihood in at most `turns` iterations; the intervals are left empty."""
+    at = _free(numbers, density)
+
+    def cost(free: Floats) -> tuple[float, Floats]:
+        each, scores = at(free)
+        return -float(each.mean()), -scores.mean(axis=0)
+
+    start = [one.free(float(np.clip(one.start, one.low, one.high))) for one in numbers.values()]
+    bounds = [(one.free(one.low), one.free(one.high)) for one in numbers.values()]
+    result = minimize(
+        cost,
+        np.array(start),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": turns, "ftol": 1e-7},
+    )
+    best = _values(numbers, result.x)
+    total = float(density(best)[0].sum())
+    return Likeliest(best, dict(best), dict(best), total)
+
+
+def with_intervals(best: Likeliest, numbers: dict[str, Number], density: Density) -> Likeliest:
+    """Return the same estimates with intervals that allow for an imprecise model.
+
+    The sandwich estimator: H^-1 G H^-1, H the curvature of the likelihood and G the outer product
+    of the observations' own gradients (White 1982, Econometrica 50: 1-25).  Where H is flat in some
+    direction, as that of an overhead against a seek that is never without it, each number with a
+    part in this direction has no interval: its ends are those of its range.  A number that
+    its bound clearly keeps from where the likelihood is level does not move with the others.
+    """
+    names = list(numbers)
+    free = np.array([numbers[name].free(best.values[name]) for name in names])
+    scores, curvature = _derivatives(_free(numbers, density), free)
+    ends = np.array([(one.free(one.low), one.free(one.high)) for one in numbers.values()])
+    is_bound = (np.abs(free[:, None] - ends) < AT_BOUND).any(axis=1)
+    is_bound &= np.abs(scores.sum(axis=0)) > Z95 * np.sqrt((scores**2).sum(axis=0))
+    is_bound &= [not one.is_log for one in numbers.values()]  # 0 is possible, not the least noise
+    alone = is_bound | is_bound[:, None]
+    curvature[alone] *= np.eye(len(free))[alone]
+    error = Z95 * _standard_errors(scores, curvature)
+    low, high = {}, {}
+    for name, centre, reach in zip(names, free, error):
+        one = numbers[name]
+        low[name] = one.value(max(centre - reach, one.free(one.low)))
+        high[name] = one.value(min(centre + reach, one.free(one.high)))
+    return Likeliest(best.values, low, high, best.log_likelihood)
+
+
+def _standard_errors(scores: Floats, curvature: Floats) -> Floats:
+    """Return the sandwich estimator's standard errors; infinite where the curvature is flat."""
+    values, axes = np.linalg.eigh(curvature)
+    is_flat = np.abs(values) < FLAT
+    steep = axes[:, ~is_flat]
+    inverse = steep / values[~is_flat] @ steep.T
+    variance = np.diag(inverse @ (scores.T @ scores) @ inverse).clip(0.0)
+    flat_share = (axes[:, is_flat] ** 2).sum(axis=1)
+    return np.where(flat_share > FLAT_SHARE, np.inf, np.sqrt(variance))
+
+
+def _values(numbers: Mapping[str, Number], free: Floats) -> dict[str, float]:
+    """Return the values of a point of the search."""
+    return {name: one.value(each) for (name, one), each in zip(numbers.items(), free)}
+
+
+def _free(
+    numbers: Mapping[str, Number], density: Density
+) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Return the log-likelihoods as a function of a point of the search, with their gradients."""
+
+    def at(free: Floats) -> tuple[Floats, Floats]:
+        values = _values(numbers, free)
+        each, slopes = density(values)
+        by_free = [
+            slopes[name] * (values[name] if one.is_log else 1.0) for name, one in numbers.items()
+        ]
+        return each, np.stack(by_free, axis=1)
+
+    return at
+
+
+def _derivatives(
+    at: Callable[[Floats], tuple[Floats, Floats]], free: Floats
+) -> tuple[Floats, Floats]:
+    """Return the gradient of each observation, and minus the Hessian of their sum."""
+    scores = at(free)[1]
+    # Steps that change the log-likelihood by about one.
+    step = np.clip(1 / np.sqrt((scores**2).sum(axis=0) + 1e-12), *STEPS)
+    curvature = np.array([
+        -(at(free + push)[1] - at(free - push)[1]).sum(axis=0) / (2 * push.max())
+        for push in np.diag(step)
+    ])  # fmt: skip
+    return scores, (curvature + curvature.T) / 2
+
 
 NUMBERS = {
     "overhead_ms": Number(0.2, 0.0, 50.0, is_log=False),
@@ -48,33 +202,6 @@ NUMBERS = {
     "noise_ms": Number(0.4, 0.08, 8.0),
     "stray": Number(0.05, 0.001, 0.5),
 }
-# The least noise in the search is 0.08: with less the likelihood is rugged.  Where the true noise
-# is smaller, the model blurs both ends of the rotation, which then seems shorter by 1.1 times this;
-# so the estimates are found from there with less.
-FINE_NOISE_MS = 0.015
-# Provisional values; if the requests do not determine these, they have little effect on the fit.
-PROVISIONAL = {"overhead_ms": 0.2, "per_mib_ms": 6.0, "inner": 0.6, "bend": 0.0,
-               "settle_ms": 0.0}  # fmt: skip
-FINE = ("bend", "inner")  # effects too small to distinguish layouts
-# Typical disks of three classes, for the first comparison of layouts.
-GUESSES = tuple(
-    {
-        "overhead_ms": 0.5,
-        "track_ms": 0.6,
-        "reach_ms": reach,
-        "linear": 0.1,
-        "bend": 0.0,
-        "noise_ms": 0.8,
-    }
-    | {
-        "rotation_ms": MINUTE_MS / rpm,
-        "per_mib_ms": 7.0,
-        "inner": 0.6,
-        "settle_ms": 0.3,
-        "stray": 0.1,
-    }
-    for rpm, reach in ((7200, 8.0), (10_000, 5.0), (15_000, 3.5))
-)
 
 
 @dataclass(frozen=True)
@@ -157,8 +284,10 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
         fixed["rotation_ms"] = usual
     result = _again(numbers, seen, fixed, only, result)
     for name in ("overhead_ms", "track_ms", "per_mib_ms", "settle_ms"):  # the first explains others
-        if name not in fixed and _is_vague(numbers[name], result.low[name], result.high[name]):
-            low, high = result.low[name], result.high[name]
+        if name in fixed:
+            continue
+        low, high = result.low[name], result.high[name]
+        if high > VAGUE * low if numbers[name].is_log else high - low > VAGUE_MS:
             missing[name] = f"all values from {low:.3g} to {high:.3g} ms fit equally well"
             fixed[name] = assumed[name]
             result = _again(numbers, seen, fixed, only, result)
@@ -169,7 +298,7 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
             fixed["rotation_ms"] = usual
             result = _again(numbers, seen, fixed, only, result)
     values = {**result.values, **fixed}
-    idle = int(_is_idle(seen)[only].sum())
+    idle = int(_is_idle(seen)[seen.first][only].sum())
     writes = int(seen.is_write[seen.first][only].sum())
     sizes = _sizes(seen, seen.is_timed)
     long = int((seen.length_bytes[seen.first][only] > sum(sizes) / 2).sum())
@@ -189,15 +318,9 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     )
 
 
-def _is_vague(number: Number, low: float, high: float) -> bool:
-    """Return whether an interval is too wide for its value to count as determined."""
-    return high > VAGUE * low if number.is_log else high - low > VAGUE_MS
-
-
 def _is_idle(seen: Pieces) -> Marks:
-    """Return for each request whether its first piece met an idle disk."""
-    idle = seen.entered_ns + JITTER_MS * MS >= seen.before_ns
-    return np.asarray(idle[seen.first])
+    """Return for each piece whether it met an idle disk."""
+    return np.asarray(seen.entered_ns + JITTER_MS * MS >= seen.before_ns)
 
 
 def _best(
@@ -249,7 +372,7 @@ def _undetermined(seen: Pieces, chosen: Marks) -> dict[str, str]:
     result = {}
     if not chosen.any():
         chosen = np.ones_like(chosen)
-    idle = int((seen.entered_ns + JITTER_MS * MS >= seen.before_ns)[chosen].sum())
+    idle = int(_is_idle(seen)[chosen].sum())
     waited = int((seen.entered_ns + WAITED_MS * MS < seen.before_ns)[chosen].sum())
     if idle < FEWEST_OF_A_KIND:
         result["overhead_ms"] = f"only {idle} requests found their disk idle"
@@ -284,14 +407,14 @@ def _rotation(result: Likeliest) -> tuple[float, float, float]:
     return result.values[name], result.low[name], result.high[name]
 
 
-def speeds(rotation_ms: tuple[float, float, float]) -> tuple[float, float]:
-    """Return the interval of the speed in rpm for an estimate of the rotation and its interval."""
-    raw, high, low = (MINUTE_MS / each for each in rotation_ms)
-    return raw - np.hypot(raw - low, RPM_OFF * raw), raw + np.hypot(high - raw, RPM_OFF * raw)
-
-
 def _usual(rotation_ms: tuple[float, float, float]) -> float | None:
     """Return the time of a revolution of the only usual speed in the interval, else None."""
     low, high = speeds(rotation_ms)
     inside = [rpm for rpm in USUAL_RPM if low <= rpm <= high]
     return MINUTE_MS / inside[0] if len(inside) == 1 else None
+
+
+def speeds(rotation_ms: tuple[float, float, float]) -> tuple[float, float]:
+    """Return the interval of the speed in rpm for an estimate of the rotation and its interval."""
+    raw, high, low = (MINUTE_MS / each for each in rotation_ms)
+    return raw - np.hypot(raw - low, RPM_OFF * raw), raw + np.hypot(high - raw, RPM_OFF * raw)

@@ -3,22 +3,26 @@
 A disk at depth 1 takes overhead + seek + rotation + transfer.  For random positions the share x of
 the stroke has the density 2 (1 - x) and the rotation is uniform, so the percentiles of the sum
 separate seek and rotation.  What a disk does with several requests is `studies.fio_disk`'s.
+
+fio's percentiles also show a controller that holds completions back (DESIGN.md 2.10): it raises one
+interrupt for all completions of a time.  With one request at a time it hardly does so, with four
+nearly always: then the fastest of four take longer by that time.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from hybridsim.answers.fitting import held, map_unit
-from hybridsim.answers.fitting.answer import NAME, Estimate, Fit
+from hybridsim.answers.fitting.answer import ALONE, DRIVE, NAME, Estimate, Fit
 from hybridsim.answers.fitting.array import (
     MEAN_ROOT,
     MEAN_SHARE,
     OVERHEADS_MS,
+    apart,
     assumed,
     within,
 )
@@ -31,14 +35,13 @@ from hybridsim.answers.fitting.capture import (
 )
 from hybridsim.answers.fitting.disks import MINUTE_MS, NUMBERS, USUAL_RPM
 from hybridsim.answers.fitting.fio_results import Point
-from hybridsim.answers.fitting.flash import KIB4
+from hybridsim.answers.fitting.flash import CROWDED, KIB4, map_unit, of_ssd
 from hybridsim.answers.fitting.rotations import Rotations, quantiles, rotations
 from hybridsim.foundation.errors import FitError
 from hybridsim.foundation.units import human_rate, human_time, parse_rate, parse_size, parse_time
 from hybridsim.storage import catalog
 
 MS = 1e6
-DRIVE = "backing.drive"
 LIKE_DISK = "hgst-ultrastar-7k8"
 LIKE_SATA, LIKE_NVME = "samsung-pm883-960gb", "samsung-pm9a3-1920gb"
 SATA_BYTES_PER_S = 600_000_000  # of the link
@@ -56,7 +59,6 @@ HOST_OFF = 0.25  # the same between repeated runs
 # Random requests of such a size, with so many bytes under way, go by the rate of the link.
 LARGE, FILLING = 64 * 1024, 2 * 2**20
 FALLS = 0.9  # a rate lower than this share of the highest has fallen
-WHOLE = "treated as one device"
 POOR = 0.1  # relative error of a percentile that is noted
 OTHER = 0.5  # relative error of a percentile from which on the device is not a disk
 FASTEST_MS = 0.5  # a random read of any disk: the shortest seek without rotation
@@ -76,6 +78,14 @@ SHORTEST_OFF = (0.68, 0.33)
 OLD_BASE_MS, OLD_OVERHEADS_MS = 3.0, (0.0, 5.5)
 EVENLY = (np.arange(8) + 0.5) / 8  # places in a range that stand for it
 SHORTER = 0.9  # of a revolution: no shortest seek of a scenario is longer
+# Requests at a time of which nearly all are held, and which a drive can serve.
+HELD_FROM, HELD_TO = 3, 8
+FAST = 20.0  # percentile that no wait for a die reaches at these depths, far below the limit
+FREE = 0.7  # a rate below this share of the highest is not the limit of the drive
+LONGER = 0.5  # of the latency, at least, that held ones take more
+NEARLY = 0.9  # of that time: a latency that is so much longer than the fast ones is of a held one
+# Measured: an HP Smart Array P420, with six SSDs behind it (`benchmarks/RESULTS.md`).
+LIKE_CONTROLLER, HOLD_FROM, HOLD_WITHIN_NS = "an HP Smart Array P420", 5, 280_000.0
 HOW = (
     "Measure with fio --direct=1 --rw=randread --bs=4k --iodepth=1 (and 2, 4, ... 32) "
     "--output-format=json over the whole device"
@@ -89,8 +99,7 @@ def fit(name: str, points: list[Point]) -> Fit:
     lowest = min(chosen, key=lambda one: (one.direction != "read", one.depth), default=None)
     if lowest is None:
         raise FitError(f"{name}: cannot be fitted: {'; '.join(why_not)}. {HOW}")
-    median = lowest.percentiles_ns.get(50.0, lowest.mean_ns)
-    if median < FLASH_NS:
+    if lowest.median_ns < FLASH_NS:
         _check_one_kind(name, lowest)
         _check_writes(name, chosen)
         return _ssd(name, chosen, points, why_not)
@@ -108,13 +117,13 @@ def fit(name: str, points: list[Point]) -> Fit:
 def _check_writes(name: str, points: list[Point]) -> None:
     """Refuse what reads as fast as flash and writes as no SSD does."""
     for one in points:
-        median = one.percentiles_ns.get(50.0, one.mean_ns)
-        if one.direction == "write" and one.depth == 1 and median >= SLOWEST_WRITE_NS:
+        is_alone = one.direction == "write" and one.depth == 1
+        if is_alone and one.median_ns >= SLOWEST_WRITE_NS:
             raise FitError(
                 f"{name}: this is no SSD: its reads are as fast as flash, but half of the random "
-                f"writes of {one.source} take {human_time(median)} or more. A network volume "
-                '(Ceph, iSCSI) is described with kind = "volume" and its provider\'s figures; '
-                "a cache above disks is measured without the cache"
+                f"writes of {one.source} take {human_time(one.median_ns)} or more. A network "
+                'volume (Ceph, iSCSI) is described with kind = "volume" and its provider\'s '
+                "figures; a cache above disks is measured without the cache"
             )
 
 
@@ -148,20 +157,20 @@ def _check_one_arm(name: str, alone: Point, points: list[Point]) -> None:
             )
 
 
-def _fast_writes(alone: Point, points: list[Point]) -> list[str]:
-    """Return a note if random writes at depth 1 are faster than an arm's reads."""
-    median = alone.percentiles_ns.get(50.0, alone.mean_ns)
+def _fast_writes(alone: Point, points: list[Point]) -> Iterator[str]:
+    """Yield a note if random writes at depth 1 are faster than an arm's reads."""
+    reads_ns = alone.median_ns
     for one in points:
-        its = one.percentiles_ns.get(50.0, one.mean_ns)
-        if one.direction == "write" and one.depth == 1 and its < FAST_WRITES * median:
-            return [
-                f"The random writes of {one.source} take {human_time(its)}, its random reads "
-                f"{human_time(median)}: a write cache or shingled recording (SMR) takes them "
-                "first. This model has neither: it is one of the reads. Measure random writes at "
-                "depth 32 as well, longer than a cache fills; or set write_cache or media_cache "
+        is_fast = one.median_ns < FAST_WRITES * reads_ns
+        if one.direction == "write" and one.depth == 1 and is_fast:
+            yield (
+                f"The random writes of {one.source} take {human_time(one.median_ns)}, its random "
+                f"reads {human_time(reads_ns)}: a write cache or shingled recording (SMR) takes "
+                "them first. This model has neither: it is one of the reads. Measure random writes "
+                "at depth 32 as well, longer than a cache fills; or set write_cache or media_cache "
                 "by hand."
-            ]
-    return []
+            )
+            return
 
 
 def checked(points: list[Point]) -> Point | None:
@@ -262,14 +271,13 @@ def _disk_estimates(known: Rotations, ends: tuple[float, float], raw: float) -> 
         low, high = known.seek(part, LEVEL, overheads)
         if part == 0.0:
             below, above = (off * value for off in within(*SHORTEST_OFF))
-            low = value - math.hypot(value - low, below)
-            high = value + math.hypot(high - value, above)
+            low, high = apart(value, (low, high), (below, above))
         low, high = max(min(low, value), 0.0), max(high, value)
         return Estimate(DRIVE, key, value * MS, "ns", low * MS, high * MS)
 
     not_split = "fio's percentiles determine only the sum of it and the shortest seek"
     return [
-        Estimate("backing", "kind", "single", determined=False, how=WHOLE),
+        ALONE,
         Estimate(DRIVE, "kind", "hdd"),
         Estimate(DRIVE, "name", NAME),
         Estimate(DRIVE, "rpm", rpm, "rpm", *_rpms(*ends, rpm), how=how),
@@ -294,8 +302,9 @@ def _rpms(low_ms: float, high_ms: float, taken: int) -> tuple[float, float]:
 
 
 def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) -> Fit:
-    hold_ns = held.hold_ns(chosen)
-    chosen = held.delivered_at_once(chosen, hold_ns)
+    hold_ns = _hold_ns(chosen)
+    if hold_ns:
+        chosen = [_at_once(one, hold_ns) if one.depth == 1 else one for one in chosen]
     like = _alike(points)
     rows = catalog.load(like).rows
     values: dict[str, Estimate] = {}
@@ -315,79 +324,71 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
         values["sequential_write"] = Estimate(
             DRIVE, "sequential_write", wanted, "bytes/s", determined=False, how=how
         )
-    latency = max(float(values[f"{kind}_latency"].value) for kind in ("read", "write"))
+    latency_ns = max(float(values[f"{kind}_latency"].value) for kind in ("read", "write"))
     reads = float(values["random_read_iops"].value)
-    busiest = max(reads, float(values["sequential_read"].value) / KIB4)
     words = f"Flash; at most {reads:,.0f} random reads a second."
-    notes = [*notes, *_unwritten(chosen), *(held.notes(hold_ns) or _held_back(chosen))]
-    notes += _small_alone(values, like)
+    notes = [*notes, *_unwritten(chosen), *_held_back(chosen, hold_ns)]
+    if not any(values[f"sequential_{kind}"].determined for kind in ("read", "write")):
+        notes.append(
+            f"Larger requests rest on the link of {like}, which measured drives miss by a factor "
+            "of two: give sequential results too, or random ones of 128 KiB at depth 32."
+        )
+    capacity = parse_size(str(rows["capacity"].value))
     estimates = [
-        Estimate("backing", "kind", "single", determined=False, how=WHOLE),
-        Estimate(DRIVE, "kind", "ssd"),
-        Estimate(DRIVE, "name", NAME),
-        Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes",
-                 determined=False,
-                 how=f"as {like}"),
-        *values.values(),
-        Estimate(DRIVE, "dies", int(busiest * latency / 1e9) + 2, determined=False,
-                 how="the minimum for these rates"),
+        *of_ssd(capacity, f"as {like}", values, latency_ns),
         _map_unit(chosen),
         *_host(chosen),
-        *held.estimates(hold_ns),
+        *_held(hold_ns),
     ]  # fmt: skip
     return Fit(name, words, estimates, sum(one.requests for one in chosen), notes)
 
 
-def _small_alone(values: dict[str, Estimate], like: str) -> list[str]:
-    """Return a note if nothing was measured that larger requests depend on."""
-    if any(values[f"sequential_{kind}"].determined for kind in ("read", "write")):
-        return []
-    return [
-        f"Larger requests rest on the link of {like}, which measured drives miss by a factor of "
-        "two: give sequential results too, or random ones of 128 KiB at depth 32."
-    ]
-
-
-def _unwritten(points: list[Point]) -> list[str]:
-    """Return a note if a part of the reads was answered without flash."""
-    alone = [one for one in points if one.depth == 1]
-    longest = max((_most(one) for one in alone if one.direction == "write"), default=0.0)
-    for one in alone:
-        least, most = one.percentiles_ns.get(10.0, 0.0), _most(one)
+def _unwritten(points: list[Point]) -> Iterator[str]:
+    """Yield a note if a part of the reads was answered without flash."""
+    ends = [
+        (one, one.percentiles_ns.get(10.0, 0.0), one.percentiles_ns.get(90.0, 0.0))
+        for one in points if one.depth == 1
+    ]  # fmt: skip
+    longest = max((most for one, _, most in ends if one.direction == "write"), default=0.0)
+    for one, least, most in ends:
         is_split = 0 < least < FLASH_READ_NS < most / TWICE
         if one.direction == "read" and is_split and longest < most / TWICE:
-            return [
+            yield (
                 f"A part of the reads of {one.source} takes {human_time(least)}, less than flash "
                 f"does, and a part {human_time(most)}: an SSD answers what was never written, or "
                 "was discarded, without its flash. Write the whole drive first."
-            ]
-    return []
+            )
+            return
 
 
-def _most(point: Point) -> float:
-    return point.percentiles_ns.get(90.0, 0.0)
-
-
-def _held_back(points: list[Point]) -> list[str]:
-    """Return a note if reads become fewer as their depth grows, and then more."""
+def _held_back(points: list[Point], hold_ns: float) -> Iterator[str]:
+    """Yield a note on held completions: for so long, or as reads become fewer, then more."""
+    if hold_ns:
+        yield (
+            f"The controller holds completions back for {human_time(hold_ns)} while many come, to "
+            "raise fewer interrupts (interrupt coalescing; host.hold): at 4 requests at a time an "
+            "SSD behind it serves fewer than at 2."
+        )
+        return
     reads = {one.depth: one for one in points if one.direction == "read"}
     depths = sorted(reads)
     if {1, 2} <= set(depths) and reads[2].iops > ASLEEP * reads[1].iops:
-        return [
+        yield (
             f"Reads at depth 2 are {reads[2].iops / reads[1].iops:.1f} times those at depth 1: one "
             "at a time the processor, the link or the drive falls asleep between them (wake_up); "
             "turn off power saving, or expect this of requests that come one at a time."
-        ]
+        )
+        return
     for few, more in pairwise(depths):
         deepest = reads[depths[-1]].iops
         if reads[more].iops < FALLS * reads[few].iops and deepest > reads[few].iops:
-            return [
+            yield (
                 f"Reads at depth {more} are fewer than at depth {few} ({reads[more].iops:,.0f} and "
                 f"{reads[few].iops:,.0f} a second): the controller holds completions back "
                 "(interrupt coalescing), which is not modelled. From there on, until the rate "
                 "no longer grows, the model is too fast."
-            ]
-    return []
+            )
+            return
 
 
 def _host(points: list[Point]) -> list[Estimate]:
@@ -423,9 +424,9 @@ def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:
     result = {}
     if alone:
         value = alone[0].usual_ns
-        ends = (value * (1 - REPEATED), value * (1 + REPEATED))
+        low, high = value * (1 - REPEATED), value * (1 + REPEATED)
         how = "mean of the fastest 95% at depth 1"
-        result[latency] = Estimate(DRIVE, latency, value, "ns", *ends, how=how)
+        result[latency] = Estimate(DRIVE, latency, value, "ns", low, high, how=how)
     else:
         how = f"no random {kind}s at depth 1; as {like}"
         assumed_ns = parse_time(str(rows[latency].value))
@@ -435,9 +436,8 @@ def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:
         result[iops] = _highest(kind, iops, crowded)
     else:
         how = f"no random {kind}s at more than depth 1; as {like}"
-        result[iops] = Estimate(
-            DRIVE, iops, float(rows[iops].scalar), "/s", determined=False, how=how
-        )
+        assumed_iops = float(rows[iops].scalar)
+        result[iops] = Estimate(DRIVE, iops, assumed_iops, "/s", determined=False, how=how)
     return result
 
 
@@ -469,11 +469,11 @@ def _map_unit(points: list[Point]) -> Estimate:
     """Return the unit of the drive's map, from its fastest random writes of each size."""
     fastest: dict[int, float] = {}
     for one in points:
-        is_crowded = one.direction == "write" and one.depth >= map_unit.CROWDED
+        is_crowded = one.direction == "write" and one.depth >= CROWDED
         if is_crowded and one.block_bytes >= KIB4 and one.iops > 0:
             fastest[one.block_bytes] = max(one.iops, fastest.get(one.block_bytes, 0.0))
     sizes = np.array(sorted(fastest), np.int64)
-    return map_unit.estimate(sizes, np.array([1e9 / fastest[size] for size in sizes.tolist()]))
+    return map_unit(sizes, np.array([1e9 / fastest[size] for size in sizes.tolist()]))
 
 
 def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> dict[str, Estimate]:
@@ -495,3 +495,48 @@ def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> d
     if value < least:
         value, how = least, f"no sequential {kind}s; as fast as a random {kind} is short"
     return {key: Estimate(DRIVE, key, value, "bytes/s", determined=False, how=how)}
+
+
+# Completions that are held.
+
+
+def _hold_ns(points: list[Point]) -> float:
+    """Return for how long completions are held, from random reads of one size; 0: not at all."""
+    reads = [one for one in points if one.direction == "read" and FAST in one.percentiles_ns]
+    alone = min(
+        (one for one in reads if one.depth == 1), key=lambda one: one.block_bytes, default=None
+    )
+    if alone is None:
+        return 0.0
+    same = [one for one in reads if one.block_bytes == alone.block_bytes]
+    top = max(one.iops for one in same)
+    some = [one for one in same if HELD_FROM <= one.depth <= HELD_TO and one.iops < FREE * top]
+    if not some:
+        return 0.0
+    shallow = min(some, key=lambda one: one.depth)
+    fast_ns = alone.percentiles_ns[FAST]
+    longer_ns = shallow.percentiles_ns[FAST] - fast_ns
+    return longer_ns if longer_ns >= LONGER * fast_ns else 0.0
+
+
+def _at_once(point: Point, hold: float) -> Point:
+    """Return a point with its latencies as if none had been held."""
+    least_ns = point.percentiles_ns.get(FAST, 0.0) + NEARLY * hold
+    shares = {
+        share: value - hold if value >= least_ns else value
+        for share, value in point.percentiles_ns.items()
+    }
+    return replace(point, percentiles_ns=shares)
+
+
+def _held(hold: float) -> list[Estimate]:
+    """Return the keys of the host."""
+    if not hold:
+        return []
+    how = "of several reads at a time the fastest fifth takes so much longer than of one"
+    like = f"as {LIKE_CONTROLLER}"
+    return [
+        Estimate("host", "hold", hold, "ns", how=how),
+        Estimate("host", "hold_from", HOLD_FROM, determined=False, how=like),
+        Estimate("host", "hold_within", HOLD_WITHIN_NS, "ns", determined=False, how=like),
+    ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from hybridsim.answers.measurements import fio_json
 from hybridsim.answers.measurements.gathering import NONSENSE
+from hybridsim.answers.measurements.measurement import COMPLETION
 from hybridsim.foundation.errors import FitError, HybridsimError
 from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.units import parse_size
@@ -40,6 +41,11 @@ class Point:
     percentiles_ns: dict[float, float]  # of the completion latency, by per cent
     on_file: bool = False  # measured on a file of a file system, not on a whole device
     is_nvme: bool = False  # as the device's name says
+
+    @property
+    def median_ns(self) -> float:
+        """Median of the completion latency; the mean if it is not reported."""
+        return self.percentiles_ns.get(50.0, self.mean_ns)
 
     @property
     def usual_ns(self) -> float:
@@ -81,7 +87,8 @@ def read(paths: list[str]) -> list[Point]:
     points = []
     for path in paths:
         try:
-            for job in _jobs(path):
+            text = whole_text(path, FitError, fio_json.LARGEST_BYTES, errors="replace")
+            for job in fio_json.load(path, text)["jobs"]:
                 points += _points(path, job)
         except NONSENSE as error:
             raise FitError(f"{path}: damaged, or not JSON of fio ({error!r})") from error
@@ -104,20 +111,17 @@ def _is_sound(one: Point) -> bool:
     )
 
 
-def _jobs(path: str) -> list[dict[str, Any]]:
-    text = whole_text(path, FitError, fio_json.LARGEST_BYTES, errors="replace")
-    jobs: list[dict[str, Any]] = fio_json.load(path, text)["jobs"]
-    return jobs
-
-
 def _points(path: str, job: dict[str, Any]) -> list[Point]:
     options = job["options"]
+    name = str(options.get("filename", ""))
+    # The options name a file or a folder, and no device.
+    is_on_file = "directory" in options or (name != "" and not name.startswith(DEVICES))
     result = []
     for direction in DIRECTIONS:
         part = job.get(direction, {})
         if not part.get("total_ios"):
             continue
-        latency, unit_ns = _latency(part)
+        latency, unit_ns = fio_json.in_ns(part, COMPLETION)
         percentiles = latency.get("percentile") or {}
         result.append(
             Point(
@@ -133,24 +137,11 @@ def _points(path: str, job: dict[str, Any]) -> list[Point]:
                 float(part.get("bw_bytes", 1024 * part.get("bw", 0))),
                 unit_ns * float(latency.get("mean", 0.0)),
                 {float(name): unit_ns * float(value) for name, value in percentiles.items()},
-                _is_on_file(options),
-                str(options.get("filename", "")).startswith(NVME),
+                is_on_file,
+                name.startswith(NVME),
             )
         )
     return result
-
-
-def _latency(part: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """Return the completion latencies and their unit: fio 3 has ns, fio 2 microseconds."""
-    if part.get("clat_ns"):
-        return part["clat_ns"], 1
-    return part.get("clat") or {}, 1000
-
-
-def _is_on_file(options: dict[str, Any]) -> bool:
-    """Return whether the options name a file or a folder, and no device."""
-    name = str(options.get("filename", ""))
-    return "directory" in options or (name != "" and not name.startswith(DEVICES))
 
 
 def _block_bytes(options: dict[str, Any], direction: str) -> int:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op
-from hybridsim.foundation.units import human_time
 from hybridsim.requests.rows import UNKNOWN, Requests, joined
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
 
 STRETCH = 4096  # consecutive requests that are kept or dropped together
@@ -46,15 +44,8 @@ class Observed:
 
     def of(self, chosen: Marks | slice) -> Observed:
         """Return the chosen requests."""
-        return Observed(
-            self.dispatch_ns[chosen],
-            self.complete_ns[chosen],
-            self.offset_bytes[chosen],
-            self.length_bytes[chosen],
-            self.is_write[chosen],
-            self.stretch[chosen],
-            self.end_bytes,
-        )
+        columns = {name: each for name, each in vars(self).items() if name != "end_bytes"}
+        return replace(self, **{name: each[chosen] for name, each in columns.items()})
 
     def outstanding(self) -> Ints:
         """Return the number of requests at the device when each was dispatched, with itself."""
@@ -144,76 +135,7 @@ def _columns(kept: list[Requests], end_bytes: int, with_gaps: bool, counts: Coun
     begun = rows.arrival_ns if counts.by_arrival else rows.dispatch_ns
     order = np.lexsort((begun, stretch))
     counts.used = rows.rows
-    return Observed(
-        begun[order].astype(np.int64),
-        rows.complete_ns[order].astype(np.int64),
-        rows.offset_bytes[order].astype(np.int64),
-        rows.length_bytes[order].astype(np.int64),
-        rows.op[order] == Op.WRITE,
-        stretch[order],
-        end_bytes,
-    )
-
-
-FEWEST_RANDOM = 50
-NEIGHBOURS = 32  # preceding requests that a sequential request may continue
-SMALL = 64 * 1024  # bytes
-
-
-def random_reads(observed: Observed) -> tuple[float | None, str]:
-    """Return the median latency in ns of small random requests at low load, and an explanation.
-
-    The requests are reads if there are enough, else writes.  The median is None if there are too
-    few of both; then the explanation is the reason.
-    """
-    chosen, kind = _random(observed)
-    count = int(chosen.sum())
-    if count < FEWEST_RANDOM:
-        return None, (
-            f"only {count} of its requests are small and not sequential; sequential requests show "
-            "neither seeks nor the latency of flash"
-        )
-    median = float(np.median(_calm(observed, chosen)))
-    return (
-        median,
-        f"random {kind} have a median latency of {human_time(median)} at the lowest queue depths",
-    )
-
-
-def calm_random_reads(observed: Observed) -> Ints:
-    """Return the latencies that `random_reads` is the median of."""
-    return _calm(observed, _random(observed)[0])
-
-
-def calm_random(observed: Observed) -> tuple[Ints, Ints]:
-    """Return the latencies in ns of small random reads, and of writes, at the lowest load."""
-    scattered = _scattered(observed)
-    reads, writes = scattered & ~observed.is_write, scattered & observed.is_write
-    return _calm(observed, reads), _calm(observed, writes)
-
-
-def _random(observed: Observed) -> tuple[Marks, str]:
-    """Select the small random reads if there are enough, else the writes; and name them."""
-    scattered = _scattered(observed)
-    reads = scattered & ~observed.is_write
-    if reads.sum() >= FEWEST_RANDOM:
-        return reads, "reads"
-    return scattered & observed.is_write, "writes"
-
-
-def _scattered(observed: Observed) -> Marks:
-    """Select the small requests that continue none of the NEIGHBOURS before them."""
-    ends = observed.offset_bytes + observed.length_bytes
-    continues = np.zeros(observed.rows, np.bool_)
-    for back in range(1, min(NEIGHBOURS, observed.rows - 1)):
-        continues[back:] |= observed.offset_bytes[back:] == ends[:-back]
-    return ~continues & (observed.length_bytes <= SMALL)
-
-
-def _calm(observed: Observed, chosen: Marks) -> Ints:
-    """Return the latencies of the selected requests that met the fewest others."""
-    if not chosen.any():
-        return observed.latency_ns[chosen]
-    under_way = observed.outstanding()[chosen]
-    calm = under_way <= max(2, np.percentile(under_way, 10))
-    return observed.latency_ns[chosen][calm]
+    columns = begun, rows.complete_ns, rows.offset_bytes, rows.length_bytes
+    dispatch, complete, offset, length = (column[order].astype(np.int64) for column in columns)
+    is_write = rows.op[order] == Op.WRITE
+    return Observed(dispatch, complete, offset, length, is_write, stretch[order], end_bytes)

@@ -23,8 +23,8 @@ from scipy.special import ndtr
 
 from hybridsim.answers.fitting.array import MEAN_ROOT, MEAN_SHARE
 from hybridsim.answers.fitting.disks import MINUTE_MS, NUMBERS, USUAL_RPM
-from hybridsim.answers.fitting.observed import Floats
 from hybridsim.answers.fitting.service import MS
+from hybridsim.foundation.arrays import Floats
 
 # Share of a seek that grows with the distance itself, not its root: 0 to 0.45 for the disks of the
 # catalog.  Percentiles hardly determine it, but without it the rotation takes its place.

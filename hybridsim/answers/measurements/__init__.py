@@ -1,6 +1,6 @@
-"""File formats of measured results of real and simulated runs, one module a format.
+"""File formats of measured results of real and simulated runs.
 
-To add one: a module with `detect` and `read`, and a line in FORMATS.
+To add one: a module with `detect` and `read`, or a class with these methods, and a line in FORMATS.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Protocol
 from hybridsim.answers.measurements.measurement import Measurement
 
 FORMATS = {
-    "fio's JSON": "hybridsim.answers.measurements.fio_json",
-    "hybridsim replay --json": "hybridsim.answers.measurements.replay_json",
-    "hybridsim serve --json": "hybridsim.answers.measurements.served",
-    "fio's logs": "hybridsim.answers.measurements.fio_log",
-    "samples of dmsetup status": "hybridsim.answers.measurements.dmcache_status",
-    "samples of a writecache's status": "hybridsim.answers.measurements.writecache_status",
-    "samples of casadm --stats": "hybridsim.answers.measurements.opencas_stats",
-    "samples of bcache's stats_total": "hybridsim.answers.measurements.bcache_stats",
-    "samples of hybridsim serve": "hybridsim.answers.measurements.served_samples",
-    "the start time of a load": "hybridsim.answers.measurements.uptime",
-    "fio's text": "hybridsim.answers.measurements.fio_text",
+    "fio's JSON": "fio_json",
+    "hybridsim replay --json": "own_json:Replayed",
+    "hybridsim serve --json": "own_json:Served",
+    "fio's logs": "fio_log",
+    "samples of dmsetup status": "samples:DmCache",
+    "samples of a writecache's status": "samples:Writecache",
+    "samples of casadm --stats": "samples:OpenCas",
+    "samples of bcache's stats_total": "samples:Bcache",
+    "samples of hybridsim serve": "samples:OfServe",
+    "the start time of a load": "samples:Uptime",
+    "fio's text": "fio_text",
 }
 
 
 class Format(Protocol):
-    """The functions of a module in FORMATS."""
+    """The functions of a module, or the methods of a class, in FORMATS."""
 
     def detect(self, name: str, head: str) -> bool:
         """Return whether a file with this name and these first characters has this format."""
@@ -38,4 +38,9 @@ class Format(Protocol):
 
 def formats() -> Mapping[str, Format]:
     """Return all formats, in the order in which they are tried."""
-    return {name: importlib.import_module(module) for name, module in FORMATS.items()}
+    result = {}
+    for name, place in FORMATS.items():
+        file, _, cls = place.partition(":")
+        module = importlib.import_module(f"{__name__}.{file}")
+        result[name] = getattr(module, cls)() if cls else module
+    return result

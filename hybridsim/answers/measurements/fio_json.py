@@ -24,9 +24,9 @@ from hybridsim.answers.measurements.measurement import (
     Measurement,
     Name,
     Samples,
+    distribution,
 )
 from hybridsim.foundation.errors import MeasurementError
-from hybridsim.foundation.histogram import Distribution, bin_of
 from hybridsim.foundation.json_in_text import objects
 from hybridsim.foundation.levels import LEVELS
 
@@ -80,7 +80,9 @@ def measured(name: str, whole: Mapping[str, Any]) -> Measurement:
     """Parse a loaded document."""
     result = Measurement([name], version=str(whole.get("fio version", "")).removeprefix("fio-"))
     for job in whole["jobs"]:
-        title = _unique(str(job.get("jobname", "")), result.jobs)
+        title = str(job.get("jobname", ""))
+        if title in result.jobs:
+            title = f"{title} ({result.jobs.count(title) + 1})"
         result.jobs.append(title)
         result.groups.add(int(job.get("groupid", 0)))
         apart = [what for what in DIRECTIONS if what in job]
@@ -89,18 +91,12 @@ def measured(name: str, whole: Mapping[str, Any]) -> Measurement:
             if part and part.get("total_ios", part.get("io_bytes", 0)):
                 _direction(result, title, what, part)
         syncs = job.get("sync") or {}
-        latency, unit_ns = _in_ns(syncs, LATENCY)
+        latency, unit_ns = in_ns(syncs, LATENCY)
         if count := latency.get("N") or syncs.get("total_ios"):  # fdatasync has no total_ios
             result.put(title, "sync", REQUESTS, count)
             _latency(result, title, "sync", LATENCY, latency, unit_ns)
-    own = whole.get(OWN) or {}
-    _windows(result, own)
-    _cache(result, own)
+    _own(result, whole.get(OWN) or {})
     return result
-
-
-def _unique(title: str, known: list[str]) -> str:
-    return f"{title} ({known.count(title) + 1})" if title in known else title
 
 
 def _direction(measurement: Measurement, job: str, what: str, part: Mapping[str, Any]) -> None:
@@ -112,12 +108,12 @@ def _direction(measurement: Measurement, job: str, what: str, part: Mapping[str,
     if "total_ios" in part:
         measurement.put(job, what, REQUESTS, part["total_ios"])
     for kind in KINDS:
-        _latency(measurement, job, what, kind, *_in_ns(part, kind))
+        _latency(measurement, job, what, kind, *in_ns(part, kind))
 
 
-def _in_ns(part: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], int]:
+def in_ns(part: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], int]:
     """Return a latency's object and its unit: fio 2.x reports microseconds."""
-    if f"{kind}_ns" in part:
+    if part.get(f"{kind}_ns"):
         return part[f"{kind}_ns"], 1
     return part.get(kind) or {}, MICROSECOND
 
@@ -134,20 +130,13 @@ def _latency(
         if number:  # fio 2.x pads the list with zeros
             measurement.put(job, what, f"{kind} p{number:g}", value * unit_ns)
     if part.get("bins"):
-        measurement.latencies[Name(job, what, kind)] = _distribution(part, unit_ns)
+        measurement.latencies[Name(job, what, kind)] = distribution(
+            part["bins"], part["mean"] * unit_ns, part["max"] * unit_ns, unit_ns
+        )
 
 
-def _distribution(part: Mapping[str, Any], unit_ns: int) -> Distribution:
-    values = np.array([int(value) for value in part["bins"]], np.int64) * unit_ns
-    counts = np.array(list(part["bins"].values()), np.int64)
-    bins = np.zeros_like(Distribution().bins)
-    np.add.at(bins, bin_of(values), counts)
-    number = int(counts.sum())
-    return Distribution(number, round(part["mean"] * unit_ns * number), part["max"] * unit_ns, bins)
-
-
-def _windows(measurement: Measurement, own: Mapping[str, Any]) -> None:
-    """Add the rates over time that the JSON of a simulated run contains."""
+def _own(measurement: Measurement, own: Mapping[str, Any]) -> None:
+    """Add the rates and counters over time that the JSON of a simulated run contains."""
     for each in own.get("windows", ()):
         for measure in (IOPS, BANDWIDTH):
             rate = each[measure.lower()]
@@ -155,9 +144,6 @@ def _windows(measurement: Measurement, own: Mapping[str, Any]) -> None:
             name = Name(measurement.jobs[each["job"]], each["direction"], measure)
             value = np.array(rate["value"], np.float64)
             measurement.curves[name] = Curve(start, start + rate["width_ns"], value)
-
-
-def _cache(measurement: Measurement, own: Mapping[str, Any]) -> None:
     columns = {name: np.array(each, np.int64) for name, each in (own.get(CACHE) or {}).items()}
     times = columns.pop("time_ns", None)
     if times is not None:

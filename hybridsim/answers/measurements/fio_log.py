@@ -25,11 +25,10 @@ from hybridsim.answers.measurements.measurement import (
     SECOND,
     SUBMISSION,
     Curve,
-    Floats,
-    Ints,
     Measurement,
     Name,
 )
+from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.foundation.histogram import Distribution
 

@@ -11,19 +11,18 @@ import re
 from hybridsim.answers.measurements.measurement import (
     BANDWIDTH,
     BYTES,
-    COMPLETION,
     IOPS,
     LATENCY,
     MILLISECOND,
     REQUESTS,
     RUNTIME,
-    SUBMISSION,
     Measurement,
 )
 from hybridsim.foundation.errors import MeasurementError
 
 GROUP_OF_JOB = re.compile(r"(?P<group>\d{1,9}), jobs=\d+\)")
 DIRECTION = re.compile(r"^(?P<what>read|write|trim)\s*+: (?P<rest>.*)$")
+RESULT = re.compile(r"^[ \t]*+(read|write|trim)[ \t]*+: (IOPS|io)=", re.M)
 COMMAND = re.compile(r"\bfio\s")
 FIGURE = re.compile(r"(?<!\w)(\w++)=\s*+(\d{1,30}+(?:[.,]\d{1,30}+){0,20}+)\s*+([A-Za-z/]*+)")
 MOVED = re.compile(
@@ -46,10 +45,7 @@ PREFIXES = "KMGTP"
 def detect(name: str, head: str) -> bool:
     """Return whether a file contains a report of fio."""
     is_whole = "(groupid=" in head and "jobs=" in head
-    return (
-        is_whole
-        or re.search(r"^[ \t]*+(read|write|trim)[ \t]*+: (IOPS|io)=", head, re.M) is not None
-    )
+    return is_whole or RESULT.search(head) is not None
 
 
 def read(name: str, text: str) -> Measurement:
@@ -63,22 +59,15 @@ def read(name: str, text: str) -> Measurement:
     return page.result
 
 
-def amount(text: str, unit: str) -> float:
+def amount(text: str, unit: str, thousand: int = 1024) -> float:
     """Return a number with a unit of fio's: 7131.2KB, 91.6MiB, 23.4k, 171K.
 
     KB in fio 1.x and 2.x and KiB in 3.x are 1024 bytes; KB in 3.x is 1000.  A count in k or M is
-    decimal.  This function is for lines of 1.x and 2.x, `decimal` for those of 3.x.
+    decimal.
     """
     number = float(text.replace(",", ""))
     letter = unit[:1].upper()
-    return number * 1024 ** (PREFIXES.index(letter) + 1) if letter in tuple(PREFIXES) else number
-
-
-def decimal(text: str, unit: str) -> float:
-    """Return a number with a decimal prefix: 23.4k, 1.5M."""
-    number = float(text.replace(",", ""))
-    letter = unit[:1].upper()
-    return number * 1000 ** (PREFIXES.index(letter) + 1) if letter in tuple(PREFIXES) else number
+    return number * thousand ** (PREFIXES.index(letter) + 1) if letter in {*PREFIXES} else number
 
 
 def _job_of(line: str) -> tuple[str, int] | None:
@@ -118,7 +107,10 @@ class Page:
         elif line.startswith("Run status group"):
             self._what = ""
         elif match := GROUP.match(line):
-            self._group(match)
+            # The bandwidth of a group of one job, if the job's own line lacks it.
+            jobs, what = self.result.jobs, match["what"].lower()
+            if len(jobs) == 1 and (jobs[0], what, BANDWIDTH) not in self.result.figures:
+                self.result.put(jobs[0], what, BANDWIDTH, amount(match["rate"], match["unit"]))
         elif name := _name_of(line):
             self._job, self._command = "", name
         elif match := DIRECTION.match(line):
@@ -128,11 +120,16 @@ class Page:
         elif self._what and (match := PERCENTILES.match(line)):
             self._percentiles = match["kind"], TIMES_NS[match["unit"]]
         elif self._percentiles and line.startswith("|"):
-            self._add_percentiles(line)
+            kind, unit_ns = self._percentiles
+            for percent, value in PERCENTILE.findall(line):
+                self._put(f"{kind} p{float(percent):g}", int(value) * unit_ns)
         elif self._what and "min=" in line and (match := MOMENTS.match(line)):
             self._moments(match["kind"], TIMES_NS[match["unit"]], match["rest"])
         elif self._job:
-            self._issued(line)
+            match = ISSUED_1.match(line) or ISSUED_2.match(line) or ISSUED_3.match(line)
+            for what, count in zip(("read", "write", "trim"), match.groups() if match else ()):
+                if int(count):
+                    self.result.put(self._job, what, REQUESTS, int(count))
 
     def finish(self) -> None:
         """Derive the rates that the lines do not state."""
@@ -160,7 +157,7 @@ class Page:
         self._what, self._percentiles = what, None
         figures = {name.lower(): (number, unit) for name, number, unit in FIGURE.findall(rest)}
         if "iops" in figures:
-            self._put(IOPS, decimal(*figures["iops"]))
+            self._put(IOPS, amount(*figures["iops"], 1000))
         if "bw" in figures:
             self._put(BANDWIDTH, amount(*figures["bw"]))
         if "runt" in figures:  # 1.x, 2.x
@@ -176,28 +173,4 @@ class Page:
         kind = LATENCY if kind == "sync" else kind
         for name, number, unit in FIGURE.findall(rest):
             if name in names:
-                self._put(f"{kind} {names[name]}", decimal(number, unit) * unit_ns)
-
-    def _add_percentiles(self, line: str) -> None:
-        assert self._percentiles is not None
-        kind, unit_ns = self._percentiles
-        for percent, value in PERCENTILE.findall(line):
-            self._put(f"{kind} p{float(percent):g}", int(value) * unit_ns)
-
-    def _issued(self, line: str) -> None:
-        match = ISSUED_1.match(line) or ISSUED_2.match(line) or ISSUED_3.match(line)
-        if match:
-            for what, count in zip(("read", "write", "trim"), match.groups()):
-                if int(count):
-                    self.result.put(self._job, what, REQUESTS, int(count))
-
-    def _group(self, match: re.Match[str]) -> None:
-        """Add the bandwidth of a group of one job, if the job's own line lacks it."""
-        if len(self.result.jobs) != 1:
-            return
-        name = (self.result.jobs[0], match["what"].lower(), BANDWIDTH)
-        if name not in self.result.figures:
-            self.result.put(*name, amount(match["rate"], match["unit"]))
-
-
-__all__ = ["COMPLETION", "SUBMISSION", "amount", "decimal", "detect", "read"]
+                self._put(f"{kind} {names[name]}", amount(number, unit, 1000) * unit_ns)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
-from hybridsim.answers.measurements import FORMATS, Format, formats
+from hybridsim.answers.measurements import FORMATS, formats
 from hybridsim.answers.measurements.fio_log import job_of
 from hybridsim.answers.measurements.measurement import (
     BANDWIDTH,
@@ -17,24 +16,18 @@ from hybridsim.answers.measurements.measurement import (
     IOPS,
     SECOND,
     Curve,
-    Floats,
     Measurement,
     Name,
     Samples,
 )
+from hybridsim.foundation.arrays import Floats
 from hybridsim.foundation.errors import MeasurementError
 
 LARGEST = 1 << 28  # characters of a file
 # The errors of a format's reader if a value has an unexpected type, or is too large.
 NONSENSE = (
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    IndexError,
-    OverflowError,
-    RecursionError,
-)
+    LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
 HEAD = 1 << 20  # characters; a report may begin far down a page
 HITS = {"read_hits": "read_misses", "cache_hits": "cache_misses", "hits": "misses"}
 RATES = (IOPS, BANDWIDTH)
@@ -90,22 +83,19 @@ def _read(file: Path) -> Measurement | None:
             for each in formats().values():
                 if each.detect(str(file), head):
                     text = head + stream.read(LARGEST - len(head) + 1)
-                    return _parsed(each, str(file), text)
+                    break
+            else:
+                return None
     except OSError as error:
         raise MeasurementError(f"cannot read {file}: {error.strerror}") from error
-    return None
-
-
-def _parsed(file_format: Format, name: str, text: str) -> Measurement:
-    """Parse a file; raise MeasurementError if it violates its format."""
     if len(text) > LARGEST:
-        raise MeasurementError(f"{name} is larger than {LARGEST >> 20} MiB: is it the right file?")
+        raise MeasurementError(f"{file} is larger than {LARGEST >> 20} MiB: is it the right file?")
     try:
-        result = file_format.read(name, text)
+        result = each.read(str(file), text)
     except NONSENSE as error:
-        raise MeasurementError(f"{name}: damaged or incomplete ({error!r})") from error
+        raise MeasurementError(f"{file}: damaged or incomplete ({error!r})") from error
     if not all(map(math.isfinite, result.figures.values())):
-        raise MeasurementError(f"{name}: damaged: a figure is not a finite number")
+        raise MeasurementError(f"{file}: damaged: a figure is not a finite number")
     return result
 
 
@@ -195,8 +185,10 @@ def _begin(measurement: Measurement) -> None:
     if measurement.begin_s is not None:
         begin_ns = round(measurement.begin_s * SECOND)
     elif (first := min(int(each.time_ns[0]) for each in measurement.counters.values())) > 0:
-        moves = [int(each.time_ns[_last_still(each)]) for each in measurement.counters.values()]
-        begin_ns = min(moves)
+        begin_ns = min(  # of a counter that never moves its last sample
+            int(each.time_ns[(each.value == each.value[0]).argmin() - 1])
+            for each in measurement.counters.values()
+        )
         measurement.notes.append(
             f"the start of the load is not recorded; assumed: {(begin_ns - first) / SECOND:.1f} s "
             "after the first sample, the last one before a counter moved"
@@ -221,23 +213,14 @@ def _at_begin(samples: Samples, begin_ns: int) -> int:
     return int(samples.value[max(before, 0)])
 
 
-def _last_still(samples: Samples) -> int:
-    moved = np.flatnonzero(samples.value != samples.value[0])
-    return int(moved[0]) - 1 if len(moved) else len(samples.value) - 1
-
-
 def _add_hit_ratio(measurement: Measurement) -> None:
     """Add the interval hit ratio of reads, if hits and misses are counted."""
+    name, counters = Name("", CACHE, HIT_RATIO), measurement.counters
     for hits, misses in HITS.items():
-        name = Name("", CACHE, HIT_RATIO)
-        if (
-            hits in measurement.counters
-            and misses in measurement.counters
-            and name not in measurement.curves
-        ):
-            end = measurement.counters[misses].time_ns
-            hit: Floats = measurement.counters[hits].at(end)
-            all_reads = hit + measurement.counters[misses].value
+        if {hits, misses} <= counters.keys() and name not in measurement.curves:
+            end = counters[misses].time_ns
+            hit: Floats = counters[hits].at(end)
+            all_reads = hit + counters[misses].value
             present = np.append(True, np.diff(all_reads) > 0)
             end, hit, all_reads = end[present], hit[present], all_reads[present]
             if len(end) > 1 and all_reads[-1] > all_reads[0]:
@@ -245,8 +228,3 @@ def _add_hit_ratio(measurement: Measurement) -> None:
                 measurement.curves[name] = Curve(end[:-1], end[1:], ratio)
                 whole = (hit[-1] - hit[0]) / (all_reads[-1] - all_reads[0])
                 measurement.figures.setdefault(name, float(whole))
-
-
-def words(sources: Iterable[str]) -> str:
-    """Return the names of the files, separated by commas."""
-    return ", ".join(Path(each).name for each in sources)

@@ -7,7 +7,7 @@ second, latencies in ns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hybridsim.answers.intervals import Blocks
+from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.errors import MeasurementError
-from hybridsim.foundation.histogram import Distribution
+from hybridsim.foundation.histogram import Distribution, bin_of
 from hybridsim.foundation.levels import LEVELS
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 IOPS, BANDWIDTH, REQUESTS, BYTES, RUNTIME = "IOPS", "bandwidth", "requests", "bytes", "runtime"
@@ -125,9 +123,11 @@ class Measurement:
 
     def rename(self, job: str, title: str) -> None:
         """Change the name of a job to `title`."""
-        self.figures = {_renamed(name, job, title): each for name, each in self.figures.items()}
-        self.curves = {_renamed(name, job, title): each for name, each in self.curves.items()}
-        self.latencies = {_renamed(name, job, title): each for name, each in self.latencies.items()}
+        for kind in ("figures", "curves", "latencies"):
+            setattr(self, kind, {
+                name._replace(job=title) if name.job == job and name.what != CACHE else name: each
+                for name, each in getattr(self, kind).items()
+            })  # fmt: skip
         self.jobs = [title if each == job else each for each in self.jobs]
 
     def add(self, other: Measurement) -> None:
@@ -140,27 +140,27 @@ class Measurement:
                 f"{', '.join(other.sources)}: {both[0]} is also reported by "
                 f"{', '.join(self.sources)}: specify the files of one run"
             )
-        self.figures |= other.figures
-        self.curves |= other.curves
-        self.counters |= other.counters
-        self.sources += other.sources
-        self.jobs += other.jobs
-        self.groups |= other.groups
-        self.version = self.version or other.version
-        self.latencies |= other.latencies
-        self.is_instant |= other.is_instant
-        self.levels |= other.levels
-        self.notes += other.notes
-        self.kind = self.kind or other.kind
-        self.blocks = self.blocks or other.blocks
-        self.requests_of = self.requests_of or other.requests_of
+        for name in ("figures", "curves", "latencies", "counters", "groups", "levels"):
+            setattr(self, name, getattr(self, name) | getattr(other, name))
+        for name in ("sources", "jobs", "notes"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("version", "is_instant", "kind", "blocks", "requests_of"):
+            setattr(self, name, getattr(self, name) or getattr(other, name))
 
 
-def _renamed(name: Name, job: str, title: str) -> Name:
-    return name._replace(job=title) if name.job == job and name.what != CACHE else name
+def distribution(
+    numbers: Mapping[str, int], mean_ns: float, max_ns: int, unit_ns: int = 1
+) -> Distribution:
+    """Return a distribution from the numbers of requests by latency, in units."""
+    values = np.array([int(value) for value in numbers], np.int64) * unit_ns
+    counts = np.array(list(numbers.values()), np.int64)
+    bins = np.zeros_like(Distribution().bins)
+    np.add.at(bins, bin_of(values), counts)
+    number = int(counts.sum())
+    return Distribution(number, round(mean_ns * number), max_ns, bins)
 
 
-def sampled(name: str, rows: Sequence[Sequence[int]], counters: Iterable[str]) -> Measurement:
+def sampled(name: str, rows: npt.ArrayLike, counters: Iterable[str]) -> Measurement:
     """Return the counters of a file's rows: uptime in ns, then the value of each counter."""
     time_ns, *columns = np.array(rows, np.int64).T
     result = Measurement([name])

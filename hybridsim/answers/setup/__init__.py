@@ -1,7 +1,7 @@
 """How a simulated cache is built on a real machine: commands as text, which nothing here runs.
 
-One file a kind: `settings` of a scenario's cache, the `sections` of commands that set them, and the
-same settings `parsed` from these commands; `keys` are a scenario's again.  With `differences` the
+One file a kind: `settings` of a scenario's cache, and the `sections` of commands that set them; the
+tests read the same settings back from these (tests/setup_read_back.py).  With `differences` the
 state that the kernel shows is held against them.  A new kind: one file, one line of KINDS.
 """
 

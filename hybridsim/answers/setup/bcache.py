@@ -1,4 +1,4 @@
-"""bcache: commands, and the same settings read back from them and from the kernel."""
+"""bcache: commands, and the same settings read back from the kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from hybridsim.answers.setup.plan import (
     KIB,
-    MD_BYTES,
     MIB,
     Drives,
     Need,
@@ -16,21 +15,16 @@ from hybridsim.answers.setup.plan import (
     Site,
     Step,
     checks,
-    commands,
     cut,
     difference,
-    drives_in,
     drives_of,
     empty,
     monitor,
-    needed,
-    partition_bytes,
     partition_removed,
     unit,
     unit_removed,
     whole,
 )
-from hybridsim.foundation.units import format_size, format_time
 
 KIND = "bcache"
 PAGE = 4096
@@ -73,7 +67,6 @@ SHOWN = (
     "cache/cache_available_percent", "cache/cache0/priority_stats", "cache/bucket_size",
     "cache/block_size", "cache/cache0/nbuckets",
 )  # fmt: skip
-NUMBERS = set(SYSFS.values()) - {"mode", "replacement"}
 
 
 def settings(table: Any, pages: int, site: Site) -> Settings:
@@ -90,28 +83,9 @@ def settings(table: Any, pages: int, site: Site) -> Settings:
     )  # fmt: skip
 
 
-def keys(one: Settings) -> dict[str, Any]:
-    """Return the keys of a scenario that simulates these settings."""
-    return {
-        "cache.kind": KIND,
-        "cache.size": format_size(one.size_bytes),
-        "cache.bucket": format_size(one.bucket_bytes),
-        "cache.block": format_size(one.block_bytes),
-        "cache.mode": one.mode,
-        "cache.replacement": one.replacement,
-        "cache.sequential_cutoff": format_size(one.sequential_cutoff),
-        "cache.congested_read": format_time(one.congested_read_us * US),
-        "cache.congested_write": format_time(one.congested_write_us * US),
-        "cache.writeback_percent": one.writeback_percent,
-        "cache.writeback_delay": format_time(one.writeback_delay_s * SECOND),
-    }
-
-
 def ssd(one: Settings) -> Need:
     """Return the bytes that each SSD must have."""
-    total = -(-one.size_bytes // one.drives.members) + 2 * MIB
-    if one.drives.number > 1:
-        total += MD_BYTES
+    total = one.drives.on_each(one.size_bytes) + 2 * MIB
     return Need(total, "the partition, and 2 MiB for the partition table")
 
 
@@ -226,27 +200,6 @@ def notes(one: Settings, site: Site) -> list[str]:
     ]
 
 
-def parsed(script: str) -> Settings:
-    """Return the settings that the commands of `install` set; raise ValueError for others."""
-    bucket = block = 0
-    found: dict[str, str] = {}
-    for words in commands(script):
-        if words[0] == "make-bcache":
-            bucket = int(needed(words, "--bucket").removesuffix("k")) * KIB
-            block = int(needed(words, "--block"))
-    for text, path in re.findall(r'^echo (\S+) > "\$B/([\w/]+)"$', script, re.M):
-        if path in SYSFS:
-            found[SYSFS[path]] = text
-    if not bucket or set(found) != set(SYSFS.values()):
-        raise ValueError("these are not the commands of a bcache")
-    values: dict[str, Any] = {
-        name: int(text) if name in NUMBERS else text for name, text in found.items()
-    }
-    return Settings(
-        partition_bytes(script), bucket, block, drives=drives_in(script), **values
-    )  # fmt: skip
-
-
 def human(size_bytes: int) -> str:
     """Return a size as bcache's sysfs writes it (bch_hprint of Linux 6.1): 512.0k, 0.9M."""
     rank, value, rest = -1, size_bytes, 0
@@ -262,15 +215,13 @@ def differences(one: Settings, shown: str) -> list[str]:
     for line in shown.splitlines():
         path, colon, text = line.partition(":")
         if colon and "/bcache/" in path:
-            found[path.partition("/bcache/")[2]] = text
-    chosen = {path: re.search(r"\[(\w+)\]", text) for path, text in found.items()}
+            chosen = re.search(r"\[(\w+)\]", text)
+            found[path.partition("/bcache/")[2]] = chosen[1] if chosen else text
     result = []
     for path, name in SYSFS.items():
-        match = chosen.get(path)
-        shown_value = match[1] if match else found.get(path)
         value = getattr(one, name)
         expected = human(value) if name == "sequential_cutoff" else value
-        result += difference(path, expected, shown_value)
+        result += difference(path, expected, found.get(path))
     return [
         *result,
         *difference("bucket_size", human(one.bucket_bytes), found.get("cache/bucket_size")),

@@ -10,10 +10,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from hybridsim.answers.wear import DAYS_PER_YEAR
+from hybridsim.answers.outcome import DAYS_PER_YEAR
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_size
 
@@ -24,7 +24,7 @@ FORMAT = f"a line of names, {','.join(COLUMNS)}, then one drive a line: PM893,96
 
 
 @dataclass(frozen=True)
-class Offer:
+class Offer(Document):
     """A drive that can be bought."""
 
     name: str
@@ -34,27 +34,17 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Bought:
+class Bought(Offer):
     """So many drives of an offer."""
 
-    offer: Offer
     number: int
     is_mirrored: bool
+    cost: float | None  # of all drives
     years: float | None  # None: endurance or write rate unknown
-
-    @property
-    def cost(self) -> float | None:
-        """Price of all drives; None if unknown."""
-        return None if self.offer.price is None else self.number * self.offer.price
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {**asdict(self.offer), "number": self.number, "is_mirrored": self.is_mirrored,
-                "cost": self.cost, "years": self.years}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Buying:
+class Buying(Document):
     """The cheapest drives that fit, and if these wear out too soon the cheapest that last."""
 
     need_bytes: int  # on each SSD, spare included
@@ -64,14 +54,6 @@ class Buying:
     currency: str
     fits: Bought | None  # None: no drive is large enough
     lasts: Bought | None  # None: `fits` does, or none does
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {
-            **{name: each for name, each in vars(self).items() if name not in ("fits", "lasts")},
-            "fits": self.fits and self.fits.to_dict(),
-            "lasts": self.lasts and self.lasts.to_dict(),
-        }
 
 
 def price_list(text: str, name: str) -> list[Offer]:
@@ -111,11 +93,20 @@ def choose(
     """
     whole = round(need_bytes / (1 - spare))
     bought = [
-        Bought(each, number, is_mirrored, years(each, written_per_day, duty))
+        Bought(
+            each.name,
+            each.capacity_bytes,
+            each.price,
+            each.endurance_bytes,
+            number,
+            is_mirrored,
+            None if each.price is None else number * each.price,
+            years(each, written_per_day, duty),
+        )
         for each in offers
         if each.capacity_bytes >= whole
     ]
-    bought.sort(key=lambda each: (each.cost or 0.0, each.offer.capacity_bytes, each.offer.name))
+    bought.sort(key=lambda each: (each.cost or 0.0, each.capacity_bytes, each.name))
     fits = bought[0] if bought else None
     lasts = None
     if fits is not None and fits.years is not None and fits.years < LASTING_YEARS:

@@ -1,4 +1,4 @@
-"""dm-cache with LVM: commands, and the same settings read back from them and from the kernel."""
+"""dm-cache with LVM: commands, and the same settings read back from the kernel."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybridsim.answers.setup.plan import (
+    EXTENT_BYTES,
     KIB,
     MIB,
     Drives,
@@ -14,23 +15,16 @@ from hybridsim.answers.setup.plan import (
     Section,
     Site,
     Step,
+    Volumes,
     checks,
-    commands,
     difference,
     drives_of,
+    layout,
+    made,
     monitor,
-    needed,
+    rounded,
     unit,
     unit_removed,
-    value,
-)
-from hybridsim.answers.setup.volumes import (
-    EXTENT_BYTES,
-    Volumes,
-    layout,
-    layout_in,
-    made,
-    rounded,
     unmade,
 )
 from hybridsim.foundation.errors import UsageError
@@ -69,11 +63,6 @@ class Settings:
         need = METADATA_FIXED + METADATA_CHUNK * self.chunks
         return rounded(max(METADATA_MIN, need), 1)
 
-    @property
-    def least_threshold(self) -> int:
-        """The smallest migration threshold that LVM sets, in sectors."""
-        return LVM_CHUNKS * self.chunk_bytes // SECTOR
-
 
 def settings(table: Any, pages: int, site: Site) -> Settings:
     """Return what is set for a scenario's cache; raise UsageError for what cannot be set."""
@@ -90,17 +79,6 @@ def settings(table: Any, pages: int, site: Site) -> Settings:
     )
 
 
-def keys(one: Settings) -> dict[str, Any]:
-    """Return the keys of a scenario that simulates these settings."""
-    return {
-        "cache.kind": KIND,
-        "cache.size": format_size(one.size_bytes),
-        "cache.block": format_size(one.chunk_bytes),
-        "cache.mode": one.mode,
-        "cache.migration_threshold": format_size(one.migration_threshold * SECTOR),
-    }
-
-
 def ssd(one: Settings) -> Need:
     """Return the bytes that each SSD must have."""
     mirrored = 2 * EXTENT_BYTES * one.drives.is_mirrored
@@ -113,7 +91,8 @@ def ram(one: Settings) -> Need:
     blocks = one.chunks
     hotspot = max(blocks // 4, HOTSPOT_MIN)
     entries = blocks + hotspot + SENTINELS
-    tables = sum(4 * _power_of_two(max(each // 4, BUCKETS_MIN)) for each in (blocks, hotspot))
+    buckets = (max(each // 4, BUCKETS_MIN) for each in (blocks, hotspot))
+    tables = sum(4 << (each - 1).bit_length() for each in buckets)
     bits = (3 * blocks + 2 * hotspot) // 8
     return Need(
         ENTRY_BYTES * entries + tables + bits,
@@ -122,52 +101,41 @@ def ram(one: Settings) -> Need:
     )
 
 
-def _power_of_two(number: int) -> int:
-    return 1 << (number - 1).bit_length()
-
-
 def sections(one: Settings, site: Site) -> list[Section]:
     """Return the commands."""
     names = Volumes.of(site)
     main, name = names.main, names.mapped
     versions = "uname -r\nlvm version\ncache_check -V\nmodprobe -n dm-cache-smq"
-    steps = made(site, names)
-    steps.append(
+    mirror = " --type raid1 -m 1" if one.drives.is_mirrored else ""
+    many = raised = ""
+    if one.chunks > CHUNKS_MAX:
+        many = f" --config allocation/cache_pool_max_chunks={one.chunks}"
+        raised = f": more than LVM's limit of {CHUNKS_MAX:,}, so it is raised"
+    by_lvm = max(one.migration_threshold, LVM_CHUNKS * one.chunk_bytes // SECTOR)
+    steps = [
+        *made(site, names),
         Step(
             f"lvcreate -n {names.fast} -L {one.size_bytes // KIB}k{layout(one.drives)} "
             f"{names.group} {shlex.join(site.fast)}",
             "The volume for cached data.",
-        )
-    )
-    mirror = " --type raid1 -m 1" if one.drives.is_mirrored else ""
-    steps.append(
+        ),
         Step(
             f"lvcreate -n {names.metadata} -L {one.metadata_bytes // KIB}k{mirror} "
             f"{names.group} {shlex.join(site.fast)}",
             f"Its metadata: {METADATA_CHUNK} B a chunk and {METADATA_FIXED // MIB} MiB.",
-        )
-    )
-    many = ""
-    if one.chunks > CHUNKS_MAX:
-        many = f" --config allocation/cache_pool_max_chunks={one.chunks}"
-    steps.append(
+        ),
         Step(
             f"lvconvert --yes --type cache-pool --chunksize {one.chunk_bytes // KIB}k "
             f"--poolmetadata {names.group}/{names.metadata}{many} {names.group}/{names.fast}",
-            f"{one.chunks:,} chunks"
-            + (f": more than LVM's limit of {CHUNKS_MAX:,}, so it is raised" if many else "")
-            + ". Only the volumes of the cache lose their content.",
-        )
-    )
-    by_lvm = max(one.migration_threshold, one.least_threshold)
-    steps.append(
+            f"{one.chunks:,} chunks{raised}. Only the volumes of the cache lose their content.",
+        ),
         Step(
             f"lvconvert --yes --type cache --cachepool {names.group}/{names.fast} "
             f"--cachemode {one.mode} --cachepolicy {one.policy} "
             f"--cachesettings migration_threshold={by_lvm} {main}",
             "Attach it. The volume may be in use.",
-        )
-    )
+        ),
+    ]
     undo = []
     if by_lvm > one.migration_threshold:
         message = f"dmsetup message {name} 0 migration_threshold {one.migration_threshold}"
@@ -178,7 +146,11 @@ def sections(one: Settings, site: Site) -> list[Section]:
             checks(site, ssd(one), ram(one), versions))),
         Section("install", "Build the cache", tuple(steps)),
         Section("verify", "Read the state back", (
-            Step(f"dmsetup table {name}", expect=table_of(one)),
+            Step(
+                f"dmsetup table {name}",
+                expect=f"cache METADATA DATA ORIGIN {one.chunk_bytes // SECTOR} 2 metadata2 "
+                f"{one.mode} smq ...",
+            ),
             Step(
                 f"dmsetup status --noflush {name}",
                 expect=f"... {one.chunk_bytes // SECTOR} USED/{one.chunks} ... "
@@ -225,32 +197,6 @@ def notes(one: Settings, site: Site) -> list[str]:
             "when idle. LVM raises it to 8 chunks; leave it at that."
         ]
     return []
-
-
-def table_of(one: Settings) -> str:
-    """Return what dmsetup shows of the target, without device numbers and length."""
-    return f"cache METADATA DATA ORIGIN {one.chunk_bytes // SECTOR} 2 metadata2 {one.mode} smq ..."
-
-
-def parsed(script: str) -> Settings:
-    """Return the settings that the commands of `install` set; raise ValueError for others."""
-    size = chunk = threshold = None
-    mode = policy = ""
-    drives = Drives()
-    for words in commands(script):
-        kind = value(words, "--type")
-        if words[0] == "lvcreate" and size is None and "-L" in words:
-            size, drives = int(needed(words, "-L").removesuffix("k")) * KIB, layout_in(words)
-        elif words[0] == "lvconvert" and kind == "cache-pool":
-            chunk = int(needed(words, "--chunksize").removesuffix("k")) * KIB
-        elif words[0] == "lvconvert" and kind == "cache":
-            mode, policy = needed(words, "--cachemode"), needed(words, "--cachepolicy")
-            threshold = int(needed(words, "--cachesettings").partition("=")[2])
-        elif "message" in words and "migration_threshold" in words:
-            threshold = int(words[-1])
-    if size is None or chunk is None or threshold is None:
-        raise ValueError("these are not the commands of a dm-cache")
-    return Settings(size, chunk, mode, policy, threshold, drives)
 
 
 def differences(one: Settings, shown: str) -> list[str]:

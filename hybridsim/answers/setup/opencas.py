@@ -1,4 +1,4 @@
-"""Open CAS: commands, and the same settings read back from them."""
+"""Open CAS: commands, and the same settings read back from casadm."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from hybridsim.answers.setup.plan import (
     KIB,
-    MD_BYTES,
     MIB,
     Drives,
     Need,
@@ -15,21 +14,16 @@ from hybridsim.answers.setup.plan import (
     Site,
     Step,
     checks,
-    commands,
     cut,
     difference,
-    drives_in,
     drives_of,
     empty,
     monitor,
-    needed,
-    partition_bytes,
     partition_removed,
-    value,
     whole,
 )
 from hybridsim.foundation.errors import UsageError
-from hybridsim.foundation.units import format_size, format_time, parse_percent
+from hybridsim.foundation.units import parse_percent
 
 KIND = "open-cas"
 MS, SECOND = 1_000_000, 10**9
@@ -103,37 +97,9 @@ def settings(table: Any, pages: int, site: Site) -> Settings:
     )  # fmt: skip
 
 
-def keys(one: Settings) -> dict[str, Any]:
-    """Return the keys of a scenario that simulates these settings."""
-    unit = SECOND if one.cleaning == ALRU else MS
-    result = {
-        "cache.kind": KIND,
-        "cache.size": format_size(one.lines * one.line_bytes),
-        "cache.line": format_size(one.line_bytes),
-        "cache.mode": one.mode,
-        "cache.promotion": one.promotion,
-        "cache.insertion_threshold": one.insertion_threshold,
-        "cache.trigger_threshold": one.trigger_percent and f"{one.trigger_percent}%",
-        "cache.sequential_cutoff_policy": one.cutoff_policy,
-        "cache.sequential_cutoff": format_size(one.cutoff_bytes),
-        "cache.cleaning": one.cleaning,
-        "cache.wake_up": one.wake_up and format_time(one.wake_up * unit),
-        "cache.flush_max_buffers": one.flush_max_buffers,
-        "cache.staleness_time": one.staleness_s and format_time(one.staleness_s * SECOND),
-        "cache.activity_threshold": one.activity_ms and format_time(one.activity_ms * MS),
-    }
-    if one.trigger_percent == 0:
-        result["cache.trigger_threshold"] = "0%"
-    if one.activity_ms == 0:
-        result["cache.activity_threshold"] = "0ms"
-    return {name: each for name, each in result.items() if each is not None}
-
-
 def ssd(one: Settings) -> Need:
     """Return the bytes that each SSD must have."""
-    total = -(-one.size_bytes // one.drives.members) + 2 * MIB
-    if one.drives.number > 1:
-        total += MD_BYTES
+    total = one.drives.on_each(one.size_bytes) + 2 * MIB
     return Need(total, "lines, metadata (35.3 MiB and 40 B a line), 2 MiB for the partition table")
 
 
@@ -167,34 +133,25 @@ def sections(one: Settings, site: Site) -> list[Section]:
             "Sequential cutoff, promotion and cleaning; the cache keeps them over a restart.",
         ),
         Step(f"casadm -X -n promotion -i 1 -p {one.promotion}"),
-    ]
-    if one.insertion_threshold is not None:
-        steps.append(
-            Step(
-                f"casadm -X -n promotion-nhit -i 1 -t {one.insertion_threshold} "
-                f"-o {one.trigger_percent}"
-            )
-        )
-    steps.append(Step(f"casadm -X -n cleaning -i 1 -p {one.cleaning}"))
-    if one.cleaning == ALRU:
-        steps.append(
-            Step(
-                f"casadm -X -n cleaning-alru -i 1 -w {one.wake_up} -s {one.staleness_s} "
-                f"-b {one.flush_max_buffers} -t {one.activity_ms}"
-            )
-        )
-    elif one.cleaning == ACP:
-        steps.append(
-            Step(f"casadm -X -n cleaning-acp -i 1 -w {one.wake_up} -b {one.flush_max_buffers}")
-        )
-    steps.append(
+        *[Step(
+            f"casadm -X -n promotion-nhit -i 1 -t {one.insertion_threshold} "
+            f"-o {one.trigger_percent}"
+        )] * (one.insertion_threshold is not None),
+        Step(f"casadm -X -n cleaning -i 1 -p {one.cleaning}"),
+        *[Step(
+            f"casadm -X -n cleaning-alru -i 1 -w {one.wake_up} -s {one.staleness_s} "
+            f"-b {one.flush_max_buffers} -t {one.activity_ms}"
+        )] * (one.cleaning == ALRU),
+        *[Step(
+            f"casadm -X -n cleaning-acp -i 1 -w {one.wake_up} -b {one.flush_max_buffers}"
+        )] * (one.cleaning == ACP),
         Step(
             f"cat > {CONFIG} <<'END'\nversion=19.3.0\n[caches]\n1 {fast} {one.mode.upper()}\n"
             f"[cores]\n1 1 {site.slow}\nEND\nsystemctl enable open-cas.service",
             "Start it with the system. The names must be links of /dev/disk/by-id. One IO class "
             "for all, as simulated: load no ioclass file.",
-        )
-    )
+        ),
+    ]  # fmt: skip
     check = Section("check", "Before anything is changed", (
         *checks(site, ssd(one), ram(one), "uname -r"),
         Step(f"lsblk -o NAME,FSTYPE,MOUNTPOINTS {site.slow}", "Its data stay.", "no mount point"),
@@ -249,31 +206,6 @@ def sections(one: Settings, site: Site) -> list[Section]:
             *partition_removed(site, one.drives),
         )),
     ]  # fmt: skip
-
-
-def parsed(script: str) -> Settings:
-    """Return the settings that the commands of `install` set; raise ValueError for others."""
-    found: dict[str, list[str]] = {}
-    for words in commands(script):
-        if words[0] == "casadm":
-            found["start" if "-S" in words else value(words, "-n") or "add"] = words
-    if not {"start", "seq-cutoff", "promotion", "cleaning"} <= set(found):
-        raise ValueError("these are not the commands of Open CAS")
-
-    def number(name: str, option: str) -> int | None:
-        return int(needed(found[name], option)) if name in found else None
-
-    cleaning = needed(found["cleaning"], "-p")
-    tuned = f"cleaning-{cleaning}"
-    return Settings(
-        partition_bytes(script), int(needed(found["start"], "-x")) * KIB,
-        needed(found["start"], "-c"), needed(found["seq-cutoff"], "-p"),
-        int(needed(found["seq-cutoff"], "-t")) * KIB, needed(found["promotion"], "-p"),
-        number("promotion-nhit", "-t"), number("promotion-nhit", "-o"), cleaning,
-        number(tuned, "-w"), number(tuned, "-b"),
-        number(tuned, "-s") if cleaning == ALRU else None,
-        number(tuned, "-t") if cleaning == ALRU else None, drives_in(script),
-    )  # fmt: skip
 
 
 def differences(one: Settings, shown: str) -> list[str]:

@@ -1,13 +1,15 @@
 """What all kinds of cache share: the devices, the distributions, and the parts of a plan.
 
 A plan is text: nothing here runs a command or looks at a device.
+
+LVM's volumes for dm-cache and dm-writecache stand at the end.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +24,22 @@ SLOW, FAST = "/dev/SLOW", "/dev/FAST"  # printed where no device is specified
 ARRAY = "/dev/md/cache"  # of several SSDs, where LVM does not combine them
 MD_BYTES = 128 * MIB  # that md keeps before the data of a drive, at most
 SECTIONS = ("check", "build", "install", "verify", "monitor", "remove")
+_DEBIAN = {
+    "dm-cache": "lvm2 thin-provisioning-tools",
+    "dm-writecache": "lvm2",
+    "bcache": "bcache-tools fdisk",
+    "open-cas": "git gcc make python3 fdisk",
+}
+_RHEL = {
+    "dm-cache": "lvm2 device-mapper-persistent-data",
+    "dm-writecache": "lvm2",
+    "bcache": "",
+    "open-cas": "git gcc make python3 elfutils-libelf-devel kernel-devel",
+}
+_NO_BCACHE = {"bcache": "its kernel is built without bcache, and it has no bcache-tools"}
+USUAL = "debian12"
+EXTENT_BYTES = 4 * MIB  # LVM's usual size; sizes are rounded up to it
+STRIPE_MIN = 4 * KIB
 
 
 @dataclass(frozen=True)
@@ -36,19 +54,6 @@ class Distribution:
     lvm: tuple[int, int, int] = (2, 3, 16)  # of the newest release known
 
 
-_DEBIAN = {
-    "dm-cache": "lvm2 thin-provisioning-tools",
-    "dm-writecache": "lvm2",
-    "bcache": "bcache-tools fdisk",
-    "open-cas": "git gcc make python3 fdisk",
-}
-_RHEL = {
-    "dm-cache": "lvm2 device-mapper-persistent-data",
-    "dm-writecache": "lvm2",
-    "bcache": "",
-    "open-cas": "git gcc make python3 elfutils-libelf-devel kernel-devel",
-}
-_NO_BCACHE = {"bcache": "its kernel is built without bcache, and it has no bcache-tools"}
 DISTRIBUTIONS = {
     "debian12": Distribution(
         "Debian 12", "apt install", _DEBIAN,
@@ -69,7 +74,6 @@ DISTRIBUTIONS = {
         "RHEL 10", "dnf install", _RHEL, "Linux 6.12", _NO_BCACHE, lvm=(2, 3, 28)
     ),
 }  # fmt: skip
-USUAL = "debian12"
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,10 @@ class Drives:
     def number(self) -> int:
         """How many SSDs there are."""
         return self.members * (1 + self.is_mirrored)
+
+    def on_each(self, size_bytes: int) -> int:
+        """Return what a device of this size takes of each SSD, with what md keeps."""
+        return -(-size_bytes // self.members) + MD_BYTES * (self.number > 1)
 
     @property
     def level(self) -> int | None:
@@ -232,39 +240,29 @@ class Plan:
 
 def checks(site: Site, ssd: Need, ram: Need, versions: str) -> list[Step]:
     """Return what to look at before anything is changed."""
-    words = shlex.join(site.devices)
-    slow = [] if site.is_volume else [site.slow]
     columns = "NAME,SIZE,TYPE,FSTYPE,MOUNTPOINTS,LOG-SEC,DISC-GRAN,MODEL,SERIAL"
-    steps = [
+    lost = "nothing: any line is data that would be lost"
+    large = f"{ssd.size_bytes} or more ({human_size(ssd.size_bytes)})"
+    cached = Step(f"lvs {site.slow}", "The volume that will be cached; its data stay.")
+    return [
         Step(
-            f"lsblk -o {columns} {words}",
+            f"lsblk -o {columns} {shlex.join(site.devices)}",
             "Are these the devices, unmounted and without partitions?",
             "no mount point, no file system; DISC-GRAN 0B: no discard",
-        )
-    ]
-    steps += [
-        Step(f"wipefs -n {each}", "Is it empty?", "nothing: any line is data that would be lost")
-        for each in site.devices
-    ]
-    if not slow:
-        steps.append(Step(f"lvs {site.slow}", "The volume that will be cached; its data stay."))
-    steps += [
-        Step(
-            f"blockdev --getsize64 {each}",
-            "Is the SSD large enough?",
-            f"{ssd.size_bytes} or more ({human_size(ssd.size_bytes)})",
-        )
-        for each in site.fast
-    ]
-    steps.append(
+        ),
+        *(Step(f"wipefs -n {each}", "Is it empty?", lost) for each in site.devices),
+        *[cached] * site.is_volume,
+        *(
+            Step(f"blockdev --getsize64 {each}", "Is the SSD large enough?", large)
+            for each in site.fast
+        ),
         Step(
             "grep MemAvailable /proc/meminfo",
             f"Is there enough RAM for the metadata, {human_size(ram.size_bytes)}?",
             f"{-(-ram.size_bytes // KIB)} kB or more",
-        )
-    )
-    steps.append(Step(versions, f"Versions; {site.system.title} has {site.system.versions}."))
-    return steps
+        ),
+        Step(versions, f"Versions; {site.system.title} has {site.system.versions}."),
+    ]
 
 
 def empty(devices: Sequence[str]) -> Step:
@@ -368,65 +366,6 @@ def unit_removed(name: str, *files: str) -> Step:
     return Step(f"systemctl disable {name}.service\nrm -f {paths}\nsystemctl daemon-reload")
 
 
-# Printed commands, read back.
-
-
-def commands(script: str) -> Iterator[list[str]]:
-    """Yield the words of each command of a script; comments and the ends of files are left out."""
-    end = None
-    for line in script.splitlines():
-        if end is not None:
-            end = None if line == end else end
-            if end is None or line.startswith("["):
-                continue
-        match = re.search(r"<<'(\w+)'$", line)
-        if match:
-            end = match[1]
-        words = shlex.split(line, comments=True)
-        if words:
-            yield words
-
-
-def value(words: Sequence[str], *names: str) -> str | None:
-    """Return the value of an option: of `--name value`, or `--name=value`."""
-    for position, word in enumerate(words):
-        if word in names and position + 1 < len(words):
-            return words[position + 1]
-        name, equals, text = word.partition("=")
-        if equals and name in names:
-            return text
-    return None
-
-
-def needed(words: Sequence[str], *names: str) -> str:
-    """Return the value of an option; raise ValueError if it is missing."""
-    result = value(words, *names)
-    if result is None:
-        raise ValueError(f"{shlex.join(words)}: {names[0]} is missing")
-    return result
-
-
-def drives_in(script: str) -> Drives:
-    """Return the SSDs of a script that makes an array with mdadm."""
-    for words in commands(script):
-        if words[0] == "mdadm" and "--create" in words:
-            level, number = int(needed(words, "--level")), int(needed(words, "--raid-devices"))
-            is_mirrored = level in (1, 10)
-            members = number // (1 + is_mirrored)
-            chunk = value(words, "--chunk")
-            stripe = int(chunk.removesuffix("K")) * KIB if chunk else 0
-            return Drives(members, stripe, is_mirrored)
-    return Drives()
-
-
-def partition_bytes(script: str) -> int:
-    """Return the size of the partition that a script makes."""
-    match = re.search(r"size=(\d+)KiB", script)
-    if not match:
-        raise ValueError("the script makes no partition")
-    return int(match[1]) * KIB
-
-
 def whole(value: int, unit: int, what: str, unit_name: str) -> int:
     """Return a value in a coarser unit; raise UsageError if it is not a whole number of it."""
     if value % unit:
@@ -439,3 +378,85 @@ def difference(name: str, expected: object, found: object) -> list[str]:
     if str(expected) == str(found):
         return []
     return [f"{name} is {found}, not {expected}"]
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """Names of the volume group and its volumes."""
+
+    group: str
+    data: str
+    fast: str = "cache"
+    metadata: str = "cache_md"
+
+    @classmethod
+    def of(cls, site: Site) -> Volumes:
+        """Return those of an existing volume, or new ones."""
+        if site.is_volume:
+            group, _, data = site.slow.partition("/")
+            return cls(group, data, f"{data}_ssd", f"{data}_ssd_md")
+        return cls("cached", "data")
+
+    @property
+    def main(self) -> str:
+        """The volume that is cached."""
+        return f"{self.group}/{self.data}"
+
+    @property
+    def mapped(self) -> str:
+        """Its name in device-mapper."""
+        return "-".join(each.replace("-", "--") for each in (self.group, self.data))
+
+    @property
+    def node(self) -> str:
+        """A shell word for the kernel's name of it: the path below /dev/mapper may be a node."""
+        return f'"$(dmsetup info -c --noheadings -o blkdevname {self.mapped})"'
+
+
+def rounded(size_bytes: int, stripes: int) -> int:
+    """Return a size as LVM rounds it: up to whole extents on each stripe."""
+    step = EXTENT_BYTES * stripes
+    return -(-size_bytes // step) * step
+
+
+def made(site: Site, names: Volumes, array: Sequence[Step] = (), fast: str = "") -> list[Step]:
+    """Return the steps up to a volume group with the volume that is to be cached.
+
+    `array` makes one device `fast` of the SSDs, where LVM does not combine them itself.
+    """
+    slow = () if site.is_volume else (site.slow,)
+    devices = shlex.join((*slow, fast) if fast else site.devices)
+    steps = [empty(site.devices), *array]
+    if site.is_volume:
+        extend = f"vgextend {names.group} {devices}"
+        return [*steps, Step(extend, "Add the SSD to the volume group.")]
+    return [
+        *steps,
+        Step(
+            f"vgcreate --physicalextentsize {EXTENT_BYTES // MIB}m {names.group} {devices}",
+            "One volume group of all devices. This destroys what they hold.",
+        ),
+        Step(
+            f"lvcreate -n {names.data} -l 100%PVS {names.group} {site.slow}",
+            f"The volume for the data, on all of the slow device: /dev/{names.main}.",
+        ),
+    ]
+
+
+def unmade(site: Site, names: Volumes, fast: str = "") -> list[Step]:
+    """Return the steps that give the SSDs back."""
+    devices = fast or shlex.join(site.fast)
+    return [Step(f"vgreduce {names.group} {devices}\npvremove {devices}", "Give the SSD back.")]
+
+
+def layout(drives: Drives) -> str:
+    """Return the options of lvcreate for these SSDs; raise UsageError for an invalid stripe."""
+    stripe = drives.stripe_bytes
+    if drives.members > 1 and (stripe < STRIPE_MIN or stripe & (stripe - 1)):
+        raise UsageError(
+            f"cache.chunk of {stripe} bytes: LVM's stripes are powers of two from 4 KiB"
+        )
+    striped = f" -i {drives.members} -I {stripe // KIB}k" if drives.members > 1 else ""
+    if drives.is_mirrored:
+        return f" --type raid{10 if drives.members > 1 else 1} -m 1{striped}"
+    return f" --type striped{striped}" if striped else ""

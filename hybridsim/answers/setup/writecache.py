@@ -1,4 +1,4 @@
-"""dm-writecache with LVM: commands; settings read back from them and from the kernel."""
+"""dm-writecache with LVM: commands, and the same settings read back from the kernel."""
 
 from __future__ import annotations
 
@@ -7,30 +7,23 @@ from typing import Any
 
 from hybridsim.answers.setup.plan import (
     KIB,
-    MD_BYTES,
     MIB,
     Drives,
     Need,
     Section,
     Site,
     Step,
+    Volumes,
     array,
     array_removed,
     checks,
-    commands,
     difference,
-    drives_in,
     drives_of,
-    monitor,
-    needed,
-    value,
-    whole,
-)
-from hybridsim.answers.setup.volumes import (
-    Volumes,
     made,
+    monitor,
     rounded,
     unmade,
+    whole,
 )
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import format_size, format_time, parse_percent
@@ -95,25 +88,9 @@ def settings(table: Any, pages: int, site: Site) -> Settings:
     return Settings(size, block, marks[0], marks[1], blocks, pause, commit, drives)
 
 
-def keys(one: Settings) -> dict[str, Any]:
-    """Return the keys of a scenario that simulates these settings."""
-    return {
-        "cache.kind": KIND,
-        "cache.size": format_size(one.blocks * one.block_bytes),
-        "cache.block": format_size(one.block_bytes),
-        "cache.high_watermark": f"{one.high_watermark}%",
-        "cache.low_watermark": f"{one.low_watermark}%",
-        "cache.autocommit_blocks": one.autocommit_blocks,
-        "cache.autocommit_time": format_time(one.autocommit_time_ms * MS),
-        "cache.pause_writeback": format_time(one.pause_writeback_ms * MS),
-    }
-
-
 def ssd(one: Settings) -> Need:
     """Return the bytes that each SSD must have."""
-    total = -(-one.size_bytes // one.drives.members) + MIB
-    if one.drives.number > 1:
-        total += MD_BYTES
+    total = one.drives.on_each(one.size_bytes) + MIB
     return Need(total, "blocks, their metadata and the LVM label")
 
 
@@ -213,25 +190,6 @@ def _sector_size(site: Site, one: Settings) -> list[Step]:
             "sectsz=4096, for XFS",
         )
     ]
-
-
-def parsed(script: str) -> Settings:
-    """Return the settings that the commands of `install` set; raise ValueError for others."""
-    size = None
-    tuned: dict[str, int] = {}
-    for words in commands(script):
-        if words[0] == "lvcreate" and "-an" in words:
-            size = int(needed(words, "-L").removesuffix("k")) * KIB
-        elif words[0] == "lvconvert" and value(words, "--type") == "writecache":
-            pairs = (each.partition("=") for each in needed(words, "--cachesettings").split())
-            tuned = {name: int(number) for name, _, number in pairs}
-    if size is None or not tuned:
-        raise ValueError("these are not the commands of a dm-writecache")
-    return Settings(
-        size, tuned["block_size"], tuned["high_watermark"], tuned["low_watermark"],
-        tuned["autocommit_blocks"], tuned.get("pause_writeback", PAUSE_MS),
-        tuned.get("autocommit_time", AUTOCOMMIT_MS), drives_in(script),
-    )  # fmt: skip
 
 
 def differences(one: Settings, shown: str) -> list[str]:

@@ -7,9 +7,9 @@ A key of a plain type is one string, its type and a sentence: "integer: Nanoseco
 "number|null", "[string]: Names." of an array.
 
 An object with `"class": "module:Name"` has the fields of this class, with the types of their
-annotations.  Its own `properties` are added, or replace those of a field that a type does not
-describe; `descriptions` has the sentences, by key.  An object with `"like": "name"` has the keys of
-that one of the `$defs` too, before its own.
+annotations, and the properties that its `_more` names.  Its own `properties` are added, or replace
+those of a field that a type does not describe; `descriptions` has the sentences, by key.  An object
+with `"like": "name"` has the keys of that one of the `$defs` too, before its own.
 """
 
 from __future__ import annotations
@@ -96,6 +96,8 @@ def _either(choices: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _object(kind: Any, own: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     fields = {name: hint for name, hint in get_type_hints(kind).items() if name[0] != "_"}
+    for name in getattr(kind, "_more", ()):  # properties: see foundation/documents.py
+        fields[name] = get_type_hints(getattr(kind, name).fget)["return"]
     properties = {
         name: own[name] if name in own else of_type(hint) for name, hint in fields.items()
     } | dict(own)

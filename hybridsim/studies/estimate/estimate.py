@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.answers import student
-from hybridsim.answers.counters import Counters
-from hybridsim.answers.metrics import Kind
+from hybridsim.answers.metrics import Counters, Kind
 from hybridsim.answers.outcome import Outcome
+from hybridsim.answers.sampling import student_reach
 from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.foundation.arrays import distinct
 from hybridsim.foundation.errors import UsageError
@@ -176,7 +175,7 @@ class Weighing:
             rows.append(minutes.weights(totals, times))
         free = len(drawn) - minutes.used(totals)
         return cls(
-            weights[None], np.array(rows), student.reach(free, 0.95) * math.sqrt(len(drawn) / free),
+            weights[None], np.array(rows), student_reach(free, 0.95) * math.sqrt(len(drawn) / free),
             IMBALANCE * minutes.imbalance(totals, weights),
         )  # fmt: skip
 

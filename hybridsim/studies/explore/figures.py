@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from hybridsim.answers.metrics import READS, Kind
-from hybridsim.answers.outcome import Outcome
+from hybridsim.answers.outcome import Outcome, wear
 from hybridsim.answers.result import Result
-from hybridsim.answers.wear import wear
 from hybridsim.studies.sweep.compute import replayed
 from hybridsim.studies.sweep.figures import figures
 from hybridsim.studies.sweep.point import Point

@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hybridsim.answers import student
 from hybridsim.answers.intervals import SEEDS, TRACE, Blocks, Interval, combined, gains
+from hybridsim.answers.sampling import student_reach
 from hybridsim.studies.sweep.confidence import LEVEL, Estimate
 from hybridsim.studies.sweep.figures import BLOCKS, FORECAST, GAIN, INTERVALS, name_of
 from hybridsim.studies.sweep.objectives import Objective
@@ -50,7 +50,7 @@ def interval_over_seeds(
     half = None
     if estimate.half and estimate.n > 1:
         degrees = estimate.n - 1
-        narrower = student.reach(degrees, NOMINAL) / student.reach(degrees, LEVEL)
+        narrower = student_reach(degrees, NOMINAL) / student_reach(degrees, LEVEL)
         half = estimate.half * narrower / estimate.mean
     return combined(estimate.mean, {TRACE: ends, SEEDS: half})
 

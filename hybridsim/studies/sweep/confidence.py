@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hybridsim.answers import student
+from hybridsim.answers.sampling import student_reach
 
 LEVEL = 0.95
 MIN_SHOWN = 0.0005  # of the mean; a smaller half width changes no printed digit
@@ -45,4 +45,4 @@ def estimate(values: Sequence[float | None]) -> Estimate | None:
         return Estimate(numbers[0], None if n < 2 else 0.0, n)
     mean = math.fsum(numbers) / n
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in numbers) / (n - 1))
-    return Estimate(mean, student.reach(n - 1, LEVEL) * deviation / math.sqrt(n), n)
+    return Estimate(mean, student_reach(n - 1, LEVEL) * deviation / math.sqrt(n), n)
