@@ -293,10 +293,13 @@ def test_a_heat_map_is_a_png_with_one_pixel_per_cell():
     [
         (ticks.linear(0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1]),
         (ticks.linear(0, 226), [0, 50, 100, 150, 200]),
+        (ticks.linear(0, 5.3), [0, 1, 2, 3, 4, 5]),  # by twos there would be three
+        (ticks.linear(0, 7), [0, 2, 4, 6]),
         (ticks.linear(3, 3), [3]),
         (ticks.logarithmic(0.08, 40), [0.1, 1, 10]),
         (ticks.logarithmic(1, 3), [1, 1.5, 2, 3]),
         (ticks.doublings(1, 16), [1, 2, 4, 8, 16]),
+        (ticks.doublings(1.1, 1.9), [1.2, 1.4, 1.6, 1.8]),
     ],
 )
 def test_ticks_are_round_numbers(computed, expected):

@@ -20,20 +20,21 @@ def of(axis: Axis) -> Callable[[float, float], list[float]]:
 
 
 def linear(low: float, high: float, wanted: int = 5) -> list[float]:
-    """Return round numbers from low to high."""
+    """Return round numbers from low to high, at about as many distances as `wanted`."""
     if not high > low:
         return [low]
-    rough = (high - low) / wanted
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(each * power for each in STEPS if each * power >= rough * (1 - 1e-9))
+    power = 10.0 ** math.floor(math.log10((high - low) / wanted))
+    step = power * min(STEPS, key=lambda each: abs((high - low) / (each * power) - wanted))
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [float(f"{index * step:.12g}") for index in range(first, last + 1)]
 
 
 def doublings(low: float, high: float) -> list[float]:
-    """Return powers of two from low to high, all or every n-th of them."""
+    """Return powers of two from low to high, all or every n-th; round numbers if there is none."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
+    if last < first:
+        return linear(low, high)
     step = 1 + (last - first) // MOST_DOUBLINGS
     return [2.0**power for power in range(first, last + 1, step)]
 

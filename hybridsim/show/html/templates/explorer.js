@@ -440,8 +440,9 @@
         }
       return ticks;
     }
-    const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].find((each) => each * power >= rough) * power;
+    const power = 10 ** Math.floor(Math.log10((high - low) / count));
+    const off = (each) => Math.abs((high - low) / (each * power) - count);
+    const step = [1, 2, 5, 10].reduce((best, each) => (off(each) < off(best) ? each : best)) * power;
     for (let tick = Math.ceil(low / step) * step; tick <= high + step * 1e-6; tick += step) ticks.push(Math.abs(tick) < step * 1e-6 ? 0 : tick);
     return ticks;
   }
