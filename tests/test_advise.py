@@ -23,7 +23,7 @@ from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import UNKNOWN, no_requests
 from hybridsim.show import advice as words
-from hybridsim.show.advise import text as shown
+from hybridsim.show.advice import text as shown
 from hybridsim.studies.advise import advise, picked, sizes_to_try, why_not
 from hybridsim.studies.candidates import Candidate, candidates, effort_of, purchase, variants
 
@@ -392,7 +392,7 @@ PROGRAM = """
 import json, sys
 from hybridsim import Scenario, Trace, advise, replay
 from hybridsim.answers.result import plain
-from hybridsim.show.advise import text
+from hybridsim.show.advice import text
 trace = Trace.read(sys.argv[1])
 advice = advise(trace, compare=["hybrid"])
 replayed = []

@@ -38,7 +38,7 @@ ADDED = {
     "a figure of a replay": edits("how-to/figure.md"),
     "a section of the HTML report": {
         "hybridsim/show/html/sections/misses.py": "section.py",
-        "hybridsim/show/html/sections/__init__.py": {'"verdict", ': '"misses", '},
+        "hybridsim/show/html/sections/__init__.py": {'"result.verdict", ': '"misses", '},
         "tests/test_html.py": {'"replay": ["Verdict", ': '"Misses over time", '},
     },
     "a command": {

@@ -11,7 +11,7 @@ from hybridsim.cli.explore import explore
 from hybridsim.cli.replay import replay
 from hybridsim.scenario.overrides import assignments
 from hybridsim.show.html import of
-from hybridsim.show.html.sections import explore as section_of_explore
+from hybridsim.show.html.sections.shared import explore as section_of_explore
 
 LOAD = "gen:zipf,requests=300,span=16MiB,rate=100"
 
@@ -22,7 +22,7 @@ def documents(tmp_path_factory):
 
 
 def commands(document):
-    return [each.text for each in section_of_explore.section(document).blocks]
+    return [each.text for each in section_of_explore(document).blocks]
 
 
 def parsed(command):

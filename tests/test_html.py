@@ -15,15 +15,12 @@ from hypothesis import strategies as st
 
 from hybridsim.cli import cli
 from hybridsim.foundation.wording import latency
-from hybridsim.show.charts import ticks
-from hybridsim.show.charts.chart import Axis, Chart, Line
-from hybridsim.show.charts.disks import per_request
-from hybridsim.show.charts.palette import DARK, LIGHT
-from hybridsim.show.charts.stacking import stacked
+from hybridsim.show.charts import Axis, Chart, Line
+from hybridsim.show.charts.layout import DARK, LIGHT, doublings, linear, logarithmic, stacked
+from hybridsim.show.charts.replay import device_time
 from hybridsim.show.html import Section, of, page
+from hybridsim.show.html.drawing import areas, outline, png
 from hybridsim.show.html.page import VENDOR, whole_options
-from hybridsim.show.html.paths import areas, outline
-from hybridsim.show.html.png import png
 from hybridsim.show.terminal import render
 
 
@@ -210,7 +207,7 @@ def test_charts_show_the_values_of_the_json(pages):
 
 def test_device_time_per_request_is_total_device_time_divided_by_requests():
     document = replay_document()
-    bars = per_request(document)
+    bars = device_time(document)
     assert bars.parts[-2:] == ["queue of the disk", "SSD"]
     for (_, parts), phase in zip(bars.rows, ("none", "cold", "warm"), strict=True):
         figures = document["phases"][phase]
@@ -291,15 +288,15 @@ def test_a_heat_map_is_a_png_with_one_pixel_per_cell():
 @pytest.mark.parametrize(
     ("computed", "expected"),
     [
-        (ticks.linear(0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1]),
-        (ticks.linear(0, 226), [0, 50, 100, 150, 200]),
-        (ticks.linear(0, 5.3), [0, 1, 2, 3, 4, 5]),  # by twos there would be three
-        (ticks.linear(0, 7), [0, 2, 4, 6]),
-        (ticks.linear(3, 3), [3]),
-        (ticks.logarithmic(0.08, 40), [0.1, 1, 10]),
-        (ticks.logarithmic(1, 3), [1, 1.5, 2, 3]),
-        (ticks.doublings(1, 16), [1, 2, 4, 8, 16]),
-        (ticks.doublings(1.1, 1.9), [1.2, 1.4, 1.6, 1.8]),
+        (linear(0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (linear(0, 226), [0, 50, 100, 150, 200]),
+        (linear(0, 5.3), [0, 1, 2, 3, 4, 5]),  # by twos there would be three
+        (linear(0, 7), [0, 2, 4, 6]),
+        (linear(3, 3), [3]),
+        (logarithmic(0.08, 40), [0.1, 1, 10]),
+        (logarithmic(1, 3), [1, 1.5, 2, 3]),
+        (doublings(1, 16), [1, 2, 4, 8, 16]),
+        (doublings(1.1, 1.9), [1.2, 1.4, 1.6, 1.8]),
     ],
 )
 def test_ticks_are_round_numbers(computed, expected):

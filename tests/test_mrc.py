@@ -232,9 +232,9 @@ def test_a_curve_that_hardly_falls_has_no_knee():
     curve = miss_ratio_curve(np.concatenate([np.arange(2_000), [7]]))
     words = "the misses fall only from 100% to >99.9% at the largest size"
     assert knee(curve) == f"no knee: {words}"
-    from hybridsim.show.html.sections.size import section
+    from hybridsim.show.html.sections.shared import sizes
 
-    shown = section({"miss_ratio_curve": curve.to_dict(64), "answer": {"size_bytes": 4096}})
+    shown = sizes({"miss_ratio_curve": curve.to_dict(64), "answer": {"size_bytes": 4096}})
     assert shown is not None
     assert words in str(shown)
     assert "knee" not in [mark.label for mark in shown.blocks[0].marks]

@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import UsageError
 from hybridsim.show import plot
-from hybridsim.show.charts.chart import Axis, Chart, Line, Mark
-from hybridsim.show.charts.labels import rows_of
-from hybridsim.show.charts.pareto import front
-from hybridsim.show.charts.policies import geometric_mean, relative
+from hybridsim.show.charts import Axis, Chart, Line, Mark
+from hybridsim.show.charts.layout import logarithmic, rows_of
 from hybridsim.show.charts.reuse import reuse_times
-from hybridsim.show.charts.ticks import logarithmic
+from hybridsim.show.charts.tables import front, geometric_mean, relative
 from hybridsim.show.plot.drawing import drawn
 
 ROOT = Path(__file__).parents[1]

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.writing import whole_file, write_text
-from hybridsim.show.html.sections.reproduce import digest
+from hybridsim.show.html.sections.shared import digest
 from hybridsim.traces.formats.requests_csv import HEADER
 
 ROOT = Path(__file__).parents[1]

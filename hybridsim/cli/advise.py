@@ -92,7 +92,7 @@ def advise(
 
     from hybridsim.cli.running import check_folder, note_compiling, progress, write_answer
     from hybridsim.foundation.units import parse_size
-    from hybridsim.show.advise import text
+    from hybridsim.show.advice import text
     from hybridsim.studies.advise import advise as ask
     from hybridsim.traces.trace import captures_of
 

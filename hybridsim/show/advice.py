@@ -1,11 +1,15 @@
-"""The sentences of `advise`, from the document that `--json` writes; text and HTML share them."""
+"""The report of `advise`, from the document that `--json` writes; the HTML shares its sentences.
+
+Recommendation, benefit, cost and risks on one screen; then details.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES, is_certain
+from hybridsim.answers.result import plain
 from hybridsim.answers.verdict import CHANCE
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_count, human_size
@@ -21,6 +25,10 @@ from hybridsim.foundation.wording import (
     span,
     times,
 )
+from hybridsim.show.page import page, paragraph, paragraphs, table, trace_line
+
+if TYPE_CHECKING:
+    from hybridsim.studies.advise import Advice
 
 Document = Mapping[str, Any]
 
@@ -33,6 +41,8 @@ BUILT = ("--cache", "--set", "--preset")  # options that `setup` has too
 WORSE_TAIL = 1.05  # times: a larger increase of p99 is a risk
 VARIES = 1.15  # times: phases whose gains differ by more are a risk
 RISKS_SHOWN = 3
+SCREEN = 24  # lines of the first screen
+OTHERS_SHOWN = 3  # lines for other machines, that the command that replays the chosen one yields to
 NAMES = {
     "disks": "these disks",
     "more-disks": "more disks",
@@ -229,7 +239,7 @@ def risks(document: Document) -> list[str]:
     return [*result, "another day's load may differ"]
 
 
-def risks_in_words(document: Document, number: int = RISKS_SHOWN) -> str:
+def risks_in_words(document: Document, number: int) -> str:
     """Return the first risks as one sentence."""
     words = "; ".join(risks(document)[:number])
     return words[:1].upper() + words[1:] + "."
@@ -435,3 +445,123 @@ def compared_by(document: Document) -> str:
         + (done if document["mode"] == "think" else "")
         + ("." if _of(document, "short-stroke") is None else short)
     )
+
+
+# The text.
+
+
+def text(advice: Advice, ascii_only: bool = False, details: bool = False) -> str:
+    """Return the advice as text: one screen, or with `details` all of it."""
+    document = plain(advice.to_dict())
+    line = record(document) or build(document)
+    end = paragraph("next", line) if line else []
+    head = list(_head(document, RISKS_SHOWN))
+    if details:
+        return page([*head, "", *_details(document), *end], ascii_only)
+    room = SCREEN - len(end) - 2
+    if len(head) + OTHERS_SHOWN > room:
+        head = list(_head(document, RISKS_SHOWN, has_check=False))
+    for number in range(RISKS_SHOWN - 1, 0, -1):
+        if len(head) > room:  # fewer, so that --details can be named
+            head = list(_head(document, number, has_check=False))
+    return page([*head, *_others(document, room - len(head) + 1), *end], ascii_only)
+
+
+def _head(document: Document, number: int, has_check: bool = True) -> Iterator[str]:
+    yield from trace_line(document["inputs"]["trace"])
+    yield from paragraph("ADVICE", to_do(document))
+    is_known = document["recommended"]["gain"] is not None
+    if has_check and document["answer"] != NO and is_known:
+        yield from paragraph("", f"Check: {command(document)}")
+    yield from paragraph("brings", brings(document))
+    if is_known:
+        yield from paragraph("costs", costs(document))
+    yield from paragraph("risks", risks_in_words(document, number))
+    yield from paragraph("assumed", assumed(document))
+
+
+def _others(document: Document, room: int) -> list[str]:
+    """Return one line for each other machine, with the reason why it is not recommended.
+
+    Only the recommended kind is tried with other settings: it is there with its defaults too.
+    """
+    pick = document["recommended"]
+    if pick["gain"] is None:
+        return []
+    best: dict[str, Document] = {}
+    for each in document["rows"][1:]:
+        if each["name"] != pick["name"] or (pick["setting"] and not each["setting"]):
+            best.setdefault(each["name"], each)
+    rows = list(best.values())
+    others = len(document["rows"]) - 1
+    fits = max(room - 2, 0) if len(rows) > room - 1 or others > len(rows) else len(rows)
+    if fits < len(rows):  # then what the chosen kind gains with its defaults is the first to stay
+        rows.sort(key=lambda each: each["name"] != pick["name"])
+    shown = rows[:fits]
+    left = others - len(shown)
+    head = "rejected, with defaults" if pick["setting"] else "rejected"
+    lines = [*table(
+        [head, "SSD", "gain", range_head(document), "why"],
+        [[each["name"], human_size(each["size_bytes"]), factor(each["gain"]),
+          interval(each), each["loses"]] for each in shown],
+    )] if shown else []  # fmt: skip
+    if left:
+        lines.append(f"{left} more machines and the comparison with other purchases: --details")
+    return ["", *lines[:room]]
+
+
+def _details(document: Document) -> Iterator[str]:
+    yield from _machines(document)
+    yield ""
+    for number, (name, answer) in enumerate(questions(document), 1):
+        yield from paragraph(f"{number} {name}", answer)
+    yield ""
+    heads, rows = alternatives(document)
+    yield from table(heads, rows)
+    yield from paragraph("prices", prices(document))
+    yield from paragraph("compared by", compared_by(document))
+    yield from paragraphs("notes", document["notes"])
+
+
+def _machines(document: Document) -> Iterator[str]:
+    """Yield all machines that were replayed: on the same requests, in each column."""
+    rows = [alone(document), *(machine(document, each) for each in document["rows"])]
+    yield from table(machine_heads(document), rows, " ")
+    star = "*: the advice; " if document["rows"] else ""
+    yield from paragraph("compared", star + same_requests(document))
+    for each in document["rows"][1:]:
+        yield from paragraph(
+            "", f"{label(each)}, {human_size(each['size_bytes'])}: {each['loses']}."
+        )
+
+
+def machine_heads(document: Document) -> list[str]:
+    """Return the heads of the table of machines."""
+    return ["machine", "SSD", "gain", range_head(document), "warm", "whole", "read", "write", "p99",
+            "hit", "cost"]  # fmt: skip
+
+
+def alone(document: Document) -> list[str]:
+    """Return the row of the disks alone in the table of machines."""
+    before = document["recommended"]["judged"]["none"]
+    return [
+        "disks alone", *[""] * 5,
+        latency(before["read"]["mean_ns"]), latency(before["write"]["mean_ns"]),
+        latency(document["recommended"]["p99_ns"]["none"]), "", "",
+    ]  # fmt: skip
+
+
+def machine(document: Document, row: Document) -> list[str]:
+    """Return the row of a machine in that table; a star marks the recommended one."""
+    after = row["judged"]["cached"]
+    known = row["keeps_up"]
+    star = " *" if row is document["rows"][0] else ""
+    return [
+        label(row) + star, human_size(row["size_bytes"]),
+        factor(row["gain"]), interval(row), factor(row["warm_gain"]),
+        factor(row["whole_gain"]),
+        latency(after["read"]["mean_ns"] if known else None),
+        latency(after["write"]["mean_ns"] if known else None),
+        latency(row["p99_ns"]["cached"] if known else None),
+        percent(row["hit"]), cost(document, row["bought"]["cost"]),
+    ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hybridsim.foundation.units import human_count, human_rate, human_size
 from hybridsim.foundation.wording import NONE, latency
-from hybridsim.show.page import page, paragraph, table, wrapped
+from hybridsim.show.page import page, paragraph, paragraphs, table, wrapped
 
 if TYPE_CHECKING:
     from hybridsim.studies.bench import Bench, Point
@@ -63,8 +63,7 @@ def _lines(bench: Bench) -> Iterator[str]:
         )
     yield ""
     yield from _steadiness(bench)
-    for number, note in enumerate(bench.notes):
-        yield from paragraph("" if number else "notes", note)
+    yield from paragraphs("notes", bench.notes)
 
 
 def _most(bench: Bench, state: str, name: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hybridsim.answers.check.judging import about, words_of
 from hybridsim.foundation.wording import counted
-from hybridsim.show.page import page, paragraph, table
+from hybridsim.show.page import page, paragraph, paragraphs, table
 
 if TYPE_CHECKING:
     from hybridsim.answers.check.judging import Figure
@@ -38,8 +38,7 @@ def _lines(answer: Check) -> Iterator[str]:
     heads = ["figure", "promised", "interval", *["on capture"] * has_again, "measured", ""]
     yield from table(heads, [_row(each, has_again) for each in figures])
     yield ""
-    for number, reason in enumerate(result.reasons):
-        yield from paragraph("" if number else "why", reason)
+    yield from paragraphs("why", result.reasons)
     if not result.reasons and result.answer == "broken":
         yield from paragraph(
             "why", "No difference of load or settings was seen. With --capture, the captured load "
@@ -50,8 +49,8 @@ def _lines(answer: Check) -> Iterator[str]:
     bases: dict[str, list[str]] = {}
     for each in figures:
         bases.setdefault(each.basis, []).append(each.name)
-    for number, (basis, names) in enumerate(bases.items()):
-        yield from paragraph("" if number else "intervals", f"{', '.join(names)}: {basis}.")
+    sentences = (f"{', '.join(names)}: {basis}." for basis, names in bases.items())
+    yield from paragraphs("intervals", sentences)
     if any(each.within is not None for each in figures):
         yield from paragraph("", LEGEND)
 

@@ -14,7 +14,7 @@ from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import NONE, counted, factor, in_table, lasting, latency, percent
 from hybridsim.show import advice as of_one
 from hybridsim.show.advice import Document
-from hybridsim.show.page import columns, page, paragraph, table
+from hybridsim.show.page import columns, page, paragraph, paragraphs, table
 
 if TYPE_CHECKING:
     from hybridsim.studies.advise_fleet import FleetAdvice
@@ -41,8 +41,7 @@ def text(advice: FleetAdvice, ascii_only: bool = False, details: bool = False) -
     if details:
         lines += ["", *table(*servers(document))]
         lines += ["", *table(*kinds(document))]
-        for number, note in enumerate(document["notes"]):
-            lines += paragraph("" if number else "notes", note)
+        lines += paragraphs("notes", document["notes"])
     return page([*lines, *end], ascii_only)
 
 
@@ -107,7 +106,7 @@ def to_do(document: Document) -> str:
         return "Buy no SSD: none of them has a use for a cache."
     names = len(bought["servers"])
     of = len({each["server"] for each in document["members"]})
-    what = f"Buy {drives(document)} ({bought['drive']}) for {names} of {counted(of, 'server')}"
+    what = f"Buy {of_one.drives(bought)} ({bought['drive']}) for {names} of {counted(of, 'server')}"
     if answers[UNSURE]:
         what += f"; record longer captures of {undecided(document)}"
     return f"{what}."
@@ -117,12 +116,6 @@ def undecided(document: Document) -> str:
     """Return of how many members the captures are too short."""
     number = document["answers"][UNSURE]
     return f"{number} of them" if len(document["members"]) > number else "all of them"
-
-
-def drives(document: Document) -> str:
-    """Return number and size of the SSDs: 12 x 1.92 TB."""
-    bought = document["purchase"]
-    return f"{bought['drives']} x {human_drive(bought['drive_bytes'])}"
 
 
 def brings(document: Document) -> str:

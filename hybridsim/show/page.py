@@ -33,6 +33,12 @@ def paragraph(label: str, text: str) -> list[str]:
     return [(head + line).replace(GLUE, " ").rstrip() for head, line in zip(first, lines or [""])]
 
 
+def paragraphs(label: str, texts: Iterable[str]) -> list[str]:
+    """Return a paragraph for each text as lines; the label stands before the first."""
+    return [line for number, text in enumerate(texts)
+            for line in paragraph("" if number else label, text)]  # fmt: skip
+
+
 def wrapped(text: str) -> list[str]:
     """Return a text without a label as lines."""
     return textwrap.wrap(text, columns(), break_long_words=False, break_on_hyphens=False)

@@ -15,7 +15,7 @@ from hybridsim.answers.setup.buying import DAY_NS
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_rate, human_size
 from hybridsim.foundation.wording import lasting, money, percent, span
-from hybridsim.show.page import columns, page, paragraph
+from hybridsim.show.page import columns, page, paragraph, paragraphs
 
 if TYPE_CHECKING:
     from hybridsim.answers.setup import Section, Step
@@ -43,8 +43,7 @@ def _lines(answer: Setup) -> Iterator[str]:
             f"{words.get(answer.saved.answer, 'undecided')}.",
         )
     yield from _paragraph("DESTROYS", f"all data on {', '.join(plan.destroyed)}.")
-    for number, warning in enumerate(plan.warnings):
-        yield from _paragraph("" if number else "risks", warning)
+    yield from paragraphs("risks", map(_plain, plan.warnings))
     yield from _paragraph(
         "needs",
         f"{human_size(plan.ssd.size_bytes)} on each SSD ({plan.ssd.source}); "

@@ -11,7 +11,7 @@ from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import latency, money, percent, ranged
 from hybridsim.show.curve import draw
 from hybridsim.show.labels import LIKELY, mark
-from hybridsim.show.page import columns, page, paragraph, table, trace_line
+from hybridsim.show.page import columns, page, paragraph, paragraphs, table, trace_line
 
 if TYPE_CHECKING:
     from hybridsim.studies.size import Sizing, Tried
@@ -82,8 +82,7 @@ def _details(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
     )
     yield ""
     yield from _curve(sizing, ascii_only)
-    for number, note in enumerate(sizing.notes):
-        yield from paragraph("" if number else "notes", note)
+    yield from paragraphs("notes", sizing.notes)
 
 
 def _answer(sizing: Sizing) -> Iterator[str]:

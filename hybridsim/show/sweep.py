@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hybridsim.answers.advice.alternatives import pricing
 from hybridsim.foundation.wording import NONE, counted, percent, ranged, span
 from hybridsim.show import fleet
-from hybridsim.show.page import page, paragraph, table
+from hybridsim.show.page import page, paragraph, paragraphs, table
 from hybridsim.studies.sweep.apart import interval_of
 from hybridsim.studies.sweep.confidence import LEVEL
 from hybridsim.studies.sweep.objectives import COST, GAINS
@@ -48,8 +48,7 @@ def _lines(sweep_result: SweepResult) -> Iterator[str]:
             price = pricing(sweep_result.plan.scenario).price
             words = f"in {price.currency}, of disks and SSDs (prices of {price.date})"
             yield from paragraph("cost", words)
-    for number, note in enumerate([*sweep_result.notes, *sweep_result.doubts]):
-        yield from paragraph("" if number else "notes", note)
+    yield from paragraphs("notes", [*sweep_result.notes, *sweep_result.doubts])
     yield from _failures(sweep_result)
 
 

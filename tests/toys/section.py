@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.show.charts import axes
-from hybridsim.show.charts.chart import Axis, Chart, Line
-from hybridsim.show.charts.documents import end_ns, has_cache, middles
+from hybridsim.show.charts import Axis, Chart, Line, axes
+from hybridsim.show.charts.replay import end_ns, has_cache, middles
 from hybridsim.show.html.blocks import Section
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS, Samples
 from hybridsim.show import comparison
 from hybridsim.show.charts import Chart, Line, axes
-from hybridsim.show.charts.overlay import overlays
+from hybridsim.show.charts.answers import overlays
 from hybridsim.show.html import page as html_page
 from hybridsim.show.html.blocks import Block, Code, Prose, Row, Section, Table
-from hybridsim.show.html.sections import agreement
+from hybridsim.show.html.sections.comparison import agreement
 from validate.report.as_json import document
 from validate.report.columns import HEADS, cells, legend
 from validate.report.holding import Held
@@ -47,7 +47,7 @@ def _section(number: int, run: Held) -> Section:
     values = comparison.document(run.found)
     curves = [each for each in overlays(values) if _is_shown(each)]
     charts = [*curves, *_counters(run)]
-    verdict, *rest = agreement.section(values).blocks
+    verdict, *rest = agreement(values).blocks
     twin = run.twin
     words = [
         f"{twin.load}; the cache was {twin.lead_s:.2f} s old when it began.",

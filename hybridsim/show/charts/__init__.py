@@ -1,5 +1,164 @@
-"""Charts as plain data; the HTML report and `hybridsim.plot` draw the same charts."""
+"""Charts as plain data, which the HTML report and `hybridsim.plot` draw.
 
-from hybridsim.show.charts.chart import Axis, Band, Bars, Chart, Heat, Line, Mark, Ranges
+Axes with units, lines, bands, marks; no colours, no pixels.  Values have the units of the result:
+nanoseconds, bytes, shares.  `Axis.per` is the size of the axis's unit in these.
+"""
 
-__all__ = ["Axis", "Band", "Bars", "Chart", "Heat", "Line", "Mark", "Ranges"]
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+Value = float | int | None  # None: unknown, a gap
+Values = Sequence[Value]
+ENDS = ("low", "value", "high")  # of an interval in a document, as in the rows of Ranges
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a chart."""
+
+    label: str
+    unit: str = ""
+    per: float = 1.0  # size of the unit in that of the values: 6e10 for minutes and ns
+    log: bool = False
+    base: int = 10  # of the logarithm
+    low: float | None = None  # in the unit of the values; None: from the values
+    high: float | None = None
+
+    @property
+    def title(self) -> str:
+        """The label with its unit."""
+        both = self.label and self.unit
+        return f"{self.label} ({self.unit})" if both else self.label or self.unit
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series; `gid` identifies its data in a drawn figure.
+
+    The interval of each value, where there is one, is drawn as a shaded range from `low` to `high`.
+    """
+
+    gid: str
+    label: str
+    x: Values
+    y: Values
+    style: str = "line"  # or "steps" (to the right of x), "points", "both", "area"
+    role: str = ""  # of palette.ROLES; empty: the next free colour
+    dashed: bool = False
+    names: Sequence[str] = ()  # of the points, if they have names
+    low: Values = ()
+    high: Values = ()
+
+
+@dataclass(frozen=True)
+class Band:
+    """A named range of the x axis."""
+
+    label: str
+    start: float
+    end: float
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A position on the x axis, or a point if `y` is set.
+
+    The interval of a position is drawn as a shaded range from `low` to `high`.
+    """
+
+    label: str
+    x: float
+    y: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over one x axis.  Charts of one `sync` share their cursor."""
+
+    kind: ClassVar[str] = "chart"
+    gid: str
+    title: str
+    x: Axis
+    y: Axis
+    lines: Sequence[Line]
+    bands: Sequence[Band] = ()
+    marks: Sequence[Mark] = ()
+    is_stacked: bool = False
+    sync: str = ""
+    note: str = ""
+    is_direct: bool = False  # figures name each line at its end instead of in a legend
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Stacked horizontal bars: the parts of each row."""
+
+    kind: ClassVar[str] = "bars"
+    gid: str
+    title: str
+    x: Axis
+    parts: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[float]]]
+    note: str = ""
+    roles: Sequence[str] = ()  # of the parts
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """An interval with its centre for each row; `marks` are values of interest, with names."""
+
+    kind: ClassVar[str] = "ranges"
+    gid: str
+    title: str
+    x: Axis
+    rows: Sequence[tuple[str, float, float, float]]  # name, low, centre, high
+    marks: Sequence[tuple[str, float]] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Dots on a line for each row, with their centre."""
+
+    kind: ClassVar[str] = "dots"
+    gid: str
+    title: str
+    x: Axis
+    rows: Sequence[tuple[str, Sequence[float]]]
+    centres: Sequence[float]
+    centre: str  # name of the centre, such as "geometric mean"
+    judged: Sequence[str] = ()  # highlighted rows
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Figures of each row: a bar and its value for one figure, a dot each for several."""
+
+    kind: ClassVar[str] = "beside"
+    gid: str
+    title: str
+    x: Axis
+    names: Sequence[str]  # of the figures
+    rows: Sequence[tuple[str, Sequence[Value]]]
+    bold: Sequence[str] = ()  # highlighted rows
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Counts over a grid; `counts[column][row]` with row 0 at the bottom."""
+
+    kind: ClassVar[str] = "heat"
+    gid: str
+    title: str
+    x: Axis
+    y: Axis
+    width: float  # of a column, in the unit of the x values
+    height: float  # of a row
+    counts: Sequence[Sequence[int]] = field(default_factory=list)
+    note: str = ""

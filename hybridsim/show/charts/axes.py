@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hybridsim.show.charts.chart import Axis, Value
+from hybridsim.show.charts import Axis, Value
 
 SECOND = 10**9
 TIMES = {"µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9, "days": 86400e9}

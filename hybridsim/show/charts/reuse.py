@@ -10,8 +10,7 @@ import numpy as np
 from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.foundation.units import parse_size
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
-from hybridsim.show.charts import axes
-from hybridsim.show.charts.chart import Axis, Chart, Line
+from hybridsim.show.charts import Axis, Chart, Line, axes
 
 PER_OCTAVE = 4  # bins
 OCTAVES = 56  # from 1 us up

@@ -39,7 +39,7 @@ def of(document: Mapping[str, Any], command: str = "") -> str:
 
         return explorer(document, _about(document))
     extended = plain(dict(document)) | {"command": command}
-    return page(TITLES[family], sections_of(extended), document, _about(document))
+    return page(TITLES[family], list(sections_of(extended)), document, _about(document))
 
 
 def _about(document: Mapping[str, Any]) -> str:

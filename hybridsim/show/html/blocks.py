@@ -8,13 +8,15 @@ from typing import ClassVar
 
 from hybridsim.show.charts import Bars, Chart, Heat, Ranges
 
+KeyFigure = tuple[str, str, str]  # label, value, comparison or note
+
 
 @dataclass(frozen=True)
 class KeyFigures:
-    """The most important figures: (label, value, comparison or note)."""
+    """The most important figures."""
 
     kind: ClassVar[str] = "key"
-    figures: Sequence[tuple[str, str, str]]
+    figures: Sequence[KeyFigure]
 
 
 @dataclass(frozen=True)

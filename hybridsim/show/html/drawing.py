@@ -7,17 +7,27 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Sequence
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from typing import Any
 
 from hybridsim.show.charts import Axis, Bars, Chart, Heat, Line, Ranges
-from hybridsim.show.charts import ticks as ticks_of
-from hybridsim.show.charts.labels import rows_of
-from hybridsim.show.charts.palette import BLUE, INTERVAL, VERMILLION, colours
-from hybridsim.show.charts.stacking import stacked
-from hybridsim.show.html.paths import areas, between, outline
-from hybridsim.show.html.png import png
+from hybridsim.show.charts.layout import (
+    BLUE,
+    INTERVAL,
+    VERMILLION,
+    colours,
+    rows_of,
+    stacked,
+    tick_text,
+    ticks,
+)
+
+Point = tuple[float, float]
+Points = Sequence[Point | None]  # None is a gap
 
 WIDTH, HEIGHT = 720, 260
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 14, 40
@@ -25,6 +35,13 @@ BAR = 26
 RANGE = 30  # height of a row with its name above
 LETTER = 6.6  # approximate width of a letter
 LINE = 13  # height of a line of text
+TENTH = 10  # coordinates are written in tenths of a pixel
+NEAR = 0.6  # pixels: points closer to each other are dropped
+OFF = 0.35  # pixels: points closer to a straight line are dropped
+LEVELS = 64  # of a heat map
+# From pale to strong, visible on light and dark pages; the hue changes from step to step.
+RAMP = ((86, 180, 233), (0, 114, 178), (120, 60, 150), (213, 94, 0))
+FAINTEST = 70  # of 255: opacity of a single request
 
 
 @dataclass(frozen=True)
@@ -62,9 +79,9 @@ class Scale:
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Return positions and texts of the ticks."""
-        find = ticks_of.of(self.axis)
-        values = find(self.low / self.axis.per, self.high / self.axis.per)
-        return [(self.at(each * self.axis.per), ticks_of.text(each)) for each in values]
+        per = self.axis.per
+        values = ticks(self.axis, self.low / per, self.high / per)
+        return [(self.at(each * per), tick_text(each)) for each in values]
 
 
 @dataclass
@@ -165,7 +182,7 @@ def of_bars(bars: Bars, width: float = WIDTH) -> Drawing:
         drawing.labels.append((top + BAR / 2, label))
         for colour, part, value in zip(palette, bars.parts, values):
             start, end = x.at(done), x.at(done + value)
-            title = f"{label}: {part} {ticks_of.text(round(value / bars.x.per, 2))} {bars.x.unit}"
+            title = f"{label}: {part} {tick_text(round(value / bars.x.per, 2))} {bars.x.unit}"
             drawing.rects.append((colour, start, top, max(end - start, 0), BAR, title))
             done += value
     drawing.legend = list(zip(palette, bars.parts))
@@ -209,3 +226,145 @@ def of_heat(heat: Heat, width: float = WIDTH) -> Drawing:
     )  # fmt: skip
     drawing.image = f"data:image/png;base64,{base64.b64encode(png(heat.counts)).decode()}"
     return drawing
+
+
+# Paths through points, simplified by less than a visible distance.
+
+
+def outline(points: Points, is_stepped: bool) -> str:
+    """Return the path of a line through points."""
+    return "".join(_path(_corners(part) if is_stepped else _bends(part)) for part in _parts(points))
+
+
+def areas(points: Points, floor: float) -> list[str]:
+    """Return closed paths between points and a floor, one for each part without gaps."""
+    result = []
+    for part in _parts(points):
+        bends = _bends(part)
+        result.append(_path([*bends, (bends[-1][0], floor), (bends[0][0], floor)]) + "z")
+    return result
+
+
+def between(low: Points, high: Points) -> list[str]:
+    """Return closed paths between two lines with equal x, one for each part without gaps."""
+    result = []
+    for is_gap, part in groupby(zip(low, high), lambda each: None in each):
+        if not is_gap:
+            below, above = ([point for point in edge if point] for edge in zip(*part))
+            result.append(_path([*_bends(below), *reversed(_bends(above))]) + "z")
+    return result
+
+
+def _parts(points: Points) -> Iterator[list[Point]]:
+    """Yield the parts between gaps, without points closer than NEAR to the previous one."""
+    for is_gap, part in groupby(points, lambda each: each is None):
+        if not is_gap:
+            yield list(_apart([each for each in part if each]))
+
+
+def _apart(points: Sequence[Point]) -> Iterator[Point]:
+    before = (-math.inf, 0.0)
+    for each in points:
+        if max(abs(each[0] - before[0]), abs(each[1] - before[1])) >= NEAR:
+            yield each
+            before = each
+
+
+def _corners(points: Sequence[Point]) -> list[Point]:
+    """Return points and the corners of the steps between them."""
+    result = list(points[:1])
+    for before, each in pairwise(points):
+        result += [(each[0], before[1]), each]
+    return result
+
+
+def _bends(points: Sequence[Point]) -> list[Point]:
+    """Return the points without those on straight lines between others."""
+    kept = list(points[:1])
+    start = 0
+    for end in range(2, len(points)):
+        if any(_off(points[start], points[end], each) for each in points[start + 1 : end]):
+            start = end - 1
+            kept.append(points[start])
+    return kept + list(points[1:][-1:])
+
+
+def _off(start: Point, end: Point, point: Point) -> bool:
+    """Return whether a point is visibly off the straight line from start to end."""
+    along, up = end[0] - start[0], end[1] - start[1]
+    beside = along * (point[1] - start[1]) - up * (point[0] - start[0])
+    return abs(beside) > OFF * math.hypot(along, up)
+
+
+def _path(points: Sequence[Point]) -> str:
+    """Return a path: the start, then each point relative to the previous one."""
+    whole = [(round(TENTH * x), round(TENTH * y)) for x, y in points]
+    moves = [(x - a, y - b) for (a, b), (x, y) in pairwise(whole)]
+    words, command = [_numbers("M", *whole[0])], ""
+    for move in moves:
+        if move == (0, 0):
+            continue
+        now = "v" if move[0] == 0 else "h" if move[1] == 0 else "l"
+        words.append(_numbers(now if now != command else " ", *(each for each in move if each)))
+        command = now
+    return "".join(words).replace(" -", "-")
+
+
+def _numbers(first: str, *tenths: int) -> str:
+    return first + " ".join(_number(each) for each in tenths)
+
+
+def _number(tenths: int) -> str:
+    """Return a number of tenths in its shortest form: .5, -1.2, 3."""
+    whole, part = divmod(abs(tenths), TENTH)
+    digits = f"{whole or ''}.{part}" if part else str(whole)
+    return f"-{digits}" if tenths < 0 else digits
+
+
+# PNG: W3C Recommendation "Portable Network Graphics", 2nd ed., sections 5 (chunks) and 11.2.
+
+
+def png(counts: Sequence[Sequence[int]]) -> bytes:
+    """Return columns of counts, row 0 at the bottom, as a picture with one pixel per cell.
+
+    Shades are logarithmic, so that a few hot cells do not hide all others.
+    """
+    most = max((max(column, default=0) for column in counts), default=0)
+    height = len(counts[0]) if counts else 0
+    lines = []
+    for row in reversed(range(height)):
+        shades = bytes(_level(column[row], most) for column in counts)
+        lines.append(b"\0" + shades)  # filter: none
+    header = struct.pack(">IIBBBBB", len(counts), height, 8, 3, 0, 0, 0)
+    palette = b"".join(bytes(_colour(level)) for level in range(LEVELS + 1))
+    alphas = bytes([0] + [_alpha(level) for level in range(1, LEVELS + 1)])
+    parts = (
+        (b"IHDR", header),
+        (b"PLTE", palette),
+        (b"tRNS", alphas),
+        (b"IDAT", zlib.compress(b"".join(lines), 9)),
+        (b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*each) for each in parts)
+
+
+def _level(count: int, most: int) -> int:
+    if count <= 0:
+        return 0
+    share = math.log1p(count) / math.log1p(most)
+    return max(1, round(share * LEVELS))
+
+
+def _colour(level: int) -> list[int]:
+    place = level / LEVELS * (len(RAMP) - 1)
+    index = min(int(place), len(RAMP) - 2)
+    share = place - index
+    return [round(a + share * (b - a)) for a, b in zip(RAMP[index], RAMP[index + 1])]
+
+
+def _alpha(level: int) -> int:
+    return min(FAINTEST + round((255 - FAINTEST) * min(2 * level / LEVELS, 1)), 255)
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

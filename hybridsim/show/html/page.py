@@ -21,10 +21,8 @@ from markupsafe import Markup, escape
 
 from hybridsim.answers.result import plain
 from hybridsim.foundation.version import __version__
-from hybridsim.show.charts import Chart
-from hybridsim.show.charts.chart import Value, Values
-from hybridsim.show.charts.labels import rows_of
-from hybridsim.show.charts.palette import DARK, INTERVAL, LIGHT, colours
+from hybridsim.show.charts import Chart, Value, Values
+from hybridsim.show.charts.layout import DARK, INTERVAL, LIGHT, colours, rows_of
 from hybridsim.show.html.blocks import Section, charts_of
 from hybridsim.show.html.drawing import of_bars, of_chart, of_heat, of_ranges
 

@@ -16,19 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.foundation.errors import UsageError
-from hybridsim.show.charts import address as address_charts
-from hybridsim.show.charts import cost as cost_charts
-from hybridsim.show.charts import curve as curve_charts
-from hybridsim.show.charts import disks as disk_charts
-from hybridsim.show.charts import latency as latency_charts
-from hybridsim.show.charts import lines as line_charts
-from hybridsim.show.charts import overlay as overlay_charts
-from hybridsim.show.charts import pareto as pareto_charts
-from hybridsim.show.charts import policies as policy_charts
-from hybridsim.show.charts import reasons as reason_charts
-from hybridsim.show.charts import reuse as reuse_charts
-from hybridsim.show.charts import warm_up as warm_up_charts
-from hybridsim.show.charts.documents import document_of
+from hybridsim.show.charts import answers, replay, reuse, tables
 from hybridsim.show.plot.drawing import drawn
 
 if TYPE_CHECKING:
@@ -46,41 +34,41 @@ def warm_up(results: Any, *, title: str = "") -> Figure:
 
     `results` is a result, or a mapping from names to results.
     """
-    return drawn([warm_up_charts.overlaid(_several(results))], title)
+    return drawn([replay.warm_ups(_several(results, "schema"))], title)
 
 
 def panels(result: Any, *, title: str = "") -> Figure:
     """Return hit ratio, latency and occupancy of a result, one below the other."""
-    return drawn(_some(warm_up_charts.warm_up(document_of(result)), "a warm-up"), title)
+    return _drawn(replay.warm_up(_document(result)), "a warm-up", title)
 
 
 def latency_cdf(result: Any, what: str = "read", *, title: str = "") -> Figure:
     """Return the latencies of reads (or "write"s) of a result: no cache, cold, warm."""
-    charts = latency_charts.distributions(document_of(result))
+    charts = replay.distributions(_document(result))
     wanted = [each for each in charts if each.gid == f"cdf-{what}"]
-    return drawn(_some(wanted, f"latencies of 100 {what}s or more"), title)
+    return _drawn(wanted, f"latencies of 100 {what}s or more", title)
 
 
 def ways(result: Any, *, title: str = "") -> Figure:
     """Return the contributions of hits, misses and bypasses to the mean read latency."""
-    return drawn(_some([latency_charts.ways(document_of(result))], "reads by path"), title)
+    return _drawn([replay.ways(_document(result))], "reads by path", title)
 
 
 def disk_time(result: Any, *, title: str = "") -> Figure:
     """Return the disks' time by activity, in each phase of a result."""
-    return drawn(_some([disk_charts.by_phase(document_of(result))], "the disks' time"), title)
+    return _drawn([replay.disk_time(_document(result))], "the disks' time", title)
 
 
 def reasons(result: Any, *, title: str = "") -> Figure:
     """Return the reasons for reads that did not come from the SSD, over time."""
-    return drawn(_some([reason_charts.over_time(document_of(result))], "reasons"), title)
+    return _drawn([replay.reasons(_document(result))], "reasons", title)
 
 
 def address_map(result: Any, what: str = "reads", *, title: str = "") -> Figure:
     """Return the addresses that the trace of a result reads (or "writes"), over time."""
-    maps = address_charts.maps(document_of(result))
+    maps = replay.address_maps(_document(result))
     wanted = [each for each in maps if each.gid == f"map-{what}"]
-    return drawn(_some(wanted, what), title)
+    return _drawn(wanted, what, title)
 
 
 def miss_ratio_curve(curves: Any, chosen_bytes: int | None = None, *, title: str = "") -> Figure:
@@ -89,10 +77,7 @@ def miss_ratio_curve(curves: Any, chosen_bytes: int | None = None, *, title: str
     `curves` is the result of `hybridsim.miss_ratio_curve`, its dictionary, or a mapping from names
     to these; `chosen_bytes` marks a size.
     """
-    is_one = hasattr(curves, "to_dict") or "curve" in curves
-    named = {"": curves} if is_one else curves
-    documents = {name: document_of(each) for name, each in named.items()}
-    return drawn([curve_charts.overlaid(documents, chosen_bytes)], title)
+    return drawn([answers.miss_ratios(_several(curves, "curve"), chosen_bytes)], title)
 
 
 def reuse_times(traces: Any, page: str | int = "64KiB", *, title: str = "") -> Figure:
@@ -101,8 +86,8 @@ def reuse_times(traces: Any, page: str | int = "64KiB", *, title: str = "") -> F
     A trace is read once; pages are of the size `page`.
     """
     named = traces if isinstance(traces, Mapping) else {"": traces}
-    times = {name: reuse_charts.reuse_times(each, page) for name, each in named.items()}
-    return drawn([reuse_charts.reuse_chart(times)], title)
+    times = {name: reuse.reuse_times(each, page) for name, each in named.items()}
+    return drawn([reuse.reuse_chart(times)], title)
 
 
 def pareto(
@@ -119,7 +104,7 @@ def pareto(
     `x` and `y` are columns; the suffix of a name is its unit (`_ns`, `_bytes`).  Less is better,
     but for the columns of `more_is_better`.  The column `name` names the points of the front.
     """
-    return drawn([pareto_charts.pareto(records(rows), x, y, name, more_is_better)], title)
+    return drawn([tables.pareto(records(rows), x, y, name, more_is_better)], title)
 
 
 def lines(rows: Any, x: str, y: str, by: str | Sequence[str] = "", *, title: str = "") -> Figure:
@@ -132,7 +117,7 @@ def lines(rows: Any, x: str, y: str, by: str | Sequence[str] = "", *, title: str
     listed = records(rows)
     if not listed:
         raise UsageError(f"nothing to draw: no rows with {x} and {y}")
-    return drawn([line_charts.lines(listed, x, y, by)], title)
+    return drawn([tables.lines(listed, x, y, by)], title)
 
 
 def beside(
@@ -150,7 +135,7 @@ def beside(
     is the suffix of their names as in `lines`; rows of `bold` are highlighted.
     """
     columns = [figures] if isinstance(figures, str) else list(figures)
-    chart = line_charts.beside(records(rows), name, columns, bold, log)
+    chart = tables.beside(records(rows), name, columns, bold, log)
     if not chart.rows:
         raise UsageError(f"nothing to draw: no rows with {name} and {', '.join(columns)}")
     return drawn([chart], title)
@@ -158,12 +143,12 @@ def beside(
 
 def cost(advice: Any, *, title: str = "") -> Figure:
     """Return the mean latency by cost of the alternatives that `advise` compared."""
-    return drawn([cost_charts.cost(document_of(advice))], title)
+    return drawn([answers.cost(_document(advice))], title)
 
 
 def cost_by_size(advice: Any, *, title: str = "") -> Figure:
     """Return the mean latency by the cost of SSD caches of the sizes that `advise` tried."""
-    return drawn([cost_charts.by_size(document_of(advice))], title)
+    return drawn([answers.cost_by_size(_document(advice))], title)
 
 
 def policies(
@@ -181,10 +166,10 @@ def policies(
     policies) is 1; the bar of each policy is its geometric mean, and the names of policies that are
     not baselines are bold.
     """
-    ratios = policy_charts.relative(records(rows), value, policy, cell, baselines)
+    ratios = tables.relative(records(rows), value, policy, cell, baselines)
     if not ratios:
         raise UsageError(f"nothing to draw: no rows with {policy}, {value} and {', '.join(cell)}")
-    return drawn([policy_charts.compared(ratios, baselines)], title)
+    return drawn([tables.compared(ratios, baselines)], title)
 
 
 def overlay(comparison: Any, curve: str = "", *, title: str = "") -> Figure:
@@ -198,10 +183,10 @@ def overlay(comparison: Any, curve: str = "", *, title: str = "") -> Figure:
         from hybridsim.show.comparison import document as described
 
         document = described(comparison)
-    every = overlay_charts.overlays(document)
+    every = answers.overlays(document)
     matches = [each for each in every if curve.casefold() in each.title.casefold()]
     names = f", but {', '.join(each.title for each in every)}" if every else ""
-    return drawn(_some(matches[:1], f"curves {curve}".strip() + names), title)
+    return _drawn(matches[:1], f"curves {curve}".strip() + names, title)
 
 
 def records(rows: Any) -> list[Mapping[str, Any]]:
@@ -209,14 +194,21 @@ def records(rows: Any) -> list[Mapping[str, Any]]:
     return list(rows.to_dict("records") if hasattr(rows, "to_dict") else rows)
 
 
-def _several(results: Any) -> dict[str, Mapping[str, Any]]:
-    is_one = hasattr(results, "to_dict") or "schema" in results
+def _document(result: Any) -> Mapping[str, Any]:
+    """Return the document of a result, or the document itself."""
+    document: Mapping[str, Any] = result if isinstance(result, Mapping) else result.to_dict()
+    return document
+
+
+def _several(results: Any, key: str) -> dict[str, Mapping[str, Any]]:
+    """Return the documents by name; `key` is in the document of a single result, without a name."""
+    is_one = hasattr(results, "to_dict") or key in results
     named = {"": results} if is_one else results
-    return {str(name): document_of(each) for name, each in named.items()}
+    return {str(name): _document(each) for name, each in named.items()}
 
 
-def _some(charts: Sequence[Any], what: str) -> list[Any]:
+def _drawn(charts: Sequence[Any], what: str, title: str) -> Figure:
     existing = [each for each in charts if each is not None]
     if not existing:
         raise UsageError(f"nothing to draw: the result has no {what}")
-    return existing
+    return drawn(existing, title)

@@ -1,23 +1,35 @@
-"""The advice: what to do, what it brings, what it costs, what could go wrong, what was assumed."""
+"""Sections of `advise`: the advice, all machines, the application and other purchases.
+
+And of a fleet: the purchase for all, and the answer for each member.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from hybridsim.answers.forecast import NO
+from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import factor, lasting, latency, percent
 from hybridsim.show import advice as words
-from hybridsim.show.html.blocks import Block, Code, KeyFigures, Prose, Section, Table
+from hybridsim.show import fleet_advice as of_fleet
+from hybridsim.show.advice import Document
+from hybridsim.show.charts import Axis, Ranges
+from hybridsim.show.html.blocks import Block, Code, KeyFigure, KeyFigures, Prose, Section, Table
+
+WIDE = 10  # times between the ends of all intervals: from here on the axis is logarithmic
+SHOWN = 40  # intervals drawn
+Row = tuple[str, float, float, float]  # of Ranges
 
 
-def section(document: Mapping[str, Any]) -> Section:
+def answer(document: Document) -> Section:
     """Return the first screen of `advise`, with nothing left out."""
+    before = [("costs", words.costs(document))]
+    risks = (f"{risk[:1].upper()}{risk[1:]}." for risk in words.risks(document))
+    before += [*_labelled("risks", risks), ("assumed", words.assumed(document))]
     blocks: list[Block] = [
         Prose([words.to_do(document), words.brings(document)], document["answer"]),
         KeyFigures(list(_figures(document))),
-        Table("Before you buy", ["", ""], list(_before(document))),
+        Table("Before you buy", ["", ""], [*before, *_labelled("notes", document["notes"])]),
     ]
     if document["answer"] != NO:
         blocks.append(Code("Check it: replay this machine", words.command(document)))
@@ -28,7 +40,12 @@ def section(document: Mapping[str, Any]) -> Section:
     return Section("answer", "Advice", blocks)
 
 
-def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _labelled(label: str, sentences: Iterator[str] | Sequence[str]) -> Iterator[tuple[str, str]]:
+    for number, sentence in enumerate(sentences):
+        yield "" if number else label, sentence
+
+
+def _figures(document: Document) -> Iterator[KeyFigure]:
     pick = document["recommended"]
     before, after = pick["judged"]["none"], pick["judged"]["cached"]
     sure = "" if pick["low"] is None else f"{words.range_head(document)}: {words.interval(pick)}"
@@ -49,10 +66,114 @@ def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "SSD lasts", lasting(pick["years"]), "at this load"
 
 
-def _before(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "costs", words.costs(document)
-    for number, risk in enumerate(words.risks(document)):
-        yield "" if number else "risks", f"{risk[:1].upper()}{risk[1:]}."
-    yield "assumed", words.assumed(document)
-    for number, note in enumerate(document["notes"]):
-        yield "" if number else "notes", note
+def machines(document: Document) -> Section:
+    """Return the gains with their intervals, and the table of all machines."""
+    rows = document["rows"]
+    names = [(words.label(each), human_size(each["size_bytes"])) for each in rows]
+    title = "Gain of each machine, with its interval of 90 %"
+    if document["recommended"]["is_forecast"]:
+        title = f"Forecast g{title[1:]}"
+    intervals = [_interval(", ".join(name), each) for name, each in zip(names, rows)]
+    cells = [words.alone(document), *(words.machine(document, each) for each in rows)]
+    blocks: list[Block] = [
+        *_gains("machines", title, intervals),
+        Table("All replayed machines", words.machine_heads(document), cells, [1]),
+        Prose([words.same_requests(document)]),
+    ]
+    if len(rows) > 1:
+        reasons = [[*name, each["loses"]] for name, each in zip(names[1:], rows[1:])]
+        heads = ["machine", "SSD", "why not"]
+        blocks.append(Table("Why the others are not recommended", heads, reasons))
+    lead = "Each machine serves the same requests; the first row is the recommended one."
+    return Section("machines", "What else was tried", blocks, lead)
+
+
+def _interval(name: str, pick: Document) -> Row | None:
+    """Return the interval of a machine's gain; None if it has none."""
+    low, high = pick["low"], pick["high"]
+    return (name, low, pick["forecast"] or pick["gain"], high) if low and high else None
+
+
+def _gains(
+    gid: str, title: str, intervals: Sequence[Row | None], most: int | None = None
+) -> list[Ranges]:
+    rows = [each for each in intervals if each]
+    if not rows:
+        return []
+    ends = [each for row in rows for each in (row[1], row[3])]
+    axis = Axis("gain", "times", log=max(ends) >= WIDE * min(ends))
+    note = f"The first {most} of {len(rows)}." if most and len(rows) > most else ""
+    return [Ranges(gid, title, axis, rows[:most], [("no gain", 1.0)], note)]
+
+
+def questions(document: Document) -> Section:
+    """Return the guide's questions with their answers, and the table of alternatives."""
+    heads, rows = words.alternatives(document)
+    basis = [f"Prices: {words.prices(document)}", f"Compared by {words.compared_by(document)}"]
+    blocks: list[Block] = [
+        Table("The application", ["", ""], words.questions(document)),
+        Table("Other purchases", heads, rows, [len(rows) - 1]),
+        Prose(basis),
+    ]
+    return Section("questions", "The application, and other purchases", blocks)
+
+
+def fleet(document: Document) -> Section:
+    """Return the answer, its key figures, the SSDs of each server, and one kind for all."""
+    answers = document["answers"]
+    tone = YES if answers[YES] else UNSURE if answers[UNSURE] else NO
+    labelled = dict(of_fleet.sentences(document))
+    first = [labelled.pop(each) for each in ("ADVICE", "brings") if each in labelled]
+    before = [*labelled.items(), *_labelled("notes", document["notes"])]
+    blocks: list[Block] = [
+        Prose(first, tone),
+        KeyFigures(list(_of_fleet(document))),
+        Table("Before you buy", ["", ""], before),
+    ]
+    for caption, (heads, rows) in (
+        ("The SSDs of each server", of_fleet.servers(document)),
+        ("The same kind of cache for all that get one", of_fleet.kinds(document)),
+    ):
+        if rows:
+            blocks.append(Table(caption, heads, rows))
+    return Section("answer", "Advice", blocks)
+
+
+def _of_fleet(document: Document) -> Iterator[KeyFigure]:
+    answers, waits = document["answers"], document["waits"]
+    others = f"{answers[UNSURE]} not yet, {answers[NO]} no"
+    yield "with a use", f"{answers[YES]} of {len(document['members'])}", others
+    if document["purchase"]["drives"]:
+        price = words.cost(document, document["purchase"]["cost"])
+        yield "to buy", words.drives(document["purchase"]), price
+    if waits and waits["gain"]:
+        ends = words.interval(waits) if waits["low"] and waits["high"] else ""
+        yield "gain of all", f"{factor(waits['gain'])} times", ends and f"90%: {ends}"
+        now, then = (latency(waits[each] / waits["requests"])
+                     for each in ("cached_ns", "alone_ns"))  # fmt: skip
+        yield "mean request", now, f"disks alone: {then}"
+
+
+def members(document: Document) -> Section:
+    """Return the gains of all members of a fleet, the table, and the command for each."""
+    heads, rows = of_fleet.members(document)
+    every = document["members"]
+    names = [row[0] for row in rows]
+    known = [(name, each) for name, each in zip(names, every) if each["advice"]]
+    picks = [(f"{name}, {of_fleet.worded(each)}", each["advice"]["recommended"])
+             for name, each in known]  # fmt: skip
+    intervals = [_interval(*each) for each in picks]
+    gain = "Forecast gain" if any(pick["is_forecast"] for _, pick in picks) else "Gain"
+    title = f"{gain} of each, with its interval of 90 %"
+    strong = [row for row, each in enumerate(every) if each["answer"] == YES]
+    reasons = [[name, each["why"] or words.to_do(each["advice"])]
+               for name, each in zip(names, every)]  # fmt: skip
+    commands = "\n".join(words.command(each["advice"]) for _, each in known)
+    blocks: list[Block] = [
+        *_gains("members", title, intervals, SHOWN),
+        Table("All members; those with a use are bold", heads, rows, strong),
+        Table("Each in words", ["", ""], reasons),
+        Code("Replay the machine of each", commands, True),
+    ]
+    lead = "Each is judged on its own; those whose requests gain most come first."
+    return Section("members", "Each of them", blocks, lead)

@@ -1,17 +1,15 @@
-"""The maximum of each of the five I/O parameters of a machine."""
+"""Sections of `bench`: the maximum of each I/O parameter, and charts by queue depth."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from hybridsim.foundation.units import human_count, human_rate, human_size
 from hybridsim.foundation.wording import NONE, latency, percent
-from hybridsim.show.charts.bench import PARAMETERS, STATES
-from hybridsim.show.html.blocks import Block, Prose, Section, Table
+from hybridsim.show.charts.answers import PARAMETERS, STATES, by_depth
+from hybridsim.show.charts.replay import Document
+from hybridsim.show.html.blocks import Block, Prose, Row, Section, Table
 
 
-def section(document: Mapping[str, Any]) -> Section:
+def most(document: Document) -> Section:
     """Return the best of each parameter in each state of the cache."""
     setting = document["setting"]
     lead = (
@@ -19,13 +17,16 @@ def section(document: Mapping[str, Any]) -> Section:
         f"{human_size(setting['sequential_bytes'])}; a hot spot of "
         f"{human_size(setting['hot_bytes'])}; {setting['requests']:,} requests per measurement."
     )
-    blocks: list[Block] = [_most(document), *_gains(document), *_doubts(document)]
+    blocks: list[Block] = [_most(document)]
+    if document["gains"]:
+        blocks.append(_gains(document))
+    blocks.append(_doubts(document))
     if document["notes"]:
         blocks.append(Prose(document["notes"], "note"))
     return Section("most", "Maximum rates", blocks, lead)
 
 
-def _most(document: Mapping[str, Any]) -> Table:
+def _most(document: Document) -> Table:
     states = [name for name in STATES if any(one["state"] == name for one in document["points"])]
     heads = ["", *(head for state in states for head in (STATES[state], "at depth", "p99"))]
     rows = []
@@ -40,7 +41,13 @@ def _most(document: Mapping[str, Any]) -> Table:
     return Table("Maximum of each parameter over all queue depths", heads, rows)
 
 
-def _gains(document: Mapping[str, Any]) -> list[Table]:
+def _cells(name: str, best: Document) -> list[str]:
+    is_sequential = name.startswith("sequential")
+    rate = human_rate(best["bytes_per_s"]) if is_sequential else f"{human_count(best['iops'])} IOPS"
+    return [rate + ("" if best["steady"] else " *"), str(best["depth"]), latency(best["p99_ns"])]
+
+
+def _gains(document: Document) -> Table:
     """Return the gain of the warm cache by depth: of the same requests."""
     depths = document["setting"]["depths"]
     known = {(each["parameter"], each["depth"]): each["gain"] for each in document["gains"]}
@@ -49,25 +56,25 @@ def _gains(document: Mapping[str, Any]) -> list[Table]:
         for name in PARAMETERS
     ]
     heads = ["queue depth", *map(str, depths)]
-    return [Table("Rate with the warm cache over that without, same requests", heads, rows)] * bool(
-        known
-    )
+    return Table("Rate with the warm cache over that without, same requests", heads, rows)
 
 
-def _cells(name: str, best: Mapping[str, Any]) -> list[str]:
-    is_sequential = name.startswith("sequential")
-    rate = human_rate(best["bytes_per_s"]) if is_sequential else f"{human_count(best['iops'])} IOPS"
-    return [rate + ("" if best["steady"] else " *"), str(best["depth"]), latency(best["p99_ns"])]
-
-
-def _doubts(document: Mapping[str, Any]) -> list[Block]:
+def _doubts(document: Document) -> Prose:
     unsteady = [one for one in document["points"] if not one["steady"]]
     if not unsteady:
-        return [Prose(["Every figure is steady: two measurements in a row agree."])]
+        return Prose(["Every figure is steady: two measurements in a row agree."])
     worst = max(unsteady, key=lambda one: abs(one["drift"]))
     sentence = (
         f"{len(unsteady)} of {len(document['points'])} figures (*) are not steady: a second "
         f"measurement right after the first differs by up to {percent(abs(worst['drift']))} "
         f"({worst['parameter']}, {STATES[worst['state']]}, depth {worst['depth']})."
     )
-    return [Prose([sentence], "note")]
+    return Prose([sentence], "note")
+
+
+def depths(document: Document) -> Section | None:
+    """Return the charts of each parameter; None if only one depth was measured."""
+    if len(document["setting"]["depths"]) < 2:
+        return None
+    lead = "The queue depth is the number of requests outstanding at a time."
+    return Section("depths", "By queue depth", [Row(list(by_depth(document)))], lead)

@@ -1,0 +1,79 @@
+"""Sections of `compare`: whether a simulated run agrees with a real one, figure by figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hybridsim.show.charts import Axis, Ranges
+from hybridsim.show.charts.answers import overlays
+from hybridsim.show.charts.replay import Document
+from hybridsim.show.comparison import (
+    GAINS,
+    allowed_in_words,
+    error_in_words,
+    gains_in_words,
+    row_from,
+    sure_in_words,
+    value_in_words,
+    verdict_on_gains,
+)
+from hybridsim.show.html.blocks import Block, Prose, Row, Section, Table
+
+SIDES = ("real", "simulated")
+MARKS = {True: "✓", False: "✗", None: ""}
+
+
+def agreement(document: Document) -> Section:
+    """Return whether the runs agree, and a table of all figures that both have."""
+    judged = [each for each in document["rows"] if each["pass"] is not None]
+    others = [each for each in document["rows"] if each["pass"] is None]
+    wrong = [at for at, each in enumerate(judged) if not each["pass"]]
+    sentence = f"Agrees. All {len(judged)} figures are within their tolerances."
+    if wrong:
+        sentence = f"Differs. {len(wrong)} of {len(judged)} figures exceed their tolerance."
+    sources = [[side, each] for side in SIDES for each in document[side]]
+    lone = [[side, ", ".join(names)] for side in SIDES if (names := document[f"only_{side}"])]
+    blocks: list[Block] = [
+        Prose([sentence], "no" if wrong else "yes"),
+        _table("Checked figures", judged, wrong),
+        *_sure(document),
+    ]
+    if others:
+        blocks.append(_table("Other figures, not checked", others, [], True))
+    blocks.append(Table("Compared files", ["", ""], sources, is_folded=True))
+    if lone:
+        blocks.append(Table("Reported by one run only", ["", ""], lone, is_folded=True))
+    if document["notes"]:
+        blocks.append(Prose(document["notes"]))
+    return Section("agreement", "Agreement", blocks)
+
+
+def _sure(document: Document) -> Iterator[Block]:
+    """Yield the paired gains of two replays, or what the intervals rest on."""
+    gains = document["gains"]
+    sure = [row_from(each) for each in document["rows"] if each["interval"]]
+    if gains:
+        rows = [(GAINS[name], each["low"], each["value"], each["high"])
+                for name, each in gains.items()]  # fmt: skip
+        title = f"Gain of the second machine, of the same {document['paired_requests']:,} requests"
+        yield Prose([f"{verdict_on_gains(gains)}: {', '.join(gains_in_words(gains))}."])
+        yield Ranges("paired", title, Axis("gain", "times"), rows, [("equal", 1.0)])
+    elif sure:
+        yield Prose([f"{'; '.join(map(sure_in_words, sure))}. {document['interval_basis']}."])
+
+
+def _table(caption: str, rows: list[Any], strong: list[int], is_folded: bool = False) -> Table:
+    cells = []
+    for each in map(row_from, rows):
+        values = [value_in_words(each.name.measure, one) for one in (each.real, each.simulated)]
+        allowed = "" if each.tolerance is None else allowed_in_words(each)
+        cells.append([str(each.name), *values, error_in_words(each), allowed, MARKS[each.is_met]])
+    heads = ["", "real", "simulated", "error", "allowed", ""]
+    return Table(caption, heads, cells, strong, is_folded)
+
+
+def curves(document: Document) -> Section | None:
+    """Return one chart per curve; None if no curve has more than a few bins."""
+    charts = overlays(document)
+    return Section("curves", "Over time", [Row(charts)]) if charts else None
