@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from hybridsim.cli.machine_options import machine
+from hybridsim.cli.arguments import machine
 from hybridsim.serving import remote
 from hybridsim.serving.claims import Claim
 from hybridsim.serving.generations import DATA_FROM

@@ -11,8 +11,8 @@ from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 from hybridsim.cli import COMMANDS, cli
+from hybridsim.cli.arguments import CACHE_MODES, CacheMode
 from hybridsim.cli.completion import SHELLS, VALUES, VARIABLE
-from hybridsim.cli.machine_options import CACHE_MODES, CacheMode
 from hybridsim.storage import catalog
 from hybridsim.traces.formats import FORMATS
 

@@ -44,9 +44,7 @@ ADDED = {
     "a command": {
         "hybridsim/cli/count.py": "command.py",
         "hybridsim/studies/count.py": "study.py",
-        "hybridsim/cli/__init__.py": {
-            "COMMANDS = {\n": '    "count": ("hybridsim.cli.count", "How many requests?"),\n'
-        },
+        "hybridsim/cli/__init__.py": {"COMMANDS = {\n": '    "count": "How many requests?",\n'},
     },
     "a kind of drive": edits("how-to/device.md"),
 }

@@ -80,7 +80,7 @@ import json, sys
 from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.result import plain
 from hybridsim.studies.flush import flush_rate
-from hybridsim.show import write
+from hybridsim.show.terminal import write
 from hybridsim.studies import runs
 runs.MOST = 0  # what is dirty at the end of the load does not depend on what comes after
 site = Scenario.default()

@@ -20,7 +20,7 @@ from serving_checker import SETTINGS, Client, check
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.answers.measurements.measurement import CACHE, HIT_RATIO, Name
 from hybridsim.cli import cli
-from hybridsim.cli.machine_options import machine
+from hybridsim.cli.arguments import machine
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import DeviceError, UsageError
 from hybridsim.serving import claims, lines, nbd

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from serving_checker import Client
 
-from hybridsim.cli.machine_options import machine
+from hybridsim.cli.arguments import machine
 from hybridsim.foundation.errors import DeviceError
 from hybridsim.serving import claims, nbd
 from hybridsim.serving.generations import DATA_FROM

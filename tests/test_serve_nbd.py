@@ -11,7 +11,7 @@ import pytest
 from nbd_disk import Disk
 from serving_checker import SETTINGS, Client, check
 
-from hybridsim.cli.machine_options import machine
+from hybridsim.cli.arguments import machine
 from hybridsim.foundation.errors import DeviceError
 from hybridsim.serving import nbd, remote
 from hybridsim.serving.generations import DATA_FROM

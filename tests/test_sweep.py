@@ -25,7 +25,7 @@ from sweep_points import AXES, UNLUCKY, made_up, noted, plan, slowly
 from hybridsim import Scenario, Trace, replay
 from hybridsim import studies as verbs
 from hybridsim.cli import cli, main
-from hybridsim.cli.sweep_live import words as worded
+from hybridsim.cli.sweep import words as worded
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import parse_size
 from hybridsim.scenario.overrides import value_of, values_of, written

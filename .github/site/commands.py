@@ -22,7 +22,7 @@ def addresses() -> Iterator[str]:
 def pages() -> dict[str, str]:
     """Return the pages by address."""
     context = click.Context(cli, info_name="hybridsim", max_content_width=COLUMNS)
-    rows = "".join(f"| [{name}]({name}.md) | {line} |\n" for name, (_, line) in COMMANDS.items())
+    rows = "".join(f"| [{name}]({name}.md) | {line} |\n" for name, line in COMMANDS.items())
     found = {
         f"{FOLDER}/index.md": (
             "# Commands\n\nEach page is what `hybridsim COMMAND --help` prints.\n\n"

@@ -12,70 +12,40 @@ from typing import Any, NoReturn
 
 import click
 
-from hybridsim.cli.option import flag
+from hybridsim.cli.option import examples, flag
 from hybridsim.cli.process import handle_signals, prepare_streams, release_streams
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.version import __version__
 
-# name: (module, one line of help shown by `hybridsim --help` without importing the module)
+# name: one line of help, shown by `hybridsim --help` without importing hybridsim.cli.NAME
 COMMANDS = {
-    "replay": ("hybridsim.cli.replay", "What would an SSD cache do for a captured trace?"),
-    "hits": (
-        "hybridsim.cli.hits",
-        "Hit ratios of cache sizes and policies, without simulating devices.",
-    ),
-    "why": ("hybridsim.cli.why", "Why did the learned policy admit a page, or reject it?"),
-    "mrc": ("hybridsim.cli.mrc", "The miss-ratio curve: how large should the cache be?"),
-    "advise": (
-        "hybridsim.cli.advise",
-        "Is an SSD cache worth buying, and what are the alternatives?",
-    ),
-    "size": ("hybridsim.cli.size", "How large must the SSD be to meet your requirements?"),
-    "bounds": (
-        "hybridsim.cli.bounds",
-        "What could a cache do at best and at worst, from iostat, sar or fio alone?",
-    ),
-    "setup": ("hybridsim.cli.setup", "Which commands build this cache on a real machine?"),
-    "check": ("hybridsim.cli.check", "Does the running cache keep what was simulated?"),
-    "sweep": (
-        "hybridsim.cli.sweep",
-        "Simulate many variants of a machine, and rank them.",
-    ),
-    "explore": (
-        "hybridsim.cli.explore",
-        "What if? A page with sliders: cache, size, SSD, disks, load, price.",
-    ),
-    "bench": (
-        "hybridsim.cli.bench",
-        "Measure sequential and random, cold and hot I/O of a machine.",
-    ),
-    "fio": ("hybridsim.cli.fio", "Run fio's job files on a simulated machine."),
-    "compare": ("hybridsim.cli.compare", "Compare a simulated run with a real one."),
-    "validate": (
-        "hybridsim.cli.validate",
-        "Check the model against fio on a real kernel cache, on this host or in a VM.",
-    ),
-    "demo": ("hybridsim.cli.demo", "Replay a real capture that ships with hybridsim."),
-    "trace": (
-        "hybridsim.cli.trace",
-        "Inspect, convert, record or generate a trace.",
-    ),
-    "watch": (
-        "hybridsim.cli.watch",
-        "Hit ratios of caches that are simulated beside a running disk.",
-    ),
-    "serve": (
-        "hybridsim.cli.serve",
-        "A cache on a real SSD, as a block device over NBD.",
-    ),
-    "fit": ("hybridsim.cli.fit", "Estimate a model of your array or drive from a measurement."),
-    "catalog": ("hybridsim.cli.catalog", "List the drives that can be simulated, with sources."),
-    "scenario": ("hybridsim.cli.scenario", "Show or check the machine that a scenario describes."),
-    "explain": ("hybridsim.cli.explain", "Explain a word or figure of a report."),
-    "schema": ("hybridsim.cli.schema", "Print the JSON Schema of what --json writes."),
-    "completion": ("hybridsim.cli.completion", "Set up completion for bash, zsh or fish."),
+    "replay": "What would an SSD cache do for a captured trace?",
+    "hits": "Hit ratios of cache sizes and policies, without simulating devices.",
+    "why": "Why did the learned policy admit a page, or reject it?",
+    "mrc": "The miss-ratio curve: how large should the cache be?",
+    "advise": "Is an SSD cache worth buying, and what are the alternatives?",
+    "size": "How large must the SSD be to meet your requirements?",
+    "bounds": "What could a cache do at best and at worst, from iostat, sar or fio alone?",
+    "setup": "Which commands build this cache on a real machine?",
+    "check": "Does the running cache keep what was simulated?",
+    "sweep": "Simulate many variants of a machine, and rank them.",
+    "explore": "What if? A page with sliders: cache, size, SSD, disks, load, price.",
+    "bench": "Measure sequential and random, cold and hot I/O of a machine.",
+    "fio": "Run fio's job files on a simulated machine.",
+    "compare": "Compare a simulated run with a real one.",
+    "validate": "Check the model against fio on a real kernel cache, on this host or in a VM.",
+    "demo": "Replay a real capture that ships with hybridsim.",
+    "trace": "Inspect, convert, record or generate a trace.",
+    "watch": "Hit ratios of caches that are simulated beside a running disk.",
+    "serve": "A cache on a real SSD, as a block device over NBD.",
+    "fit": "Estimate a model of your array or drive from a measurement.",
+    "catalog": "List the drives that can be simulated, with sources.",
+    "scenario": "Show or check the machine that a scenario describes.",
+    "explain": "Explain a word or figure of a report.",
+    "schema": "Print the JSON Schema of what --json writes.",
+    "completion": "Set up completion for bash, zsh or fish.",
 }
 
 
@@ -90,7 +60,9 @@ class LazyGroup(click.Group):
         """Import the command's module and return its function of the same name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        command: click.Command = getattr(
+            importlib.import_module(f"{__name__}.{cmd_name}"), cmd_name
+        )
         if ctx.resilient_parsing:  # for a shell that completes a line
             from hybridsim.cli.completion import with_values
 
@@ -117,18 +89,17 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from COMMANDS alone."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="""\b
-Examples:
-  hybridsim demo
-  hybridsim replay sda.blktrace.0
-  hybridsim trace doctor sda.blktrace.0
-""",
+    epilog=examples(
+        "hybridsim demo",
+        "hybridsim replay sda.blktrace.0",
+        "hybridsim trace doctor sda.blktrace.0",
+    ),
 )
 @click.version_option(__version__, message="hybridsim %(version)s")
 @flag("--debug", "Show the Python traceback of an error.")

@@ -9,16 +9,16 @@ import click
 
 from hybridsim.answers.goals import GOALS
 from hybridsim.caches import CACHES
-from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import (
+from hybridsim.cli.arguments import (
+    Chosen,
+    Outputs,
     crew_options,
-    details_option,
-    html_option,
-    json_option,
     machine_options,
+    outputs,
+    trace_options,
 )
+from hybridsim.cli.option import examples, listed, value_of
 from hybridsim.cli.progress import Line
-from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ if TYPE_CHECKING:
     "trace (the N with most bytes, or all), and for the purchase as a whole.",
 )
 @crew_options("With --fleet: ")
-@details_option
-@json_option
-@html_option
+@outputs("details", "json", "html")
 def advise(
     chosen: Chosen,
     site_of: Callable[[], Scenario],
@@ -73,9 +71,7 @@ def advise(
     workers: int | None,
     scheduler: str | None,
     folder: str | None,
-    details: bool,
-    json_file: str | None,
-    html_file: str | None,
+    out: Outputs,
 ) -> None:
     """Recommend an SSD cache for the application that TRACE was captured from, or none.
 
@@ -90,24 +86,19 @@ def advise(
     """
     from functools import partial
 
-    from hybridsim.cli.running import check_folder, note_compiling, progress, write_answer
+    from hybridsim.cli.running import estimated, note_compiling, progress, refuse, write_answer
     from hybridsim.foundation.units import parse_size
     from hybridsim.show.advice import text
     from hybridsim.studies.advise import advise as ask
     from hybridsim.traces.trace import captures_of
 
-    try:
-        data_bytes = parse_size(data) if data else None
-    except ValueError as error:
-        raise UsageError(f"--data: {error}") from None
-    check_folder(json_file)
-    check_folder(html_file)
+    data_bytes = value_of("--data", parse_size, data) if data else None
     site = site_of()
     if fleet is not None:
         if data:
             raise UsageError("--data: the alternatives are not compared for a fleet: remove it")
         crew = {"folder": folder, "workers": workers, "scheduler": scheduler}
-        _fleet(chosen, site, fleet, goal, crew, details, json_file, html_file)
+        _fleet(chosen, site, fleet, goal, crew, out)
         return
     for option, value in (("workers", workers), ("scheduler", scheduler), ("folder", folder)):
         if value is not None:
@@ -121,16 +112,15 @@ def advise(
         )
     trace = chosen.read()
     if trace.sample is not None:
-        from hybridsim.cli.estimate import estimated, refuse
         from hybridsim.studies.estimate.answer import advise_sample
 
-        refuse(trace, html=html_file, details=details, data=data, goal=goal != "time")
-        estimated(lambda report: advise_sample(trace, site, report), json_file)
+        refuse(trace, html=out.html_file, details=out.details, data=data, goal=goal != "time")
+        estimated(lambda report: advise_sample(trace, site, report), out)
         return
     note_compiling()
     with progress(line := Line(in_lines=True)) as report:
         advice = ask(trace, site, listed(compare), data_bytes, report, line.stage, goal)
-    write_answer(advice, partial(text, details=details), json_file, html_file)
+    write_answer(advice, partial(text, details=out.details), out)
 
 
 def _fleet(
@@ -139,16 +129,13 @@ def _fleet(
     fleet: str,
     goal: str,
     crew: dict[str, str | int | None],
-    details: bool,
-    json_file: str | None,
-    html_file: str | None,
+    out: Outputs,
 ) -> None:
     """Advise for each trace, and for the purchase."""
     from functools import partial
 
     from hybridsim.cli.running import note_compiling, write_answer
-    from hybridsim.cli.sweep import number_of_volumes
-    from hybridsim.cli.sweep_live import progress_line
+    from hybridsim.cli.sweep import number_of_volumes, progress_line
     from hybridsim.show.fleet_advice import text
     from hybridsim.studies.advise_fleet import advise_fleet
     from hybridsim.studies.sweep.named_trace import NamedTrace
@@ -159,7 +146,7 @@ def _fleet(
     specified = {name: value for name, value in crew.items() if value is not None}
     with progress_line() as report:
         advice = advise_fleet(traces, site, limit, goal, report=report, **specified)  # type: ignore[arg-type]
-    write_answer(advice, partial(text, details=details), json_file, html_file)
+    write_answer(advice, partial(text, details=out.details), out)
     if advice.interrupted:
         raise click.exceptions.Exit(130)
     if advice.failed:

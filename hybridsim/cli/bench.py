@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.machine_options import (
+from hybridsim.cli.arguments import (
     PRESET_HELP,
+    Outputs,
     cache_mode_option,
     cache_option,
-    html_option,
-    json_option,
     machine,
+    outputs,
     seeds_option,
     set_option,
 )
-from hybridsim.cli.option import option
+from hybridsim.cli.option import examples, option, value_of
 from hybridsim.cli.progress import Line
-from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ if TYPE_CHECKING:
     type=click.IntRange(10),
 )
 @seeds_option
-@json_option
-@html_option
+@outputs("json", "html")
 def bench(
     scenario_file: str | None,
     preset: str | None,
@@ -63,8 +61,7 @@ def bench(
     seq_bs: str,
     requests: int,
     seeds: int | None,
-    json_file: str | None,
-    html_file: str | None,
+    out: Outputs,
 ) -> None:
     """Measure five I/O parameters of a machine: without a cache, with an empty and a warm cache.
 
@@ -73,17 +70,18 @@ def bench(
     cached) and hot random read (of a hot spot), each at several queue depths.  Figures that are
     not steady are marked.
     """
-    from hybridsim.cli.running import check_folder, progress_of_jobs, write_answer
+    from hybridsim.cli.running import progress_of_jobs, write_answer
+    from hybridsim.foundation.units import parse_size
     from hybridsim.show.bench import text
     from hybridsim.studies.bench import bench as measure
     from hybridsim.studies.bench import over_seeds
 
     sizes = {"--hot": hot, "--bs": bs, "--seq-bs": seq_bs}
-    hot_bytes, block_bytes, sequential_bytes = (_size(*each) for each in sizes.items())
+    hot_bytes, block_bytes, sequential_bytes = (
+        value_of(name, parse_size, text) if text else 0 for name, text in sizes.items()
+    )
     if hot and not hot_bytes:
         raise UsageError("--hot must be greater than 0 (default: half of the cache)")
-    check_folder(json_file)
-    check_folder(html_file)
     site = machine(scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode)
     chosen = depths_of(depths)
     with progress_of_jobs(line := Line()) as progress:
@@ -95,7 +93,7 @@ def bench(
             )  # fmt: skip
 
         results = over_seeds(site, seeds, once) if seeds else once(site, None)
-    write_answer(results, text, json_file, html_file)
+    write_answer(results, text, out)
 
 
 def depths_of(text: str) -> list[int]:
@@ -112,13 +110,3 @@ def depths_of(text: str) -> list[int]:
             f"--depths {text}: queue depths must be from 1 to 65536, the smaller first"
         )
     return depths
-
-
-def _size(option: str, text: str | None) -> int:
-    """Return a size in bytes, 0 if the option is not specified."""
-    from hybridsim.foundation.units import parse_size
-
-    try:
-        return parse_size(text or 0)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None

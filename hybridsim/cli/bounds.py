@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.machine_options import machine_options
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import examples
+from hybridsim.cli.arguments import machine_options
+from hybridsim.cli.option import echo_document, examples, flag, option
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario

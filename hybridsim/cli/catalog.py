@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.option import flag, option
+from hybridsim.cli.option import echo_document, examples, flag, option
 
 if TYPE_CHECKING:
     from hybridsim.storage.catalog import Entry, Row
 
-LIST_EXAMPLES = """\b
-Examples:
-  hybridsim catalog
-  hybridsim catalog --kind ssd
-  hybridsim catalog show hgst-ultrastar-7k8
-"""
-SHOW_EXAMPLES = """\b
-Examples:
-  hybridsim catalog show hgst-ultrastar-7k8
-  hybridsim catalog show --json samsung-pm9a3-1920gb
-"""
+LIST_EXAMPLES = examples(
+    "hybridsim catalog",
+    "hybridsim catalog --kind ssd",
+    "hybridsim catalog show hgst-ultrastar-7k8",
+)
+SHOW_EXAMPLES = examples(
+    "hybridsim catalog show hgst-ultrastar-7k8",
+    "hybridsim catalog show --json samsung-pm9a3-1920gb",
+)
 # The figures shown in the list, in this order, if an entry has them: key, format.
 HEADLINES = (
     ("rpm", "{} rpm"),

@@ -6,9 +6,8 @@ import sys
 
 import click
 
-from hybridsim.cli.machine_options import json_option
-from hybridsim.cli.option import option
-from hybridsim.cli.trace_arguments import DEVICE_HELP, FORMAT_HELP, examples, format_option
+from hybridsim.cli.arguments import DEVICE_HELP, FORMAT_HELP, Outputs, format_option, outputs
+from hybridsim.cli.option import examples, option
 from hybridsim.foundation.errors import UsageError
 
 BROKEN = 4  # the exit code of an unmet requirement
@@ -38,7 +37,7 @@ BROKEN = 4  # the exit code of an unmet requirement
 )
 @format_option("format_", FORMAT_HELP)
 @option("--device MAJ,MIN", DEVICE_HELP)
-@json_option
+@outputs("json")
 def check(
     promise: str,
     counters: tuple[str, ...],
@@ -49,7 +48,7 @@ def check(
     tolerance: tuple[str, ...],
     format_: str | None,
     device: str | None,
-    json_file: str | None,
+    out: Outputs,
 ) -> None:
     """Hold a running cache against the simulation that promised its figures.
 
@@ -62,7 +61,7 @@ def check(
     Each figure is compared with its interval, from the errors of the model on real runs.  Exit
     code 4: a figure is worse than its interval.
     """
-    from hybridsim.cli.running import check_folder, note_compiling, progress, write_answer
+    from hybridsim.cli.running import note_compiling, progress, write_answer
     from hybridsim.foundation.units import parse_time
     from hybridsim.scenario import Scenario
     from hybridsim.show.check import text
@@ -70,7 +69,6 @@ def check(
     from hybridsim.studies.check import promised, watched
     from hybridsim.traces.trace import Trace
 
-    check_folder(json_file)
     if bool(counters) == bool(live) and not (capture and not live):
         raise UsageError(
             "nothing to check: specify the saved counters of the cache, --live DEVICE, or "
@@ -89,6 +87,6 @@ def check(
         note_compiling()
     with progress() as report:
         answer = ask(promise, counters, load, report, live=taken, tolerance=tolerance)
-    write_answer(answer, text, json_file)
+    write_answer(answer, text, out)
     if answer.judged.answer == "broken":
         sys.exit(BROKEN)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.machine_options import (
+from hybridsim.cli.arguments import (
+    Outputs,
     cache_mode_option,
     cache_option,
-    html_option,
     machine,
+    outputs,
     set_option,
 )
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import examples
+from hybridsim.cli.option import examples, flag, option
 
 if TYPE_CHECKING:
     from hybridsim.answers.measurements.measurement import Measurement
@@ -51,7 +51,7 @@ DIFFERS = 4  # the exit code of an unmet requirement
 @cache_mode_option
 @set_option
 @flag("--json", "Print one JSON object.", to="as_json")
-@html_option
+@outputs("html")
 def compare(
     real: str,
     simulated: str,
@@ -62,7 +62,7 @@ def compare(
     cache_mode: str | None,
     settings: tuple[str, ...],
     as_json: bool,
-    html_file: str | None,
+    out: Outputs,
 ) -> None:
     """Compare a SIMULATED run with a REAL one: curves, figures, pass or fail.
 
@@ -75,12 +75,11 @@ def compare(
     for the same requests, these are paired: the gain of the second machine, with its interval.
     Exit code 4: a figure exceeds its tolerance.
     """
-    from hybridsim.cli.running import check_folder, write_html
+    from hybridsim.cli.running import write_html
     from hybridsim.show.comparison import document, text, to_json
     from hybridsim.show.page import is_ascii
     from hybridsim.studies.compare import compare as run
 
-    check_folder(html_file)
     changes = {"cache": cache, "cache_mode": cache_mode}
     is_job = scenario_file or preset or settings or any(changes.values())
     other: str | Measurement = simulated
@@ -88,8 +87,8 @@ def compare(
         other = _simulated(simulated, scenario_file, settings, preset=preset, **changes)
     comparison = run(real, other, tolerance)
     click.echo(to_json(comparison) if as_json else text(comparison, is_ascii(sys.stdout)), nl=False)
-    if html_file:
-        write_html(document(comparison), html_file)
+    if out.html_file:
+        write_html(document(comparison), out.html_file)
     if comparison.failed:
         sys.exit(DIFFERS)
 

@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
-from hybridsim.cli.trace_arguments import examples
+from hybridsim.cli.option import examples
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.explain import TERMS
 from hybridsim.show import schemas

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.machine_options import details_option, html_option
-from hybridsim.cli.option import option
+from hybridsim.cli.arguments import Outputs, outputs
+from hybridsim.cli.option import examples
 
-EXAMPLES = """\b
-Examples:
-  hybridsim demo
-  hybridsim demo --json demo.json --html demo.html
-"""
+EXAMPLES = examples(
+    "hybridsim demo",
+    "hybridsim demo --json demo.json --html demo.html",
+)
 
 
 @click.command(epilog=EXAMPLES)
-@option(
-    "--json FILE",
-    "Write the result as JSON too; -: JSON on standard output instead of the report.",
-    to="json_file",
-)
-@html_option
-@details_option
-def demo(json_file: str | None, html_file: str | None, details: bool) -> None:
+@outputs("json too", "html", "details")
+def demo(out: Outputs) -> None:
     """Replay a real capture of a database with an SSD cache and without.
 
     The capture is from a key-value store (RocksDB) with random reads around a hot spot; see
@@ -33,10 +26,4 @@ def demo(json_file: str | None, html_file: str | None, details: bool) -> None:
     from hybridsim.traces.example import CAPTURE, SITE, demo_file
     from hybridsim.traces.trace import Trace
 
-    run(
-        Trace.read(demo_file(CAPTURE)),
-        Scenario.load(demo_file(SITE)),
-        json_file,
-        html_file,
-        details=details,
-    )
+    run(Trace.read(demo_file(CAPTURE)), Scenario.load(demo_file(SITE)), out)

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import click
 
+from hybridsim.cli.option import examples
 from hybridsim.foundation.errors import UsageError
 
 
 @click.command(
-    epilog="""\b
-Examples:
-  hybridsim explain
-  hybridsim explain warm-up
-  hybridsim explain not hot enough
-  hybridsim explain cache.write_budget
-"""
+    epilog=examples(
+        "hybridsim explain",
+        "hybridsim explain warm-up",
+        "hybridsim explain not hot enough",
+        "hybridsim explain cache.write_budget",
+    )
 )
 @click.argument("term", nargs=-1)
 def explain(term: tuple[str, ...]) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import crew_options, json_option, machine_options
+from hybridsim.cli.arguments import (
+    Chosen,
+    Outputs,
+    crew_options,
+    machine_options,
+    outputs,
+    trace_options,
+)
+from hybridsim.cli.option import examples, listed, value_of
 from hybridsim.cli.progress import Line
-from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,11 +79,10 @@ if TYPE_CHECKING:
     help="Factors of the load: 2 is twice as fast as recorded.  Default: 0.5 to 2.",
 )  # fmt: skip
 @crew_options(has_cluster=False)
-@json_option
+@outputs("json")
 def explore(
     chosen: Chosen,
     site_of: Callable[[], Scenario],
-    html_file: str | None,
     points: int,
     limit: str | None,
     check: int,
@@ -90,7 +94,7 @@ def explore(
     loads: str | None,
     workers: int | None,
     folder: str | None,
-    json_file: str | None,
+    out: Outputs,
 ) -> None:
     """What if?  Write a page with sliders that answers at once, for TRACE.
 
@@ -99,16 +103,15 @@ def explore(
     one file that loads nothing.  Results are stored: the same command again takes seconds, and one
     with more --points adds to them.  Ctrl-C makes the page of the replays that are done.
     """
-    from hybridsim.cli.running import check_folder, note_compiling, write_html, write_json
+    from hybridsim.cli.running import check_folder, note_compiling, write_answer
     from hybridsim.show.explore import text
-    from hybridsim.show.page import is_ascii
     from hybridsim.studies.explore.exploring import explore as run
     from hybridsim.studies.sweep.named_trace import NamedTrace
     from hybridsim.studies.sweep.store import FOLDER
 
-    html_file = html_file or (None if json_file else "what-if.html")
-    check_folder(html_file)
-    check_folder(json_file)
+    if not (out.html_file or out.json_file):
+        out = out._replace(html_file="what-if.html")
+        check_folder(out.html_file)
     site = site_of()
     trace = NamedTrace.here(*chosen)
     note_compiling()
@@ -125,13 +128,7 @@ def explore(
             policies=policies, sizes=sizes or "", ssds=ssds,
             members=_numbers("members", members, int), loads=_numbers("load", loads, float),
         )  # fmt: skip
-    document = found.to_dict()
-    if html_file:
-        write_html(document, html_file)
-    if json_file:
-        write_json(document, json_file)
-    if json_file != "-":
-        click.echo(text(found, is_ascii(sys.stdout)), nl=False)
+    write_answer(found, text, out)
     if found.interrupted:
         raise click.exceptions.Exit(130)
 
@@ -141,10 +138,7 @@ def _seconds(text: str | None) -> float | None:
 
     if text is None:
         return None
-    try:
-        seconds = parse_time(text) / 1e9
-    except ValueError as error:
-        raise UsageError(f"--time {text}: {error}") from None
+    seconds = value_of(f"--time {text}", parse_time, text) / 1e9
     if seconds <= 0:
         raise UsageError(f"--time {text}: must be above 0")
     return seconds

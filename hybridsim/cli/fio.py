@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import PRESET_HELP, machine, set_option
-from hybridsim.cli.option import option
-from hybridsim.cli.trace_arguments import examples
+from hybridsim.cli.arguments import machine_options
+from hybridsim.cli.option import examples, listed, option
 from hybridsim.foundation.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
+    from hybridsim.scenario import Scenario
     from hybridsim.workloads.fio.results import FioResult, Moment
 
 FORMS = ("normal", "json", "json+", "terse")
@@ -36,13 +36,7 @@ FORMS = ("normal", "json", "json+", "terse")
 @click.argument(
     "arguments", nargs=-1, type=click.UNPROCESSED, metavar="[JOBFILE | --OPTION=...]..."
 )
-@option(
-    "--scenario FILE",
-    "Scenario file: the machine to simulate (see `hybridsim scenario show`).",
-    to="scenario_file",
-)
-@option("--preset NAME", PRESET_HELP)
-@set_option
+@machine_options()
 @option(
     "--runs N",
     "Run all jobs N times in succession; the cache stays warm.",
@@ -64,9 +58,7 @@ FORMS = ("normal", "json", "json+", "terse")
 )
 def fio(
     arguments: tuple[str, ...],
-    scenario_file: str | None,
-    preset: str | None,
-    settings: tuple[str, ...],
+    site_of: Callable[[], Scenario],
     runs: int,
     seeding: str,
     max_runtime: str,
@@ -123,7 +115,7 @@ def fio(
     output = parsed.program.get("output")
     texts: list[str] = []
     begun: list[bool] = []  # whether the heading was printed before the first line of --eta
-    site = machine(scenario_file, settings, preset=preset)
+    site = site_of()
     if "parse-only" in parsed.program:
         jobs_of(parsed)
         return

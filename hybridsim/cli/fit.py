@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.option import flag, option
+from hybridsim.cli.option import examples, flag, option
 from hybridsim.cli.progress import Line
 
 if TYPE_CHECKING:
     from hybridsim.answers.fidelity import Fidelity
     from hybridsim.answers.fitting.answer import Fit
 
-EXAMPLES = """\b
-Examples:
-  hybridsim fit traces/blktrace/loop_ext4_mqdl_randrw
-  hybridsim fit traces/blktrace/loop_ext4_mqdl_randrw -o disk.toml
-"""
+EXAMPLES = examples(
+    "hybridsim fit traces/blktrace/loop_ext4_mqdl_randrw",
+    "hybridsim fit traces/blktrace/loop_ext4_mqdl_randrw -o disk.toml",
+)
 
 
 @click.command(epilog=EXAMPLES)

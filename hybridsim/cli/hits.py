@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
-from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.listed import listed
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
+from hybridsim.cli.arguments import Chosen, trace_options
+from hybridsim.cli.option import echo_document, examples, flag, listed, option, value_of
 from hybridsim.foundation.cache_parameters import WRITE_PRICE
 
 if TYPE_CHECKING:
@@ -86,14 +84,10 @@ def parameters(
     touches: int, probability: str, request_max: str, seed: int, write_price: float
 ) -> dict[str, int]:
     """Return these options as parameters of the policies, in integer units."""
-    from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.units import parse_percent
     from hybridsim.studies.hits import size_bytes
 
-    try:
-        share = parse_percent(probability)
-    except ValueError as error:
-        raise UsageError(f"--probability: {error}") from None
+    share = value_of("--probability", parse_percent, probability)
     return {
         "touches": touches,
         "probability_per_million": int(share * 1_000_000),

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hybridsim.cli.arguments import Chosen, trace_options
 from hybridsim.cli.hits import REPLACEMENTS, parameters, policy_options
-from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
+from hybridsim.cli.option import echo_document, examples, flag, option
 
 if TYPE_CHECKING:
     from hybridsim.studies.mrc import Curve

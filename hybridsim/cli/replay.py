@@ -9,42 +9,40 @@ import click
 from hybridsim.answers.goals import GOALS
 from hybridsim.caches import CACHES
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
-from hybridsim.cli.machine_options import (
+from hybridsim.cli.arguments import (
+    DEVICE_HELP,
     PRESET_HELP,
+    SCENARIO_HELP,
+    Outputs,
     cache_mode_option,
     cache_option,
-    details_option,
-    html_option,
+    format_option,
     machine,
     mode_option,
+    outputs,
+    require_option,
     seeds_option,
     set_option,
 )
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import DEVICE_HELP, format_option, require_option
+from hybridsim.cli.option import examples, flag, option
 from hybridsim.foundation.errors import UsageError
 
-EXAMPLES = """\b
-Examples:
-  hybridsim replay sda.blktrace.0
-  hybridsim replay sda.blktrace.0 --cache-size 64GiB --mode think
-  hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json --html report.html
-  hybridsim replay sda.blktrace.0 --preset digitalocean-volume --cache page
-  hybridsim replay sda.blktrace.0 --require 'mean<1s' --require 'warmup<1h'
-  hybridsim replay sda.blktrace.0 --cache dm-cache --event at=500ms,reboot=unclean
-  hybridsim replay sda.blktrace.0 --save-cache state.npz
-  hybridsim replay sda.blktrace.0 --warm-start yesterday.blktrace.0
-  blktrace -d /dev/sda -w 600 -o - | hybridsim replay -
-"""
+EXAMPLES = examples(
+    "hybridsim replay sda.blktrace.0",
+    "hybridsim replay sda.blktrace.0 --cache-size 64GiB --mode think",
+    "hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json --html report.html",
+    "hybridsim replay sda.blktrace.0 --preset digitalocean-volume --cache page",
+    "hybridsim replay sda.blktrace.0 --require 'mean<1s' --require 'warmup<1h'",
+    "hybridsim replay sda.blktrace.0 --cache dm-cache --event at=500ms,reboot=unclean",
+    "hybridsim replay sda.blktrace.0 --save-cache state.npz",
+    "hybridsim replay sda.blktrace.0 --warm-start yesterday.blktrace.0",
+    "blktrace -d /dev/sda -w 600 -o - | hybridsim replay -",
+)
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("trace", nargs=-1, required=True)
-@option(
-    "--scenario FILE",
-    "Scenario file: the machine to simulate (see `hybridsim scenario show`).",
-    to="scenario_file",
-)
+@option("--scenario FILE", SCENARIO_HELP, to="scenario_file")
 @cache_option([*CACHES, "none"])
 @option("--cache-size SIZE", "Size of the cache: 64GiB, or 10% of the data that the trace touches.")
 @option("--cache-members N", "Number of SSDs in the cache.", type=int)
@@ -118,13 +116,7 @@ Examples:
     show_default=False,
     type=click.Choice(GOALS),
 )
-@option(
-    "--json FILE",
-    "Write the result as JSON too; -: JSON on standard output instead of the report.",
-    to="json_file",
-)
-@html_option
-@details_option
+@outputs("json too", "html", "details")
 def replay(
     trace: tuple[str, ...],
     scenario_file: str | None,
@@ -140,9 +132,7 @@ def replay(
     save_cache: str | None,
     require: tuple[str, ...],
     goal: str,
-    json_file: str | None,
-    html_file: str | None,
-    details: bool,
+    out: Outputs,
     **options: Any,
 ) -> None:
     """Replay a captured TRACE with an SSD cache and without, and report the difference.
@@ -160,7 +150,7 @@ def replay(
     as the sample says, and weighted to figures of all of it, with errors.
     """
     from hybridsim.answers.requirements import parse_all
-    from hybridsim.cli.running import run, show_so_far
+    from hybridsim.cli.running import estimated, refuse, run, show_so_far
     from hybridsim.scenario.event import read_all
     from hybridsim.studies.so_far import SoFar
     from hybridsim.studies.warm_start import opened
@@ -176,23 +166,20 @@ def replay(
         raise UsageError("--ssd-kept requires a saved cache: --warm-start FILE")
     load = Trace.read(trace, format_, device, use_dispatch, SoFar(site, goal, show_so_far))
     if load.sample is not None:
-        from hybridsim.cli.estimate import estimated, refuse
         from hybridsim.studies.estimate.answer import replay_sample
 
         refuse(load, events=events, warm_start=warm_start, save_cache=save_cache, seeds=seeds,
-               html=html_file, goal=goal != "time")  # fmt: skip
-        estimated(lambda report: replay_sample(load, site, required, report), json_file)
+               html=out.html_file, goal=goal != "time")  # fmt: skip
+        estimated(lambda report: replay_sample(load, site, required, report), out)
         return
     run(
         load if seed is None else load.seeded(seed),
         site,
-        json_file,
-        html_file,
+        out,
         warm_start=opened(warm_start, device) if warm_start else None,
         ssd_kept=ssd_kept,
         save_cache=save_cache,
         require=required,
         goal=goal,
         seeds=seeds,
-        details=details,
     )

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,20 +22,17 @@ from hybridsim.foundation.units import human_size
 from hybridsim.show.screen import clear, show
 
 if TYPE_CHECKING:
+    from hybridsim.answers.requirements import Checked
     from hybridsim.answers.result import Result
+    from hybridsim.cli.arguments import Outputs
     from hybridsim.scenario import Scenario
+    from hybridsim.studies.estimate.answer import Answer
     from hybridsim.studies.runs import Progress, Report
     from hybridsim.traces.trace import Trace
 
 
 def run(
-    trace: Trace,
-    scenario: Scenario,
-    json_file: str | None,
-    html_file: str | None,
-    seeds: int | None = None,
-    details: bool = False,
-    **how: Any,
+    trace: Trace, scenario: Scenario, out: Outputs, seeds: int | None = None, **how: Any
 ) -> None:
     """Replay, and write the report to standard output, and JSON and HTML to files if named.
 
@@ -44,14 +41,12 @@ def run(
     are further parameters of `replay`: the start of the cache, and what is saved.  Raises
     RequirementError if a requirement is not met.
     """
-    from hybridsim.show import write
+    from hybridsim.show.terminal import write
     from hybridsim.studies.disks_alone import Alone
     from hybridsim.studies.others import with_others
     from hybridsim.studies.repeated import repeated
     from hybridsim.studies.replay import replay
 
-    check_folder(json_file)
-    check_folder(html_file)
     check_folder(how.get("save_cache"), replaces="warm_start")  # a saved cache may be updated
     note_compiling()
     with progress() as report:
@@ -61,21 +56,26 @@ def run(
             alone = Alone()
             result = replay(trace, scenario, report, alone=alone, **how)
             result = with_others(result, trace, scenario, alone, report)
-    if html_file and scenario.cache.kind != "none":
+    if out.html_file and scenario.cache.kind != "none":
         from hybridsim.studies.mrc import with_curve
 
         result = with_curve(result, trace, scenario.cache.page_bytes)
     # Files first: the reader of standard output may close it early, as `head` does.
-    if json_file and json_file != "-":
-        write_file(json_file, result.to_json() + "\n")
-    if html_file:
-        write_html(result.to_dict(), html_file)
-    if json_file == "-":
-        write(result, sys.stdout, "json")
+    to_stdout = out.json_file == "-"
+    if out.json_file and not to_stdout:
+        write_json(result.to_dict(), out.json_file)
+    if out.html_file:
+        write_html(result.to_dict(), out.html_file)
+    if to_stdout:
+        write_json(result.to_dict(), "-")
     else:
-        write(result, sys.stdout, details=details)
-    missed = [each for each in result.required if not each.met]
-    if missed:
+        write(result, sys.stdout, out.details)
+    check_met(result.required)
+
+
+def check_met(required: Sequence[Checked]) -> None:
+    """Raise RequirementError if a requirement is not met."""
+    if missed := [each for each in required if not each.met]:
         words = "; ".join(f"{each.requirement.text} ({each.words})" for each in missed)
         raise RequirementError(f"not met: {words}")
 
@@ -106,21 +106,38 @@ def write_html(data: dict[str, Any], name: str) -> None:
     write_file(name, of(data, shell_line(["hybridsim", *sys.argv[1:]])))
 
 
-def write_answer(
-    answer: Any,
-    text: Callable[[Any, bool], str],
-    json_file: str | None,
-    html_file: str | None = None,
-) -> None:
+def write_answer(answer: Any, text: Callable[[Any, bool], str], out: Outputs) -> None:
     """Print an answer as text, unless JSON goes to standard output; write files if named."""
     from hybridsim.show.page import is_ascii
 
-    if html_file:
-        write_html(answer.to_dict(), html_file)
-    if json_file:
-        write_json(answer.to_dict(), json_file)
-    if json_file != "-":
+    if out.html_file:
+        write_html(answer.to_dict(), out.html_file)
+    if out.json_file:
+        write_json(answer.to_dict(), out.json_file)
+    if out.json_file != "-":
         click.echo(text(answer, is_ascii(sys.stdout)), nl=False)
+
+
+def refuse(trace: Trace, **options: Any) -> None:
+    """Raise UsageError for an option that needs all requests of the time of a thinned capture."""
+    assert trace.sample is not None
+    for name, specified in options.items():
+        if specified:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is not answered for a thinned capture as a whole: "
+                f"leave it out, or take a minute of it: {trace.sample.choices}"
+            )
+
+
+def estimated(ask: Callable[[Report | None], Answer], out: Outputs) -> None:
+    """Answer for a thinned capture as a whole; raise RequirementError if one is not met."""
+    from hybridsim.show.estimate import text
+
+    note_compiling()
+    with progress() as report:
+        answer = ask(report)
+    write_answer(answer, text, out)
+    check_met(answer.require[answer.caches.index(answer.picked)])
 
 
 def check_folder(file: str | None, replaces: str = "") -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.machine_options import PRESET_HELP
-from hybridsim.cli.option import option
+from hybridsim.cli.arguments import PRESET_HELP
+from hybridsim.cli.option import examples, option
 
-SHOW_EXAMPLES = """\b
-Examples:
-  hybridsim scenario show
-  hybridsim scenario show > site.toml
-  hybridsim scenario show site.toml
-  hybridsim scenario show --preset digitalocean-volume
-"""
-CHECK_EXAMPLES = """\b
-Examples:
-  hybridsim scenario check site.toml
-"""
+SHOW_EXAMPLES = examples(
+    "hybridsim scenario show",
+    "hybridsim scenario show > site.toml",
+    "hybridsim scenario show site.toml",
+    "hybridsim scenario show --preset digitalocean-volume",
+)
+CHECK_EXAMPLES = examples(
+    "hybridsim scenario check site.toml",
+)
 
 
 @click.group(epilog=SHOW_EXAMPLES)

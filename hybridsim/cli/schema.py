@@ -6,7 +6,7 @@ import json
 
 import click
 
-from hybridsim.cli.trace_arguments import examples
+from hybridsim.cli.option import examples
 
 
 @click.command(epilog=examples("hybridsim schema", "hybridsim schema result > result.schema.json"))

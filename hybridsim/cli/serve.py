@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.machine_options import CacheMode, set_option
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import examples
+from hybridsim.cli.arguments import CacheMode, set_option
+from hybridsim.cli.option import examples, flag, option
 
 if TYPE_CHECKING:
     from hybridsim.studies.serve import Ready
@@ -86,7 +85,7 @@ def serve(
     """
     from pathlib import Path
 
-    from hybridsim.cli.machine_options import machine
+    from hybridsim.cli.arguments import machine
     from hybridsim.cli.prometheus import address_of, serving
     from hybridsim.cli.trace_record import seconds_of
     from hybridsim.foundation.errors import UsageError

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.machine_options import json_option, machine_options
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import examples
+from hybridsim.cli.arguments import Outputs, machine_options, outputs
+from hybridsim.cli.option import examples, flag, option, value_of
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ PARTS = ("check", "build", "install", "verify", "monitor", "remove")
     to="section",
     type=click.Choice(PARTS),
 )
-@json_option
+@outputs("json")
 def setup(
     result: str | None,
     site_of: Callable[..., Scenario],
@@ -73,7 +72,7 @@ def setup(
     duty: str,
     spare: str,
     section: str | None,
-    json_file: str | None,
+    out: Outputs,
 ) -> None:
     """Print the commands that build the simulated cache on a real machine; run none of them.
 
@@ -90,7 +89,7 @@ def setup(
 
     from hybridsim.answers.setup import Site
     from hybridsim.answers.setup.plan import SLOW
-    from hybridsim.cli.running import check_folder, write_answer
+    from hybridsim.cli.running import write_answer
     from hybridsim.foundation.units import parse_percent, parse_time
     from hybridsim.show.setup import text
     from hybridsim.studies.setup import setup as ask
@@ -108,15 +107,12 @@ def setup(
         )
     if not result and not {"--cache", "--scenario", "--preset", "--set"}.intersection(over):
         raise UsageError("specify a RESULT.json, or the cache: --cache bcache --cache-size 64GiB")
-    check_folder(json_file)
     site = site_of(cache_size=cache_size)
     places = Site(slow or SLOW, fast, distribution, from_source)
-    try:
-        duty_ns, share = parse_time(duty), float(parse_percent(spare))
-    except ValueError as error:
-        raise UsageError(f"--duty or --spare: {error}") from None
+    duty_ns = value_of("--duty or --spare", parse_time, duty)
+    share = float(value_of("--duty or --spare", parse_percent, spare))
     answer = ask(None if result else site, result, places, prices, duty_ns, share)
     if section:
         sys.stdout.write(answer.plan.section(section).script())
         return
-    write_answer(answer, text, json_file)
+    write_answer(answer, text, out)

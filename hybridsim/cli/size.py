@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.machine_options import details_option, html_option, json_option, machine_options
+from hybridsim.cli.arguments import (
+    Chosen,
+    Outputs,
+    machine_options,
+    outputs,
+    require_option,
+    trace_options,
+)
+from hybridsim.cli.option import examples
 from hybridsim.cli.progress import Line
-from hybridsim.cli.trace_arguments import Chosen, examples, require_option, trace_options
 from hybridsim.foundation.errors import RequirementError
 
 if TYPE_CHECKING:
@@ -25,16 +32,12 @@ if TYPE_CHECKING:
 @trace_options
 @require_option
 @machine_options(CACHES, "see `hybridsim replay --help`.")
-@details_option
-@json_option
-@html_option
+@outputs("details", "json", "html")
 def size(
     chosen: Chosen,
     require: tuple[str, ...],
     site_of: Callable[[], Scenario],
-    details: bool,
-    json_file: str | None,
-    html_file: str | None,
+    out: Outputs,
 ) -> None:
     """Find the smallest SSD with which the machine meets all requirements, by replaying TRACE.
 
@@ -46,26 +49,23 @@ def size(
     from functools import partial
 
     from hybridsim.answers.requirements import parse_all
-    from hybridsim.cli.running import check_folder, note_compiling, progress, write_answer
+    from hybridsim.cli.running import estimated, note_compiling, progress, refuse, write_answer
     from hybridsim.show.size import text
     from hybridsim.studies.size import size as smallest
 
     required = parse_all(require)
-    check_folder(json_file)
-    check_folder(html_file)
     site = site_of()
     trace = chosen.read()
     if trace.sample is not None:
-        from hybridsim.cli.estimate import estimated, refuse
         from hybridsim.studies.estimate.answer import size_sample
 
-        refuse(trace, html=html_file, details=details)
-        estimated(lambda report: size_sample(trace, site, required, report), json_file)
+        refuse(trace, html=out.html_file, details=out.details)
+        estimated(lambda report: size_sample(trace, site, required, report), out)
         return
     note_compiling()
     with progress(line := Line(in_lines=True)) as report:
         sizing = smallest(trace, site, require, report, line.stage)
-    write_answer(sizing, partial(text, details=details), json_file, html_file)
+    write_answer(sizing, partial(text, details=out.details), out)
     if sizing.answer is None and not sizing.needs_no_ssd:
         raise RequirementError(
             "no size meets " + " and ".join(each.text for each in sizing.require)

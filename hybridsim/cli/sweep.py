@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import (
-    PRESET_HELP,
-    cache_mode_option,
-    cache_option,
-    crew_options,
-    html_option,
-    json_option,
-    machine,
-    mode_option,
-    seeds_option,
-    set_option,
-)
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import (
+from hybridsim.cli.arguments import (
     DEVICE_HELP,
     DISPATCH_HELP,
     FORMAT_HELP,
-    examples,
+    PRESET_HELP,
+    Outputs,
+    cache_mode_option,
+    cache_option,
+    crew_options,
     format_option,
+    machine,
+    mode_option,
+    outputs,
+    seeds_option,
+    set_option,
 )
+from hybridsim.cli.option import examples, flag, listed, option
+from hybridsim.cli.progress import Line
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.printable import printable
+from hybridsim.foundation.wording import NONE, span
+from hybridsim.show.screen import Steered
 
 if TYPE_CHECKING:
-    from hybridsim.studies.sweep.answer import SweepResult
     from hybridsim.studies.sweep.plan import Plan
+    from hybridsim.studies.sweep.running import Progress, Report
+    from hybridsim.studies.sweep.workers import Settled
+
+DRAWN_EVERY_S = 0.2
+BEST_SHOWN = 5
 
 
 @click.command(
@@ -83,16 +91,14 @@ if TYPE_CHECKING:
 @flag("--use-dispatch", DISPATCH_HELP)
 @option("--device MAJ,MIN", DEVICE_HELP)
 @format_option("format", FORMAT_HELP)
-@json_option
-@html_option
+@outputs("json", "html")
 def sweep(
     what: tuple[str, ...],
     workers: int | None,
     scheduler: str | None,
     folder: str | None,
     output: str | None,
-    json_file: str | None,
-    html_file: str | None,
+    out: Outputs,
     **options: Any,
 ) -> None:
     """Replay TRACE on many machines; rank them, and show which settings matter.
@@ -108,27 +114,21 @@ def sweep(
     if nursery.wanted(workers, scheduler) > 1 and not has_results(folder):
         nursery.begin()  # in parallel with imports and planning; else only if results are missing
     from hybridsim.cli.running import check_folder, note_compiling, write_answer
-    from hybridsim.cli.sweep_live import live_progress
     from hybridsim.show.sweep import text
     from hybridsim.studies.sweep import output as files
     from hybridsim.studies.sweep.sweep import sweep as run
 
-    for file in (json_file, html_file, output):
-        check_folder(file)
+    check_folder(output)
     if output:
         files.check(output)
     plan = plan_of(what, options)
     note_compiling()
     with live_progress(plan) as on_point:
         result = run(plan, folder, workers, scheduler, on_point)
-    write_answer(result, text, json_file, html_file)
+    write_answer(result, text, out)
     if output and result.records:  # none if interrupted early: an older file is kept
         files.write(result.records, output)
         click.echo(f"wrote {output}", err=True)
-    _exit(result)
-
-
-def _exit(result: SweepResult) -> None:
     if result.interrupted:
         raise click.exceptions.Exit(130)
     if result.failed:
@@ -187,3 +187,98 @@ def number_of_volumes(value: str) -> int:
     if not value.isdigit() or int(value) < 1:
         raise UsageError(f"--fleet {value}: must be a number of volumes, or all")
     return int(value)
+
+
+# Progress: a live table at a terminal, otherwise a line now and then.
+
+
+@contextmanager
+def live_progress(plan: Plan) -> Iterator[Report]:
+    """Yield a callback for each settled point, which shows the progress on standard error."""
+    if not sys.stderr.isatty():
+        with progress_line() as report:
+            yield report
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    table = BestSoFar(plan)
+    console = Console(file=cast("TextIO", Steered(sys.stderr)))
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+
+        def on_point(progress: Progress, settled: Settled | None) -> None:
+            if table.on_point(settled) or progress.done == progress.total > 0:
+                live.update(table.drawn(progress), refresh=True)
+
+        yield on_point
+
+
+@contextmanager
+def progress_line() -> Iterator[Report]:
+    """Yield a callback for each settled point, which shows one line; a failure has its own."""
+    with Line(in_lines=True) as line:
+
+        def on_point(progress: Progress, settled: Settled | None) -> None:
+            if settled is not None and settled.row is None:
+                line.stays(f"failed: {settled.point.command}: {settled.why}")
+            line.update(lambda: words(progress))
+
+        yield on_point
+
+
+class BestSoFar:
+    """The live table: the best points so far by the first objective."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Rank by the first objective of a plan."""
+        self._objectives = plan.objectives
+        self._best: list[tuple[float, str, list[float | None]]] = []
+        self._drawn = 0.0
+
+    def on_point(self, settled: Settled | None) -> bool:
+        """Add a point; return whether the table is due to be drawn."""
+        if settled is not None and settled.row is not None:
+            figures, site = settled.row["figures"], settled.point.scenario
+            values = [each.value(figures, site) for each in self._objectives]
+            if values[0] is not None:
+                sign = 1 if self._objectives[0].wants_less else -1
+                name = printable(" ".join(f"{key}={value}" for key, value in settled.point.values))
+                self._best.append((sign * values[0], name, values))
+                self._best = sorted(self._best, key=lambda each: each[0])[:BEST_SHOWN]
+        now = time.monotonic()
+        is_due = now - self._drawn >= DRAWN_EVERY_S
+        self._drawn = now if is_due else self._drawn
+        return is_due
+
+    def drawn(self, progress: Progress) -> Any:
+        """Return the bar and the table for rich."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, padding=(0, 2, 0, 0), title_justify="left")
+        table.add_column("best so far", no_wrap=True, overflow="ellipsis")
+        for objective in self._objectives:
+            table.add_column(objective.text, justify="right")
+        for _, name, values in self._best:
+            cells = (each.worded(value) for each, value in zip(self._objectives, values))
+            table.add_row(name, *cells)
+        bar = ProgressBar(total=max(progress.total, 1), completed=progress.done, width=60)
+        link = Text(f"dashboard {progress.link}" if progress.link else "")
+        return Group(bar, Text(words(progress)), link, table)
+
+
+def words(progress: Progress) -> str:
+    """Return the progress as a line."""
+    if progress.planned < progress.to_plan:
+        return f"{progress.planned:,} of {progress.to_plan:,} settings planned"
+    left = NONE if progress.left_s is None else span(round(progress.left_s) * 1e9)
+    parts = [
+        f"{progress.done:,} of {progress.total:,} replays",
+        f"{progress.known:,} reused" if progress.known else "",
+        f"{progress.failed:,} failed" if progress.failed else "",
+        progress.crew,
+        f"{left} to go" if progress.done < progress.total else "",
+    ]
+    return " · ".join(part for part in parts if part)

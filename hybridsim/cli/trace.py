@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import Chosen, as_option, examples, trace_options
+from hybridsim.cli.arguments import Chosen, as_option, trace_options
+from hybridsim.cli.option import echo_document, examples, flag, option
 from hybridsim.cli.trace_fit import fit
 from hybridsim.cli.trace_gen import gen
 from hybridsim.cli.trace_record import record

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.option import flag
-from hybridsim.cli.trace_arguments import as_option, examples
+from hybridsim.cli.arguments import as_option
+from hybridsim.cli.option import examples, flag
 
 HOT = "hot-spot,span=1GiB,hot=10%,share=90%"
 

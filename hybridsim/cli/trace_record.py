@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import examples
+from hybridsim.cli.option import echo_document, examples, flag, option, value_of
 from hybridsim.foundation.printable import shell_word
 from hybridsim.show.screen import CLEAR, show, steer
 
@@ -228,24 +226,16 @@ def last_line(recorded: Recording) -> str:
 
 def seconds_of(duration: str, option: str = "--time") -> int:
     """Return whole seconds, at least one."""
-    from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.units import parse_time
 
-    try:
-        return max(parse_time(duration) // 10**9, 1)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
+    return max(value_of(option, parse_time, duration) // 10**9, 1)
 
 
 def bytes_of(specified: str, option: str = "--buffer") -> int:
     """Return the bytes of a size."""
-    from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.units import parse_size
 
-    try:
-        return parse_size(specified)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
+    return value_of(option, parse_size, specified)
 
 
 def plan_text(prepared: Prepared) -> str:

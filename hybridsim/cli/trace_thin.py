@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
+from hybridsim.cli.arguments import Chosen, trace_options
+from hybridsim.cli.option import echo_document, examples, flag, option, value_of
 
 if TYPE_CHECKING:
     from hybridsim.studies.thin import Result
@@ -77,7 +76,6 @@ def thin(
 
 def settings_of(maximum: str | None, rate: str | None, region: str, seed: int) -> Any:
     """Return the settings that options specify; raise UsageError for invalid ones."""
-    from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.units import parse_percent, parse_size
     from hybridsim.traces.thinned.thinner import Settings
 
@@ -88,10 +86,7 @@ def settings_of(maximum: str | None, rate: str | None, region: str, seed: int) -
         ("--region", "region_bytes", region, parse_size),
     ):
         if specified is not None:
-            try:
-                values[name] = parse(specified)
-            except ValueError as error:
-                raise UsageError(f"{flags}: {error}") from None
+            values[name] = value_of(flags, parse, specified)
     settings = Settings(**values)
     settings.check()
     return settings

@@ -7,6 +7,7 @@ import importlib.util
 
 import click
 
+from hybridsim.cli.option import examples
 from hybridsim.foundation.errors import UsageError
 
 PACKAGE = "validate.experiment"  # a module of it: another package may also be named validate
@@ -19,11 +20,10 @@ NOT_HERE = (
 @click.command(
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     add_help_option=False,
-    epilog="""\b
-Examples:
-  hybridsim validate build --help
-  sudo hybridsim validate build hot.toml --slow /hdd/s.img --fast /ssd/f.img -o results/hot
-""",
+    epilog=examples(
+        "hybridsim validate build --help",
+        "sudo hybridsim validate build hot.toml --slow /hdd/s.img --fast /ssd/f.img -o results/hot",
+    ),
 )
 @click.pass_context
 def validate(ctx: click.Context) -> int:

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.listed import listed
-from hybridsim.cli.machine_options import machine_options
-from hybridsim.cli.option import flag, option
+from hybridsim.cli.arguments import machine_options
+from hybridsim.cli.option import examples, flag, listed, option
 from hybridsim.cli.prometheus import address_of, serving
-from hybridsim.cli.trace_arguments import examples
 from hybridsim.foundation.printable import printable
 
 if TYPE_CHECKING:

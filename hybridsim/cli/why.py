@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import click
 
+from hybridsim.cli.arguments import Chosen, trace_options
 from hybridsim.cli.hits import page_option
-from hybridsim.cli.json_output import echo_document
-from hybridsim.cli.option import flag, option
-from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
+from hybridsim.cli.option import echo_document, examples, flag, option
 from hybridsim.foundation.cache_parameters import WRITE_PRICE
 
 SCHEMA = "hybridsim.why/1"

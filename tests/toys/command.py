@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.trace_arguments import Chosen, examples, trace_options
+from hybridsim.cli.arguments import Chosen, trace_options
+from hybridsim.cli.option import examples
 
 
 @click.command(epilog=examples("hybridsim count sda.blktrace.0"))
