@@ -16,7 +16,7 @@ from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.histogram import Distribution as Latencies
 from hybridsim.foundation.histogram import bin_of
 from hybridsim.scenario import Scenario
-from hybridsim.show import fio_json, fio_logs, fio_terse, fio_text
+from hybridsim.show import fio_json, fio_logs, fio_text
 from hybridsim.studies.fio import fio, seeded
 from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio import options
@@ -921,7 +921,7 @@ def test_unified_rw_reporting_both_reports_them_apart_and_merged(site):
     assert job["mixed"]["total_ios"] == sum(job[each]["total_ios"] for each in RW) == 256
     text = fio_text.text(result)
     assert all(f"  {each}: IOPS=" in text for each in (*RW, "mixed"))
-    (line,) = fio_terse.text(result).splitlines()
+    (line,) = fio_json.terse(result).splitlines()
     assert line.split(";")[5 + 2 * 41] == "1024"  # KiB: reads and writes, then their sum
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from hybridsim.cli.fio import fio as command
 from hybridsim.scenario import Scenario
-from hybridsim.show import fio_json, fio_logs, fio_terse, fio_text
+from hybridsim.show import fio_json, fio_logs, fio_text
 from hybridsim.studies.fio import fio
 from hybridsim.workloads.fio.jobfile import read
 
@@ -79,13 +79,13 @@ def test_json_has_the_keys_of_fio(more, form, site, tmp_path):
     assert set(keys(fio_json.document(simulated(arguments, site), form == "json+"))) == wanted
 
 
-@pytest.mark.parametrize("version", fio_terse.VERSIONS)
+@pytest.mark.parametrize("version", fio_json.VERSIONS)
 @pytest.mark.parametrize("more", CASES, ids=" ".join)
 def test_terse_lines_have_the_fields_of_fio(more, version, site, tmp_path):
     arguments = [*BASE, *more, "--description=words", "--disk_util=0"]
     printed = real(["--output-format=terse", f"--terse-version={version}", *arguments], tmp_path)
     (line,) = printed.splitlines()
-    (mine,) = fio_terse.text(simulated(arguments, site), version).splitlines()
+    (mine,) = fio_json.terse(simulated(arguments, site), version).splitlines()
     theirs, ours = line.split(";"), mine.split(";")
     assert len(ours) == len(theirs)
     for place, (own, other) in enumerate(zip(ours, theirs)):

@@ -77,8 +77,7 @@ def fio(
     """
     from hybridsim.cli.running import progress_of_jobs
     from hybridsim.show import fio_text
-    from hybridsim.show.fio_eta import Eta
-    from hybridsim.show.fio_terse import VERSIONS
+    from hybridsim.show.fio_json import VERSIONS
     from hybridsim.studies.fio import fio as run
     from hybridsim.workloads.fio.job import MILLISECOND, SECOND, jobs_of
     from hybridsim.workloads.fio.jobfile import read
@@ -109,7 +108,7 @@ def fio(
     if eta not in ("always", "never", "auto"):
         raise UsageError(f"--eta={eta}: must be always, never or auto")
     eta_ns = interval_of("eta-interval", MILLISECOND) or SECOND
-    lines = Eta(interval_of("eta-newline"))
+    lines = fio_text.Eta(interval_of("eta-newline"))
     limit_ns = interval_of("max-runtime", SECOND, max_runtime)
     has_eta = eta == "always" and "normal" in forms
     output = parsed.program.get("output")
@@ -154,11 +153,11 @@ def fio(
 
 def _results(result: FioResult, forms: list[str], version: str) -> str:
     """Return the results in all forms, in fio's order."""
-    from hybridsim.show import fio_json, fio_terse, fio_text
+    from hybridsim.show import fio_json, fio_text
 
     text = fio_text.heading(result.jobs) if "normal" in forms else ""
     if "terse" in forms:
-        text += fio_terse.text(result, version)
+        text += fio_json.terse(result, version)
     if "json" in forms or "json+" in forms:
         text += fio_json.text(result, "json+" in forms)
     return text + (fio_text.results(result) if "normal" in forms else "")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hybridsim.foundation.units import human_count, human_rate, human_size
 from hybridsim.foundation.wording import NONE, latency
+from hybridsim.show.charts.answers import STATES
 from hybridsim.show.page import page, paragraph, paragraphs, table, wrapped
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ SHORT = {
     "cold random read": "cold read",
     "hot random read": "hot read",
 }
-STATES = {"without": "without cache", "cold": "empty cache", "warm": "warm cache"}
 BRIEF = {"without": "none", "cold": "empty", "warm": "warm"}  # states of the cache
 UNSTEADY = "*"
 BY_DEPTH = {"hot random read": "hot", "cold random read": "cold", "random write": "write"}

@@ -35,7 +35,11 @@ LISTED_MAX = 12  # names per line of the text; the JSON has all
 
 def text(comparison: Comparison, ascii_only: bool = False) -> str:
     """Return the report; it fits a screen."""
-    lines = [*_sources(comparison), "", *_verdict(comparison), *_paired(comparison), ""]
+    lines = [
+        *_labelled("real", _files(comparison.real)),
+        *_labelled("simulated", _files(comparison.simulated)),
+        "", *_verdict(comparison), *_paired(comparison), "",
+    ]  # fmt: skip
     drawn = _chosen(comparison)
     if drawn is not None:
         lines += [*_curves(drawn, ascii_only), ""]
@@ -67,14 +71,23 @@ def document(comparison: Comparison) -> dict[str, Any]:
             }
             for row in comparison.rows
         ],
-        "curves": [_curve_document(each) for each in comparison.curves],
-        "only_real": [
-            f"{name.job} {name.what} {measure}".strip() for name, measure in comparison.only_real
+        "curves": [
+            {
+                "name": str(each.name),
+                "width_ns": each.width_ns,
+                "time_ns": each.time_ns.tolist(),
+                "real": _warm_up_document(each.real),
+                "simulated": _warm_up_document(each.simulated),
+            }
+            for each in comparison.curves
         ],
-        "only_simulated": [
-            f"{name.job} {name.what} {measure}".strip()
-            for name, measure in comparison.only_simulated
-        ],
+        **{
+            side: [
+                f"{name.job} {name.what} {measure}".strip()
+                for name, measure in getattr(comparison, side)
+            ]
+            for side in ("only_real", "only_simulated")
+        },
         "notes": comparison.notes,
         "interval_basis": comparison.basis or None,
         "paired_requests": comparison.paired,
@@ -85,16 +98,6 @@ def document(comparison: Comparison) -> dict[str, Any]:
 def to_json(comparison: Comparison) -> str:
     """Return the document as JSON text; unknown values are null."""
     return json.dumps(document(comparison), indent=2, allow_nan=False) + "\n"
-
-
-def _curve_document(curve: Aligned) -> dict[str, Any]:
-    return {
-        "name": str(curve.name),
-        "width_ns": curve.width_ns,
-        "time_ns": curve.time_ns.tolist(),
-        "real": _warm_up_document(curve.real),
-        "simulated": _warm_up_document(curve.simulated),
-    }
 
 
 def _warm_up_document(warm_up: WarmUp) -> dict[str, Any]:
@@ -113,11 +116,6 @@ def _labelled(label: str, words: str) -> list[str]:
     return textwrap.wrap(
         words, columns(), initial_indent=label.ljust(LABEL), subsequent_indent=" " * LABEL
     ) or [label]  # fmt: skip
-
-
-def _sources(comparison: Comparison) -> Iterator[str]:
-    for label, run in (("real", comparison.real), ("simulated", comparison.simulated)):
-        yield from _labelled(label, _files(run))
 
 
 def _files(run: Measurement) -> str:
@@ -290,27 +288,26 @@ def value_in_words(measure: str, value: float | None) -> str:
     return latency(value) if last in TIMES or is_percentile else human_count(value)
 
 
-def _is_distance(row: Row) -> bool:
-    return row.name.measure.rpartition(" ")[2] in DISTANCES
+def _unit(row: Row) -> str:
+    """Return the unit of an error: points of a hit ratio, percent, or none of a distance."""
+    measure, last = row.name.measure, row.name.measure.rpartition(" ")[2]
+    if measure.startswith(HIT_RATIO) and last[:1] != "t":
+        return "" if measure.endswith("curve") else " pt"
+    return "" if last in DISTANCES else "%"
 
 
 def error_in_words(row: Row) -> str:
     """Return the error of the simulated figure as text: points, percent or a distance."""
     if row.error is None:
         return NONE
-    if row.name.measure.startswith(HIT_RATIO) and row.name.measure.rpartition(" ")[2][:1] != "t":
-        return f"{100 * row.error:+.1f} pt" if not _is_curve(row) else f"{row.error:.3f}"
-    return f"{row.error:.3f}" if _is_distance(row) else f"{100 * row.error:+.1f}%"
-
-
-def _is_curve(row: Row) -> bool:
-    return row.name.measure.endswith("curve")
+    unit = _unit(row)
+    return f"{100 * row.error:+.1f}{unit}" if unit else f"{row.error:.3f}"
 
 
 def allowed_in_words(row: Row) -> str:
     """Return the largest accepted error as text; the row must have a tolerance."""
     assert row.tolerance is not None
-    limit = max(row.tolerance, row.slack)
-    if row.name.measure.startswith(HIT_RATIO) and row.name.measure.rpartition(" ")[2][:1] != "t":
-        return f"±{100 * limit:.0f} pt" if not _is_curve(row) else f"{limit:g}"
-    return f"{limit:g}" if _is_distance(row) else f"±{100 * limit:.3g}%"
+    limit, unit = max(row.tolerance, row.slack), _unit(row)
+    if not unit:
+        return f"{limit:g}"
+    return f"±{100 * limit:.3g}%" if unit == "%" else f"±{100 * limit:.0f}{unit}"

@@ -27,6 +27,15 @@ def no_knee(first: float, last: float) -> str | None:
     return None
 
 
+def axis(last: str, width: int, mark: str = "", share: float = 0.0) -> str:
+    """Return the line below a curve: 0, its end `last`, and a mark at this share of the width."""
+    line = "0".ljust(width - len(last)) + last
+    if not mark:
+        return line
+    place = min(max(round(share * width), 2), width - len(last) - len(mark) - 1)
+    return line[:place] + mark + line[place + len(mark) :]
+
+
 def draw(
     times: Floats,
     values: Floats,
@@ -54,9 +63,8 @@ def draw(
             continue
         previous = level if previous is None else previous
         low, high = min(level, previous + 1), max(level, previous - 1)
-        dots[min(low, level) : max(high, level) + 1, column] = (
-            True  # connected to the previous column
-        )
+        # Connected to the previous column.
+        dots[min(low, level) : max(high, level) + 1, column] = True
         previous = level
     return _stars(dots[::-1]) if ascii_only else _braille(dots[::-1])
 

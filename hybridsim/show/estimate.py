@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from hybridsim.answers.forecast import WORTH_IT
 from hybridsim.foundation.units import human_count, human_size
@@ -24,17 +24,19 @@ from hybridsim.studies.week import clock, local_time
 
 LATE = 0.01  # share of the minutes without keeping up that is worth a line
 HOURS_LISTED = 12
-ROWS: tuple[tuple[str, str, Callable[[Figure], str]], ...] = (
-    ("reads, mean", "read_mean_ns", lambda each: ranged(each.value, each.low, each.high)),
-    ("reads, p99", "read_p99_ns", lambda each: ranged(each.value, each.low, each.high)),
-    ("writes, mean", "write_mean_ns", lambda each: ranged(each.value, each.low, each.high)),
-    ("writes, p99", "write_p99_ns", lambda each: ranged(each.value, each.low, each.high)),
-    ("hits of reads", "hit_ratio", lambda each: _shares(each)),
-    ("disks busy", "disk_busy", lambda each: _shares(each)),
-)
+ROWS = {
+    "reads, mean": "read_mean_ns",
+    "reads, p99": "read_p99_ns",
+    "writes, mean": "write_mean_ns",
+    "writes, p99": "write_p99_ns",
+    "hits of reads": "hit_ratio",
+    "disks busy": "disk_busy",
+}
 
 
-def _shares(one: Figure) -> str:
+def _with_interval(key: str, one: Figure) -> str:
+    if key.endswith("_ns"):
+        return ranged(one.value, one.low, one.high)
     return f"{percent(one.value)} ({percent(one.low)} to {percent(min(one.high, 1.0))})"
 
 
@@ -54,11 +56,12 @@ def _lines(answer: Answer, ascii_only: bool) -> Iterator[str]:
     yield from table(
         ("", "with the cache", "without it"),
         [
-            (name, show(one.cached[key]), show(one.alone[key]) if key != "hit_ratio" else "")
-            for name, key, show in ROWS
+            (name, _with_interval(key, one.cached[key]),
+             _with_interval(key, one.alone[key]) if key != "hit_ratio" else "")
+            for name, key in ROWS.items()
             if one.alone[key].value or one.cached[key].value
         ],
-    )
+    )  # fmt: skip
     day = one.ssd_bytes_per_day
     yield from paragraph("wear", f"{ranged_size(day.value, day.low, day.high)} a day to the SSD.")
     worst = one.worst

@@ -14,58 +14,31 @@ from hybridsim.answers.warmup import State
 from hybridsim.foundation.wording import span
 
 MET, LIKELY, MISSED = "✓", "~", "✗"
-LABELS = {
-    "trace": "trace",
-    "event": "event",
+SAME = """
+trace event verdict gain risks assumed reasons required interval reads writes number hit
+mean p50 p99 max busy cold warm before blocks usage requests fill bcache cost controller
+rebuild model notes next
+"""
+LABELS = {word: word for word in SAME.split()} | {
     "site": "machine",
-    "verdict": "verdict",
-    "gain": "gain",
-    "risks": "risks",
-    "assumed": "assumed",
-    "reasons": "reasons",
-    "required": "required",
     "warm_up": "warm-up",
     "warm_start": "warm start",
     "hit_ratio": "hit ratio",
     "iops": "IOPS",
-    "interval": "interval",
-    "reads": "reads",
-    "writes": "writes",
-    "number": "number",
-    "hit": "hit",
-    "mean": "mean",
-    "p50": "p50",
-    "p99": "p99",
     "p999": "p99.9",
-    "max": "max",
-    "busy": "busy",
     "none": "no cache",
-    "cold": "cold",
-    "warm": "warm",
     "cached": "with cache",
-    "before": "before",
     "last_fifth": "at the end",
     "misses": "not from SSD",
     "page_hits": "page hits",
-    "blocks": "blocks",
-    "usage": "usage",
-    "requests": "requests",
-    "fill": "fill",
     "write_back": "write-back",
     "metadata_ram": "RAM",
     "writecache": "write cache",
-    "bcache": "bcache",
     "wear": "SSD writes",
-    "cost": "cost",
     "disk_time": "disk time",
     "volume_time": "volume time",
     "iops_limit": "IOPS limit",
     "bandwidth_limit": "bandwidth limit",
-    "controller": "controller",
-    "rebuild": "rebuild",
-    "model": "model",
-    "notes": "notes",
-    "next": "next",
 }
 GLUE = "\ue000"  # a space at which no line may break
 UNIT = re.compile(r"(?<=\d) (?=(?:[num]?s|[KMGTP]?i?B|[kMGT]|times)\b)")

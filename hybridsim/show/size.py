@@ -9,7 +9,7 @@ from hybridsim.answers.requirements import Checked
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import latency, money, percent, ranged
-from hybridsim.show.curve import draw
+from hybridsim.show.curve import axis, draw
 from hybridsim.show.labels import LIKELY, mark
 from hybridsim.show.page import columns, page, paragraph, paragraphs, table, trace_line
 
@@ -194,7 +194,7 @@ def _curve(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
     curve = sizing.curve
     width = columns() - 8
     end = float(curve.pages[-1])
-    knee = _size(sizing, int(curve.pages[curve.knee]))
+    knee = human_size(int(curve.pages[curve.knee]) * curve.page_bytes)
     yield f"miss ratio of LRU by cache size (simulated without devices; knee at {knee})"
     lines = draw(
         curve.pages.astype(float), curve.miss_ratio, end, 1.0, width, HEIGHT, ascii_only, gaps=False
@@ -202,19 +202,8 @@ def _curve(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
     marks = {0: "100%", HEIGHT // 2: "50%", HEIGHT - 1: "0%"}
     for row, line in enumerate(lines):
         yield f"{marks.get(row, ''):>5} {line}".rstrip()
-    yield " " * 6 + _axis(sizing, width, end)
-
-
-def _axis(sizing: Sizing, width: int, end: float) -> str:
-    last = _size(sizing, int(end))
-    line = "0".ljust(width - len(last)) + last
-    if sizing.answer is None or sizing.needs_no_ssd:
-        return line
-    mark = f"▲ {human_size(sizing.answer.size_bytes)}"
-    place = round(sizing.answer.size_bytes / sizing.curve.page_bytes / end * width)
-    place = min(max(place, 2), width - len(last) - len(mark) - 1)
-    return line[:place] + mark + line[place + len(mark) :]
-
-
-def _size(sizing: Sizing, pages: int) -> str:
-    return human_size(pages * sizing.curve.page_bytes)
+    mark, share = "", 0.0
+    if sizing.answer is not None and not sizing.needs_no_ssd:
+        mark = f"▲ {human_size(sizing.answer.size_bytes)}"
+        share = sizing.answer.size_bytes / curve.page_bytes / end
+    yield " " * 6 + axis(human_size(int(end) * curve.page_bytes), width, mark, share)

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.advice.alternatives import pricing
-from hybridsim.foundation.wording import NONE, counted, percent, ranged, span
-from hybridsim.show import fleet
+from hybridsim.answers.forecast import is_certain
+from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import NONE, counted, in_table, latency, percent, ranged, span
 from hybridsim.show.page import page, paragraph, paragraphs, table
+from hybridsim.studies.sweep.answer import FleetRow, gain_of
 from hybridsim.studies.sweep.apart import interval_of
 from hybridsim.studies.sweep.confidence import LEVEL
+from hybridsim.studies.sweep.figures import FORECAST, INTERVALS, WORK, WORK_NS
 from hybridsim.studies.sweep.objectives import COST, GAINS
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ SHOWN = 10  # settings of a table
 FAILED_SHOWN = 5
 LISTED_MAX = 4  # settings of a sentence
 CELL = 24  # maximum number of columns of a value
+VOLUMES_SHOWN = 5  # at each end of the ranking
 
 
 def text(sweep_result: SweepResult, ascii_only: bool = False) -> str:
@@ -34,7 +38,7 @@ def _lines(sweep_result: SweepResult) -> Iterator[str]:
     yield from paragraph("replays", _replays(sweep_result))
     if sweep_result.settings and sweep_result.is_fleet:
         yield ""
-        yield from fleet.lines(sweep_result)
+        yield from _fleet(sweep_result)
     elif sweep_result.settings:
         yield from paragraph("best", best(sweep_result))
         for sentence in not_apart(sweep_result):
@@ -78,8 +82,7 @@ def _replays(sweep_result: SweepResult) -> str:
         parts.append(f"{len(sweep_result.failed):,} failed")
     if sweep_result.interrupted:
         number = f"{sweep_result.missing:,}" if sweep_result.missing else "more"
-        left = f"{number} are missing"
-        parts.append(f"interrupted: {left}; run the same command again to continue")
+        parts.append(f"interrupted: {number} are missing; run the same command again to continue")
     return "; ".join(parts)
 
 
@@ -113,10 +116,7 @@ def not_apart(sweep_result: SweepResult) -> Iterator[str]:
 
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - LISTED_MAX
-    if len(names) == 1:
-        return names[0]
-    shown = list(names[:LISTED_MAX])
-    return f"{'; '.join(shown)}" + (f"; and {more:,} more (--json)" if more > 0 else "")
+    return "; ".join(names[:LISTED_MAX]) + (f"; and {more:,} more (--json)" if more > 0 else "")
 
 
 def tables(sweep_result: SweepResult) -> list[tuple[str, list[Setting]]]:
@@ -220,3 +220,57 @@ def _failures(sweep_result: SweepResult) -> Iterator[str]:
     more = len(sweep_result.failed) - FAILED_SHOWN
     if more > 0:
         yield from paragraph("", f"and {more:,} more: --json lists all of them")
+
+
+# A fleet: totals by setting, the volumes with the largest and the smallest gains.
+
+
+def _fleet(sweep_result: SweepResult) -> Iterator[str]:
+    """Yield the totals by setting, the distribution of gains, and the volumes at both ends."""
+    rows = sweep_result.fleet
+    yield f"{counted(len(rows[0].settings), 'volume')}, each replayed separately"
+    heads = ["", "yes", "no", "unsure", "SSD", "alone", "cached", "gain", "10%", "half", "90%"]
+    yield from table(heads, [_fleet_cells(row) for row in rows])
+    yield "alone, cached: mean latency of the second half of each volume's requests;"
+    yield "gain: their ratio;"
+    yield "10%, half, 90%: that share of the volumes has at most this gain"
+    yield ""
+    yield from _ranked(rows[0])
+
+
+def _fleet_cells(row: FleetRow) -> list[str]:
+    shares = row.quantiles
+    name = " ".join(f"{key.rpartition('.')[2]}={value}" for key, value in row.values.items())
+    return [
+        name or "the scenario",
+        *(str(number) for number in row.answers.values()),
+        human_size(row.ssd_bytes).replace(" ", ""),
+        latency(row.alone_ns).replace(" ", ""),
+        latency(row.mean_ns).replace(" ", ""),
+        _times(row.gain),
+        *(_times(shares.get(each)) for each in (10, 50, 90)),
+    ]
+
+
+def _times(gain: float | None) -> str:
+    return NONE if gain is None else f"{gain:.2f}"
+
+
+def _ranked(row: FleetRow) -> Iterator[str]:
+    known = [(gain, each) for each in row.settings if (gain := gain_of(each)) is not None]
+    ranked = sorted(known, key=lambda pair: -pair[0])
+    if len(ranked) > 2 * VOLUMES_SHOWN:
+        ranked = ranked[:VOLUMES_SHOWN] + ranked[-VOLUMES_SHOWN:]
+    cells = []
+    for gain, each in ranked:
+        figures = each.figures[0]
+        answer, work = figures["answer"], figures[WORK]
+        sure = is_certain(answer, *figures[INTERVALS].get(FORECAST, (None, None)))
+        cells.append([
+            each.points[0].trace.device or "", in_table(answer, sure), _times(gain),
+            latency(figures[WORK_NS] / work if work else None), f"{figures['requests']:,}",
+            human_size(figures["ssd_bytes"]),
+        ])  # fmt: skip
+    setting = f", with {_fleet_cells(row)[0]}" if row.values else ""
+    yield f"the volumes with the largest and the smallest gains{setting}"
+    yield from table(["volume", "answer", "gain", "mean", "requests", "SSD"], cells)

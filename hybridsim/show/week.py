@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import counted, latency, percent, span
-from hybridsim.studies.week import DAYS, Hour, Week, local_time, week
+from hybridsim.studies.week import DAYS, Week, local_time, week
 from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.trace import Trace
 
@@ -25,10 +25,10 @@ def text(trace: Trace, ascii_only: bool = False) -> str:
     reads = int(total.of("requests")[0])
     lines = [
         ("trace", f"{trace.name} (thinned)"),
-        ("recorded", f"{_device(capture)}, {_span(trace, found)}"),
+        ("recorded", f"{_device(capture)}, {_span(capture)}"),
         ("requests", f"{total.requests:,}: {percent(reads / total.requests)} reads, "
-                     f"{human_size(int(total.of('bytes').sum()))}, {_sequential(trace)}"),
-        ("latency", _latency(trace)),
+                     f"{human_size(int(total.of('bytes').sum()))}, {_sequential(capture)}"),
+        ("latency", _latency(capture)),
         ("sample", f"{percent(capture.rate)} of the regions of "
                    f"{human_size(capture.settings.region_bytes)}: for hits and mrc"),
         ("in full", f"{counted(len(capture.stretches), 'minute')}: for replay, advise and all "
@@ -57,9 +57,7 @@ def text(trace: Trace, ascii_only: bool = False) -> str:
     return "\n".join(out)
 
 
-def _span(trace: Trace, found: Week) -> str:
-    capture = trace.sample
-    assert capture is not None
+def _span(capture: Thinned) -> str:
     days = capture.total.span_ns / 86_400e9
     long = f"{days:.1f} days" if days >= 1 else span(capture.total.span_ns)
     if capture.origin_unix_ns is None:
@@ -73,17 +71,13 @@ def _device(capture: Thinned) -> str:
     return printable(name) if name not in ("", "0") else "a trace"
 
 
-def _sequential(trace: Trace) -> str:
-    capture = trace.sample
-    assert capture is not None
+def _sequential(capture: Thinned) -> str:
     of = capture.total.of
     moves = int(of("requests")[0] + of("requests")[1])
     return f"{percent(int(of('sequential').sum()) / moves) if moves else '0%'} sequential"
 
 
-def _latency(trace: Trace) -> str:
-    capture = trace.sample
-    assert capture is not None
+def _latency(capture: Thinned) -> str:
     total = capture.total
     if total.mean_latency_ns is None:
         return "unknown: no completions"
@@ -103,9 +97,8 @@ def picture(found: Week, ascii_only: bool = False) -> list[str]:
         ("hit_ratio", f"hit ratio of {cache}, LRU", percent),
     ):
         cells = found.cells(what)
-        if not cells:
-            continue
-        out += shaded(title, cells, show, shades)
+        if cells:
+            out += shaded(title, cells, show, shades)
     return out[:-1]
 
 
@@ -134,14 +127,9 @@ def shaded(
 def _listed(found: Week) -> list[str]:
     out = [f"{'hour':>6}{'requests/s':>12}{'p99':>10}{'hits':>8}"]
     shown = sorted(found.hours, key=lambda each: -each.requests)[:HOURS_LISTED]
-    out += [_row(each) for each in sorted(shown, key=lambda each: each.begin_ns)]
+    out += [f"{each.hour:>6}{human_count(each.rate):>12}{latency(each.p99_ns):>10}"
+            f"{percent(each.hit_ratio):>8}"
+            for each in sorted(shown, key=lambda each: each.begin_ns)]  # fmt: skip
     if len(found.hours) > len(shown):
         out.append(f"the busiest {len(shown)} of {len(found.hours)} hours; --json lists them all")
     return out
-
-
-def _row(each: Hour) -> str:
-    return (
-        f"{each.hour:>6}{human_count(each.rate):>12}{latency(each.p99_ns):>10}"
-        f"{percent(each.hit_ratio):>8}"
-    )
