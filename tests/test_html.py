@@ -18,9 +18,8 @@ from hybridsim.foundation.wording import latency
 from hybridsim.show.charts import Axis, Chart, Line
 from hybridsim.show.charts.layout import DARK, LIGHT, doublings, linear, logarithmic, stacked
 from hybridsim.show.charts.replay import device_time
-from hybridsim.show.html import Section, of, page
+from hybridsim.show.html import VENDOR, Section, of, page, whole_options
 from hybridsim.show.html.drawing import areas, outline, png
-from hybridsim.show.html.page import VENDOR, whole_options
 from hybridsim.show.terminal import render
 
 

@@ -250,7 +250,7 @@ class TestByTracefs:
 RECORD = """
 import sys
 from pathlib import Path
-from hybridsim.cli.process import handle_signals
+from hybridsim.cli import handle_signals
 from hybridsim.traces.recording.disk import Host
 from hybridsim.studies.record import prepare, record
 handle_signals()

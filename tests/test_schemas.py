@@ -22,7 +22,7 @@ from hybridsim.cli import cli
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.histogram import BINS, TOP_NS, VALUES, Distribution, bin_of
 from hybridsim.show import schemas
-from hybridsim.show.schemas.typed import filled
+from hybridsim.show.schemas import filled
 from hybridsim.storage import catalog
 
 ROOT = Path(__file__).parent.parent

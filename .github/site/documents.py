@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hybridsim.show import schemas
-from hybridsim.show.schemas.typed import filled
+from hybridsim.show.schemas import filled
 
 FOLDER = "reference/json"
 

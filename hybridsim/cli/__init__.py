@@ -6,18 +6,22 @@ import contextlib
 import errno
 import gc
 import importlib
+import io
 import os
+import signal
 import sys
 from typing import Any, NoReturn
 
 import click
 
 from hybridsim.cli.option import examples, flag
-from hybridsim.cli.process import handle_signals, prepare_streams, release_streams
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.version import __version__
+from hybridsim.show.screen import Terminal
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)  # for SIGINT Python raises KeyboardInterrupt
 
 # name: one line of help, shown by `hybridsim --help` without importing hybridsim.cli.NAME
 COMMANDS = {
@@ -160,3 +164,43 @@ def _stop(message: str, code: int) -> None:
         print("hybridsim:", printable(message, keep="\n\t"), file=sys.stderr)
     release_streams()
     sys.exit(code)
+
+
+# The process: standard streams that may be closed, and signals.
+
+
+def prepare_streams() -> None:
+    """Open missing standard streams, and make all escape characters that they cannot show.
+
+    Otherwise a file opened later would get the descriptor of a closed stream, and its output.
+    Control characters are escaped too.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+    if getattr(sys.stdout, "errors", "") == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            setattr(sys, name, Terminal.of(stream))
+
+
+def release_streams() -> None:
+    """Discard unwritable output: Python would try again at exit, and then exit with code 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def handle_signals() -> None:
+    """On SIGTERM and SIGHUP, exit in order, so that no partial files remain."""
+    for number in ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
+            signal.signal(number, _end)
+
+
+def _end(number: int, _: Any) -> None:
+    sys.exit(128 + number)

@@ -15,8 +15,7 @@ from hybridsim.foundation.wording import (
     ranged_size,
     span,
 )
-from hybridsim.show.labels import MET, MISSED, mark
-from hybridsim.show.page import page, paragraph, table
+from hybridsim.show.page import MET, MISSED, mark, page, paragraph, table
 from hybridsim.show.week import ASCII, SHADES, shaded
 from hybridsim.studies.estimate.answer import Answer
 from hybridsim.studies.estimate.estimate import Estimate, Figure

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from hybridsim.answers.dirt import Dirt
 from hybridsim.answers.life import Beginning
+from hybridsim.answers.outcome import Phase
 from hybridsim.answers.result import Result
 from hybridsim.answers.verdict import SHORTEST_NS
 from hybridsim.answers.warmup import State, WarmUp
@@ -24,9 +25,50 @@ from hybridsim.foundation.wording import (
     ranged_size,
     span,
 )
-from hybridsim.show.labels import LABELS, joined, rows, unbroken
+from hybridsim.show.page import joined, unbroken
 
 Rows = Iterator[tuple[str, str]]  # label and text
+# All labels of figures; `hybridsim explain` has an entry for each.
+SAME = """
+trace event verdict gain risks assumed reasons required interval reads writes number hit
+mean p50 p99 max busy cold warm before blocks usage requests fill bcache cost controller
+rebuild model notes next
+"""
+LABELS = {word: word for word in SAME.split()} | {
+    "site": "machine",
+    "warm_up": "warm-up",
+    "warm_start": "warm start",
+    "hit_ratio": "hit ratio",
+    "iops": "IOPS",
+    "p999": "p99.9",
+    "none": "no cache",
+    "cached": "with cache",
+    "last_fifth": "at the end",
+    "misses": "not from SSD",
+    "page_hits": "page hits",
+    "write_back": "write-back",
+    "metadata_ram": "RAM",
+    "writecache": "write cache",
+    "wear": "SSD writes",
+    "disk_time": "disk time",
+    "volume_time": "volume time",
+    "iops_limit": "IOPS limit",
+    "bandwidth_limit": "bandwidth limit",
+}
+
+
+def rows(result: Result) -> list[tuple[str, Phase]]:
+    """Return label and figures of each phase with the cache; nothing if there is no cache."""
+    if result.scenario.get("cache_pages") == 0:
+        return []
+    cold, warm = result.phases["cold"], result.phases["warm"]
+    state = result.warm_up.state
+    if state == State.FLAT or not cold.span_ns:
+        return [(LABELS["cached"], warm)]
+    border = span(cold.figures.end_ns)
+    if state == State.STEADY:
+        return [(f"{LABELS['cold']} < {border}", cold), (LABELS["warm"], warm)]
+    return [(f"{LABELS['before']} {border}", cold), (LABELS["last_fifth"], warm)]
 
 
 def findings(result: Result) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,12 +11,30 @@ from typing import Any, TextIO
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import percent, recorded
-from hybridsim.show.labels import GLUE, joined, unbroken
 from hybridsim.show.screen import width
 
 WIDEST, MARGIN = 80, 13
+MET, LIKELY, MISSED = "✓", "~", "✗"
+GLUE = "\ue000"  # a space at which no line may break
+UNIT = re.compile(r"(?<=\d) (?=(?:[num]?s|[KMGTP]?i?B|[kMGT]|times)\b)")
 ASCII = str.maketrans({"·": "|", "\N{EN DASH}": "-", "✓": "+", "✗": "x", "▲": "^", "×": "x",
                        "±": "~", "≥": ">", "⚠": "!"})  # fmt: skip
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Join parts with dots; lines break only between parts, or within parts of 60 characters."""
+    short = (part.replace(" ", GLUE) if len(part) < 60 else part for part in parts if part)
+    return f"{GLUE}· ".join(short)
+
+
+def unbroken(text: str) -> str:
+    """Keep each number and its unit on one line."""
+    return UNIT.sub(GLUE, text)
+
+
+def mark(met: bool, sure: bool) -> str:
+    """Return a sign: met at both ends of the interval, at the figure only, or not met."""
+    return MET if sure else LIKELY if met else MISSED
 
 
 def columns() -> int:

@@ -10,8 +10,16 @@ from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import latency, money, percent, ranged
 from hybridsim.show.curve import axis, draw
-from hybridsim.show.labels import LIKELY, mark
-from hybridsim.show.page import columns, page, paragraph, paragraphs, table, trace_line
+from hybridsim.show.page import (
+    LIKELY,
+    columns,
+    mark,
+    page,
+    paragraph,
+    paragraphs,
+    table,
+    trace_line,
+)
 
 if TYPE_CHECKING:
     from hybridsim.studies.size import Sizing, Tried

@@ -44,9 +44,20 @@ from hybridsim.foundation.wording import (
 )
 from hybridsim.show.curve import axis, draw
 from hybridsim.show.events import sentences
-from hybridsim.show.findings import findings, per_day
-from hybridsim.show.labels import GLUE, LABELS, LIKELY, MET, MISSED, joined, mark, rows, unbroken
-from hybridsim.show.page import MARGIN, in_ascii, is_ascii, table
+from hybridsim.show.findings import LABELS, findings, per_day, rows
+from hybridsim.show.page import (
+    GLUE,
+    LIKELY,
+    MARGIN,
+    MET,
+    MISSED,
+    in_ascii,
+    is_ascii,
+    joined,
+    mark,
+    table,
+    unbroken,
+)
 from hybridsim.show.screen import NARROWEST, steer
 from hybridsim.show.screen import width as width_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hybridsim.foundation.wording import PROBABLE, counted, percent
 from hybridsim.show.explore import bands, ended
-from hybridsim.show.html.page import HERE, island, rendered, report_style
+from hybridsim.show.html import HERE, island, rendered, report_style
 
 TITLE = "What if?"
 

@@ -10,7 +10,7 @@ from hybridsim.show.advice import drives
 from hybridsim.show.charts.answers import by_size, mean_ranges
 from hybridsim.show.charts.replay import Document
 from hybridsim.show.html.blocks import Block, KeyFigure, KeyFigures, Prose, Row, Section, Table
-from hybridsim.show.labels import LIKELY, mark
+from hybridsim.show.page import LIKELY, mark
 
 
 def answer(document: Document) -> Section:
