@@ -17,7 +17,7 @@ from hybridsim.cli.arguments import (
     outputs,
     trace_options,
 )
-from hybridsim.cli.option import examples, listed, value_of
+from hybridsim.cli.option import examples, listed, option, value_of
 from hybridsim.cli.progress import Line
 from hybridsim.foundation.errors import UsageError
 
@@ -35,28 +35,25 @@ if TYPE_CHECKING:
 )
 @trace_options
 @machine_options(CACHES, "see `hybridsim replay --help`.")
-@click.option(
+@option(
     "--goal",
+    "Figure that decides the verdict; see `hybridsim replay --help`.",
+    "time",
+    show_default=False,
     type=click.Choice(GOALS),
-    default="time",
-    help="Figure that decides the verdict; see `hybridsim replay --help`.",
 )
-@click.option(
-    "--compare",
-    default="more-disks,short-stroke,all-ssd,hybrid",
-    show_default=True,
-    metavar="NAMES",
-    help="Alternatives to compare with the disks (--details shows them); disks: none.",
+@option(
+    "--compare NAMES",
+    "Alternatives to compare with the disks (--details shows them); disks: none.",
+    "more-disks,short-stroke,all-ssd,hybrid",
 )
-@click.option(
-    "--data",
-    metavar="SIZE",
-    help="Data that each alternative must hold; default: the capacity of the scenario's disks.",
+@option(
+    "--data SIZE",
+    "Data that each alternative must hold; default: the capacity of the scenario's disks.",
 )
-@click.option(
-    "--fleet",
-    metavar="N|all",
-    help="Each TRACE is a server of its own: answer for each, or for each volume of a multi-volume "
+@option(
+    "--fleet N|all",
+    "Each TRACE is a server of its own: answer for each, or for each volume of a multi-volume "
     "trace (the N with most bytes, or all), and for the purchase as a whole.",
 )
 @crew_options("With --fleet: ")
@@ -100,9 +97,9 @@ def advise(
         crew = {"folder": folder, "workers": workers, "scheduler": scheduler}
         _fleet(chosen, site, fleet, goal, crew, out)
         return
-    for option, value in (("workers", workers), ("scheduler", scheduler), ("folder", folder)):
+    for name, value in (("workers", workers), ("scheduler", scheduler), ("folder", folder)):
         if value is not None:
-            raise UsageError(f"--{option} is for a fleet: specify --fleet all")
+            raise UsageError(f"--{name} is for a fleet: specify --fleet all")
     number = captures_of(chosen.paths)
     if number > 1:
         click.echo(

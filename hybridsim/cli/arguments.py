@@ -57,8 +57,8 @@ def trace_options(function: Callable[..., Any]) -> Callable[..., Any]:
         chosen = Chosen(*(options.pop(name) for name in Chosen._fields))
         return function(chosen=chosen, **options)
 
-    added = click.option("--use-dispatch", is_flag=True, help=DISPATCH_HELP)(command)
-    added = click.option("--device", metavar="MAJ,MIN", help=DEVICE_HELP)(added)
+    added = flag("--use-dispatch", DISPATCH_HELP)(command)
+    added = option("--device MAJ,MIN", DEVICE_HELP)(added)
     added = format_option("format", FORMAT_HELP)(added)
     return click.argument("paths", metavar="TRACE...", nargs=-1, required=True)(added)
 
@@ -70,21 +70,16 @@ def require_option(function: Command) -> Command:
         "(.reads or .writes), hit, busy, iops (each .warm, .cold or .whole); dwpd, years, warmup. "
         "Repeatable: all must be met."
     )
-    name = "'p99.warm<8ms'"
-    return click.option("--require", multiple=True, metavar=name, help=text)(function)
+    return option("--require 'p99.warm<8ms'", text, multiple=True)(function)
 
 
 def format_option(name: str, text: str) -> Callable[[Command], Command]:
     """Return a decorator that adds --format and --columns; both give one value: `columns:SPEC`."""
 
     def add(function: Command) -> Command:
-        function = click.option(
-            "--columns", metavar="SPEC", help=COLUMNS_HELP, is_eager=True, expose_value=False,
-            callback=_keep_columns,
-        )(function)  # fmt: skip
-        return click.option(
-            "--format", name, metavar="NAME", help=text, callback=_with_columns
-        )(function)  # fmt: skip
+        columns = {"is_eager": True, "expose_value": False, "callback": _keep_columns}
+        function = option("--columns SPEC", COLUMNS_HELP, **columns)(function)
+        return option("--format NAME", text, to=name, callback=_with_columns)(function)
 
     return add
 
@@ -109,7 +104,7 @@ def as_option(function: Command) -> Command:
         "oracle-general, in pages of 4 KiB; parquet.  Default: by the file's suffix (OUT.spc, "
         "OUT.parquet), else csv."
     )
-    return click.option("--as", "written", type=click.Choice(WRITTEN), help=text)(function)
+    return option("--as", text, to="written", type=click.Choice(WRITTEN))(function)
 
 
 def machine_options(

@@ -156,7 +156,7 @@ def convert(chosen: Chosen, written: str | None) -> None:
     writes.
     """
     from hybridsim.cli.trace_convert import convert_to
-    from hybridsim.cli.trace_text import plural
+    from hybridsim.foundation.wording import counted
 
     *inputs, output = chosen.paths
     if not inputs:
@@ -164,7 +164,7 @@ def convert(chosen: Chosen, written: str | None) -> None:
     opened = chosen._replace(paths=tuple(inputs)).read()
     rows = convert_to(opened, inputs, output, written)
     if output != "-":
-        click.echo(f"{output}: {plural(rows, 'request')}")
+        click.echo(f"{output}: {counted(rows, 'request')}")
 
 
 def counted_summary(opened: Trace) -> Summary:

@@ -48,12 +48,12 @@ def gen(workload: str | None, output: str | None, written: str | None, keys: boo
         raise click.UsageError("specify a workload and the output file, or - for standard output")
 
     from hybridsim.cli.trace_convert import convert_to
-    from hybridsim.cli.trace_text import plural
+    from hybridsim.foundation.wording import counted
     from hybridsim.traces.trace import Trace
 
     rows = convert_to(Trace.read(trace_name(workload)), [workload], output, written)
     if output != "-":
-        click.echo(f"{output}: {plural(rows, 'request')}")
+        click.echo(f"{output}: {counted(rows, 'request')}")
 
 
 def trace_name(workload: str) -> str:

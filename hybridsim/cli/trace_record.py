@@ -79,7 +79,7 @@ def record(
     nothing was recorded.
     """
     if maximum is not None:
-        record_thinned(device, output, duration, maximum, buffer, unit, via, as_json)
+        _record_weeks(device, output, duration, maximum, buffer, unit, via, as_json)
         return
     if unit:
         raise click.UsageError("--unit is for recordings of weeks: add --max SIZE")
@@ -88,17 +88,22 @@ def record(
 
     prepared = prepare(device, output, seconds_of(duration), via, bytes_of(buffer))
     click.echo(plan_text(prepared), err=True)
-    recorded = run(prepared, tick_of(prepared))
+
+    def tick(passed_s: float) -> None:
+        if sys.stderr.isatty():
+            show(f"{passed_s:,.0f} s, {max(prepared.seconds - passed_s, 0):,.0f} s to go")
+
+    recorded = run(prepared, tick)
     if as_json:
         echo_document(SCHEMA, as_object(prepared, recorded))
     else:
         steer(CLEAR if sys.stderr.isatty() else "")
         click.echo(answer_text(prepared, recorded))
-    if not is_whole(recorded):
+    if recorded.failed or lost(recorded):  # a recording that the user ended is complete
         click.get_current_context().exit(3)
 
 
-def record_thinned(
+def _record_weeks(
     device: str,
     output: str | None,
     duration: str,
@@ -109,6 +114,9 @@ def record_thinned(
     as_json: bool,
 ) -> None:
     """Record for weeks, or print the systemd unit for that."""
+    from hybridsim.cli.trace_text import duration as long
+    from hybridsim.cli.trace_text import size
+    from hybridsim.foundation.wording import counted
     from hybridsim.studies import record_thinned as weeks
 
     if via == "blktrace":
@@ -119,59 +127,52 @@ def record_thinned(
     if unit:
         click.echo(weeks.unit(prepared), nl=False)
         return
-    click.echo(thinned_plan(prepared), err=True)
-    recorded = weeks.record(prepared, thinned_tick())
-    if as_json:
-        echo_document(THINNED, thinned_object(prepared, recorded))
-    else:
-        steer(CLEAR if sys.stderr.isatty() else "")
-        click.echo(thinned_text(recorded))
-    if recorded.dropped:
-        click.get_current_context().exit(3)
-
-
-def thinned_plan(prepared: Weeks) -> str:
-    """Return the plan of a recording of weeks as text."""
-    from hybridsim.cli.trace_text import duration, size
-
     verb = "going on with" if prepared.goes_on else "recording to"
-    lines = [
-        f"{verb} {prepared.path}: {prepared.disk.path} for {duration(prepared.seconds * 1e9)} from "
+    plan = (
+        f"{verb} {prepared.path}: {prepared.disk.path} for {long(prepared.seconds * 1e9)} from "
         f"the first start, at most {size(prepared.max_bytes)}; Ctrl-C ends it, the same command "
         "goes on"
-    ]
-    if prepared.is_on_disk:
-        lines.append(
-            f"warning: the recording is written to {prepared.disk.name} itself, and will contain "
-            "its own writes: choose a place on another disk with -o"
-        )
-    return "\n".join(lines)
-
-
-def thinned_tick() -> Any:
-    """Return a callback that shows the progress on a terminal."""
-    from hybridsim.cli.trace_text import duration, plural, size
+    )
+    click.echo("\n".join([plan, *_on_itself(prepared)]), err=True)
 
     def tick(left_s: float, so_far: WeeksRecording) -> None:
         if sys.stderr.isatty():
             share = so_far.cpu_seconds / max(so_far.seconds, 1e-9)
             show(
-                f"{plural(so_far.requests, 'request')}, {size(so_far.bytes)}, "
-                f"{so_far.rate:.3%} sampled, {share:.1%} of a core, {duration(left_s * 1e9)} to go"
+                f"{counted(so_far.requests, 'request')}, {size(so_far.bytes)}, "
+                f"{so_far.rate:.3%} sampled, {share:.1%} of a core, {long(left_s * 1e9)} to go"
             )
 
-    return tick
+    recorded = weeks.record(prepared, tick)
+    if as_json:
+        echo_document(THINNED, weeks_object(prepared, recorded))
+    else:
+        steer(CLEAR if sys.stderr.isatty() else "")
+        click.echo(weeks_text(recorded))
+    if recorded.dropped:
+        click.get_current_context().exit(3)
 
 
-def thinned_text(recorded: WeeksRecording) -> str:
+def _on_itself(prepared: Prepared | Weeks) -> list[str]:
+    """Return the warning about a recording that is written to the recorded disk."""
+    if not prepared.is_on_disk:
+        return []
+    return [
+        f"warning: the recording is written to {prepared.disk.name} itself, and will contain "
+        "its own writes: choose a place on another disk with -o"
+    ]
+
+
+def weeks_text(recorded: WeeksRecording) -> str:
     """Return the result of a recording of weeks and the next commands as text."""
-    from hybridsim.cli.trace_text import duration, plural, size
+    from hybridsim.cli.trace_text import duration, labelled, size
+    from hybridsim.foundation.wording import counted
 
     name = shell_word(str(recorded.path))
     share = recorded.cpu_seconds / max(recorded.seconds, 1e-9)
+    number, long = counted(recorded.requests, "request"), duration(recorded.seconds * 1e9)
     lines = [
-        ("recorded", f"{plural(recorded.requests, 'request')} in {duration(recorded.seconds * 1e9)}"
-         + ("" if recorded.is_complete else " (ended early)")),
+        ("recorded", f"{number} in {long}" + " (ended early)" * (not recorded.is_complete)),
         ("file", f"{recorded.path}: {size(recorded.bytes)}, {recorded.rate:.3%} of the regions"),
         ("cost", f"{share:.2%} of a core"),
         ("next", f"hybridsim trace info {name}"),
@@ -179,16 +180,14 @@ def thinned_text(recorded: WeeksRecording) -> str:
     ]  # fmt: skip
     last = "complete"
     if recorded.dropped:
-        last = (
-            f"incomplete: dropped {plural(recorded.dropped, 'event')}: take a larger --buffer when "
-            "going on"
-        )
+        events = counted(recorded.dropped, "event")
+        last = f"incomplete: dropped {events}: take a larger --buffer when going on"
     elif not recorded.is_complete:
         last += ": ended early, as requested; the same command goes on"
-    return "\n".join([*(f"{word:<9} {text}" for word, text in lines), last])
+    return f"{labelled(lines)}\n{last}"
 
 
-def thinned_object(prepared: Weeks, recorded: WeeksRecording) -> dict[str, Any]:
+def weeks_object(prepared: Weeks, recorded: WeeksRecording) -> dict[str, Any]:
     """Return the result of a recording of weeks as a JSON object."""
     return {
         "device": prepared.disk.path,
@@ -203,19 +202,14 @@ def thinned_object(prepared: Weeks, recorded: WeeksRecording) -> dict[str, Any]:
     }
 
 
-def is_whole(recorded: Recording) -> bool:
-    """Return whether no events are missing; a recording that the user ended is complete."""
-    return not recorded.failed and not lost(recorded)
-
-
 def last_line(recorded: Recording) -> str:
     """Return a line with whether the recording is complete, and if not, why."""
-    from hybridsim.cli.trace_text import plural
+    from hybridsim.foundation.wording import counted
 
     missing = lost(recorded)
     why = [recorded.failed] if recorded.failed else []
     if missing:
-        events = plural(missing, "event")
+        events = counted(missing, "event")
         why.append(
             f"dropped {events}: results will be inaccurate; record again with a larger --buffer"
         )
@@ -249,23 +243,7 @@ def plan_text(prepared: Prepared) -> str:
         f"currently {expected.requests_per_second:,.0f} requests per second: about "
         f"{size(expected.bytes)} before compression; {size(expected.free_bytes)} free",
     ]
-    if prepared.is_on_disk:
-        lines.append(
-            f"warning: the recording is written to {prepared.disk.name} itself, and will contain "
-            "its own writes: choose a place on another disk with -o"
-        )
-    return "\n".join(lines)
-
-
-def tick_of(prepared: Prepared) -> Any:
-    """Return a callback that shows the progress on a terminal."""
-
-    def tick(passed_s: float) -> None:
-        if sys.stderr.isatty():
-            left = max(prepared.seconds - passed_s, 0)
-            show(f"{passed_s:,.0f} s, {left:,.0f} s to go")
-
-    return tick
+    return "\n".join([*lines, *_on_itself(prepared)])
 
 
 def lost(recorded: Recording) -> int:
@@ -277,7 +255,8 @@ def lost(recorded: Recording) -> int:
 
 def answer_text(prepared: Prepared, recorded: Recording) -> str:
     """Return the result of the recording and the next commands as text."""
-    from hybridsim.cli.trace_text import duration, plural, share, size
+    from hybridsim.cli.trace_text import duration, labelled, share, size
+    from hybridsim.foundation.wording import counted
 
     summary = recorded.summary
     if summary is None:
@@ -287,7 +266,7 @@ def answer_text(prepared: Prepared, recorded: Recording) -> str:
     lines = [
         (
             "recorded",
-            f"{plural(summary.requests, 'request')} in {duration(summary.span_ns)}, "
+            f"{counted(summary.requests, 'request')} in {duration(summary.span_ns)}, "
             f"{share(summary.reads, summary.requests)} reads"
             + (" (ended early)" if recorded.was_stopped else ""),
         ),
@@ -296,7 +275,7 @@ def answer_text(prepared: Prepared, recorded: Recording) -> str:
         ("next", f"hybridsim replay {shell_word(str(first))}"),
         ("", f"hybridsim trace doctor {shell_word(str(first))}"),
     ]
-    return "\n".join([*(f"{word:<9} {text}" for word, text in lines), last_line(recorded)])
+    return f"{labelled(lines)}\n{last_line(recorded)}"
 
 
 def as_object(prepared: Prepared, recorded: Recording) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from hybridsim.foundation.codes import Flag
-from hybridsim.foundation.wording import percent
+from hybridsim.foundation.wording import counted, percent
 
 if TYPE_CHECKING:
     from hybridsim.traces.trace import Device, Requests, Summary, Trace
@@ -30,9 +30,9 @@ FLAGS = {
 }
 
 
-def plural(count: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def labelled(lines: Iterable[tuple[str, str]], width: int = 9) -> str:
+    """Return labelled lines, the label to the left."""
+    return "\n".join(f"{word:<{width}} {text}" for word, text in lines)
 
 
 def size(amount: float) -> str:
@@ -105,15 +105,15 @@ def info_text(opened: Trace, summary: Summary) -> str:
     several = not all(device.chosen for device in summary.devices)
     for device in shown_devices(summary.devices):
         mark = "  <- used" if device.chosen and several else ""
-        amount = f"{plural(device.requests, 'request')}, {size(device.bytes)}"
+        amount = f"{counted(device.requests, 'request')}, {size(device.bytes)}"
         lines.append(("device", f"{device.name}  {amount}{mark}"))
     if len(summary.devices) > DEVICES_SHOWN:
         others = len(summary.devices) - DEVICES_SHOWN
-        lines.append(("", f"and {plural(others, 'other')}; --json lists them all"))
+        lines.append(("", f"and {counted(others, 'other')}; --json lists them all"))
     if summary.warnings:
         codes = ", ".join(f"{each.code} ({each.count:,})" for each in summary.warnings)
         lines.append(("warnings", f"{codes}; see `hybridsim trace doctor`"))
-    return "\n".join(f"{word:<11} {text}" for word, text in lines)
+    return labelled(lines, 11)
 
 
 def shown_devices(devices: Sequence[Device]) -> list[Device]:
@@ -148,7 +148,7 @@ def diagnose(summary: Summary) -> str:
 def doctor_text(opened: Trace, summary: Summary) -> str:
     """Return the report of `trace doctor`."""
     verdict = diagnose(summary)
-    lines = [f"{verdict}  {opened.name}: {plural(summary.requests, 'request')} ({opened.format})"]
+    lines = [f"{verdict}  {opened.name}: {counted(summary.requests, 'request')} ({opened.format})"]
     if summary.requests and not summary.reads + summary.writes:
         lines.append("  no reads and no writes: nothing to replay")
     for each in summary.warnings:

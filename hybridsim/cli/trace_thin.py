@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,7 +69,8 @@ def thin(
     with with_progress(opened) as counted:
         result = run(opened, output, settings, counted)
     if as_json:
-        echo_document(SCHEMA, as_object(result))
+        facts = asdict(result)
+        echo_document(SCHEMA, {"file": facts.pop("path"), **facts})
     else:
         click.echo(text(result))
 
@@ -92,31 +93,20 @@ def settings_of(maximum: str | None, rate: str | None, region: str, seed: int) -
     return settings
 
 
-def as_object(result: Result) -> dict[str, Any]:
-    """Return the result as a JSON object."""
-    return {
-        "file": result.path,
-        "bytes": result.bytes,
-        "requests": result.requests,
-        "rate": result.rate,
-        "stretches": result.stretches,
-        "written_again": result.written_again,
-    }
-
-
 def text(result: Result) -> str:
     """Return the result and the next commands as text."""
-    from hybridsim.cli.trace_text import plural, size
+    from hybridsim.cli.trace_text import labelled, size
     from hybridsim.foundation.printable import shell_word
+    from hybridsim.foundation.wording import counted
 
     name = shell_word(result.path)
     per = f", {result.bytes / result.requests:.2f} bytes a request" if result.requests else ""
     lines = [
-        ("thinned", f"{plural(result.requests, 'request')} to {size(result.bytes)}{per}"),
+        ("thinned", f"{counted(result.requests, 'request')} to {size(result.bytes)}{per}"),
         ("sample", f"{result.rate:.3%} of the regions"),
-        ("in full", plural(result.stretches, "minute")),
+        ("in full", counted(result.stretches, "minute")),
         ("next", f"hybridsim trace info {name}"),
         ("", f"hybridsim mrc {name}"),
         ("", f"hybridsim replay {name} --device worst"),
     ]
-    return "\n".join(f"{word:<9} {line}" for word, line in lines)
+    return labelled(lines)
