@@ -16,8 +16,8 @@ from hybridsim.cli import cli
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.requests.pages import accesses
 from hybridsim.requests.rows import no_requests
-from hybridsim.show import estimate as shown
 from hybridsim.show import schemas
+from hybridsim.show import thinned as shown
 from hybridsim.studies.estimate import estimate as module
 from hybridsim.studies.estimate import minutes as minutes_module
 from hybridsim.studies.estimate.answer import (
@@ -212,7 +212,7 @@ class TestAnswer:
     def test_it_matches_its_schema_and_fits_the_screen(self, answer):
         schema = Draft202012Validator(schemas.load("estimate"))
         assert not [*schema.iter_errors(json.loads(json.dumps(answer.to_dict())))]
-        text = shown.text(answer)
+        text = shown.estimate_text(answer)
         assert max(map(len, text.splitlines())) <= 80
         assert "worst hour" in text
         assert "✓ p99<1s" in text

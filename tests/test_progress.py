@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybridsim.cli import progress
+from hybridsim.cli import running
 from hybridsim.cli.running import _progress_line
 from hybridsim.jit import waiting
 from hybridsim.studies.replay import read_once
@@ -74,13 +74,13 @@ def test_the_line_of_a_replay_has_a_share_and_an_estimate():
 def clock(monkeypatch):
     """Seconds that pass only where a test says so."""
     now = SimpleNamespace(s=100.0)
-    monkeypatch.setattr("hybridsim.cli.progress.time.monotonic", lambda: now.s)
+    monkeypatch.setattr("hybridsim.cli.running.time.monotonic", lambda: now.s)
     return now
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then_with_the_stage(clock, capsys):
     """What takes less than ten seconds prints nothing; nor does a line for terminals alone."""
-    with progress.Line(in_lines=True) as line, progress.Line() as silent:
+    with running.Line(in_lines=True) as line, running.Line() as silent:
         line.stage("replays of bcache")
         for clock.s in (101.5, 109.0, 111.0, 115.0, 121.5):
             line.update(lambda: f"at {clock.s:.0f} s")
@@ -95,9 +95,9 @@ def test_without_a_terminal_there_is_a_line_now_and_then_with_the_stage(clock, c
 def test_at_a_terminal_one_line_is_replaced_and_erased(clock, monkeypatch):
     shown = []
     monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(progress, "show", shown.append)
-    monkeypatch.setattr(progress, "clear", lambda: shown.append(None))
-    with progress.Line() as line:
+    monkeypatch.setattr(running, "show", shown.append)
+    monkeypatch.setattr(running, "clear", lambda: shown.append(None))
+    with running.Line() as line:
         for clock.s in (100.5, 101.5, 101.55, 102.0):
             line.update(lambda: f"at {clock.s:g} s")
     assert shown == ["at 101.5 s", "at 102 s", None]

@@ -16,7 +16,7 @@ import pytest
 from captures import TRACES, as_rows, capture, cpu_files, read, reference_rows, write_files
 from click.testing import CliRunner
 
-from hybridsim.cli import progress, trace_convert
+from hybridsim.cli import running, trace_convert
 from hybridsim.cli.trace import trace
 from hybridsim.cli.trace_text import diagnose, duration
 from hybridsim.foundation.errors import TraceError, UsageError
@@ -253,10 +253,10 @@ def test_a_trace_without_times_has_no_span(tmp_path):
 
 def test_a_trace_that_is_read_in_three_passes_shows_progress_over_all(monkeypatch):
     shown = []
-    monkeypatch.setattr(progress, "show", shown.append)
-    monkeypatch.setattr(progress, "clear", lambda: None)
-    monkeypatch.setattr(progress, "QUIET_S", -1)
-    monkeypatch.setattr(progress, "REDRAW_S", -1)
+    monkeypatch.setattr(running, "show", shown.append)
+    monkeypatch.setattr(running, "clear", lambda: None)
+    monkeypatch.setattr(running, "QUIET_S", -1)
+    monkeypatch.setattr(running, "REDRAW_S", -1)
     monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: True))
 
     @contextlib.contextmanager

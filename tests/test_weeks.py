@@ -13,7 +13,7 @@ from test_thinned import load, written
 
 from hybridsim.cli import cli
 from hybridsim.show import schemas
-from hybridsim.show import week as shown
+from hybridsim.show import thinned as shown
 from hybridsim.studies.hits import hits
 from hybridsim.studies.week import week
 from hybridsim.traces.thinned.thinner import HOUR_NS

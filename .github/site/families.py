@@ -12,7 +12,7 @@ from hybridsim.answers import measurements
 from hybridsim.caches import CACHES
 from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
 from hybridsim.cli import cli
-from hybridsim.cli.trace_gen_keys import keys_text
+from hybridsim.cli.trace_gen import keys_text
 from hybridsim.foundation.registry import Registry
 from hybridsim.traces import formats
 

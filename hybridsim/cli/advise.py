@@ -18,7 +18,7 @@ from hybridsim.cli.arguments import (
     trace_options,
 )
 from hybridsim.cli.option import examples, listed, option, value_of
-from hybridsim.cli.progress import Line
+from hybridsim.cli.running import Line, estimated, note_compiling, progress, refuse, write_answer
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,7 +83,6 @@ def advise(
     """
     from functools import partial
 
-    from hybridsim.cli.running import estimated, note_compiling, progress, refuse, write_answer
     from hybridsim.foundation.units import parse_size
     from hybridsim.show.advice import text
     from hybridsim.studies.advise import advise as ask
@@ -131,7 +130,6 @@ def _fleet(
     """Advise for each trace, and for the purchase."""
     from functools import partial
 
-    from hybridsim.cli.running import note_compiling, write_answer
     from hybridsim.cli.sweep import number_of_volumes, progress_line
     from hybridsim.show.fleet_advice import text
     from hybridsim.studies.advise_fleet import advise_fleet

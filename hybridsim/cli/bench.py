@@ -19,7 +19,7 @@ from hybridsim.cli.arguments import (
     set_option,
 )
 from hybridsim.cli.option import examples, option, value_of
-from hybridsim.cli.progress import Line
+from hybridsim.cli.running import Line, progress_of_jobs, write_answer
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ def bench(
     cached) and hot random read (of a hot spot), each at several queue depths.  Figures that are
     not steady are marked.
     """
-    from hybridsim.cli.running import progress_of_jobs, write_answer
     from hybridsim.foundation.units import parse_size
     from hybridsim.show.bench import text
     from hybridsim.studies.bench import bench as measure

@@ -8,6 +8,7 @@ import click
 
 from hybridsim.cli.arguments import DEVICE_HELP, FORMAT_HELP, Outputs, format_option, outputs
 from hybridsim.cli.option import examples, option
+from hybridsim.cli.running import note_compiling, progress, write_answer
 from hybridsim.foundation.errors import UsageError
 
 BROKEN = 4  # the exit code of an unmet requirement
@@ -61,7 +62,6 @@ def check(
     Each figure is compared with its interval, from the errors of the model on real runs.  Exit
     code 4: a figure is worse than its interval.
     """
-    from hybridsim.cli.running import note_compiling, progress, write_answer
     from hybridsim.foundation.units import parse_time
     from hybridsim.scenario import Scenario
     from hybridsim.show.check import text

@@ -17,6 +17,7 @@ from hybridsim.cli.arguments import (
     set_option,
 )
 from hybridsim.cli.option import examples, flag, option
+from hybridsim.cli.running import progress_of_jobs, write_html
 
 if TYPE_CHECKING:
     from hybridsim.answers.measurements.measurement import Measurement
@@ -75,7 +76,6 @@ def compare(
     for the same requests, these are paired: the gain of the second machine, with its interval.
     Exit code 4: a figure exceeds its tolerance.
     """
-    from hybridsim.cli.running import write_html
     from hybridsim.show.comparison import document, text, to_json
     from hybridsim.show.page import is_ascii
     from hybridsim.studies.compare import compare as run
@@ -97,7 +97,6 @@ def _simulated(
     job: str, scenario_file: str | None, settings: tuple[str, ...], **options: Any
 ) -> Measurement:
     """Run a job file on the machine, and return its measurement."""
-    from hybridsim.cli.running import progress_of_jobs
     from hybridsim.show.fio_json import measurement
     from hybridsim.studies.fio import fio
     from hybridsim.workloads.fio.jobfile import read

@@ -6,6 +6,7 @@ import click
 
 from hybridsim.cli.arguments import Outputs, outputs
 from hybridsim.cli.option import examples
+from hybridsim.cli.running import run
 
 EXAMPLES = examples(
     "hybridsim demo",
@@ -21,7 +22,6 @@ def demo(out: Outputs) -> None:
     The capture is from a key-value store (RocksDB) with random reads around a hot spot; see
     traces/README.md.  It is replayed with its recorded think times.
     """
-    from hybridsim.cli.running import run
     from hybridsim.scenario import Scenario
     from hybridsim.traces.example import CAPTURE, SITE, demo_file
     from hybridsim.traces.trace import Trace

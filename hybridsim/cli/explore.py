@@ -17,7 +17,7 @@ from hybridsim.cli.arguments import (
     trace_options,
 )
 from hybridsim.cli.option import examples, listed, value_of
-from hybridsim.cli.progress import Line
+from hybridsim.cli.running import Line, check_folder, note_compiling, write_answer
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -103,7 +103,6 @@ def explore(
     one file that loads nothing.  Results are stored: the same command again takes seconds, and one
     with more --points adds to them.  Ctrl-C makes the page of the replays that are done.
     """
-    from hybridsim.cli.running import check_folder, note_compiling, write_answer
     from hybridsim.show.explore import text
     from hybridsim.studies.explore.exploring import explore as run
     from hybridsim.studies.sweep.named_trace import NamedTrace

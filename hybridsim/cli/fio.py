@@ -10,6 +10,7 @@ import click
 
 from hybridsim.cli.arguments import machine_options
 from hybridsim.cli.option import examples, listed, option
+from hybridsim.cli.running import progress_of_jobs
 from hybridsim.foundation.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
@@ -75,7 +76,6 @@ def fio(
     job ended because a request took longer than max_latency, or (with latency_percentile=100, the
     default) than latency_target at queue depth 1.
     """
-    from hybridsim.cli.running import progress_of_jobs
     from hybridsim.show import fio_text
     from hybridsim.show.fio_json import VERSIONS
     from hybridsim.studies.fio import fio as run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybridsim.cli.option import examples, flag, option
-from hybridsim.cli.progress import Line
+from hybridsim.cli.running import Line, check_folder
 
 if TYPE_CHECKING:
     from hybridsim.answers.fidelity import Fidelity
@@ -48,7 +48,6 @@ def fit(
     confidence interval; values that the measurement does not determine are marked, and keep a
     typical default.
     """
-    from hybridsim.cli.running import check_folder
     from hybridsim.foundation.writing import write_text
     from hybridsim.studies.fit import fit
 

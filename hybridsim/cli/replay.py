@@ -25,6 +25,7 @@ from hybridsim.cli.arguments import (
     set_option,
 )
 from hybridsim.cli.option import examples, flag, option
+from hybridsim.cli.running import estimated, refuse, run, show_so_far
 from hybridsim.foundation.errors import UsageError
 
 EXAMPLES = examples(
@@ -150,7 +151,6 @@ def replay(
     as the sample says, and weighted to figures of all of it, with errors.
     """
     from hybridsim.answers.requirements import parse_all
-    from hybridsim.cli.running import estimated, refuse, run, show_so_far
     from hybridsim.scenario.event import read_all
     from hybridsim.studies.so_far import SoFar
     from hybridsim.studies.warm_start import opened

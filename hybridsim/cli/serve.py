@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -57,23 +57,16 @@ STATE = "~/.local/state/hybridsim/serve"
 )
 @set_option
 def serve(
-    slow: str,
-    fast: str,
     policy: str,
     mode: str,
     page: str,
     socket_path: str | None,
     port: int | None,
     state: str,
-    erase: str | None,
-    threads: int,
-    direct: bool,
-    apart: bool,
-    record: str | None,
-    json_file: str | None,
     every: str,
     listen: str | None,
     settings: tuple[str, ...],
+    **options: Any,
 ) -> int:
     """Serve the data of --slow over NBD, with copies on --fast that a policy chooses.
 
@@ -96,10 +89,10 @@ def serve(
         raise UsageError("--socket and --port exclude each other: specify one of them")
     address = address_of(listen) if listen else None
     words = [f"cache.policy={policy}", f"cache.mode={mode}", f"cache.page={page}", *settings]
+    socket = None if port is not None else Path(socket_path or "hybridsim.sock").absolute()
     setting = Setting(
-        slow, fast, machine(None, words), Path(state).expanduser(),
-        None if port is not None else Path(socket_path or "hybridsim.sock").absolute(), port,
-        threads, direct, erase, record, json_file, seconds_of(every, "--every"), apart,
+        site=machine(None, words), state=Path(state).expanduser(), socket=socket, port=port,
+        every_s=seconds_of(every, "--every"), **options,
     )  # fmt: skip
 
     def show(ready: Ready) -> None:

@@ -17,7 +17,7 @@ from hybridsim.cli.arguments import (
     trace_options,
 )
 from hybridsim.cli.option import examples
-from hybridsim.cli.progress import Line
+from hybridsim.cli.running import Line, estimated, note_compiling, progress, refuse, write_answer
 from hybridsim.foundation.errors import RequirementError
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ def size(
     from functools import partial
 
     from hybridsim.answers.requirements import parse_all
-    from hybridsim.cli.running import estimated, note_compiling, progress, refuse, write_answer
     from hybridsim.show.size import text
     from hybridsim.studies.size import size as smallest
 

@@ -28,7 +28,7 @@ from hybridsim.cli.arguments import (
     set_option,
 )
 from hybridsim.cli.option import examples, flag, listed, option
-from hybridsim.cli.progress import Line
+from hybridsim.cli.running import Line, check_folder, note_compiling, write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.wording import NONE, span
@@ -113,7 +113,6 @@ def sweep(
     folder = folder or FOLDER
     if nursery.wanted(workers, scheduler) > 1 and not has_results(folder):
         nursery.begin()  # in parallel with imports and planning; else only if results are missing
-    from hybridsim.cli.running import check_folder, note_compiling, write_answer
     from hybridsim.show.sweep import text
     from hybridsim.studies.sweep import output as files
     from hybridsim.studies.sweep.sweep import sweep as run

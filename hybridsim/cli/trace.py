@@ -60,14 +60,14 @@ def info(chosen: Chosen, as_json: bool) -> None:
     """
     from hybridsim.cli.trace_convert import with_progress
     from hybridsim.cli.trace_text import info_text
-    from hybridsim.show import week
+    from hybridsim.show import thinned as shown
     from hybridsim.show.page import is_ascii
     from hybridsim.studies.week import PASSES
 
     opened = chosen.read()  # once: standard input can be read once
     if not as_json and opened.sample is not None:
         with with_progress(opened, PASSES):
-            text = week.text(opened, is_ascii(sys.stdout))
+            text = shown.text(opened, is_ascii(sys.stdout))
         click.echo(text)
         return
     summary = counted_summary(opened)

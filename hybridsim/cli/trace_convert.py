@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from hybridsim.cli.progress import Line
-from hybridsim.cli.running import reading_line
+from hybridsim.cli.running import Line, reading_line
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.writing import whole_file
 from hybridsim.traces.formats import WRITTEN, writer

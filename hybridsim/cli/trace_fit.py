@@ -8,6 +8,7 @@ import click
 
 from hybridsim.cli.arguments import Chosen, trace_options
 from hybridsim.cli.option import echo_document, examples, flag, option
+from hybridsim.cli.running import check_folder
 
 if TYPE_CHECKING:
     from hybridsim.studies.trace_fit import Likeness
@@ -36,7 +37,6 @@ def fit(chosen: Chosen, output: str | None, seed: int, no_check: bool, as_json: 
     page sizes, the hit ratio over time, request sizes and directions.  A stand-in has no think
     times: replay it with --mode open or --mode closed.
     """
-    from hybridsim.cli.running import check_folder
     from hybridsim.foundation.writing import write_text
     from hybridsim.studies.trace_fit import fit
 

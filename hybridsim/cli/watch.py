@@ -14,6 +14,7 @@ import click
 from hybridsim.cli.arguments import machine_options
 from hybridsim.cli.option import examples, flag, listed, option
 from hybridsim.cli.prometheus import address_of, serving
+from hybridsim.cli.running import note_compiling
 from hybridsim.foundation.printable import printable
 
 if TYPE_CHECKING:
@@ -98,7 +99,6 @@ def watch(
     If DEV is a dm-cache or a bcache, its own counters stand beside, and a dm-cache is simulated
     with its settings.  A stream has counters where `dmsetup status` is written to `trace_marker`.
     """
-    from hybridsim.cli.running import note_compiling
     from hybridsim.cli.trace_record import bytes_of, seconds_of
     from hybridsim.foundation.errors import UsageError
     from hybridsim.studies import watch as study

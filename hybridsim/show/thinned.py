@@ -1,10 +1,11 @@
-"""The report of a thinned capture that was replayed by its minutes: figures of all of it."""
+"""Reports of a thinned capture: its week by hour; figures of all of it, from its minutes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from hybridsim.answers.forecast import WORTH_IT
+from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import (
     answered,
@@ -16,13 +17,17 @@ from hybridsim.foundation.wording import (
     span,
 )
 from hybridsim.show.page import MET, MISSED, mark, page, paragraph, table
-from hybridsim.show.week import ASCII, SHADES, shaded
 from hybridsim.studies.estimate.answer import Answer
 from hybridsim.studies.estimate.estimate import Estimate, Figure
-from hybridsim.studies.week import clock, local_time
+from hybridsim.studies.week import DAYS, Week, clock, local_time, week
+from hybridsim.traces.formats.thinned import Thinned
+from hybridsim.traces.trace import Trace
 
+SHADES = " ·:-=+*#%@"
+ASCII = " .:-=+*#%@"
+HOURS_LISTED = 24  # of a capture without a clock
 LATE = 0.01  # share of the minutes without keeping up that is worth a line
-HOURS_LISTED = 12
+BUSIEST_LISTED = 12
 ROWS = {
     "reads, mean": "read_mean_ns",
     "reads, p99": "read_p99_ns",
@@ -33,13 +38,135 @@ ROWS = {
 }
 
 
+def text(trace: Trace, ascii_only: bool = False) -> str:
+    """Return the report of the sample of a thinned capture, at most 80 columns wide."""
+    capture, found = trace.sample, week(trace)
+    assert capture is not None
+    assert found is not None
+    total = capture.total
+    reads = int(total.of("requests")[0])
+    lines = [
+        ("trace", f"{trace.name} (thinned)"),
+        ("recorded", f"{_device(capture)}, {_span(capture)}"),
+        ("requests", f"{total.requests:,}: {percent(reads / total.requests)} reads, "
+                     f"{human_size(int(total.of('bytes').sum()))}, {_sequential(capture)}"),
+        ("latency", _latency(capture)),
+        ("sample", f"{percent(capture.rate)} of the regions of "
+                   f"{human_size(capture.settings.region_bytes)}: for hits and mrc"),
+        ("in full", f"{counted(len(capture.stretches), 'minute')}: for replay, advise and all "
+                    "others"),
+    ]  # fmt: skip
+    if capture.stretches:
+        lines += [
+            ("", f"--device worst     {capture.worst}"),
+            ("", f"--device typical   {capture.typical}"),
+        ]
+    if capture.interruptions:
+        lines.append(("gaps", f"{counted(len(capture.interruptions), 'interruption')}"))
+    if lost := int(total.of("lost")[0]):
+        lines.append(("dropped", f"{counted(lost, 'event')}: record with a larger --buffer"))
+    out = [f"{word:<11}{line}" for word, line in lines if line]
+    worst = found.worst
+    waited = (
+        f", mean {latency(worst.mean_ns)}, p99 {latency(worst.p99_ns)}" if worst.mean_ns else ""
+    )
+    out.append(
+        f"{'worst hour':<11}{local_time(capture, worst.begin_ns)}: "
+        f"{human_count(worst.rate)} requests/s{waited}"
+    )
+    if len(found.hours) > 1:
+        out += ["", *picture(found, ascii_only)]
+    return "\n".join(out)
+
+
+def _span(capture: Thinned) -> str:
+    days = capture.total.span_ns / 86_400e9
+    long = f"{days:.1f} days" if days >= 1 else span(capture.total.span_ns)
+    if capture.origin_unix_ns is None:
+        return long
+    return f"{long} from {local_time(capture, capture.total.begin_ns)}"
+
+
+def _device(capture: Thinned) -> str:
+    """Return the device; formats without devices name it 0."""
+    name = capture.settings.device
+    return printable(name) if name not in ("", "0") else "a trace"
+
+
+def _sequential(capture: Thinned) -> str:
+    of = capture.total.of
+    moves = int(of("requests")[0] + of("requests")[1])
+    return f"{percent(int(of('sequential').sum()) / moves) if moves else '0%'} sequential"
+
+
+def _latency(capture: Thinned) -> str:
+    total = capture.total
+    if total.mean_latency_ns is None:
+        return "unknown: no completions"
+    return f"mean {latency(total.mean_latency_ns)}, p99 {latency(total.percentile(99))}"
+
+
+def picture(found: Week, ascii_only: bool = False) -> list[str]:
+    """Return load, p99 and hit ratio by weekday and hour as shades; without a clock as a list."""
+    if any(each.weekday is None for each in found.hours):
+        return _listed(found)
+    shades = ASCII if ascii_only else SHADES
+    cache = human_size(found.cache_bytes)
+    out = []
+    for what, title, show in (
+        ("rate", "requests/s", human_count),
+        ("p99_ns", "p99", latency),
+        ("hit_ratio", f"hit ratio of {cache}, LRU", percent),
+    ):
+        cells = found.cells(what)
+        if cells:
+            out += shaded(title, cells, show, shades)
+    return out[:-1]
+
+
+def shaded(
+    title: str, cells: Mapping[tuple[int, int], float], show: Callable[[float], str], shades: str
+) -> list[str]:
+    """Return a value by weekday and hour as shades, and a blank line."""
+    low, high = min(cells.values()), max(cells.values())
+    out = [
+        f"{title}: {shades[1]} {show(low)} to {shades[-1]} {show(high)}",
+        f"{'':5}{''.join(f'{hour:<6}' for hour in range(0, 24, 3))}".rstrip(),
+    ]
+    for day, name in enumerate(DAYS):
+        if not any(each == day for each, _ in cells):
+            continue
+        marks = ""
+        for hour in range(24):
+            value = cells.get((day, hour))
+            part = 0.0 if value is None or high == low else (value - low) / (high - low)
+            mark = shades[0] if value is None else shades[1 + round(part * (len(shades) - 2))]
+            marks += mark * 2
+        out.append(f"{name:<5}{marks}".rstrip())
+    return [*out, ""]
+
+
+def _listed(found: Week) -> list[str]:
+    out = [f"{'hour':>6}{'requests/s':>12}{'p99':>10}{'hits':>8}"]
+    shown = sorted(found.hours, key=lambda each: -each.requests)[:HOURS_LISTED]
+    out += [f"{each.hour:>6}{human_count(each.rate):>12}{latency(each.p99_ns):>10}"
+            f"{percent(each.hit_ratio):>8}"
+            for each in sorted(shown, key=lambda each: each.begin_ns)]  # fmt: skip
+    if len(found.hours) > len(shown):
+        out.append(f"the busiest {len(shown)} of {len(found.hours)} hours; --json lists them all")
+    return out
+
+
+# A capture that was replayed by its minutes.
+
+
 def _with_interval(key: str, one: Figure) -> str:
     if key.endswith("_ns"):
         return ranged(one.value, one.low, one.high)
     return f"{percent(one.value)} ({percent(one.low)} to {percent(min(one.high, 1.0))})"
 
 
-def text(answer: Answer, ascii_only: bool = False) -> str:
+def estimate_text(answer: Answer, ascii_only: bool = False) -> str:
     """Return the report, at most 80 columns wide."""
     return page(_lines(answer, ascii_only), ascii_only)
 
@@ -48,7 +175,7 @@ def _lines(answer: Answer, ascii_only: bool) -> Iterator[str]:
     one, capture = answer.picked, answer.trace.sample
     assert capture is not None
     total = capture.total
-    yield from paragraph("VERDICT", " ".join(_verdict(answer)))
+    yield from paragraph("VERDICT", " ".join(_estimated(answer)))
     for each in answer.require[answer.caches.index(one)]:
         sign = mark(each.met, each.is_sure)
         yield from paragraph("required", f"{sign} {each.requirement.text}: {each.ranged}")
@@ -79,7 +206,7 @@ def _lines(answer: Answer, ascii_only: bool) -> Iterator[str]:
         yield ""
         yield from _tried(answer)
     yield ""
-    yield from _picture(one, answer, ascii_only)
+    yield from _hours(one, answer, ascii_only)
     arrivals = "at their recorded times" if one.mode == "open" else f"in mode {one.mode}"
     cache = one.scenario.cache
     yield from paragraph(
@@ -94,7 +221,7 @@ def _lines(answer: Answer, ascii_only: bool) -> Iterator[str]:
     )
 
 
-def _verdict(answer: Answer) -> Iterator[str]:
+def _estimated(answer: Answer) -> Iterator[str]:
     one = answer.picked
     gain = one.gain
     if answer.pick is None:
@@ -127,12 +254,12 @@ def _tried(answer: Answer) -> list[str]:
     return table(heads, rows)
 
 
-def _picture(one: Estimate, answer: Answer, ascii_only: bool) -> Iterator[str]:
+def _hours(one: Estimate, answer: Answer, ascii_only: bool) -> Iterator[str]:
     """Yield the mean by weekday and hour; of a capture without a clock the busiest hours."""
     capture = answer.trace.sample
     assert capture is not None
     if capture.origin_unix_ns is None:
-        shown = sorted(one.hours, key=lambda each: -each.requests)[:HOURS_LISTED]
+        shown = sorted(one.hours, key=lambda each: -each.requests)[:BUSIEST_LISTED]
         rows = [
             (
                 str(clock(capture, each.begin_ns)[1]), human_count(each.requests / 3600),
