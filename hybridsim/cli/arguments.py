@@ -63,22 +63,30 @@ def trace_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("paths", metavar="TRACE...", nargs=-1, required=True)(added)
 
 
-def require_option(function: Command) -> Command:
-    """Add the option for requirements."""
-    text = (
-        "Requirement: a measure, one of < <= > >=, a value.  Measures: mean, max, p50, p99.9 ... "
-        "(.reads or .writes), hit, busy, iops (each .warm, .cold or .whole); dwpd, years, warmup. "
-        "Repeatable: all must be met."
-    )
-    return option("--require 'p99.warm<8ms'", text, multiple=True)(function)
+require_option = option(
+    "--require 'p99.warm<8ms'",
+    "Requirement: a measure, one of < <= > >=, a value.  Measures: mean, max, p50, p99.9 ... "
+    "(.reads or .writes), hit, busy, iops (each .warm, .cold or .whole); dwpd, years, warmup. "
+    "Repeatable: all must be met.",
+    multiple=True,
+)
+as_option = option(
+    "--as",
+    "Output format: csv; fio-iolog (version 3), for fio's read_iolog; msr; spc; "
+    "oracle-general, in pages of 4 KiB; parquet.  Default: by the file's suffix (OUT.spc, "
+    "OUT.parquet), else csv.",
+    to="written",
+    type=click.Choice(WRITTEN),
+)
 
 
 def format_option(name: str, text: str) -> Callable[[Command], Command]:
     """Return a decorator that adds --format and --columns; both give one value: `columns:SPEC`."""
 
     def add(function: Command) -> Command:
-        columns = {"is_eager": True, "expose_value": False, "callback": _keep_columns}
-        function = option("--columns SPEC", COLUMNS_HELP, **columns)(function)
+        columns = option("--columns SPEC", COLUMNS_HELP, is_eager=True, expose_value=False,
+                         callback=_keep_columns)  # fmt: skip
+        function = columns(function)
         return option("--format NAME", text, to=name, callback=_with_columns)(function)
 
     return add
@@ -95,16 +103,6 @@ def _with_columns(ctx: click.Context, parameter: click.Parameter, format: str | 
     if format not in (None, "columns", "parquet"):
         raise click.UsageError(f"--columns applies to tables only, not to --format {format}")
     return f"{format or 'columns'}:{spec}"
-
-
-def as_option(function: Command) -> Command:
-    """Add the option that chooses the format to write."""
-    text = (
-        "Output format: csv; fio-iolog (version 3), for fio's read_iolog; msr; spc; "
-        "oracle-general, in pages of 4 KiB; parquet.  Default: by the file's suffix (OUT.spc, "
-        "OUT.parquet), else csv."
-    )
-    return option("--as", text, to="written", type=click.Choice(WRITTEN))(function)
 
 
 def machine_options(
@@ -153,10 +151,20 @@ class CacheMode(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
-def cache_mode_option(function: Command) -> Command:
-    """Add the option for the handling of writes."""
-    text = "How the cache treats writes."
-    return option("--cache-mode", text, type=CacheMode(CACHE_MODES))(function)
+cache_mode_option = option(
+    "--cache-mode", "How the cache treats writes.", type=CacheMode(CACHE_MODES)
+)
+set_option = option(
+    "--set KEY=VALUE",
+    "Set any key of the scenario: cache.size=16GiB, backing.drive.rpm=10000.  Repeatable.",
+    to="settings",
+    multiple=True,
+)
+seeds_option = option(
+    "--seeds N",
+    "Repeat the run with N random seeds, and report means with 95% intervals.",
+    type=click.IntRange(1, 1000),
+)
 
 
 def mode_option(text: str) -> Callable[[Command], Command]:
@@ -215,18 +223,6 @@ def outputs(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return result
 
     return add
-
-
-def seeds_option(function: Command) -> Command:
-    """Add the option that repeats a run with several random seeds."""
-    text = "Repeat the run with N random seeds, and report means with 95% intervals."
-    return option("--seeds N", text, type=click.IntRange(1, 1000))(function)
-
-
-def set_option(function: Command) -> Command:
-    """Add the option that sets any key of the scenario."""
-    text = "Set any key of the scenario: cache.size=16GiB, backing.drive.rpm=10000.  Repeatable."
-    return option("--set KEY=VALUE", text, to="settings", multiple=True)(function)
 
 
 def crew_options(only: str = "", has_cluster: bool = True) -> Callable[[Command], Command]:

@@ -11,7 +11,7 @@ import click
 from hybridsim.cli.option import echo_document, examples, flag, option
 
 if TYPE_CHECKING:
-    from hybridsim.storage.catalog import Entry, Row
+    from hybridsim.storage.catalog import Entry
 
 LIST_EXAMPLES = examples(
     "hybridsim catalog",
@@ -52,10 +52,15 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
                 "--kind and --json belong to the list; `show` has its own --json"
             )
         return
+    from hybridsim.foundation.errors import UsageError
+    from hybridsim.foundation.suggest import hint
     from hybridsim.scenario import presets
     from hybridsim.show.page import WIDEST, columns, wrapped
+    from hybridsim.storage.catalog import KINDS, load, names
 
-    entries = _entries(kind)
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"--kind {kind}: no such kind; {hint(kind, KINDS)}")
+    entries = [load(each) for each in names(kind)]
     if as_json:
         echo_document(CATALOG, {"drives": [_short(entry) for entry in entries]})
         return
@@ -63,8 +68,8 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
         click.echo(line)
     if kind is None:
         click.echo()
-        names = ", ".join(presets.names())
-        for line in wrapped(f"Whole systems (hybridsim scenario show --preset NAME): {names}"):
+        systems = ", ".join(presets.names())
+        for line in wrapped(f"Whole systems (hybridsim scenario show --preset NAME): {systems}"):
             click.echo(line)
     click.echo()
     use = 'In a scenario: drive = "NAME".  Sources of its values: hybridsim catalog show NAME'
@@ -96,18 +101,11 @@ def show(name: str, as_json: bool) -> None:
     if as_json:
         echo_document(DRIVE, _whole(entry))
         return
-    for line in _show_text(entry):
-        click.echo(line)
-
-
-def _entries(kind: str | None) -> list[Entry]:
-    from hybridsim.foundation.errors import UsageError
-    from hybridsim.foundation.suggest import hint
-    from hybridsim.storage import catalog
-
-    if kind is not None and kind not in catalog.KINDS:
-        raise UsageError(f"--kind {kind}: no such kind; {hint(kind, catalog.KINDS)}")
-    return [catalog.load(name) for name in catalog.names(kind)]
+    rows = [(key, _number(row.value), row) for key, row in entry.rows.items()]
+    width, room = (max(len(row[column]) for row in rows) for column in (0, 1))
+    click.echo(f"{entry.name}  ({entry.key}, {entry.kind})\n")
+    for key, value, row in rows:
+        click.echo(f"{key:<{width}}  {value:<{room}}  {row.mark:<8}  {row.source}".rstrip())
 
 
 def _headline(entry: Entry) -> dict[str, str | int]:
@@ -189,14 +187,3 @@ def _number(value: str | int | list[Any]) -> str:
     if isinstance(value, list):
         return f"a table of {len(value)}"
     return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)
-
-
-def _show_text(entry: Entry) -> list[str]:
-    rows = [(key, _number(row.value), row) for key, row in entry.rows.items()]
-    width, room = (max(len(row[column]) for row in rows) for column in (0, 1))
-    lines = [f"{entry.name}  ({entry.key}, {entry.kind})", ""]
-    return lines + [f"{key:<{width}}  {value:<{room}}  {_source(row)}" for key, value, row in rows]
-
-
-def _source(row: Row) -> str:
-    return f"{row.mark:<8}  {row.source}".rstrip()

@@ -180,8 +180,16 @@ def hits(
     if as_csv:
         click.echo(comma_separated(results), nl=False)
     elif as_json:
+        ram_rows = [
+            {
+                "size_bytes": each.pages * each.page_bytes,
+                "reads": each.read_requests,
+                "served_at_least": each.read_request_hits,
+            }
+            for each in larger
+        ]
         rows = [each.to_dict() for each in results]
-        echo_document(SCHEMA, {"trace": trace.name, "caches": rows, "ram": list(map(_ram, larger))})
+        echo_document(SCHEMA, {"trace": trace.name, "caches": rows, "ram": ram_rows})
     else:
         click.echo(table(results))
         if larger:
@@ -242,15 +250,6 @@ def _figures(each: Hits) -> list[str]:
         f"{each.page_hit_ratio:.2%}", f"{each.request_hit_ratio:.2%}", human_count(each.admitted),
         *error,
     ]  # fmt: skip
-
-
-def _ram(each: Hits) -> dict[str, Any]:
-    """Return the lower bound of a larger page cache for JSON."""
-    return {
-        "size_bytes": each.pages * each.page_bytes,
-        "reads": each.read_requests,
-        "served_at_least": each.read_request_hits,
-    }
 
 
 def in_ram(larger: list[Hits]) -> str:

@@ -45,15 +45,9 @@ def check(file: str) -> None:
     from hybridsim.scenario import Scenario
 
     checked = Scenario.load(file)
-    click.echo(f"{file}: ok ({_words(checked)})")
-
-
-def _words(machine: object) -> str:
-    from hybridsim.scenario import Scenario
-
-    assert isinstance(machine, Scenario)
-    backing, cache = machine.backing, machine.cache
+    backing, cache = checked.backing, checked.cache
+    with_it = "no cache"
+    if cache.kind != "none":
+        with_it = f"cache {cache.size} {cache.write_policy} on {cache.drive.name}"
     tier = f"{backing.members} x {backing.drive.name}, {backing.kind}"
-    if cache.kind == "none":
-        return f"{tier}; no cache"
-    return f"{tier}; cache {cache.size} {cache.write_policy} on {cache.drive.name}"
+    click.echo(f"{file}: ok ({tier}; {with_it})")

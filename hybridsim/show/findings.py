@@ -25,7 +25,7 @@ from hybridsim.foundation.wording import (
     ranged_size,
     span,
 )
-from hybridsim.show.page import joined, unbroken
+from hybridsim.show.page import after, joined, unbroken
 
 Rows = Iterator[tuple[str, str]]  # label and text
 # All labels of figures; `hybridsim explain` has an entry for each.
@@ -400,8 +400,7 @@ def _when(warm_up: WarmUp) -> str:
         return "at once"
     if warm_up.state != State.STEADY:
         return "at an unknown time"
-    time_ns = warm_up.reached_ns[90]
-    return f"after {span(time_ns)}" if time_ns else "at once"
+    return after(warm_up.reached_ns[90])
 
 
 def _spent(beginning: Beginning) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.wording import percent, recorded
+from hybridsim.foundation.wording import percent, recorded, span
 from hybridsim.show.screen import width
 
 WIDEST, MARGIN = 80, 13
@@ -30,6 +30,11 @@ def joined(parts: Iterable[str]) -> str:
 def unbroken(text: str) -> str:
     """Keep each number and its unit on one line."""
     return UNIT.sub(GLUE, text)
+
+
+def after(time_ns: int) -> str:
+    """Return when something was reached: 'after 12m', 'at once'."""
+    return f"after {span(time_ns)}" if time_ns else "at once"
 
 
 def mark(met: bool, sure: bool) -> str:

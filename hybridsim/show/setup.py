@@ -18,7 +18,6 @@ from hybridsim.foundation.wording import lasting, money, percent, span
 from hybridsim.show.page import columns, page, paragraph, paragraphs
 
 if TYPE_CHECKING:
-    from hybridsim.answers.setup import Section, Step
     from hybridsim.answers.setup.buying import Bought, Buying
     from hybridsim.studies.setup import Setup
 
@@ -53,8 +52,13 @@ def _lines(answer: Setup) -> Iterator[str]:
     yield from _paragraph("flush", _flush(answer))
     yield from _paragraph("packages", " ".join(plan.packages))
     for section in plan.sections:
-        yield ""
-        yield from _section(section)
+        yield from ("", f"{section.name.upper()}: {section.title}")
+        for step in section.steps:
+            if step.why:
+                yield from _indented(step.why, "  ")
+            yield from (PROMPT + printable(line) for line in step.command.splitlines())
+            if step.expect:
+                yield from _indented(f"Expected: {step.expect}", "    ")
     yield ""
     yield from _paragraph("scripts", "--script install prints that section for a shell.")
 
@@ -116,20 +120,6 @@ def _flush(answer: Setup) -> str:
     if answer.plan.kind == "dm-cache" and all_ns is not None:
         sentence += f". After a crash, with a full cache: {span(all_ns)}"
     return sentence + "."
-
-
-def _section(section: Section) -> Iterator[str]:
-    yield f"{section.name.upper()}: {section.title}"
-    for step in section.steps:
-        yield from _step(step)
-
-
-def _step(step: Step) -> Iterator[str]:
-    if step.why:
-        yield from _indented(step.why, "  ")
-    yield from (PROMPT + printable(line) for line in step.command.splitlines())
-    if step.expect:
-        yield from _indented(f"Expected: {step.expect}", "    ")
 
 
 def _indented(text: str, margin: str) -> list[str]:

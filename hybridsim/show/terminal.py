@@ -51,6 +51,7 @@ from hybridsim.show.page import (
     MARGIN,
     MET,
     MISSED,
+    after,
     in_ascii,
     is_ascii,
     joined,
@@ -159,13 +160,12 @@ def _lines(rows: list[tuple[str, str]], width: int) -> Table:
     grid.add_column(overflow="fold")
     for label, text in rows:
         # A part that is longer than a line may break between words.
-        whole = re.sub(rf"[^ ]{{{width - MARGIN},}}", _loose, printable(text, GLUE))
+        whole = re.sub(
+            rf"[^ ]{{{width - MARGIN},}}", lambda long: long[0].replace(GLUE, " "),
+            printable(text, GLUE),
+        )  # fmt: skip
         grid.add_row(label, whole)
     return grid
-
-
-def _loose(match: re.Match[str]) -> str:
-    return match[0].replace(GLUE, " ")
 
 
 def required(checked: list[Checked]) -> list[tuple[str, str]]:
@@ -279,7 +279,7 @@ def _curve(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableT
 def _warm_up(result: Result) -> str:
     warm_up = result.warm_up
     if warm_up.state == State.STEADY:
-        parts = [f"{share}% {_after(time)}" for share, time in warm_up.reached_ns.items()]
+        parts = [f"{share}% {after(time)}" for share, time in warm_up.reached_ns.items()]
         known = result.warm_interval
         if known is not None and warm_up.warm_ns:
             parts[1] = f"90% after {ranged(known.value, known.low, known.high)}"
@@ -292,13 +292,9 @@ def _warm_up(result: Result) -> str:
         parts = [f"not steady yet: {warm_up.why}"]
     full = _full_ns(result)
     if full is not None:
-        parts.append(f"SSD full {_after(full)}")
+        parts.append(f"SSD full {after(full)}")
     parts.append(f"bins of {span(warm_up.bin_ns)}")
     return joined(parts)
-
-
-def _after(time_ns: int) -> str:
-    return f"after {span(time_ns)}" if time_ns else "at once"
 
 
 def _full_ns(result: Result) -> int | None:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.foundation.errors import UsageError
-from hybridsim.show.charts import Axis, Bars, Beside, Chart, Dots, Heat, Line, Values
+from hybridsim.show.charts import Axis, Bars, Beside, Chart, Dots, Heat, Values
 from hybridsim.show.charts.layout import (
     INTERVAL,
     LIGHT,
@@ -135,7 +135,14 @@ def _(chart: Chart, place: Any) -> None:
         zip(chart.lines, colours([each.role for each in chart.lines]))
     ):
         x, y = _scaled(line.x, chart.x), _scaled(line.y, chart.y)
-        _line(place, line, x, y, MARKERS[number % len(MARKERS)], LIGHT[colour])
+        looks: dict[str, dict[str, Any]] = {
+            "points": {"ls": "none", "marker": "o", "alpha": 0.7},
+            "both": {"marker": MARKERS[number % len(MARKERS)]},
+            "steps": {"drawstyle": "steps-post"},
+        }
+        plain = {"ls": "--" if line.dashed else "-", "lw": 0.7 if len(x) > 150 else None}
+        place.plot(x, y, color=LIGHT[colour], gid=line.gid, label=line.label or "_",
+                   **looks.get(line.style, plain))  # fmt: skip
         if line.low:
             low, high = _scaled(line.low, chart.y), _scaled(line.high, chart.y)
             place.fill_between(x, low, high, color=LIGHT[colour], lw=0, alpha=SHADE,
@@ -149,19 +156,6 @@ def _(chart: Chart, place: Any) -> None:
     _limits(place, chart)
     if len([each for each in chart.lines if each.label]) > 1 and not _has_ends(chart):
         place.legend(loc="best", handlelength=1.6, labelspacing=0.3, borderpad=0.2)
-
-
-def _line(place: Any, line: Line, x: list[float], y: list[float], marker: str, colour: str) -> None:
-    look: dict[str, Any] = {"color": colour, "gid": line.gid, "label": line.label or "_"}
-    if line.style == "points":
-        place.plot(x, y, ls="none", marker="o", alpha=0.7, **look)
-    elif line.style == "both":
-        place.plot(x, y, marker=marker, **look)
-    elif line.style == "steps":
-        place.plot(x, y, drawstyle="steps-post", **look)
-    else:
-        thin = 0.7 if len(x) > 150 else None
-        place.plot(x, y, ls="--" if line.dashed else "-", lw=thin, **look)
 
 
 def _marks(place: Any, chart: Chart) -> None:

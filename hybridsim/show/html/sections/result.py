@@ -33,6 +33,7 @@ from hybridsim.show.html.blocks import (
     Table,
 )
 from hybridsim.show.html.sections.shared import warnings_of
+from hybridsim.show.page import after
 
 PAIRS = {"filling": "while it fills", "warm": "once warm", "judged": "second half (compared)",
          "whole": "whole run"}  # fmt: skip
@@ -89,9 +90,8 @@ def _latency(phase: Phase, value: float | None, unknown: str = "saturated") -> s
 
 def _warm(warm_up: Document) -> tuple[str, str]:
     if warm_up["state"] == "steady":
-        return span(warm_up["t90_ns"]) if warm_up[
-            "t90_ns"
-        ] else "at once", "90% of the steady level"
+        warm_ns = warm_up["t90_ns"]
+        return span(warm_ns) if warm_ns else "at once", "90% of the steady level"
     return NONE, "no warm-up" if warm_up["state"] == "flat" else "not steady yet"
 
 
@@ -163,10 +163,7 @@ def _warm_up_in_words(result: Document) -> str:
         return f"No warm-up: {result['why']}."
     if result["state"] != "steady":
         return f"Not steady yet: {result['why']}."
-    times = {}
-    for share in (50, 90, 95):
-        time_ns = result[f"t{share}_ns"]
-        times[share] = f"after {span(time_ns)}" if time_ns else "at once"
+    times = {share: after(result[f"t{share}_ns"]) for share in (50, 90, 95)}
     known = result.get("t90")
     if known and known["value"]:
         times[90] = f"after {ranged(known['value'], known['low'], known['high'])}"
