@@ -157,14 +157,8 @@ def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
     from hybridsim.studies.sweep.objectives import Objective
     from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Plan, axes_of
 
-    site = machine(
-        options["scenario_file"],
-        options["settings"],
-        preset=options["preset"],
-        cache=options["cache"],
-        cache_mode=options["cache_mode"],
-        mode=options["mode"],
-    )
+    own = {name: options[name] for name in ("preset", "cache", "cache_mode", "mode")}
+    site = machine(options["scenario_file"], options["settings"], **own)
     wanted = listed(options["objectives"] or ",".join(OBJECTIVES))
     how = (options["format"], options["device"], options["use_dispatch"])
     return Plan(

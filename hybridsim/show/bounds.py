@@ -14,11 +14,14 @@ HEADS = ("mean of all requests", "now", "best", "worst", "gain at most")
 
 def text(bounds: Bounds, drive: str, source: str, ascii_only: bool = False) -> str:
     """Return the report as text, at most 80 columns wide."""
+    cases = [(case.mode, case) for case in bounds.cases]
+    if bounds.intervals > 1:
+        cases += [(f"{case.mode}, busiest interval", case) for case in bounds.busiest_cases]
     lines = [
         *paragraph("answer", _answer(bounds)),
         *paragraph("load", _load(bounds, source)),
         "",
-        *table(HEADS, [*(_row(case.mode, case) for case in bounds.cases), *_busiest(bounds)]),
+        *table(HEADS, [_row(*each) for each in cases]),
         "",
         *paragraph("SSD writes", _writes(bounds, drive)),
         *paragraph("why so wide", WHY),
@@ -47,25 +50,18 @@ def _answer(bounds: Bounds) -> str:
 
 
 def _load(bounds: Bounds, source: str) -> str:
-    count = bounds.intervals
     rate = f"{human_count(bounds.requests_per_s)} requests a second"
     reads = "reads and writes not separated"
     if bounds.read_share is not None:
         reads = f"{percent(bounds.read_share)} reads"
     busy = "" if bounds.busy is None else f", busy {percent(bounds.busy)} of the time"
-    number = "1 interval" if count == 1 else f"{count} intervals"
+    number = f"{bounds.intervals} interval{'s' * (bounds.intervals != 1)}"
     return f"{bounds.device} in {source}: {number}, {rate}, {reads}{busy}."
 
 
 def _row(name: str, case: Case) -> tuple[str, ...]:
     means = (case.now_ns, case.best_ns, case.worst_ns)
     return (name, *map(latency, means), times(case.gain_at_most))
-
-
-def _busiest(bounds: Bounds) -> list[tuple[str, ...]]:
-    if bounds.intervals == 1:
-        return []
-    return [_row(f"{case.mode}, busiest interval", case) for case in bounds.busiest_cases]
 
 
 def _writes(bounds: Bounds, drive: str) -> str:

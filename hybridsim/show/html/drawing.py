@@ -95,9 +95,9 @@ class Drawing:
     top: float
     bottom: float
     x_title: str
-    y_title: str = ""
-    x_ticks: list[tuple[float, str]] = field(default_factory=list)
-    y_ticks: list[tuple[float, str]] = field(default_factory=list)
+    y_title: str
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
     areas: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, is_stacked
     intervals: list[tuple[int, str]] = field(default_factory=list)  # colour, path
     paths: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, dashed
@@ -111,6 +111,13 @@ class Drawing:
     image: str = ""
 
 
+def _framed(x: Scale, bottom: float, y: Scale | None = None, top: float = TOP) -> Drawing:
+    """Return an empty drawing with its axes."""
+    y_title, y_ticks = ("", []) if y is None else (y.axis.title, y.ticks)
+    return Drawing(x.end + RIGHT, bottom + BOTTOM, x.start, x.end, top, bottom, x.axis.title,
+                   y_title, x.ticks, y_ticks)  # fmt: skip
+
+
 def of_chart(chart: Chart) -> Drawing:
     """Return the geometry of a chart."""
     chart = stacked(chart) if chart.is_stacked else chart
@@ -118,10 +125,7 @@ def of_chart(chart: Chart) -> Drawing:
     ys = [value for line in chart.lines for value in (*line.y, *line.low, *line.high)]
     x = Scale.of(chart.x, xs, LEFT, WIDTH - RIGHT)
     y = Scale.of(chart.y, ys, HEIGHT - BOTTOM, TOP)
-    drawing = Drawing(
-        WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM, chart.x.title, chart.y.title,
-        x.ticks, y.ticks,
-    )  # fmt: skip
+    drawing = _framed(x, HEIGHT - BOTTOM, y)
     lines = [x.at(mark.x) for mark in chart.marks if mark.y is None]
     for band in chart.bands:
         start, end = x.at(band.start), x.at(band.end)
@@ -173,9 +177,7 @@ def of_bars(bars: Bars, width: float = WIDTH) -> Drawing:
     bottom = TOP + BAR * 1.4 * len(bars.rows)
     totals = [sum(values) for _, values in bars.rows]
     x = Scale.of(bars.x, [0, *totals], left, width - RIGHT)
-    drawing = Drawing(
-        width, bottom + BOTTOM, left, width - RIGHT, TOP, bottom, bars.x.title, x_ticks=x.ticks
-    )
+    drawing = _framed(x, bottom)
     palette = colours(bars.roles or [""] * len(bars.parts))
     for row, (label, values) in enumerate(bars.rows):
         top, done = TOP + BAR * 1.4 * row + 0.2 * BAR, 0.0
@@ -196,9 +198,7 @@ def of_ranges(ranges: Ranges, width: float = WIDTH) -> Drawing:
     values = [each for row in ranges.rows for each in row[1:]]
     values += [value for _, value in ranges.marks]
     x = Scale.of(ranges.x, values, left, width - RIGHT)
-    drawing = Drawing(
-        width, bottom + BOTTOM, left, width - RIGHT, top, bottom, ranges.x.title, x_ticks=x.ticks
-    )
+    drawing = _framed(x, bottom, top=top)
     for row, (name, low, centre, high) in enumerate(ranges.rows):
         colour = VERMILLION if row == 0 else BLUE
         y = top + RANGE * row + LINE
@@ -220,10 +220,7 @@ def of_heat(heat: Heat, width: float = WIDTH) -> Drawing:
     height = 300
     x = Scale(heat.x, 0, max(columns * heat.width, 1), LEFT, width - RIGHT)
     y = Scale(heat.y, 0, max(rows * heat.height, 1), height - BOTTOM, TOP)
-    drawing = Drawing(
-        width, height, LEFT, width - RIGHT, TOP, height - BOTTOM, heat.x.title, heat.y.title,
-        x.ticks, y.ticks,
-    )  # fmt: skip
+    drawing = _framed(x, height - BOTTOM, y)
     drawing.image = f"data:image/png;base64,{base64.b64encode(png(heat.counts)).decode()}"
     return drawing
 
