@@ -20,6 +20,7 @@ from hybridsim.cli.arguments import (
 from hybridsim.cli.option import examples, listed, option, value_of
 from hybridsim.cli.running import Line, estimated, note_compiling, progress, refuse, write_answer
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import parse_size
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -83,7 +84,6 @@ def advise(
     """
     from functools import partial
 
-    from hybridsim.foundation.units import parse_size
     from hybridsim.show.advice import text
     from hybridsim.studies.advise import advise as ask
     from hybridsim.traces.trace import captures_of

@@ -21,6 +21,7 @@ from hybridsim.cli.arguments import (
 from hybridsim.cli.option import examples, option, value_of
 from hybridsim.cli.running import Line, progress_of_jobs, write_answer
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import parse_size
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -70,7 +71,6 @@ def bench(
     cached) and hot random read (of a hot spot), each at several queue depths.  Figures that are
     not steady are marked.
     """
-    from hybridsim.foundation.units import parse_size
     from hybridsim.show.bench import text
     from hybridsim.studies.bench import bench as measure
     from hybridsim.studies.bench import over_seeds

@@ -10,6 +10,8 @@ import click
 
 from hybridsim.cli.arguments import machine_options
 from hybridsim.cli.option import echo_document, examples, flag, option
+from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.printable import printable
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -38,8 +40,6 @@ def bounds(file: str, device: str | None, site_of: Callable[[], Scenario], as_js
     trace.
     """
     from hybridsim.answers.bounds import bounds as bounded
-    from hybridsim.foundation.errors import TraceError, UsageError
-    from hybridsim.foundation.printable import printable
     from hybridsim.show.bounds import document, text
     from hybridsim.show.page import is_ascii
     from hybridsim.storage.drives import SolidState

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.option import echo_document, examples, flag, option
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.units import human_size
 
 if TYPE_CHECKING:
     from hybridsim.storage.catalog import Entry
@@ -52,8 +55,6 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
                 "--kind and --json belong to the list; `show` has its own --json"
             )
         return
-    from hybridsim.foundation.errors import UsageError
-    from hybridsim.foundation.suggest import hint
     from hybridsim.scenario import presets
     from hybridsim.show.page import WIDEST, columns, wrapped
     from hybridsim.storage.catalog import KINDS, load, names
@@ -117,7 +118,6 @@ def _headline(entry: Entry) -> dict[str, str | int]:
 
 def _of_volume(entry: Entry) -> dict[str, str | int]:
     """Return the IOPS and bandwidth that the provider's rules allow for the volume's size."""
-    from hybridsim.foundation.units import human_size
     from hybridsim.storage.drives import CloudVolume
 
     values = {key: row.value for key, row in entry.rows.items()}

@@ -10,6 +10,7 @@ from hybridsim.cli.arguments import DEVICE_HELP, FORMAT_HELP, Outputs, format_op
 from hybridsim.cli.option import examples, option
 from hybridsim.cli.running import note_compiling, progress, write_answer
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import parse_time
 
 BROKEN = 4  # the exit code of an unmet requirement
 
@@ -62,7 +63,6 @@ def check(
     Each figure is compared with its interval, from the errors of the model on real runs.  Exit
     code 4: a figure is worse than its interval.
     """
-    from hybridsim.foundation.units import parse_time
     from hybridsim.scenario import Scenario
     from hybridsim.show.check import text
     from hybridsim.studies.check import check as ask

@@ -9,6 +9,7 @@ import click
 
 from hybridsim.cli.option import examples
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.suggest import nearest
 
 
 @click.command(
@@ -72,7 +73,6 @@ def _sentence(text: str) -> str:
 
 def _unknown(word: str) -> str:
     from hybridsim.foundation.explain import known_words
-    from hybridsim.foundation.suggest import nearest
     from hybridsim.scenario.key_help import names
 
     near = nearest(word, [*known_words(), *names()])

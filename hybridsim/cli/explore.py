@@ -19,6 +19,7 @@ from hybridsim.cli.arguments import (
 from hybridsim.cli.option import examples, listed, value_of
 from hybridsim.cli.running import Line, check_folder, note_compiling, write_answer
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import parse_time
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -133,8 +134,6 @@ def explore(
 
 
 def _seconds(text: str | None) -> float | None:
-    from hybridsim.foundation.units import parse_time
-
     if text is None:
         return None
     seconds = value_of(f"--time {text}", parse_time, text) / 1e9

@@ -14,6 +14,8 @@ from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
 from hybridsim.cli.arguments import Chosen, trace_options
 from hybridsim.cli.option import echo_document, examples, flag, listed, option, value_of
 from hybridsim.foundation.cache_parameters import WRITE_PRICE
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import human_count, human_size, parse_percent
 
 if TYPE_CHECKING:
     from hybridsim.studies.hits import Hits
@@ -71,7 +73,6 @@ def page_option(default: str) -> Callable[[Command], Command]:
 
 def _page(context: click.Context, option: click.Parameter, value: str) -> str:
     """Return the page size; raise UsageError unless it is a multiple of a sector."""
-    from hybridsim.foundation.errors import UsageError
     from hybridsim.studies.hits import size_bytes
 
     page_bytes = size_bytes(value)
@@ -84,7 +85,6 @@ def parameters(
     touches: int, probability: str, request_max: str, seed: int, write_price: float
 ) -> dict[str, int]:
     """Return these options as parameters of the policies, in integer units."""
-    from hybridsim.foundation.units import parse_percent
     from hybridsim.studies.hits import size_bytes
 
     share = value_of("--probability", parse_percent, probability)
@@ -212,7 +212,6 @@ def comma_separated(results: list[Hits]) -> str:
 
 def table(results: list[Hits]) -> str:
     """Return results as a table of text."""
-    from hybridsim.foundation.units import human_size
     from hybridsim.foundation.wording import counted, percent
     from hybridsim.show.page import WIDEST, columns
     from hybridsim.show.page import table as aligned
@@ -242,8 +241,6 @@ def table(results: list[Hits]) -> str:
 
 
 def _figures(each: Hits) -> list[str]:
-    from hybridsim.foundation.units import human_count, human_size
-
     error = [f"±{each.page_hit_error:.2%}"] if each.rate < 1 else []
     return [
         human_size(each.pages * each.page_bytes), human_count(each.pages),
@@ -254,8 +251,6 @@ def _figures(each: Hits) -> list[str]:
 
 def in_ram(larger: list[Hits]) -> str:
     """Return the lower bounds of larger page caches as text."""
-    from hybridsim.foundation.units import human_size
-
     if not larger[0].read_requests:
         return "\nMore RAM: there are no reads that it could serve."
     lines = ["", "More RAM instead of an SSD, a lower bound:"]
@@ -270,8 +265,6 @@ def in_ram(larger: list[Hits]) -> str:
 
 def lessons(each: Hits) -> str:
     """Return the lessons of a learned policy as text."""
-    from hybridsim.foundation.units import human_size
-
     learning = each.learning
     assert learning is not None
     lines = [

@@ -10,6 +10,7 @@ import click
 from hybridsim.cli.arguments import Chosen, trace_options
 from hybridsim.cli.hits import REPLACEMENTS, parameters, policy_options
 from hybridsim.cli.option import echo_document, examples, flag, option
+from hybridsim.foundation.units import human_size
 
 if TYPE_CHECKING:
     from hybridsim.studies.mrc import Curve
@@ -82,7 +83,6 @@ def rows(curve: Curve) -> list[tuple[int, float, float]]:
 
 def knee(curve: Curve) -> str:
     """Return the knee in words; there is none if all sizes have about the same miss ratio."""
-    from hybridsim.foundation.units import human_size
     from hybridsim.foundation.wording import percent
     from hybridsim.show.curve import no_knee
 
@@ -96,7 +96,6 @@ def knee(curve: Curve) -> str:
 
 def drawn(curve: Curve) -> str:
     """Return the curve as text: a plot, its knee, and a table of some sizes."""
-    from hybridsim.foundation.units import human_size
     from hybridsim.foundation.wording import counted
     from hybridsim.show.curve import draw
     from hybridsim.show.page import columns, wrapped

@@ -8,6 +8,8 @@ import click
 
 from hybridsim.cli.arguments import CacheMode, set_option
 from hybridsim.cli.option import examples, flag, option
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import human_size
 
 if TYPE_CHECKING:
     from hybridsim.studies.serve import Ready
@@ -81,7 +83,6 @@ def serve(
     from hybridsim.cli.arguments import machine
     from hybridsim.cli.prometheus import address_of, serving
     from hybridsim.cli.trace_record import seconds_of
-    from hybridsim.foundation.errors import UsageError
     from hybridsim.studies.serve import Setting, run
     from hybridsim.traces.recording.stopping import on_signals
 
@@ -108,7 +109,6 @@ def serve(
 
 def beginning(ready: Ready) -> str:
     """Return the lines of the start."""
-    from hybridsim.foundation.units import human_size
     from hybridsim.foundation.wording import counted
 
     lines = [

@@ -12,6 +12,7 @@ from hybridsim.cli.arguments import Outputs, machine_options, outputs
 from hybridsim.cli.option import examples, flag, option, value_of
 from hybridsim.cli.running import write_answer
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import parse_percent, parse_time
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -90,7 +91,6 @@ def setup(
 
     from hybridsim.answers.setup import Site
     from hybridsim.answers.setup.plan import SLOW
-    from hybridsim.foundation.units import parse_percent, parse_time
     from hybridsim.show.setup import text
     from hybridsim.studies.setup import setup as ask
 

@@ -31,7 +31,6 @@ from hybridsim.cli.option import examples, flag, listed, option
 from hybridsim.cli.running import Line, check_folder, note_compiling, write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
-from hybridsim.foundation.wording import NONE, span
 from hybridsim.show.screen import Steered
 
 if TYPE_CHECKING:
@@ -264,6 +263,8 @@ class BestSoFar:
 
 def words(progress: Progress) -> str:
     """Return the progress as a line."""
+    from hybridsim.foundation.wording import NONE, span
+
     if progress.planned < progress.to_plan:
         return f"{progress.planned:,} of {progress.to_plan:,} settings planned"
     left = NONE if progress.left_s is None else span(round(progress.left_s) * 1e9)

@@ -14,6 +14,7 @@ from hybridsim.cli.trace_fit import fit
 from hybridsim.cli.trace_gen import gen
 from hybridsim.cli.trace_record import record
 from hybridsim.cli.trace_thin import thin
+from hybridsim.foundation.errors import TraceError
 
 if TYPE_CHECKING:
     from hybridsim.traces.trace import Summary, Trace
@@ -95,7 +96,6 @@ def doctor(chosen: Chosen, as_json: bool) -> None:
     Exit code 0: usable, possibly with reservations; 3: it contains nothing that can be replayed.
     """
     from hybridsim.cli.trace_text import diagnose, doctor_text
-    from hybridsim.foundation.errors import TraceError
 
     try:
         opened = chosen.read()

@@ -9,6 +9,7 @@ import click
 from hybridsim.cli.arguments import Chosen, trace_options
 from hybridsim.cli.option import echo_document, examples, flag, option
 from hybridsim.cli.running import check_folder
+from hybridsim.foundation.units import human_count, human_size, human_time
 
 if TYPE_CHECKING:
     from hybridsim.studies.trace_fit import Likeness
@@ -90,7 +91,6 @@ def _warm(warm_up: Any) -> str:
 
 def _figures(tally: Tally) -> dict[str, str]:
     from hybridsim.foundation.codes import Op
-    from hybridsim.foundation.units import human_count, human_size, human_time
 
     reads, writes = (tally.count[op] for op in (Op.READ, Op.WRITE))
     sequential = sum(tally.sequential.values()) / max(reads + writes, 1)

@@ -9,6 +9,7 @@ import click
 
 from hybridsim.cli.arguments import as_option
 from hybridsim.cli.option import examples, flag
+from hybridsim.foundation.units import format_size, format_time
 
 HOT = "hot-spot,span=1GiB,hot=10%,share=90%"
 MEANINGS = {
@@ -142,8 +143,6 @@ def _rows(table: Any, hidden: Iterable[str]) -> list[str]:
 
 def _shown(key: str, value: Any) -> str:
     """Return a default value in the notation of a workload file."""
-    from hybridsim.foundation.units import format_size, format_time
-
     if value is None or value == "":
         return "-"
     if key in ("burst_lasts", "begin", "step", "ramp", "run") and isinstance(value, int):

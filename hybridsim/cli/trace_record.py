@@ -9,6 +9,7 @@ import click
 
 from hybridsim.cli.option import echo_document, examples, flag, option, value_of
 from hybridsim.foundation.printable import shell_word
+from hybridsim.foundation.units import parse_size, parse_time
 from hybridsim.show.screen import CLEAR, show, steer
 
 if TYPE_CHECKING:
@@ -220,15 +221,11 @@ def last_line(recorded: Recording) -> str:
 
 def seconds_of(duration: str, option: str = "--time") -> int:
     """Return whole seconds, at least one."""
-    from hybridsim.foundation.units import parse_time
-
     return max(value_of(option, parse_time, duration) // 10**9, 1)
 
 
 def bytes_of(specified: str, option: str = "--buffer") -> int:
     """Return the bytes of a size."""
-    from hybridsim.foundation.units import parse_size
-
     return value_of(option, parse_size, specified)
 
 

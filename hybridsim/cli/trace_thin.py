@@ -9,6 +9,8 @@ import click
 
 from hybridsim.cli.arguments import Chosen, trace_options
 from hybridsim.cli.option import echo_document, examples, flag, option, value_of
+from hybridsim.foundation.printable import shell_word
+from hybridsim.foundation.units import parse_percent, parse_size
 
 if TYPE_CHECKING:
     from hybridsim.studies.thin import Result
@@ -77,7 +79,6 @@ def thin(
 
 def settings_of(maximum: str | None, rate: str | None, region: str, seed: int) -> Any:
     """Return the settings that options specify; raise UsageError for invalid ones."""
-    from hybridsim.foundation.units import parse_percent, parse_size
     from hybridsim.traces.thinned.thinner import Settings
 
     values: dict[str, Any] = {"seed": seed}
@@ -96,7 +97,6 @@ def settings_of(maximum: str | None, rate: str | None, region: str, seed: int) -
 def text(result: Result) -> str:
     """Return the result and the next commands as text."""
     from hybridsim.cli.trace_text import labelled, size
-    from hybridsim.foundation.printable import shell_word
     from hybridsim.foundation.wording import counted
 
     name = shell_word(result.path)

@@ -15,7 +15,9 @@ from hybridsim.cli.arguments import machine_options
 from hybridsim.cli.option import examples, flag, listed, option
 from hybridsim.cli.prometheus import address_of, serving
 from hybridsim.cli.running import note_compiling
+from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
+from hybridsim.foundation.units import human_count, human_size
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -100,7 +102,6 @@ def watch(
     with its settings.  A stream has counters where `dmsetup status` is written to `trace_marker`.
     """
     from hybridsim.cli.trace_record import bytes_of, seconds_of
-    from hybridsim.foundation.errors import UsageError
     from hybridsim.studies import watch as study
     from hybridsim.traces.recording.disk import Host, find
     from hybridsim.traces.recording.privileges import user_to_become
@@ -204,7 +205,6 @@ def _without_root(
 
 def _become(user: User, state_file: str | None) -> None:
     """Give up root; raise UsageError if the user cannot read the program or write the state."""
-    from hybridsim.foundation.errors import UsageError
     from hybridsim.foundation.version import PACKAGE
     from hybridsim.studies.watch import Kept
     from hybridsim.traces.recording.privileges import become
@@ -249,7 +249,6 @@ def _on_devices(
     site: Scenario, kinds: Sequence[str], sizes: Sequence[int], volume_bytes: int, begun: Piece
 ) -> list[Simulated]:
     """Return the caches that are simulated with their devices."""
-    from hybridsim.foundation.errors import UsageError
     from hybridsim.studies.watch import KernelCache
 
     wanted = [each for each in kinds if each != "page"]
@@ -280,7 +279,6 @@ def head(state: Snapshot) -> str:
 
 def line(state: Snapshot) -> str:
     """Return a state as a line."""
-    from hybridsim.foundation.units import human_count
     from hybridsim.foundation.wording import latency, span
 
     real = f"{_ratios(state.real):>18}" if state.real else ""
@@ -294,8 +292,6 @@ def line(state: Snapshot) -> str:
 
 
 def _title(each: Shadow) -> str:
-    from hybridsim.foundation.units import human_size
-
     return "no cache" if each.kind == "none" else f"{each.name} {human_size(each.size_bytes)}"
 
 
