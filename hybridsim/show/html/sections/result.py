@@ -183,9 +183,8 @@ def latencies(document: Document) -> Section | None:
         for each in phases(document)
     ]
     heads = ["", *(f"p{each}" for each in SHOWN)]
-    blocks: list[Block] = [
-        Row(drawn), Table("Percentiles of the reads", heads, rows, is_folded=True)
-    ]  # fmt: skip
+    table = Table("Percentiles of the reads", heads, rows, is_folded=True)
+    blocks: list[Block] = [Row(drawn), table]
     if any(each.figures["saturated"] for each in phases(document)):
         remark = (
             "Some of these machines are saturated: their latencies depend on the length of the run."
