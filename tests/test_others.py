@@ -7,8 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from hybridsim import Scenario, Trace, replay
-from hybridsim.answers.others import beside
-from hybridsim.answers.verdict import Step
+from hybridsim.answers.verdict import Step, beside
 from hybridsim.cli import cli
 from hybridsim.studies.disks_alone import Alone
 from hybridsim.studies.others import with_others

@@ -246,9 +246,19 @@ def test_a_class_gives_the_keys_of_its_fields():
             "now_ns": {"type": "number"},
             "best_ns": {"type": "integer"},
             "worst_ns": {"type": "number"},
+            "gain_at_least": {"type": "number"},  # a property that its `_more` names
+            "gain_at_most": {"type": "number"},
             "more": {"type": "string"},
         },
-        "required": ["mode", "now_ns", "best_ns", "worst_ns", "more"],
+        "required": [
+            "mode",
+            "now_ns",
+            "best_ns",
+            "worst_ns",
+            "gain_at_least",
+            "gain_at_most",
+            "more",
+        ],
         "additionalProperties": False,
     }
 

@@ -363,7 +363,9 @@ def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -
             f"{', '.join(simulated.sources)} has {_holdings(simulated)}"
             + "".join(f"; {note}" for note in result.notes)
         )
-    _note_differences(result)
+    result.only_real += _alone(real, simulated)
+    result.only_simulated += _alone(simulated, real)
+    result.notes += [*real.notes, *simulated.notes]
     return result
 
 
@@ -526,13 +528,6 @@ def _note_lengths(comparison: Comparison) -> None:
             f"real lasts {lasts[0]}, simulated {lasts[1]}: curves and counters are compared over "
             "the common time, figures of whole runs unchanged"
         )
-
-
-def _note_differences(comparison: Comparison) -> None:
-    real, simulated = comparison.real, comparison.simulated
-    comparison.only_real += _alone(real, simulated)
-    comparison.only_simulated += _alone(simulated, real)
-    comparison.notes += [*real.notes, *simulated.notes]
 
 
 def _alone(one: Measurement, other: Measurement) -> Iterator[tuple[Name, str]]:

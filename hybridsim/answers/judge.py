@@ -63,6 +63,7 @@ from hybridsim.answers.ledger import JOINED, READ, WRITE, Ledger
 from hybridsim.answers.metrics import Counters
 from hybridsim.answers.sampling import interval, ratio_interval
 from hybridsim.foundation.arrays import Floats, Ints
+from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.histogram import BINS, Distribution
 
@@ -156,8 +157,8 @@ class Pair:
             "took_gain": self.gain("throughput"),
             "disk_gain": self.gain("disk-time"),
             "p99_gain": self.gain("p99"),
-            "none": self.plain,
-            "cached": self.cached,
+            "none": self.plain.to_dict(),
+            "cached": self.cached.to_dict(),
         }
 
 
@@ -232,7 +233,7 @@ class Judgement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return {
+        document = {
             "goal": self.goal,
             "load_adapts": self.adapts,
             "gain": self.gain,
@@ -251,6 +252,7 @@ class Judgement:
             "means": self.means,
             "blocks": self.blocks,
         }
+        return {name: in_json(each) for name, each in document.items()}
 
 
 def gain_later(plain: Side, cached: Side, captured: int, goal: str, adapts: bool) -> float | None:

@@ -251,6 +251,9 @@ def compared(
         if name.startswith(("pages_kept", "preload", "pages_preloaded", "warm_pages"))
     }
     warm_up, cold_warm_up = warm_ups
+    loaded, times_ns = (begun.counters.column(name) for name in ("pages_preloaded", "time_ns"))
+    last = int(np.searchsorted(loaded, loaded[-1]))
+    loaded_ns = int(times_ns[last]) if loaded[-1] else None
     return Beginning(
         source,
         is_kept,
@@ -258,7 +261,7 @@ def compared(
         chosen,
         remembers,
         counters,
-        _loaded_ns(begun),
+        loaded_ns,
         warm_up,
         cold_warm_up,
         first_ns,
@@ -273,10 +276,3 @@ def compared(
 
 def _total(outcome: Outcome, name: str) -> int | None:
     return outcome.counters.between(name, 0, outcome.end_ns)
-
-
-def _loaded_ns(outcome: Outcome) -> int | None:
-    loaded = outcome.counters.column("pages_preloaded")
-    if not loaded[-1]:
-        return None
-    return int(outcome.counters.column("time_ns")[int(np.searchsorted(loaded, loaded[-1]))])

@@ -20,7 +20,6 @@ from hybridsim.answers.ledger import Ledger
 from hybridsim.answers.life import Beginning, EventCost
 from hybridsim.answers.metrics import Collector, Counters, Kind
 from hybridsim.answers.model_error import ModelError, model_error
-from hybridsim.answers.others import Other
 from hybridsim.answers.outcome import Outcome, Phase, Series, Wear, wear
 from hybridsim.answers.requirements import (
     Checked,
@@ -30,9 +29,8 @@ from hybridsim.answers.requirements import (
     of_warm_up,
     of_wear,
 )
-from hybridsim.answers.verdict import Case, Verdict, judge
+from hybridsim.answers.verdict import Case, Other, Verdict, judge
 from hybridsim.answers.warmup import State, WarmUp, of_hits, of_iops
-from hybridsim.foundation.codes import Reason
 from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.in_notebooks import table_html
@@ -247,8 +245,10 @@ def conclude(
     with_cache = Outcome(cached, Counters(cached_counters), is_open)
     without = Outcome(plain, Counters(plain_counters), is_open)
     warm_up = warm_up_of(cached, plain, scenario.get("mode", "open"))
-    border = _border(warm_up, with_cache, without)
     end = with_cache.end_ns
+    # A border of bins of both machines, before the end.
+    step = max(cached.width_ns, plain.width_ns)
+    border = max(min(-(-warm_up.warm_ns // step) * step, (end - 1) // step * step), 0)
     # Where the load adapts to the machine, the same requests are issued at other times.
     plain_border = border if is_open else without.time_of(with_cache.issued_before(border))
     phases = {
@@ -341,14 +341,6 @@ def warm_up_of(cached: Collector, plain: Collector, mode: str) -> WarmUp:
     return of_iops(cached, of_iops(plain).level)
 
 
-def _border(warm_up: WarmUp, cached: Outcome, plain: Outcome) -> int:
-    """Return the border of cold and warm: a border of bins of both machines, before the end."""
-    step = max(cached.collector.width_ns, plain.collector.width_ns)
-    border = -(-warm_up.warm_ns // step) * step
-    latest = (cached.end_ns - 1) // step * step
-    return max(min(border, latest), 0)
-
-
 def _warm_up(warm_up: WarmUp) -> dict[str, Any]:
     steady = warm_up.state == State.STEADY
     return {
@@ -403,8 +395,7 @@ def _latency(latency: Distribution) -> dict[str, Any]:
 
 def _reasons(phase: Phase) -> dict[str, int]:
     """Return the reads that were not hits, by reason."""
-    reasons = phase.figures.read_reasons
-    return {reason.name.lower(): reasons[reason] for reason in Reason if reason in reasons}
+    return {reason.name.lower(): n for reason, n in phase.figures.read_reasons.items()}
 
 
 def plain(thing: Any) -> Any:

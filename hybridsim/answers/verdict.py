@@ -2,11 +2,14 @@
 
 The decision is that of judge.py, which compares the same requests on both machines.  If a machine
 is saturated, no gain is defined; then the answer depends on which machine keeps up.
+
+Where it is no or unsure, other caches are tried; what they would gain stands beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,8 +19,9 @@ from hybridsim.answers.judge import Judgement, in_time
 from hybridsim.answers.outcome import SECOND, Outcome, Phase
 from hybridsim.answers.warmup import State, WarmUp
 from hybridsim.foundation.codes import Reason
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.printable import shell_line, shell_word
-from hybridsim.foundation.units import format_size, human_count
+from hybridsim.foundation.units import format_size, human_count, human_size
 from hybridsim.foundation.wording import factor, latency, of_the_mean, percent, ranged, span, times
 
 TIMES = 1.5  # larger changes are printed as a factor, smaller ones in per cent
@@ -137,7 +141,7 @@ def judge(case: Case) -> Verdict:
     return Verdict(
         answer,
         headline,
-        list(_reasons(case, answer)),
+        list(_reasons(case)),
         list(_advice(case, is_perhaps=answer == YES and not is_sure)),
         _confidence(case),
         _action(case, answer),
@@ -234,10 +238,11 @@ def _answer(case: Case) -> tuple[str, str]:
 
 
 def _saved(judgement: Judgement) -> str:
-    """Return the gain in terms of the goal, with its interval."""
+    """Return the gain in terms of the goal, with the interval of its forecast or else its own."""
     before, after = judgement.judged.plain, judgement.judged.cached
-    sure = _sure(judgement)
-    change = f"{_change(judgement.gain)}; {sure}"
+    low, high, later = factor(judgement.low), factor(judgement.high), judgement.forecast
+    forecast = "" if later is None else f"forecast {factor(later.gain)}, "
+    change = f"{_change(judgement.gain)}; {forecast}90%: {low} to {high}"
     if judgement.goal == "p99":
         now, then = (latency(each.both.percentile(99)) for each in (after, before))
         return f"p99 of all requests is {now} instead of {then}: {change}"
@@ -262,13 +267,6 @@ def _with_ends(judgement: Judgement, name: str, *words: str) -> tuple[str, ...]:
         each_words if each is None else ranged(each.value, each.low, each.high)
         for each, each_words in zip(known, words)
     )
-
-
-def _sure(judgement: Judgement) -> str:
-    """Return the interval of the forecast; of this capture if there is no forecast."""
-    to = f"{factor(judgement.low)} to {factor(judgement.high)}"
-    later = judgement.forecast
-    return f"90%: {to}" if later is None else f"forecast {factor(later.gain)}, 90%: {to}"
 
 
 def _worse_tail(judgement: Judgement) -> str:
@@ -307,7 +305,7 @@ def _change(gain: float | None) -> str:
     return f"{percent(share)} {'less' if gain >= 1 else 'more'}"
 
 
-def _reasons(case: Case, answer: str) -> Iterator[str]:
+def _reasons(case: Case) -> Iterator[str]:
     if not case.has_cache:
         if case.without.saturated:
             busy = percent(case.without.utilisation)
@@ -615,3 +613,78 @@ def _endless(case: Case) -> bool:
 
 def _ratio(before: float | None, after: float | None) -> float | None:
     return before / after if before and after else None
+
+
+@dataclass(frozen=True)
+class Other(Document):
+    """A cache that was tried, and its gain over the disks alone on the same requests."""
+
+    kind: str
+    mode: str
+    size_bytes: int
+    answer: str
+    gain: float | None  # forecast; without one, that of the capture
+    low: float | None
+    high: float | None
+    options: tuple[str, ...]  # of the command line, for a replay of it
+    installable: bool  # whether a product has it
+
+    def words(self, scenario: Mapping[str, Any]) -> str:
+        """Return what differs from the machine of a scenario, and the gain."""
+        parts = []
+        if self.size_bytes != scenario.get("cache_bytes"):
+            parts.append(human_size(self.size_bytes))
+        if self.mode != scenario.get("cache_mode"):
+            parts.append(self.mode)
+        gain = "gain unknown"
+        if self.gain is not None:
+            gain = f"gain {factor(self.gain)}"
+            if self.low is not None and self.high is not None:
+                gain += f" ({factor(self.low)} to {factor(self.high)})"
+        return f"{', '.join(parts)}: {gain}"
+
+
+def beside(
+    verdict: Verdict,
+    others: Sequence[Other],
+    scenario: Mapping[str, Any],
+    trace: Mapping[str, Any],
+    goal: str,
+) -> Verdict:
+    """Return a verdict with what others would gain, and the step towards the best of them."""
+    if not others:
+        return verdict
+    listed = "; ".join(each.words(scenario) for each in others)
+    sentence = f"Tried beside it: {listed}."
+    good = [each for each in others if each.answer == YES]
+    advice = list(verdict.advice)
+    best = max(good, key=lambda each: each.low or 0.0, default=None)
+    search = search_line(scenario, trace, goal)
+    if best is not None and best.installable:
+        text = "Look at the best of these, or let hybridsim advise search all kinds."
+        command = command_line("replay", scenario, trace, [*best.options, *goal_option(goal)])
+    elif best is not None:
+        text = "Let hybridsim advise search the caches that can be installed."
+        command = search
+    else:
+        sentence += " None of them is worth it for sure."
+        tried = [
+            _words(command_line("replay", scenario, trace, [*each.options, *goal_option(goal)]))
+            for each in others
+        ]
+        advice = [each for each in advice if _words(each.command or "") not in tried]
+        text = "Let hybridsim advise search all kinds of cache."
+        command = search
+    is_second = verdict.answer == UNSURE and not good and bool(advice)  # after the longer capture
+    advice.insert(int(is_second), Step(text, command))
+    return replace(
+        verdict,
+        action=f"{verdict.action} {sentence}",
+        reasons=[sentence, *verdict.reasons],
+        advice=advice,
+    )
+
+
+def _words(command: str) -> set[str]:
+    """Return the words of a replay's command but for the mode, which all that were tried have."""
+    return set(re.sub(r" --mode \w+", "", command).split())

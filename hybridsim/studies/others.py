@@ -13,8 +13,8 @@ import dataclasses
 from collections.abc import Iterator
 
 from hybridsim.answers.forecast import NO, UNSURE
-from hybridsim.answers.others import Other, beside
 from hybridsim.answers.result import Result
+from hybridsim.answers.verdict import Other, beside
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.units import format_size
 from hybridsim.scenario import Scenario

@@ -7,7 +7,6 @@ from typing import Any
 
 from hybridsim.answers.advice.alternatives import (
     GB,
-    Pricing,
     cache_cost,
     copies,
     drives_cost,
@@ -16,7 +15,7 @@ from hybridsim.answers.advice.alternatives import (
 )
 from hybridsim.answers.intervals import Interval, saved
 from hybridsim.answers.result import Result
-from hybridsim.foundation.documents import in_json
+from hybridsim.foundation.documents import Document
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.fast_tier import FastTier
 
@@ -24,10 +23,10 @@ NS_PER_MS = 10**6
 
 
 @dataclass(frozen=True)
-class Bill:
+class Bill(Document):
     """Costs in the currency of the prices; None if the price of such drives is unknown."""
 
-    pricing: Pricing
+    price: dict[str, Any]  # per GB, and their source
     is_own: bool  # the prices are those of the scenario; else of the catalog
     disks: str
     disks_cost: float | None  # of whole drives
@@ -37,6 +36,8 @@ class Bill:
     what: str  # "reads", or "writes" if there are no reads
     saved_ns: float | None  # reduction of their mean latency; None: unknown, or no reduction
     saved: Interval | None = None  # the same with its interval, whose lower end may be below 0
+
+    _more = ("per_saved_ms", "per_saved_range")
 
     @property
     def per_saved_ms(self) -> float | None:
@@ -51,13 +52,6 @@ class Bill:
         if self.per_saved_ms is None or self.ssd_cost is None or self.saved is None:
             return None
         return cost_per_ms(self.ssd_cost, self.saved)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the JSON."""
-        ends = self.per_saved_range
-        fields = vars(self) | {"per_saved_ms": self.per_saved_ms, "per_saved_range": ends}
-        price, source = fields.pop("pricing")
-        return {"price": {**price.model_dump(), "source": source}, **in_json(fields)}
 
 
 def cost_per_ms(cost: float, saved: Interval) -> tuple[float, float | None] | None:
@@ -85,7 +79,7 @@ def bill(scenario: Scenario, result: Result) -> Bill | None:
     known = None if saved_ns is None else _interval(result, what, saved_ns)
     is_priced = cache.drive.kind == "ssd"
     return Bill(
-        prices,
+        {**prices.price.model_dump(), "source": prices.source},
         scenario.price is not None,
         _named(backing),
         drives_cost(backing, prices.price),

@@ -281,12 +281,13 @@ def judged(
             if each.name in anew else each
             for each in figures
         ]  # fmt: skip
-    result = Judged(figures, start, [])
-    reasons = [
-        *_settings(differences), *_load(promise, seen), *_bypass(promise, kind, seen),
-        *_warmth(promise, promised, seen),
-    ]  # fmt: skip
-    return replace(result, reasons=[*reasons, *_explained(result)])
+    reasons = []
+    if differences:
+        listed = "; ".join(differences)
+        reasons.append(f"The settings are not those that were simulated: {listed}.")
+    reasons += [*_load(promise, seen), *_bypass(promise, kind, seen)]
+    reasons += [*_warmth(promise, promised, seen), *_explained(figures)]
+    return Judged(figures, start, reasons)
 
 
 def _tolerated(figure: Figure, tolerance: Mapping[str, float]) -> Figure:
@@ -388,11 +389,6 @@ def _figures(
 # Possible causes.
 
 
-def _settings(differences: list[str] | None) -> Iterator[str]:
-    if differences:
-        yield f"The settings are not those that were simulated: {'; '.join(differences)}."
-
-
 def _load(promise: Promise, seen: Observed) -> Iterator[str]:
     """Yield how the load differs from the simulated one."""
     whole = promise.whole
@@ -461,9 +457,9 @@ def _warmth(promise: Promise, promised: Window, seen: Observed) -> Iterator[str]
         )
 
 
-def _explained(result: Judged) -> Iterator[str]:
+def _explained(figures: Sequence[Figure]) -> Iterator[str]:
     """Yield whether the captured load explains the figures that are beyond."""
-    beyond = [each for each in result.figures if each.within is False]
+    beyond = [each for each in figures if each.within is False]
     for is_explained, words in (
         (True, "The load explains {}: simulated again on the capture, the figure is within."),
         (False, "The load does not explain {}: simulated again on the capture, it is beyond too; "

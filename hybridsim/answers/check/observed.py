@@ -161,7 +161,8 @@ def samples(file: str) -> tuple[Snapshot, Snapshot] | None:
         return None
     if not measured.counters or all(len(each.time_ns) < 2 for each in measured.counters.values()):
         return None
-    kind = _kind_of(set(measured.counters))
+    marks = {"promotions": "dm-cache", "free_blocks": "dm-writecache", "occupancy": "open-cas"}
+    kind = next((kind for name, kind in marks.items() if name in measured.counters), "bcache")
     # The load ends when the last count moves: equal samples at the end are idle time.
     moved = [
         int(each.time_ns[at[-1] + 1])
@@ -179,11 +180,6 @@ def samples(file: str) -> tuple[Snapshot, Snapshot] | None:
         for time_ns, row in ((0, 0), (end_ns, -1))
     )  # fmt: skip
     return first, last
-
-
-def _kind_of(names: set[str]) -> str:
-    marks = {"promotions": "dm-cache", "free_blocks": "dm-writecache", "occupancy": "open-cas"}
-    return next((kind for name, kind in marks.items() if name in names), "bcache")
 
 
 def _mapped(result: Snapshot, line: str, match: re.Match[str]) -> None:

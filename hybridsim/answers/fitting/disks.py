@@ -268,7 +268,8 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     share = choice_share(seen)
     only = seen.is_timed[seen.first]  # completions of the pieces of split requests are unknown
     if share is not None and share > CHOOSES:
-        only = only & _without_choice(seen)
+        # No other request waited at its disks when it began.
+        only = only & (np.add.reduceat((seen.waiting > 0).astype(np.int64), seen.first) == 0)
     used = int(only.sum())
     missing = _undetermined(seen, seen.is_timed)
     fixed = {name: PROVISIONAL[name] for name in missing}
@@ -360,11 +361,6 @@ def _density(seen: Pieces, fixed: Mapping[str, float], only: Marks) -> Density:
         return value[only], {name: slopes[name][only] for name in values}
 
     return density
-
-
-def _without_choice(seen: Pieces) -> Marks:
-    """Return for each request whether no other request waited at its disks when it began."""
-    return np.asarray(np.add.reduceat((seen.waiting > 0).astype(np.int64), seen.first) == 0)
 
 
 def _undetermined(seen: Pieces, chosen: Marks) -> dict[str, str]:

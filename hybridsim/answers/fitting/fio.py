@@ -309,7 +309,7 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
     rows = catalog.load(like).rows
     values: dict[str, Estimate] = {}
     for kind in ("read", "write"):
-        values |= _of_kind(kind, _smallest([one for one in chosen if one.direction == kind]), like)
+        values |= _of_kind(kind, [one for one in chosen if one.direction == kind], like)
         latency_ns = float(values[f"{kind}_latency"].value)
         values |= _streamed(kind, points, like, latency_ns)
     streamed, writes = values["sequential_write"], values["random_write_iops"]
@@ -391,16 +391,13 @@ def _held_back(points: list[Point], hold_ns: float) -> Iterator[str]:
             return
 
 
-def _host(points: list[Point]) -> list[Estimate]:
-    """Return the host's time for a request, which fio's completion latency lacks."""
+def _host(points: list[Point]) -> Iterator[Estimate]:
+    """Yield the host's time for a request, which fio's completion latency lacks."""
     own = [one.own_ns for one in points if one.own_ns > 0]
-    if not own:
-        return []
-    how = "fio and the kernel, beside the completion latency, at depth 1"
-    return [
-        Estimate("host", "overhead", float(np.mean(own)), "ns", min(own) * (1 - HOST_OFF),
-                 max(own) * (1 + HOST_OFF), how=how)
-    ]  # fmt: skip
+    if own:
+        low, high = min(own) * (1 - HOST_OFF), max(own) * (1 + HOST_OFF)
+        how = "fio and the kernel, beside the completion latency, at depth 1"
+        yield Estimate("host", "overhead", float(np.mean(own)), "ns", low, high, how=how)
 
 
 def _alike(points: list[Point]) -> str:
@@ -411,14 +408,11 @@ def _alike(points: list[Point]) -> str:
     return LIKE_SATA if is_sata and not any(one.is_nvme for one in points) else LIKE_NVME
 
 
-def _smallest(points: list[Point]) -> list[Point]:
-    """Return the points of the smallest requests, of which latencies and rates are meant."""
-    return [one for one in points if one.block_bytes == min(each.block_bytes for each in points)]
-
-
 def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:
     """Return the latency at depth 1 and the rate at the greatest depths."""
     rows = catalog.load(like).rows
+    smallest = min((one.block_bytes for one in points), default=0)  # latencies and rates are its
+    points = [one for one in points if one.block_bytes == smallest]
     alone = [one for one in points if one.depth == 1 and one.mean_ns > 0]
     latency, iops = f"{kind}_latency", f"random_{kind}_iops"
     result = {}
@@ -529,14 +523,11 @@ def _at_once(point: Point, hold: float) -> Point:
     return replace(point, percentiles_ns=shares)
 
 
-def _held(hold: float) -> list[Estimate]:
-    """Return the keys of the host."""
-    if not hold:
-        return []
-    how = "of several reads at a time the fastest fifth takes so much longer than of one"
-    like = f"as {LIKE_CONTROLLER}"
-    return [
-        Estimate("host", "hold", hold, "ns", how=how),
-        Estimate("host", "hold_from", HOLD_FROM, determined=False, how=like),
-        Estimate("host", "hold_within", HOLD_WITHIN_NS, "ns", determined=False, how=like),
-    ]
+def _held(hold: float) -> Iterator[Estimate]:
+    """Yield the keys of the host."""
+    if hold:
+        how = "of several reads at a time the fastest fifth takes so much longer than of one"
+        like = f"as {LIKE_CONTROLLER}"
+        yield Estimate("host", "hold", hold, "ns", how=how)
+        yield Estimate("host", "hold_from", HOLD_FROM, determined=False, how=like)
+        yield Estimate("host", "hold_within", HOLD_WITHIN_NS, "ns", determined=False, how=like)

@@ -55,20 +55,15 @@ def load(name: str, text: str) -> dict[str, Any]:
         common = whole.get("global options", {})
         for job in whole["jobs"]:
             job["options"] = {**common, **job.get("job options", {})}
-            if MIXED in job and (only := _only_direction(job["options"])):
+            rw = job["options"].get("rw", job["options"].get("readwrite", DIRECTIONS[0]))
+            only = str(rw).partition(":")[0].removeprefix("rand")
+            if MIXED in job and only in DIRECTIONS:
                 job.setdefault(only, job[MIXED])
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise MeasurementError(
             f"{name}: not fio's JSON: write it with --output-format=json ({error})"
         ) from error
     return whole
-
-
-def _only_direction(options: Mapping[str, Any]) -> str | None:
-    """Return the direction of a job that has one, by its option rw."""
-    rw = str(options.get("rw", options.get("readwrite", DIRECTIONS[0]))).partition(":")[0]
-    only = rw.removeprefix("rand")
-    return only if only in DIRECTIONS else None
 
 
 def read(name: str, text: str) -> Measurement:

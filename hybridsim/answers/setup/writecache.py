@@ -133,7 +133,11 @@ def sections(one: Settings, site: Site) -> list[Section]:
     return [
         Section("check", "Before anything is changed", (
             *checks(site, ssd(one), ram(one), "uname -r\nlvm version\nmodprobe -n dm-writecache"),
-            *_sector_size(site, one),
+            *[Step(
+                f"xfs_info /dev/{site.slow} | grep sectsz || blkid -p /dev/{site.slow}",
+                "A file system with sectors of 512 B cannot be mounted on blocks of 4 KiB.",
+                "sectsz=4096, for XFS",
+            )] * (site.is_volume and one.block_bytes != min(BLOCKS)),
         )),
         Section("install", "Build the cache", tuple(steps)),
         Section("verify", "Read the state back", (
@@ -178,18 +182,6 @@ def sections(one: Settings, site: Site) -> list[Section]:
             *array_removed(site, one.drives),
         )),
     ]  # fmt: skip
-
-
-def _sector_size(site: Site, one: Settings) -> list[Step]:
-    if not site.is_volume or one.block_bytes == min(BLOCKS):
-        return []
-    return [
-        Step(
-            f"xfs_info /dev/{site.slow} | grep sectsz || blkid -p /dev/{site.slow}",
-            "A file system with sectors of 512 B cannot be mounted on blocks of 4 KiB.",
-            "sectsz=4096, for XFS",
-        )
-    ]
 
 
 def differences(one: Settings, shown: str) -> list[str]:
