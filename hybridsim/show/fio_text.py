@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from hybridsim.foundation.version import __version__
 from hybridsim.show.fio_json import FORM, coarse, percentiles, shares
+from hybridsim.workloads.fio.conditions import Progress
 from hybridsim.workloads.fio.job import SECOND, Job
-from hybridsim.workloads.fio.monitor import Progress
 from hybridsim.workloads.fio.pattern import SYNC
 from hybridsim.workloads.fio.results import MIXED, NAMES, FioResult, JobResult, Measured
 
