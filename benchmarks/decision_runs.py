@@ -36,7 +36,7 @@ from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.runs import Task, go_on
 from hybridsim.studies.side_by_side import Several
-from hybridsim.traces.in_memory import in_memory
+from hybridsim.traces.trace import in_memory
 
 Result = TypeVar("Result")
 

@@ -21,10 +21,8 @@ from policy_traces import data_folder, read_table
 
 from hybridsim.requests.rows import UNKNOWN, Requests, joined
 from hybridsim.studies.trace_fit import fit
-from hybridsim.traces.in_memory import in_memory
-from hybridsim.traces.trace import Trace
-from hybridsim.workloads.generated import generate
-from hybridsim.workloads.workload import Workload
+from hybridsim.traces.trace import Trace, in_memory
+from hybridsim.workloads.workload import Workload, generate
 
 ROOT = Path(__file__).parents[1]
 REQUESTS = 70_000

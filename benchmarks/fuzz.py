@@ -117,9 +117,9 @@ def measurement(path: Path) -> None:
 
 
 def columns(path: Path) -> None:
-    from hybridsim.traces.formats import mapping
+    from hybridsim.traces.formats import mapped_text
 
-    mapping._of_toml(str(path))
+    mapped_text._of_toml(str(path))
 
 
 def catalog_entry(path: Path) -> None:

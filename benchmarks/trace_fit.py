@@ -15,8 +15,7 @@ from hybridsim import hits
 from hybridsim.requests.rows import joined
 from hybridsim.studies import trace_fit
 from hybridsim.traces.trace import Trace
-from hybridsim.workloads.generated import generate
-from hybridsim.workloads.workload import Workload
+from hybridsim.workloads.workload import Workload, generate
 
 NAMES = (
     "cloudPhysics",

@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from hybridsim.workloads.fio.blocks import TAPS
 from hybridsim.workloads.fio.pattern import (
     DATA_SYNC,
     END_SYNC,
@@ -26,7 +27,6 @@ from hybridsim.workloads.fio.pattern import (
     Sizes,
     Stream,
 )
-from hybridsim.workloads.fio.register import TAPS
 
 MASK32, MASK64 = (1 << 32) - 1, (1 << 64) - 1
 WHOLE = 2.0**32

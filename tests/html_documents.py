@@ -12,7 +12,7 @@ from hybridsim.answers.result import plain
 from hybridsim.requests.rows import Requests
 from hybridsim.show.comparison import document as of_comparison
 from hybridsim.studies.compare import compare
-from hybridsim.traces.address_map import AddressMap
+from hybridsim.traces.summary import AddressMap
 
 SECOND = 10**9
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028 ' \" & {{ 7 * 7 }}"

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 from hybridsim.foundation.codes import Op
 from hybridsim.traces.formats.columns import BLANKS, NUMBERS, Table, To
-from hybridsim.traces.formats.line_fields import PLACES
-from hybridsim.traces.formats.line_parser import LENGTH_MAX, RESPONSE_MAX_NS, limit_of
+from hybridsim.traces.formats.line_parser import LENGTH_MAX, PLACES, RESPONSE_MAX_NS, limit_of
 
 NUMBER = re.compile(r"(\d{1,19})(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?")
 EXPONENT_MAX = 99

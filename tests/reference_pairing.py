@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hybridsim.foundation.codes import Flag, Op
-from hybridsim.traces.formats.events import Action
+from hybridsim.traces.formats.pairing import Action
 
 NATIVE_AFTER = 64
 

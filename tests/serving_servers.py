@@ -15,11 +15,11 @@ from pathlib import Path
 
 from hybridsim.cli.arguments import machine
 from hybridsim.serving import remote
+from hybridsim.serving.cache import Medium
 from hybridsim.serving.claims import Claim
 from hybridsim.serving.generations import DATA_FROM
-from hybridsim.serving.lines import Medium
 from hybridsim.studies import serve
-from hybridsim.traces.recording.stopping import on_signals
+from hybridsim.traces.recording.privileges import on_signals
 
 
 def setting_of(values):

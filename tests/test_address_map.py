@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim.foundation.codes import Op
-from hybridsim.traces.address_map import COLUMNS, ROWS, AddressMap
-from hybridsim.traces.summary import RequestsHash
+from hybridsim.traces.summary import COLUMNS, ROWS, AddressMap, RequestsHash
 
 rows = st.lists(
     st.tuples(

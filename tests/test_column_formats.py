@@ -21,9 +21,8 @@ from hybridsim.requests.rows import Findings, joined, no_requests
 from hybridsim.traces.formats import ordering
 from hybridsim.traces.formats.columns import BLANKS, SKIPPED, Field, Table, To
 from hybridsim.traces.formats.columns import NUMBERS as NUMERIC
-from hybridsim.traces.formats.eight_bytes import BEYOND
 from hybridsim.traces.formats.fiu import TABLE as FIU
-from hybridsim.traces.formats.line_parser import Of, Tally, nothing_seen, parse, plan_of
+from hybridsim.traces.formats.line_parser import BEYOND, Of, Tally, nothing_seen, parse, plan_of
 from hybridsim.traces.formats.msr import TABLE as MSR
 from hybridsim.traces.formats.systor import TABLE as SYSTOR
 from hybridsim.traces.trace import Trace

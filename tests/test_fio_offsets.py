@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.traces.formats.files import zstd
-from hybridsim.workloads.fio.blockmap import BlockMap
+from hybridsim.workloads.fio.blocks import BlockMap
 from hybridsim.workloads.fio.generator import Generator, fill
 from hybridsim.workloads.fio.job import Job
 from hybridsim.workloads.fio.pattern import (

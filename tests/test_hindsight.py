@@ -11,8 +11,7 @@ from hybridsim.scenario import Scenario
 from hybridsim.studies import hindsight
 from hybridsim.studies.replay import replay
 from hybridsim.studies.side_by_side import Several
-from hybridsim.traces.in_memory import in_memory
-from hybridsim.traces.trace import Trace
+from hybridsim.traces.trace import Trace, in_memory
 
 STEADY = "gen:zipf,theta=1.1,span=64MiB,read=80%,rate=60,requests=2000"
 MIB = 1 << 20

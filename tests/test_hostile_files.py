@@ -18,8 +18,8 @@ from hybridsim.foundation.toml.parsing import parsed
 from hybridsim.foundation.toml.problems import PROBLEMS_MAX
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.overrides import value_of
-from hybridsim.workloads import parse as workload_text
-from hybridsim.workloads.generated import generate
+from hybridsim.workloads import workload as workload_text
+from hybridsim.workloads.workload import generate
 
 LONGEST_S = 1.0  # CPU time
 TEXTS = {

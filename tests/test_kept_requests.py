@@ -8,7 +8,7 @@ import pytest
 
 from hybridsim.requests.rows import Requests, joined
 from hybridsim.traces.formats import column_reader, ordering
-from hybridsim.traces.formats.request_cache import Kept
+from hybridsim.traces.formats.column_reader import Kept
 from hybridsim.traces.trace import Trace
 
 FORMAT = "columns:time=1:us,device=2,offset=3,length=4,latency=5:us,process=6,separator=comma"

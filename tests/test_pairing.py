@@ -10,8 +10,7 @@ from reference_pairing import Event, pair
 from hybridsim.foundation.codes import Flag, Op
 from hybridsim.requests.rows import joined
 from hybridsim.traces.formats import pairing
-from hybridsim.traces.formats.events import EVENT, Action, InOrder, room_for
-from hybridsim.traces.formats.pairing import At, Pairer
+from hybridsim.traces.formats.pairing import EVENT, Action, At, InOrder, Pairer, room_for
 
 Q, R, D, C, X = Action.QUEUE, Action.REQUEUE, Action.ISSUE, Action.COMPLETE, Action.SPLIT
 KIB4 = 4096

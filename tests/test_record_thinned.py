@@ -22,10 +22,17 @@ from hybridsim.foundation.errors import RecordingError, UsageError
 from hybridsim.requests.rows import no_requests
 from hybridsim.show import schemas
 from hybridsim.studies import record_thinned as weeks
-from hybridsim.traces.formats.events import EVENT, Action
+from hybridsim.traces.formats.pairing import EVENT, Action
 from hybridsim.traces.recording.disk import Disk, Host, find
-from hybridsim.traces.recording.live import PATIENCE_NS, READ_AT_ONCE, Drain, Live, Paired
-from hybridsim.traces.recording.ring_buffer import Decoder, Formats
+from hybridsim.traces.recording.live import (
+    PATIENCE_NS,
+    READ_AT_ONCE,
+    Decoder,
+    Drain,
+    Live,
+    Paired,
+    formats,
+)
 from hybridsim.traces.recording.tracefs import place
 from hybridsim.traces.trace import Trace
 
@@ -84,7 +91,7 @@ def page(base_ns, *parts):
 
 class TestPages:
     def test_events_are_those_of_the_page(self, root):
-        decoder = Decoder(Formats.read(root), [DISK], PAGE)
+        decoder = Decoder(formats(root), [DISK], PAGE)
         extend = struct.pack("<II", 30 | 5 << 5, 1)  # 2^27 + 5 ns
         discarded = struct.pack("<IIQ", 29 | 1 << 5, 12, 0)
         data = page(
@@ -109,18 +116,18 @@ class TestPages:
         assert events.cpu.tolist() == [3] * 2
 
     def test_what_is_left_over_behind_the_letters_does_not_matter(self, root):
-        decoder = Decoder(Formats.read(root), [DISK], PAGE)
+        decoder = Decoder(formats(root), [DISK], PAGE)
         for junk in range(1, 200):
             data = page(0, record(QUEUE, 1, 8, 8, b"W", junk=bytes([junk])))
             assert decoder.events(data, 0).op.tolist() == [Op.WRITE]
 
     def test_several_pages_are_decoded_at_once(self, root):
-        decoder = Decoder(Formats.read(root), [DISK], PAGE)
+        decoder = Decoder(formats(root), [DISK], PAGE)
         data = b"".join(page(n * 100, record(QUEUE, n, n, 8, b"R")) for n in range(50))
         assert decoder.events(data, 0).offset_bytes.tolist() == [n * 512 for n in range(50)]
 
     def test_malformed_pages_are_counted(self, root):
-        decoder = Decoder(Formats.read(root), [DISK], PAGE)
+        decoder = Decoder(formats(root), [DISK], PAGE)
         rng = np.random.default_rng(5)
         whole = page(0, *(record(QUEUE, 1, n, 8, b"R") for n in range(60)))
         for _ in range(300):
@@ -133,7 +140,7 @@ class TestPages:
     def test_a_kernel_without_an_event_is_refused(self, root):
         (root / "events/block/block_split/format").unlink()
         with pytest.raises(RecordingError, match="block_split"):
-            Formats.read(root)
+            formats(root)
 
 
 def events(*rows):

@@ -23,7 +23,7 @@ from hybridsim.cli import cli
 from hybridsim.cli.arguments import machine
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import DeviceError, UsageError
-from hybridsim.serving import claims, lines, nbd
+from hybridsim.serving import cache, claims, nbd
 from hybridsim.serving.generations import DATA_FROM
 from hybridsim.serving.server import listen_unix
 from hybridsim.show import schemas
@@ -217,7 +217,7 @@ def test_errors_of_the_ssd_cost_copies_and_then_it_is_left_alone(place, monkeypa
 
 
 def break_medium(monkeypatch, start, error=errno.EIO):
-    before = lines.Medium.read, lines.Medium.write
+    before = cache.Medium.read, cache.Medium.write
 
     def fail(original):
         def failing(self, *arguments):
@@ -227,8 +227,8 @@ def break_medium(monkeypatch, start, error=errno.EIO):
 
         return failing
 
-    monkeypatch.setattr(lines.Medium, "read", fail(before[0]))
-    monkeypatch.setattr(lines.Medium, "write", fail(before[1]))
+    monkeypatch.setattr(cache.Medium, "read", fail(before[0]))
+    monkeypatch.setattr(cache.Medium, "write", fail(before[1]))
 
 
 def test_errors_of_the_disk_are_the_clients_and_its_copies_are_dropped(place, monkeypatch):
@@ -257,8 +257,8 @@ def test_errors_that_the_protocol_does_not_have_are_replaced(place, monkeypatch)
 
 def test_a_trim_with_fua_is_on_the_medium_before_its_answer(place, monkeypatch):
     done = []
-    monkeypatch.setattr(lines.Medium, "discard", lambda *_: done.append("discard"))
-    monkeypatch.setattr(lines.Medium, "flush", lambda *_: done.append("flush"))
+    monkeypatch.setattr(cache.Medium, "discard", lambda *_: done.append("discard"))
+    monkeypatch.setattr(cache.Medium, "flush", lambda *_: done.append("flush"))
     with serve.served(setting()):
         assert client().ask(nbd.TRIM, 0, PAGE)[0] == 0
         assert done == ["discard"]
@@ -331,14 +331,14 @@ def test_a_socket_in_use_is_refused_and_one_left_behind_replaced(place):
 
 def reads_of(monkeypatch, start):
     """Return the list of the offsets and lengths of reads of a device from now on."""
-    seen, read = [], lines.Medium.read
+    seen, read = [], cache.Medium.read
 
     def noted(self, where, offset):
         if self.start == start:
             seen.append((offset, len(where)))
         read(self, where, offset)
 
-    monkeypatch.setattr(lines.Medium, "read", noted)
+    monkeypatch.setattr(cache.Medium, "read", noted)
     return seen
 
 
@@ -363,20 +363,20 @@ def test_a_wider_read_that_fails_is_done_again_without_what_only_the_cache_wante
     place, monkeypatch
 ):
     with serve.served(setting("cache.fill=piggyback", "cache.sequential_cutoff=0")) as ready:
-        read, whole = lines.Medium.read, Path("slow.img").read_bytes()
+        read, whole = cache.Medium.read, Path("slow.img").read_bytes()
 
         def bad_sector(self, where, offset):
             if self.start == 0 and offset <= 3 * PAGE < offset + len(where):
                 raise OSError(errno.EIO, "broken")
             read(self, where, offset)
 
-        monkeypatch.setattr(lines.Medium, "read", bad_sector)
+        monkeypatch.setattr(cache.Medium, "read", bad_sector)
         one, at = client(), 3 * PAGE + 4096
         assert one.ask(nbd.READ, at, 1024) == (0, whole[at : at + 1024])
         assert one.ask(nbd.READ, 3 * PAGE, 512)[0] == errno.EIO
         assert ready.figures.counters()["pages_present"] == 0
         assert ready.figures.slow_errors == 3
-        monkeypatch.setattr(lines.Medium, "read", read)
+        monkeypatch.setattr(cache.Medium, "read", read)
         assert one.ask(nbd.READ, 3 * PAGE, 512)[0] == 0
         wait_for(lambda: ready.figures.counters()["pages_present"] == 1)
 
@@ -472,11 +472,11 @@ def test_no_read_returns_anything_but_the_last_write(tmp_path):
 
 
 def test_jobs_that_overlap_wait_for_each_other_and_others_do_not():
-    line = lines.Line()
+    line = cache.Line()
 
     def job(op, offset, length):
-        order = lines.Order(0, 0, int(op), offset, length, offset)
-        return lines.Job(order, memoryview(b""))
+        order = cache.Order(0, 0, int(op), offset, length, offset)
+        return cache.Job(order, memoryview(b""))
 
     write, read, beside = job(Op.WRITE, 0, 8), job(Op.READ, 4, 8), job(Op.READ, 8, 8)
     later, again = job(Op.WRITE, 6, 4), job(Op.READ, 0, 4)

@@ -13,16 +13,17 @@ from hybridsim.cli import cli
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.histogram import bin_of
+from hybridsim.requests.pages import SPAN, hashed_regions
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
-from hybridsim.requests.sampling import SPAN, hashed_regions
 from hybridsim.studies.hits import hits
 from hybridsim.studies.mrc import miss_ratio_curve
 from hybridsim.studies.thin import thin
 from hybridsim.traces.formats import thinned as thinned_reader
-from hybridsim.traces.thinned.counts import Counter, Counts
 from hybridsim.traces.thinned.layout import (
     HEADER_BYTES,
     SIGNATURE,
+    Counter,
+    Counts,
     Kind,
     block,
     packed,
@@ -170,7 +171,7 @@ class TestSample:
         rows = load(30, span=1 << 28)
         rows.length_bytes[:] = 3 * MIB
         threshold = SPAN // 2
-        kept = thinned_rows(rows, threshold, MIB, 0)
+        kept = thinned_rows(rows, threshold, Settings(region_bytes=MIB))
         want = set()
         for at, offset in enumerate(rows.offset_bytes.tolist()):
             for byte in range(offset, offset + 3 * MIB, 4096):
@@ -189,13 +190,14 @@ class TestSample:
         rows = load(30)
         rows.length_bytes[:] *= 20
         low, high = SPAN // 10, SPAN // 3
-        once = thinned_rows(rows, low, MIB, 3)
-        assert same(thinned_rows(thinned_rows(rows, high, MIB, 3), low, MIB, 3), once)
+        settings = Settings(region_bytes=MIB, seed=3)
+        once = thinned_rows(rows, low, settings)
+        assert same(thinned_rows(thinned_rows(rows, high, settings), low, settings), once)
 
     def test_flushes_and_discards_are_only_counted(self):
         rows = load(1)
         rows.op[:] = Op.DISCARD
-        assert thinned_rows(rows, SPAN, MIB, 0).rows == 0
+        assert thinned_rows(rows, SPAN, Settings(region_bytes=MIB)).rows == 0
 
 
 class TestFile:

@@ -14,21 +14,19 @@ from hybridsim import miss_ratio_curve
 from hybridsim.cli.trace import trace
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, WorkloadError
-from hybridsim.requests.rows import joined, no_requests
+from hybridsim.requests.rows import joined, no_requests, requests_with
 from hybridsim.studies.trace_fit import fit
 from hybridsim.traces.trace import Trace
-from hybridsim.workloads.generated import generate
-from hybridsim.workloads.standin.measured import measured
-from hybridsim.workloads.standin.objects import Rows, runs, taken_apart
-from hybridsim.workloads.workload import Workload
+from hybridsim.workloads.standin.measured import measured, runs, taken_apart
+from hybridsim.workloads.workload import Workload, generate
 
 PAGE = 1 << 16
 
 
 def rows(*requests):
     """Return requests (offset, length, writes) as rows."""
-    columns = np.array(requests, np.int64).T
-    return Rows(columns[0], columns[1], columns[2] > 0)
+    offset, length, op = np.array(requests, np.int64).T  # as codes.Op
+    return requests_with(len(requests), offset_bytes=offset, length_bytes=length, op=op)
 
 
 class TestRuns:

@@ -12,10 +12,8 @@ from hybridsim.answers.comparison import Row
 from hybridsim.answers.measurements.measurement import CACHE, SECOND, Curve, Name
 from hybridsim.foundation.errors import UsageError
 from hybridsim.scenario import Scenario
-from hybridsim.workloads.fio.arrivals import Pace
-from hybridsim.workloads.fio.job import jobs_of
-from hybridsim.workloads.fio.real_run import RealRun
-from hybridsim.workloads.fio.requests import Generated
+from hybridsim.workloads.fio.job import RealRun, jobs_of
+from hybridsim.workloads.fio.requests import Generated, Pace
 from validate import layout
 from validate.experiment import load
 from validate.report.bounds import judged

@@ -84,7 +84,7 @@ def serve(
     from hybridsim.cli.prometheus import address_of, serving
     from hybridsim.cli.trace_record import seconds_of
     from hybridsim.studies.serve import Setting, run
-    from hybridsim.traces.recording.stopping import on_signals
+    from hybridsim.traces.recording.privileges import on_signals
 
     if socket_path and port is not None:
         raise UsageError("--socket and --port exclude each other: specify one of them")

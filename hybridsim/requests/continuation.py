@@ -201,7 +201,7 @@ def _units(rows: Requests, unit_bytes: int) -> tuple[Ints, Ints]:
 
 
 def _with_data(rows: Requests) -> Requests:
-    return Requests._make(column[rows.length_bytes > 0] for column in rows)
+    return rows.where(rows.length_bytes > 0)
 
 
 def _touches(rows: Requests) -> tuple[Ints, Ints]:

@@ -1,6 +1,8 @@
 """The pages that requests touch, in order, each with a dense id: the input of caches alone.
 
 Reads and writes touch pages.  Discards and flushes do not, as they take no data from the cache.
+What is kept of a spatial sample is decided by a hash of its number, alike in every pass (SHARDS:
+C. A. Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015).
 """
 
 from __future__ import annotations
@@ -122,8 +124,7 @@ def check_real(chunk: Requests, name: str) -> None:
 
 
 def _of_requests(chunk: Requests, page_bytes: int) -> Iterator[Accesses]:
-    data = (chunk.op == Op.READ) | (chunk.op == Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
-    data &= chunk.length_bytes > 0
+    data = chunk.moves
     offset, length = chunk.offset_bytes[data], chunk.length_bytes[data]
     write, arrival_ns = (chunk.op[data] != Op.READ).astype(np.uint8), chunk.arrival_ns[data]
     first = offset // page_bytes
@@ -193,3 +194,22 @@ def _look_back(ids, upcoming, following):
     for at in range(len(ids) - 1, -1, -1):
         following[at] = upcoming[ids[at]]
         upcoming[ids[at]] = at
+
+
+SPAN = 1 << 40  # of the hash: a share is a threshold of this many
+GROUPS = 8  # of a sample, by hash, each simulated by itself: their spread is its error
+REGIONS = 0x5851F42D4C957F2D  # separates the hashes of regions from those of pages
+
+
+def hashed(numbers: Ints) -> Ints:
+    """Return a number below SPAN for each page: the finaliser of splitmix64 (public domain)."""
+    mixed = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(24)).astype(np.int64)
+
+
+def hashed_regions(numbers: Ints, seed: int) -> Ints:
+    """Return a number below SPAN for each region; another seed takes other regions."""
+    mixed = (REGIONS ^ (seed * 0x9E3779B97F4A7C15)) & (1 << 64) - 1
+    return hashed((numbers.astype(np.uint64) ^ np.uint64(mixed)).astype(np.int64))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from hybridsim.foundation.codes import Op
 
 UNKNOWN = -1  # a time or process that the trace does not have
 
@@ -15,9 +17,8 @@ UNKNOWN = -1  # a time or process that the trace does not have
 class Requests(NamedTuple):
     """Equally long columns, one row per request, in order of arrival."""
 
-    arrival_ns: NDArray[
-        np.int64
-    ]  # from the first event of the trace; of `Trace`, from its first request
+    # From the first event of the trace; of `Trace`, from its first request.
+    arrival_ns: NDArray[np.int64]
     offset_bytes: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
     op: NDArray[np.uint8]  # codes.Op
@@ -32,22 +33,34 @@ class Requests(NamedTuple):
         """Number of requests."""
         return len(self.arrival_ns)
 
+    @property
+    def moves(self) -> NDArray[np.bool_]:
+        """Which requests read or write data."""
+        is_move = (self.op == Op.READ) | (self.op == Op.WRITE) | (self.op == Op.WRITE_ZEROES)
+        moves: NDArray[np.bool_] = is_move & (self.length_bytes > 0)
+        return moves
+
     def between(self, start: int, stop: int) -> Requests:
         """Return the rows from `start` up to `stop`."""
         return Requests._make(column[start:stop] for column in self)
 
+    def where(self, rows: NDArray[Any]) -> Requests:
+        """Return some rows, by a mask or by their indices."""
+        return Requests._make(column[rows] for column in self)
 
-DTYPES = (
-    np.int64,
-    np.int64,
-    np.int64,
-    np.uint8,
-    np.uint8,
-    np.uint16,
-    np.int32,
-    np.int64,
-    np.int64,
-)
+
+DTYPES = (*[np.int64] * 3, np.uint8, np.uint8, np.uint16, np.int32, np.int64, np.int64)
+
+
+NOTHING = {"stream": UNKNOWN, "dispatch_ns": UNKNOWN, "complete_ns": UNKNOWN}  # others: 0
+
+
+def requests_with(rows: int, **columns: ArrayLike) -> Requests:
+    """Return requests with some columns, arrays or the same value for all; others are blank."""
+    values = NOTHING | columns
+    return Requests._make(
+        np.full(rows, values.get(name, 0), dtype) for name, dtype in zip(Requests._fields, DTYPES)
+    )
 
 
 def no_requests(rows: int = 0) -> Requests:
@@ -116,6 +129,11 @@ class Findings:
             places = known.place.split("; ")
             place = "; ".join([*places, place]) if place and len(places) < 3 else known.place
         self._warnings[code] = TraceWarning(code, text, count, place, fix)
+
+    def count(self, count: int, code: str, text: str, fix: str, place: str = "") -> None:
+        """Add a finding if it was found at least once."""
+        if count:
+            self.add(code, text, count=int(count), place=place, fix=fix)
 
     def take(self, others: Findings) -> None:
         """Add all findings of another list."""

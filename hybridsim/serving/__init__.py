@@ -3,9 +3,8 @@
 nbd         the protocol of the clients
 claims      devices and files that are claimed before use, and refused if they may hold other data
 remote      exports of NBD servers as devices
-lines       reads and writes of a device in parallel, overlapping ones in order
-cache       the cache: requests, their data, failures of a device
+cache       the cache: requests, their data, failures of a device; reads and writes of a device in
+            parallel, overlapping ones in order; figures of it as JSON and for Prometheus
 generations what a restart may trust: the superblock on the fast device, and the state folder
 server      connections of clients
-figures     what was served, as JSON and for Prometheus
 """

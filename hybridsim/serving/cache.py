@@ -2,11 +2,16 @@
 
 Only clean copies are ever on the fast device.  An error of it costs the copies that it concerns:
 reads continue on the slow device.  After ERRORS_MAX of them it is left alone.
+
+Reads and writes of a device that overlap are carried out in order of submission, others in
+parallel.  So each device has the contents that it would have if all took effect when they were
+submitted, which the cache assumes (DESIGN.md 2.3).
 """
 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import queue
 import threading
@@ -14,11 +19,231 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+from hybridsim.answers.measurements.own_json import SERVED
 from hybridsim.engine.serving import FAST, SLOW, Decisions, Order
-from hybridsim.foundation.codes import OP_MASK, Op, Path
-from hybridsim.serving.figures import Figures
-from hybridsim.serving.lines import Job, Line, Medium, buffer
+from hybridsim.foundation.codes import FUA, OP_MASK, Op, Path
+from hybridsim.serving.claims import Claim
+from hybridsim.serving.remote import Remote
+
+OPS = ("read", "write", "discard", "flush")  # by codes.Op
+READS = ("read_hits", "read_misses", "read_bypasses")  # bypasses are among the misses
+SAMPLED = (*READS, "writes", "fills_done", "evictions", "pages_present")
+
+
+class Figures:
+    """Totals since the start; changed with the lock of the cache held."""
+
+    def __init__(self, decisions: Decisions) -> None:
+        """Begin with zeros."""
+        self.decisions = decisions
+        self.start_ns = time.monotonic_ns()
+        self.start_unix_ns = time.time_ns()
+        self.requests = [0] * len(OPS)
+        self.bytes = [0] * len(OPS)
+        self.failed = [0] * len(OPS)
+        self.latency_sum_ns = [0] * len(OPS)
+        self.read_hits = self.read_bypasses = 0
+        self.fast_errors = self.slow_errors = 0
+        self.detached_because = ""
+        self.pages_warm = 0  # kept from before a restart
+        self._series: list[tuple[int, ...]] = []
+        self.sample()
+
+    @property
+    def is_detached(self) -> bool:
+        """Whether the fast device is no longer used."""
+        return self.detached_because != ""
+
+    def add(self, op: int, length: int, begin_ns: int, error: int, path: int) -> None:
+        """Count an answered request; `path` is the way that it took (codes.Path)."""
+        self.requests[op] += 1
+        self.bytes[op] += length
+        self.failed[op] += error != 0
+        self.latency_sum_ns[op] += time.monotonic_ns() - begin_ns
+        self.read_hits += op == Op.READ and path == Path.HIT
+        self.read_bypasses += op == Op.READ and path == Path.BYPASS
+
+    def counters(self) -> dict[str, int]:
+        """Return the counters of the cache, by the names that a simulation has for them."""
+        return self.decisions.cache.totals()
+
+    def sample(self) -> None:
+        """Record the counters of now."""
+        counters = self.counters()
+        now = [self.read_hits, self.requests[Op.READ] - self.read_hits, self.read_bypasses]
+        now += [self.requests[Op.WRITE], *(counters[name] for name in SAMPLED[4:])]
+        self._series.append((time.monotonic_ns() - self.start_ns, *now))
+
+    def document(self, setting: dict[str, Any]) -> dict[str, Any]:
+        """Return all figures as a JSON document; `setting` says what is served."""
+        self.sample()
+        columns = [list(each) for each in zip(*self._series)]
+        return {
+            "schema": SERVED,
+            **setting,
+            "start_unix_ns": self.start_unix_ns,
+            "seconds": (time.monotonic_ns() - self.start_ns) / 1e9,
+            "requests": {
+                name: {
+                    "n": self.requests[op],
+                    "bytes": self.bytes[op],
+                    "failed": self.failed[op],
+                    "mean_ns": self.latency_sum_ns[op] / max(self.requests[op], 1),
+                }
+                for op, name in enumerate(OPS)
+            },
+            "read_hits": self.read_hits,
+            "read_bypasses": self.read_bypasses,
+            "counters": self.counters(),
+            "pages_warm": self.pages_warm,
+            "fast_errors": self.fast_errors,
+            "slow_errors": self.slow_errors,
+            "detached_because": self.detached_because or None,
+            "series": dict(zip(("time_ns", *SAMPLED), columns)),
+        }
+
+    def prometheus(self) -> str:
+        """Return the totals in Prometheus' text format."""
+
+        def by_op(values: list[Any]) -> dict[str, Any]:
+            return {f'{{op="{name}"}}': value for name, value in zip(OPS, values)}
+
+        counters, seconds = self.counters(), [each / 1e9 for each in self.latency_sum_ns]
+        errors = {'{device="fast"}': self.fast_errors, '{device="slow"}': self.slow_errors}
+        out: list[str] = []
+        for name, kind, text, rows in (
+            ("requests_total", "counter", "Requests answered.", by_op(self.requests)),
+            ("bytes_total", "counter", "Bytes of these requests.", by_op(self.bytes)),
+            ("failed_requests_total", "counter", "Requests answered by an error.",
+             by_op(self.failed)),
+            ("latency_seconds_total", "counter", "Time from arrival to answer of all requests.",
+             by_op(seconds)),
+            ("read_hits_total", "counter", "Reads of which the fast device had every byte.",
+             {"": self.read_hits}),
+            ("device_errors_total", "counter", "Failed reads and writes of a device.", errors),
+            ("detached", "gauge", "1 if the fast device is no longer used, as it failed.",
+             {"": int(self.is_detached)}),
+            ("pages_present", "gauge", "Pages on the fast device.",
+             {"": counters["pages_present"]}),
+            ("pages", "gauge", "Pages that the fast device has room for.",
+             {"": self.decisions.cache.pages}),
+            ("fills_total", "counter", "Pages copied to the fast device.",
+             {"": counters["fills_done"]}),
+            ("evictions_total", "counter", "Pages evicted for others.",
+             {"": counters["evictions"]}),
+        ):  # fmt: skip
+            out.append(f"# HELP hybridsim_serve_{name} {text}")
+            out.append(f"# TYPE hybridsim_serve_{name} {kind}")
+            out.extend(f"hybridsim_serve_{name}{labels} {value}" for labels, value in rows.items())
+        return "\n".join(out) + "\n"
+
+
+def buffer(length: int) -> memoryview:
+    """Return zeroed memory that begins at a memory page, as direct I/O needs it."""
+    return memoryview(mmap.mmap(-1, length)) if length else memoryview(b"")
+
+
+Device = Claim | Remote
+"""A claimed device or file, or an NBD export; errors are OSErrors."""
+
+
+class Medium:
+    """A device from `start` on."""
+
+    def __init__(self, device: Device, start: int = 0) -> None:
+        """Serve from a claimed device; `start` is in bytes."""
+        self.device, self.start = device, start
+        self.size_bytes = device.size_bytes - start
+
+    def read(self, where: memoryview, offset: int) -> None:
+        """Fill memory; raise OSError."""
+        self.device.read(where, self.start + offset)
+
+    def write(self, data: memoryview, offset: int, durable: bool = False) -> None:
+        """Write memory, to the medium itself if `durable`; raise OSError."""
+        self.device.write(data, self.start + offset, durable)
+
+    def flush(self) -> None:
+        """Wait until all completed writes are on the medium; raise OSError."""
+        self.device.flush()
+
+    def discard(self, offset: int, length: int) -> None:
+        """Discard a range if the device can; its contents may be anything afterwards."""
+        self.device.discard(self.start + offset, length)
+
+    def bytes_at(self, offset: int, length: int) -> bytes:
+        """Return bytes from the beginning of the device, not from `start`; raise OSError."""
+        block = self.device.block_bytes
+        first, end = offset // block * block, -(-(offset + length) // block) * block
+        where = buffer(end - first)
+        self.device.read(where, first)
+        return bytes(where[offset - first : offset - first + length])
+
+
+@dataclass(eq=False)
+class Job:
+    """An order with its data."""
+
+    order: Order
+    data: memoryview
+    error: int = 0  # errno
+    is_void: bool = False  # a read of what a failed write should have written
+    waits: int = 0  # jobs that it waits for
+    followers: list[Job] = field(default_factory=list)
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes the contents of its range."""
+        return self.order.op & OP_MASK in (Op.WRITE, Op.DISCARD)
+
+    def carry_out(self, medium: Medium) -> None:
+        """Do it; `error` is set on failure."""
+        op, at = self.order.op & OP_MASK, self.order.offset
+        try:
+            if op == Op.READ:
+                medium.read(self.data, at)
+            elif op == Op.WRITE:
+                medium.write(self.data, at, bool(self.order.op & FUA))
+            elif op == Op.FLUSH:
+                medium.flush()
+            else:
+                medium.discard(at, self.order.length)
+                if self.order.op & FUA:
+                    medium.flush()
+        except OSError as error:
+            self.error = error.errno or errno.EIO
+
+
+class Line:
+    """The jobs of a device that are not complete."""
+
+    def __init__(self) -> None:
+        self._jobs: list[Job] = []
+
+    def add(self, job: Job) -> bool:
+        """Append a job; return whether it can be carried out now."""
+        begin, end = job.order.offset, job.order.offset + job.order.length
+        for other in self._jobs:
+            at = other.order.offset
+            if at < end and begin < at + other.order.length and (job.changes or other.changes):
+                other.followers.append(job)
+                job.waits += 1
+        self._jobs.append(job)
+        return job.waits == 0
+
+    def end(self, job: Job) -> list[Job]:
+        """Remove a job; return those that can be carried out now.
+
+        What overlaps a failed write is unknown: later reads of it are void.
+        """
+        self._jobs.remove(job)
+        for each in job.followers:
+            each.waits -= 1
+            each.is_void |= bool(job.error) and job.changes and not each.changes
+        return [each for each in job.followers if each.waits == 0]
+
 
 ERRORS_MAX = 16  # of the fast device
 NOTHING = -1

@@ -17,10 +17,12 @@ import subprocess
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.foundation.errors import DeviceError
-from hybridsim.serving.lines import Device
+
+if TYPE_CHECKING:
+    from hybridsim.serving.cache import Device
 
 BLKSSZGET = 0x1268  # the size of a logical block
 BLKDISCARD = 0x1277

@@ -30,8 +30,8 @@ from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import DeviceError, HybridsimError
 from hybridsim.foundation.writing import whole_file
+from hybridsim.serving.cache import Device, Medium, buffer
 from hybridsim.serving.claims import check_replaceable
-from hybridsim.serving.lines import Device, Medium, buffer
 
 MAGIC = b"hybridsim serve\n"
 DATA_FROM = 1 << 20  # the first page on the fast device

@@ -172,7 +172,12 @@ def reply(
         time.sleep(APART_S)
         connection.sendall(data)
         return
+    send(connection, head, data)
+
+
+def send(connection: socket.socket, head: bytes, data: memoryview) -> None:
+    """Send two parts, if possible at once."""
     sent = connection.sendmsg([head, data])
     if sent < len(head) + len(data):
-        rest = head[sent:] + bytes(data[max(sent - len(head), 0) :])
-        connection.sendall(rest)
+        connection.sendall(head[sent:])
+        connection.sendall(data[max(sent - len(head), 0) :])

@@ -175,10 +175,7 @@ class Remote:
         head = nbd.REQUEST.pack(nbd.REQUEST_MAGIC, flags, kind, cookie, offset, length)
         try:
             with self._sends:
-                sent = self._socket.sendmsg([head, data])
-                if sent < len(head) + len(data):
-                    self._socket.sendall(head[sent:])
-                    self._socket.sendall(data[max(sent - len(head), 0) :])
+                nbd.send(self._socket, head, data)
         except OSError:
             self._lose()
         waiting.is_answered.acquire()

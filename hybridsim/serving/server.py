@@ -15,8 +15,7 @@ from pathlib import Path
 from hybridsim.foundation.codes import FUA, Op
 from hybridsim.foundation.errors import DeviceError
 from hybridsim.serving import nbd
-from hybridsim.serving.cache import ServedCache, all_or_nothing
-from hybridsim.serving.lines import buffer
+from hybridsim.serving.cache import ServedCache, all_or_nothing, buffer
 
 OPS = {nbd.READ: Op.READ, nbd.WRITE: Op.WRITE, nbd.FLUSH: Op.FLUSH, nbd.TRIM: Op.DISCARD}
 CONNECTIONS_MAX = 64

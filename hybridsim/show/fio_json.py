@@ -13,9 +13,8 @@ from hybridsim.answers.measurements import fio_json
 from hybridsim.answers.measurements.gathering import settled
 from hybridsim.answers.measurements.measurement import Measurement
 from hybridsim.foundation.arrays import Ints
-from hybridsim.workloads.fio.conditions import criterion
+from hybridsim.workloads.fio.conditions import Progress, criterion
 from hybridsim.workloads.fio.job import SECOND, Job
-from hybridsim.workloads.fio.monitor import Progress
 from hybridsim.workloads.fio.pattern import SYNC
 from hybridsim.workloads.fio.results import (
     EDGES_NS,

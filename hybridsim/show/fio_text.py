@@ -10,8 +10,8 @@ import numpy as np
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.version import __version__
 from hybridsim.show.fio_json import DEPTHS, FORM, coarse, percentiles, shares
+from hybridsim.workloads.fio.conditions import Progress
 from hybridsim.workloads.fio.job import SECOND, Job
-from hybridsim.workloads.fio.monitor import Progress
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.workloads.fio.results import (
     MIXED,

@@ -33,7 +33,7 @@ from hybridsim.studies.sweep.point import Point
 from hybridsim.studies.sweep.running import Report, Running, silent
 from hybridsim.studies.sweep.store import FOLDER, Store
 from hybridsim.studies.sweep.sweep import check_crew, crew, in_order
-from hybridsim.traces.formats.volumes import ALL
+from hybridsim.traces.formats.column_reader import ALL
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -21,10 +21,9 @@ from hybridsim.requests.source import NEVER
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.counter_sampling import Sampler
 from hybridsim.traces.trace import Trace
-from hybridsim.workloads.fio.endings import endings
-from hybridsim.workloads.fio.job import SECOND, Job
+from hybridsim.workloads.fio.conditions import Monitor
+from hybridsim.workloads.fio.job import SECOND, SIMULATED, Job, RealRun, again
 from hybridsim.workloads.fio.jobfile import Written, read
-from hybridsim.workloads.fio.monitor import Monitor
 from hybridsim.workloads.fio.options import (
     CONNECTION,
     ELSEWHERE,
@@ -35,11 +34,10 @@ from hybridsim.workloads.fio.options import (
 )
 from hybridsim.workloads.fio.pattern import READ, Seeding
 from hybridsim.workloads.fio.places import Laid, lay_out
-from hybridsim.workloads.fio.real_run import SIMULATED, RealRun, again
-from hybridsim.workloads.fio.replaying import opened
+from hybridsim.workloads.fio.reader import DEVICE_ZONE_BYTES
+from hybridsim.workloads.fio.replay import opened
 from hybridsim.workloads.fio.requests import Feeds
-from hybridsim.workloads.fio.results import FioResult, Moment, Results
-from hybridsim.workloads.fio.writepointers import DEVICE_ZONE_BYTES
+from hybridsim.workloads.fio.results import FioResult, Moment, Results, endings
 
 TOO_DEEP = 1 << 20
 RETRY_NS = 10_000_000  # until the next attempt to reload a busy cache

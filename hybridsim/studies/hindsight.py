@@ -28,8 +28,7 @@ from hybridsim.studies.continued import FEWEST
 from hybridsim.studies.disks_alone import Ran
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.runs import RecordedLatencies, Task, go_on, pumped
-from hybridsim.traces.in_memory import in_memory
-from hybridsim.traces.trace import Trace
+from hybridsim.traces.trace import Trace, in_memory
 
 EARLIER = 0.3  # of the requests
 MOST = 30_000  # requests of a capture that is looked back at; it was tried with up to 21,000

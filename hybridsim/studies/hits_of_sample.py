@@ -24,7 +24,7 @@ from hybridsim.studies.page_sampling import (
     smallest_pages,
 )
 from hybridsim.traces.formats.thinned import Thinned
-from hybridsim.traces.thinned.counts import PAGES, PAGES_FIRST
+from hybridsim.traces.thinned.layout import PAGES, PAGES_FIRST
 
 
 def hits_of_sample(

@@ -14,8 +14,8 @@ from hybridsim.foundation.arrays import Ints, distinct
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size, parse_percent
 from hybridsim.foundation.wording import percent
+from hybridsim.requests.pages import GROUPS, SPAN, hashed, hashed_regions
 from hybridsim.requests.rows import Requests
-from hybridsim.requests.sampling import GROUPS, SPAN, hashed, hashed_regions
 
 if TYPE_CHECKING:
     from hybridsim.traces.formats.thinned import Thinned

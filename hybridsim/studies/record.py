@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hybridsim.foundation.errors import RecordingError
+from hybridsim.traces.formats.files import per_cpu_files
 from hybridsim.traces.recording import WAYS, Order, Tick, way
 from hybridsim.traces.recording.disk import Disk, Estimate, Host, estimate, find
-from hybridsim.traces.recording.packing import files_of
-from hybridsim.traces.recording.stopping import on_signals
+from hybridsim.traces.recording.privileges import on_signals
 from hybridsim.traces.trace import Summary, Trace
 
 AUTO = "auto"
@@ -61,7 +61,7 @@ def prepare(
     folder = prefix.absolute().parent
     if not folder.is_dir():
         raise RecordingError(f"{prefix}: no such folder: {folder}")
-    if there := files_of(prefix):
+    if there := per_cpu_files(prefix):
         raise RecordingError(f"{there[0]} exists already: choose another name with -o")
     if host.uid != 0:
         raise RecordingError("only root may record a disk: run this with sudo")
@@ -141,7 +141,7 @@ def _record(prepared: Prepared, tick: Tick) -> Recording:
             )
         except OSError as error:
             raise RecordingError(f"{prepared.prefix}: {error.strerror or error}") from None
-    files = files_of(prepared.prefix)
+    files = per_cpu_files(prepared.prefix)
     size = sum(each.stat().st_size for each in files)
     return Recording(
         files, size, outcome.dropped, stop.is_set(), summary_of(prepared),

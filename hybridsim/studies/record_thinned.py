@@ -11,15 +11,14 @@ from pathlib import Path
 
 from hybridsim.foundation.errors import RecordingError, UsageError
 from hybridsim.foundation.units import format_size, format_time, human_size
+from hybridsim.requests.pages import SPAN
 from hybridsim.requests.rows import no_requests
-from hybridsim.requests.sampling import SPAN
 from hybridsim.studies.record import prefix_of
 from hybridsim.studies.thin import later
 from hybridsim.traces.recording.disk import Disk, Host, find
 from hybridsim.traces.recording.live import Live
-from hybridsim.traces.recording.stopping import on_signals
-from hybridsim.traces.thinned.counts import Counter, Counts
-from hybridsim.traces.thinned.layout import rows_as_bytes
+from hybridsim.traces.recording.privileges import on_signals
+from hybridsim.traces.thinned.layout import Counter, Counts, rows_as_bytes
 from hybridsim.traces.thinned.thinner import HOUR_NS, Settings, Store, Thinner
 
 SUFFIX = ".thin"

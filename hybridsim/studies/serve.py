@@ -18,10 +18,8 @@ from hybridsim.foundation.writing import write_text
 from hybridsim.scenario import Cache, Scenario
 from hybridsim.scenario.building.caches import Place, page_cache
 from hybridsim.serving import claims, nbd, remote
-from hybridsim.serving.cache import ServedCache
-from hybridsim.serving.figures import Figures
+from hybridsim.serving.cache import Device, Figures, Medium, ServedCache
 from hybridsim.serving.generations import DATA_FROM, Generations, place
-from hybridsim.serving.lines import Device, Medium
 from hybridsim.serving.server import Server, listen_tcp, listen_unix
 from hybridsim.traces.formats.requests_csv import HEADER, LETTERS
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
+from hybridsim.requests.pages import SPAN
 from hybridsim.requests.rows import UNKNOWN, Requests
-from hybridsim.requests.sampling import SPAN
 from hybridsim.traces.thinned.thinner import HOUR_NS, Settings, Store, Thinner
 from hybridsim.traces.trace import Trace
 

@@ -18,9 +18,8 @@ from hybridsim.requests.rows import Requests, joined
 from hybridsim.studies.mrc import Curve, miss_ratio_curve, spread_sizes
 from hybridsim.traces.summary import Tally, summarize
 from hybridsim.traces.trace import CHUNK_ROWS, Trace
-from hybridsim.workloads.generated import generate
 from hybridsim.workloads.standin.measured import measured
-from hybridsim.workloads.workload import Workload
+from hybridsim.workloads.workload import Workload, generate
 
 Floats = NDArray[np.float64]
 

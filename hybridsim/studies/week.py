@@ -13,7 +13,7 @@ from hybridsim.requests.pages import Ids, PageReads, accesses
 from hybridsim.studies.hits import Cache, Feed
 from hybridsim.studies.page_sampling import SMALL, Sampled, SampleOfRegions
 from hybridsim.traces.formats.thinned import Thinned
-from hybridsim.traces.thinned.counts import Counts
+from hybridsim.traces.thinned.layout import Counts
 from hybridsim.traces.thinned.thinner import HOUR_NS
 from hybridsim.traces.trace import Trace
 

@@ -227,22 +227,16 @@ def _of_sysstat(hosts: Iterable[Any]) -> Iterator[Interval]:
 
 def _of_fio(jobs: Iterable[Any]) -> Iterator[Interval]:
     """Yield one interval: all jobs, as if they ran at the same time, over the longest runtime."""
-    reads = writes = read_bytes = write_bytes = 0.0
-    read_ns = write_ns = longest_ms = 0.0
+    sums, longest_ms = {way: [0.0, 0.0, 0.0] for way in ("read", "write")}, 0.0
     for job in jobs:
-        for way in ("read", "write"):
+        for way, before in sums.items():
             part = job[way]
             count = float(part["total_ios"])
             longest_ms = max(longest_ms, float(part["runtime"]))
             waited = count * float(part.get("lat_ns", part.get("clat_ns"))["mean"])
-            if way == "read":
-                reads, read_bytes, read_ns = (
-                    reads + count, read_bytes + float(part["io_bytes"]), read_ns + waited,
-                )  # fmt: skip
-            else:
-                writes, write_bytes, write_ns = (
-                    writes + count, write_bytes + float(part["io_bytes"]), write_ns + waited,
-                )  # fmt: skip
+            more = count, float(part["io_bytes"]), waited
+            sums[way] = [old + new for old, new in zip(before, more)]
+    (reads, read_bytes, read_ns), (writes, write_bytes, write_ns) = sums.values()
     if not longest_ms or not reads + writes:
         return
     seconds, count = longest_ms / 1000, reads + writes

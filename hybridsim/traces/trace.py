@@ -12,18 +12,28 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.in_notebooks import table_html
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.wording import percent
-from hybridsim.requests.rows import Device, Findings, Requests, TraceWarning, in_chunks
+from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, TraceWarning, in_chunks
 from hybridsim.traces.formats import Reader, open_reader
-from hybridsim.traces.formats.blktrace_files import cpu_of, per_cpu_files
-from hybridsim.traces.formats.files import STDIN, Arriving, Source, inline, source
+from hybridsim.traces.formats.files import (
+    STDIN,
+    Arriving,
+    Source,
+    cpu_of,
+    inline,
+    per_cpu_files,
+    source,
+)
 from hybridsim.traces.formats.ordering import from_origin
 from hybridsim.traces.summary import Summary, Tally, summarize
 
@@ -31,8 +41,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from hybridsim.traces.formats.thinned import Thinned
-    from hybridsim.traces.thinned.counts import Counts
+    from hybridsim.traces.thinned.layout import Counts
     from hybridsim.traces.thinned.thinner import Stretch
+
 
 __all__ = ["Device", "Requests", "Summary", "Trace", "TraceWarning"]
 
@@ -126,16 +137,13 @@ class Trace:
         """
         from pandas import DataFrame, concat
 
-        parts: list[Any] = []
-        missing = rows
+        parts: list[Any] = [DataFrame(columns=Requests._fields)]
         for chunk in self.chunks():
-            part = DataFrame(chunk._asdict())
-            parts.append(part if missing is None else part.head(missing))
-            if missing is not None:
-                missing -= len(parts[-1])
-                if missing <= 0:
-                    break
-        return concat(parts, ignore_index=True) if parts else DataFrame(columns=Requests._fields)
+            parts.append(DataFrame(chunk._asdict()))
+            if rows is not None and sum(map(len, parts)) >= rows:
+                break
+        whole = concat(parts[1:] or parts, ignore_index=True)
+        return whole if rows is None else whole.head(rows)
 
     def seeded(self, seed: int) -> Trace:
         """Return a workload with another random seed; a capture unchanged."""
@@ -252,17 +260,14 @@ class Trace:
         Bytes are those on disk: of a compressed file, compressed.
         """
         whole_bytes = sum(each.size_bytes for each in self._sources)
-        places: dict[int, int] = {}
+        places = [0] * len(self._sources)
 
-        def watcher(number: int) -> Callable[[int], None]:
-            def watch(read_bytes: int) -> None:
-                places[number] = read_bytes
-                on_read(sum(places.values()), whole_bytes)
-
-            return watch
+        def watch(number: int, read_bytes: int) -> None:
+            places[number] = read_bytes
+            on_read(sum(places), whole_bytes)
 
         for number, each in enumerate(self._sources):
-            each.watchers.append(watcher(number))
+            each.watchers.append(partial(watch, number))
         try:
             yield
         finally:
@@ -370,3 +375,33 @@ def check_is_read(trace: object) -> None:
     if isinstance(trace, str | os.PathLike):
         path = os.fspath(trace)
         raise UsageError(f"expected a Trace, not the path {path!r}: use Trace.read({path!r})")
+
+
+class Rows:
+    """Hands out requests as the reader of a file does."""
+
+    origin_unix_ns: int | None = None
+
+    def __init__(self, name: str, rows: Requests) -> None:
+        """Keep the requests of the only device."""
+        self.rows = rows
+        self.devices = [Device(name, rows.rows, int(rows.length_bytes.sum()), True)]
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Yield all requests."""
+        yield self.rows
+
+
+def in_memory(name: str, rows: Requests, is_generated: bool = False) -> Trace:
+    """Return requests as a trace that begins at 0."""
+    first_ns = int(rows.arrival_ns[0])
+
+    def since(time_ns: np.ndarray) -> np.ndarray:
+        return np.where(time_ns == UNKNOWN, UNKNOWN, time_ns - first_ns)
+
+    rows = rows._replace(
+        arrival_ns=rows.arrival_ns - first_ns,
+        dispatch_ns=since(rows.dispatch_ns),
+        complete_ns=since(rows.complete_ns),
+    )
+    return Trace(name, WORKLOAD if is_generated else "captured", Rows(name, rows))

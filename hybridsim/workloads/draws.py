@@ -47,7 +47,9 @@ class Draws:
     def exponential(self, rows: int) -> Floats:
         """Return exponentially distributed numbers of mean 1: -log of a uniform number."""
         bits = self._bits.random_raw(rows)
-        halvings = np.minimum(_leading_zeros(bits), 40)
+        # The leading zeros of the highest 53 bits.
+        _, exponent = np.frexp((bits >> np.uint64(11)).astype(np.float64))
+        halvings = np.minimum((53 - exponent).astype(np.int64), 40)
         rest = self.uniform(rows)
         at = rest * STEPS
         index = at.astype(np.int64)
@@ -55,12 +57,6 @@ class Draws:
         low = table[index]
         drawn: Floats = halvings * math.log(2) + low + (table[index + 1] - low) * (at - index)
         return drawn
-
-
-def _leading_zeros(bits: NDArray[np.uint64]) -> Ints:
-    """Return the number of leading zeros in the highest 53 bits."""
-    _, exponent = np.frexp((bits >> np.uint64(11)).astype(np.float64))
-    return (53 - exponent).astype(np.int64)
 
 
 @cache

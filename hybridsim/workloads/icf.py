@@ -7,20 +7,23 @@ their first comment.  Result displays and manager addresses do not concern the l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
 
 from hybridsim.foundation.errors import WorkloadError
-from hybridsim.foundation.suggest import nearest
+from hybridsim.foundation.suggest import hint, nearest
 from hybridsim.foundation.toml.problems import PROBLEMS_MAX, Problem, report
+from hybridsim.foundation.units import format_size, format_time, parse_size
+from hybridsim.workloads.iometer import DIGITS, Iometer, Line, is_number
 
-SECOND = 10**9
-COLUMNS = ("size", "of_size", "reads", "random", "delay", "burst", "align", "reply")
+SECOND, SECTOR = 10**9, 512
+DEFAULT_RUN_NS = 60 * SECOND  # for tests that run until they are stopped
 EXAMPLE = "4096,100,67,100,0,1,0,0"
 NORMAL, CYCLED = ("NORMAL", "0"), ("CYCLE_OUTSTANDING_IOS", "6")
 NO_DISK = re.compile(r"NETWORK|TCP|VI\b", re.I)
 DEPTH_MAX = 4096  # requests outstanding of a worker, and maximum of a cycle of depths
-DIGITS = 15  # maximum digits of a number: enough for 30 years in us, a PB in bytes
 NUMBER = re.compile(r"(?<!\d)\d+", re.ASCII)
 
 
@@ -29,13 +32,13 @@ def detect(text: str) -> bool:
     return text.startswith("Version ") and "\n'" in text
 
 
-@dataclass(frozen=True)
+@dataclass
 class Spec:
-    """An access specification: its lines as numbers, by COLUMNS."""
+    """An access specification."""
 
     name: str
     line: int  # of the file
-    access: tuple[tuple[int, ...], ...]
+    access: list[Line | None] = field(default_factory=list)  # None: a wrong line
 
 
 @dataclass
@@ -48,6 +51,11 @@ class Worker:
     first_sector: int = 0
     specs: list[tuple[str, int]] = field(default_factory=list)  # name, line
     targets: list[str] = field(default_factory=list)
+
+    @property
+    def places(self) -> list[str]:
+        """Its targets; without any it works on one."""
+        return self.targets or [""]
 
 
 @dataclass
@@ -68,11 +76,6 @@ def read(text: str, name: str) -> Icf:
     if reading.problems:
         raise WorkloadError(report(reading.problems, "Iometer file"))
     return reading.icf
-
-
-def is_number(word: str) -> bool:
-    """Return whether a word is an integer of at most DIGITS digits."""
-    return word.isascii() and word.isdigit() and len(word) <= DIGITS
 
 
 class _Reading:
@@ -105,7 +108,7 @@ class _Reading:
             elif values:
                 self._one(word, line + 1, values)
         for spec in self.icf.specs.values():
-            if all(spec.access) and sum(row[1] for row in spec.access) != 100:
+            if all(spec.access) and sum(row.of_size for row in spec.access if row) != 100:
                 self.wrong(spec.line, "the % of size of all lines must add up to 100")
         if not self.icf.specs and not self.problems:
             self.wrong(1, "the file contains no access specification")
@@ -137,19 +140,16 @@ class _Reading:
         elif word.split() == ["start", "end", "step", "step", "type"]:
             self._cycle = self._depths(line, value)
         elif word == "test type":
-            self._test_type(line, value.upper())
+            if value.upper() in CYCLED:
+                self.icf.depths = self._cycle
+            elif value.upper() not in NORMAL:
+                supported = f"supported are {NORMAL[0]} and {CYCLED[0]}"
+                self.wrong(line, f"tests that cycle over workers or targets: {supported}")
         elif word == "worker":
             self._worker = Worker(line)
             self.icf.workers.append(self._worker)
         elif self._worker is not None:
             self._of_worker(self._worker, word, line, values)
-
-    def _test_type(self, line: int, value: str) -> None:
-        if value in CYCLED:
-            self.icf.depths = self._cycle
-        elif value not in NORMAL:
-            supported = f"supported are {NORMAL[0]} and {CYCLED[0]}"
-            self.wrong(line, f"tests that cycle over workers or targets: {supported}")
 
     def _of_worker(self, worker: Worker, word: str, line: int, values: list[str]) -> None:
         value = values[0]
@@ -172,7 +172,7 @@ class _Reading:
             self.wrong(
                 line, "a name and its default assignment must follow, as in 'Web server,NONE'"
             )
-        self.icf.specs[name.lower()] = Spec(name, min(line + 1, len(self._lines)), ())
+        self.icf.specs[name.lower()] = Spec(name, min(line + 1, len(self._lines)))
 
     def _fill_spec(self, line: int, values: list[str]) -> None:
         name = next(reversed(self.icf.specs), None)
@@ -180,23 +180,22 @@ class _Reading:
             self.wrong(line, "the access specification of these lines has no name")
             return
         rows = [self._row(line + 1 + i, value) for i, value in enumerate(values) if value]
-        spec = self.icf.specs[name]
-        self.icf.specs[name] = Spec(spec.name, spec.line, tuple(rows))
+        self.icf.specs[name].access = rows
 
-    def _row(self, line: int, value: str) -> tuple[int, ...]:
+    def _row(self, line: int, value: str) -> Line | None:
         fields = [each.strip() for each in value.split(",")]
-        if len(fields) != len(COLUMNS) or not all(map(is_number, fields)):
-            columns = ", ".join(COLUMNS).replace("of_size", "% of size")
+        if len(fields) != len(Line._fields) or not all(map(is_number, fields)):
+            columns = ", ".join(Line._fields).replace("of_size", "% of size")
             self.wrong(line, f"not a line of an access specification ({columns}), as in {EXAMPLE}")
-            return ()
-        row = dict(zip(COLUMNS, map(int, fields)))
-        if row["size"] < 1 or max(row[each] for each in COLUMNS[1:4]) > 100:
+            return None
+        row = Line(*map(int, fields))
+        if row.size < 1 or max(row.of_size, row.reads, row.random) > 100:
             self.wrong(line, "a size must be at least 1 byte, and shares at most 100")
-        if row["burst"] < 1:
+        if row.burst < 1:
             self.wrong(line, "a burst must be at least one request")
-        if row["reply"]:
+        if row.reply:
             self.wrong(line, "replies are for networks and not supported: reply must be 0")
-        return tuple(row.values())
+        return row
 
     def _depths(self, line: int, value: str) -> tuple[int, ...]:
         begin, end, step = self._numbers(line, value, 3)
@@ -231,7 +230,68 @@ class _Reading:
                 near = nearest(name, [each.name for each in self.icf.specs.values()])
                 meant = f": did you mean {near!r}?" if near else ""
                 self.wrong(line, f"the file contains no access specification {name!r}{meant}")
-            max_bytes = worker.sectors_max * 512
-            sizes = [row[0] for row in spec.access if row] if spec else []
+            max_bytes = worker.sectors_max * SECTOR
+            sizes = [row.size for row in spec.access if row] if spec else []
             if max_bytes and max(sizes, default=0) > max_bytes:
                 self.wrong(line, f"a request does not fit into {worker.sectors_max} sectors")
+
+
+def loads(icf: Icf, options: Mapping[str, Any]) -> list[tuple[dict[str, Any], int]]:
+    """Return the table of each load, and the line of its access specification in the file.
+
+    A table for each worker, target and test: tests run one after another, each for ramp + run at
+    every depth; targets are concatenated on the volume.  `options` override the values of the file.
+    Raises ValueError if `spec` is not an access specification of the file.
+    """
+    over = {key: value for key, value in options.items() if key not in ("icf", "spec")}
+    span = over.get("span", Iometer.model_fields["span"].default)
+    span_bytes = span if isinstance(span, int) else parse_size(span)
+    workers = icf.workers or [Worker(0)]  # a file with specifications only: one worker runs them
+    extents: dict[str, int] = {}
+    for worker in workers:
+        extent = worker.first_sector * SECTOR + (worker.sectors_max * SECTOR or span_bytes)
+        for target in worker.places:
+            extents[target] = max(extents.get(target, 0), extent)
+    begins = dict(zip(extents, accumulate(extents.values(), initial=0)))
+    run_ns = icf.run_ns or DEFAULT_RUN_NS
+    lasts_ns = (icf.ramp_ns + run_ns) * max(1, len(icf.depths))
+    tables = []
+    for number, test in enumerate(_tests(icf, workers, options.get("spec"))):
+        for worker, spec in test:
+            for target in worker.places:
+                table = {
+                    "kind": "iometer",
+                    "name": spec.name,
+                    "access": [",".join(map(str, row or ())) for row in spec.access],
+                    "depth": list(icf.depths or (worker.outstanding,)),
+                    "ramp": format_time(icf.ramp_ns),
+                    "run": format_time(run_ns),
+                    "at": format_size(begins[target] + worker.first_sector * SECTOR),
+                    "span": format_size(worker.sectors_max * SECTOR or span_bytes),
+                    "begin": format_time(number * lasts_ns),
+                    "end": format_time((number + 1) * lasts_ns),
+                }
+                tables.append((table | over, spec.line))
+    return tables
+
+
+def _tests(
+    icf: Icf, workers: Sequence[Worker], name: str | None
+) -> list[list[tuple[Worker, Spec]]]:
+    """Return for each test the workers with their access specifications."""
+    if name is not None:
+        if name.lower() not in icf.specs:
+            names = [spec.name for spec in icf.specs.values()]
+            raise ValueError(f"unknown access specification {name!r}: {hint(name, names)}")
+        return [[(worker, icf.specs[name.lower()]) for worker in workers]]
+    assigned = [[each for each, _ in worker.specs] for worker in workers]
+    if not any(assigned):  # no assignments: run all specifications, one after another
+        assigned = [[spec.name for spec in icf.specs.values()]] * len(workers)
+    return [
+        [
+            (worker, icf.specs[names[test].lower()])
+            for worker, names in zip(workers, assigned)
+            if test < len(names) and (names[test].lower() in icf.specs)
+        ]
+        for test in range(max(map(len, assigned)))
+    ]

@@ -8,22 +8,23 @@ and `run` set the time per depth, and `depth = "1-512"` doubles it step by step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BeforeValidator
 
 from hybridsim.foundation.codes import Op
+from hybridsim.foundation.toml.table import Time
 from hybridsim.requests.rows import Requests
 from hybridsim.workloads.draws import Draws, Ints, Weighted
-from hybridsim.workloads.icf import COLUMNS, is_number
-from hybridsim.workloads.load import Load, Places
-from hybridsim.workloads.quantities import SHOWN, Depths, Time
+from hybridsim.workloads.load import Load
+from hybridsim.workloads.quantities import SHOWN, Depths
 
 EXAMPLE = "4096,100,100,100,0,1,4096,0"
 MILLISECOND = 10**6
 SECTOR = 512
+DIGITS = 15  # maximum digits of a number: enough for 30 years in us, a PB in bytes
 
 
 class Line(NamedTuple):
@@ -39,10 +40,17 @@ class Line(NamedTuple):
     reply: int = 0
 
 
+def is_number(word: str) -> bool:
+    """Return whether a word is an integer of at most DIGITS digits."""
+    return word.isascii() and word.isdigit() and len(word) <= DIGITS
+
+
 def _lines(value: Any) -> tuple[Line, ...]:
     texts = value.split(":") if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts:
-        raise ValueError(f"access must be a list of lines, as '{EXAMPLE}' ({', '.join(COLUMNS)})")
+        raise ValueError(
+            f"access must be a list of lines, as '{EXAMPLE}' ({', '.join(Line._fields)})"
+        )
     lines = []
     for text in texts:
         fields = [each.strip() for each in str(text).replace("/", ",").split(",")]
@@ -101,44 +109,33 @@ class Iometer(Load):
         done: Ints = number // depth[0] // line.burst
         return done * line.delay * MILLISECOND
 
-    def places(self, seed: int) -> Places:
-        """Return the offsets, which depend on the access line and the preceding request."""
-        return Accesses(self)
+    def places(self, seed: int) -> Callable[[Draws, Ints, Ints, Any], Ints]:
+        """Return a function that returns offsets of requests, with their lengths and alignments.
 
-    def fill(self, rows: Requests, places: Places, draws: Draws) -> None:
+        They are random where `jumps`, else the end of the preceding request.
+        """
+        span, last_end = self.span, 0
+
+        def offsets(draws: Draws, length: Ints, align: Ints, jumps: Any) -> Ints:
+            nonlocal last_end
+            anywhere = draws.below((span - length) // align + 1, len(length)) * align
+            ends = np.cumsum(length)
+            begins = ends - length
+            last = np.maximum.accumulate(np.where(jumps, np.arange(len(length)), -1))
+            on = np.where(last < 0, last_end, anywhere[last] - begins[last]) + begins
+            beyond = (on % span) + length > span
+            offset = np.where(jumps, anywhere, np.where(beyond, span - length, on % span))
+            last_end = int(offset[-1] + length[-1]) % span
+            return offset
+
+        return offsets
+
+    def fill(self, rows: Requests, places: Any, draws: Draws) -> None:
         """Draw an access line for each request."""
-        assert isinstance(places, Accesses)
         lines = np.array(self.access, np.int64)
         line = Weighted([each.of_size for each in self.access]).choose(draws, rows.rows)
-        rows.length_bytes[:] = lines[line, COLUMNS.index("size")]
-        reads = lines[line, COLUMNS.index("reads")] / 100
-        rows.op[:] = np.where(draws.happens(reads, rows.rows), Op.READ, Op.WRITE)
-        align = np.maximum(lines[line, COLUMNS.index("align")], SECTOR)
-        jumps = draws.happens(lines[line, COLUMNS.index("random")] / 100, rows.rows)
-        rows.offset_bytes[:] = places.next(draws, rows.length_bytes, align, jumps)
-
-
-class Accesses:
-    """The offsets of requests; holds the end of the last one."""
-
-    def __init__(self, load: Iometer) -> None:
-        self._load = load
-        self._end = 0
-
-    def next(self, draws: Draws, length: Ints, align: Ints, jumps: Any) -> Ints:
-        """Return offsets: random where `jumps`, else the end of the preceding request."""
-        span = self._load.span
-        anywhere = draws.below((span - length) // align + 1, len(length)) * align
-        ends = np.cumsum(length)
-        begins = ends - length
-        last = np.maximum.accumulate(np.where(jumps, np.arange(len(length)), -1))
-        base = np.where(last < 0, self._end, anywhere[last] - begins[last])
-        on = base + begins
-        beyond = (on % span) + length > span
-        offset: Ints = np.where(jumps, anywhere, np.where(beyond, span - length, on % span))
-        self._end = int(offset[-1] + length[-1]) % span
-        return offset
-
-    def offsets(self, draws: Draws, arrival_ns: Ints, length: Ints) -> Ints:
-        """Return random offsets."""
-        return self.next(draws, length, length * 0 + SECTOR, length >= 0)
+        size, _, reads, random, _, _, align, _ = lines[line].T
+        rows.length_bytes[:] = size
+        rows.op[:] = np.where(draws.happens(reads / 100, rows.rows), Op.READ, Op.WRITE)
+        jumps = draws.happens(random / 100, rows.rows)
+        rows.offset_bytes[:] = places(draws, size, np.maximum(align, SECTOR), jumps)

@@ -8,28 +8,18 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from hybridsim.foundation.codes import Op
+from hybridsim.foundation.toml.table import Part, Size, Time
 from hybridsim.foundation.units import format_size, format_time
-from hybridsim.requests.rows import UNKNOWN, Requests, joined, no_requests
+from hybridsim.requests.rows import UNKNOWN, Requests, joined, no_requests, requests_with
 from hybridsim.workloads.draws import Draws, Floats, Ints, Weighted
-from hybridsim.workloads.quantities import (
-    Align,
-    Depths,
-    Often,
-    Part,
-    Rate,
-    Share,
-    Size,
-    Sizes,
-    Time,
-)
+from hybridsim.workloads.quantities import Align, Depths, Often, Rate, Share, Sizes
 
 BLOCK_ROWS = 1 << 16
 SECOND = 10**9
@@ -38,11 +28,9 @@ WORKER_BITS = 16  # low bits of `stream`; the upper ones are the number of the l
 LATEST_NS = 1 << 61
 
 
-class Places(Protocol):
-    """The offsets of requests; called once per block, in order."""
-
-    def offsets(self, draws: Draws, arrival_ns: Ints, length: Ints) -> Ints:
-        """Return offsets from the start of the load's span, in bytes."""
+Places = Callable[[Draws, Ints, Ints], Ints]
+"""Returns offsets from the start of the load's span, of requests that arrive at given times (ns)
+and have given lengths (bytes); called once per block, in order."""
 
 
 class Load(Part, ABC):
@@ -86,17 +74,16 @@ class Load(Part, ABC):
         return self.end is not None or (self.depth is not None and len(self.depth) > 1)
 
     @abstractmethod
-    def places(self, seed: int) -> Places:
-        """Return the source of offsets, at its start."""
+    def places(self, seed: int) -> Any:
+        """Return the source of offsets that `fill` needs, at its start; for this one Places."""
 
     def requests(self, seed: int, number: int) -> Iterator[Requests]:
         """Yield the requests in order of arrival; infinite if the load has no end."""
-        blocks = self._blocks(seed, number)
+        blocks = with_flushes(self._blocks(seed, number), self.flush_every)
         yield from blocks if self.depth is None else in_workers(blocks, self, self._steps())
 
     def _blocks(self, seed: int, number: int) -> Iterator[Requests]:
         places = self.places(int(np.random.SeedSequence([seed, number]).generate_state(1)[0]))
-        flushes = Flushes(self.flush_every)
         work = 0.0
         end_ns = min(LATEST_NS, self.end or LATEST_NS, int(self._steps()[-1]))
         for block in itertools.count():
@@ -106,23 +93,33 @@ class Load(Part, ABC):
             work = float(done[-1])
             arrival_ns = self.begin + self._times(done)
             arrival_ns += self.paused_ns(block * BLOCK_ROWS + np.arange(BLOCK_ROWS))
-            rows = no_requests(BLOCK_ROWS)._replace(arrival_ns=arrival_ns)
-            rows.stream[:] = number << WORKER_BITS
-            rows.dispatch_ns[:] = rows.complete_ns[:] = UNKNOWN
+            stream = number << WORKER_BITS
+            rows = requests_with(BLOCK_ROWS, arrival_ns=arrival_ns, stream=stream)
             self.fill(rows, places, draws)
             rows.offset_bytes[:] += self.at
             left = int(np.searchsorted(rows.arrival_ns, end_ns))
-            yield flushes.among(rows.between(0, left))
+            yield rows.between(0, left)
             if left < BLOCK_ROWS:
                 return
 
-    def fill(self, rows: Requests, places: Places, draws: Draws) -> None:
+    def fill(self, rows: Requests, places: Any, draws: Draws) -> None:
         """Fill in the sizes, operations and offsets of requests with given arrivals."""
         choice = Weighted([weight for _, weight in self.size])
         sizes = np.array([size for size, _ in self.size], np.int64)
         rows.length_bytes[:] = sizes[choice.choose(draws, rows.rows)]
         rows.op[:] = np.where(draws.happens(self.read, rows.rows), Op.READ, Op.WRITE)
-        rows.offset_bytes[:] = places.offsets(draws, rows.arrival_ns, rows.length_bytes)
+        rows.offset_bytes[:] = places(draws, rows.arrival_ns, rows.length_bytes)
+
+    def within_units(self, unit: Ints, unit_bytes: int, draws: Draws, length: Ints) -> Ints:
+        """Return aligned random offsets in units of the span, inside a unit if the request fits."""
+        slots = np.maximum((unit_bytes - length) // self.align + 1, 1)
+        offset = unit * unit_bytes + draws.below(slots, len(unit)) * self.align
+        limited: Ints = np.minimum(offset, self.span - length)
+        return limited
+
+    def load(self) -> Load:
+        """Return the source of requests: itself."""
+        return self
 
     def paused_ns(self, number: Ints) -> Ints:
         """Return the total of all pauses before each request, in ns; requests count from 0."""
@@ -155,29 +152,24 @@ class Load(Part, ABC):
         return self.step
 
 
-class Flushes:
-    """Adds a FLUSH after every `every` requests, if any of them is a write."""
-
-    def __init__(self, every: int) -> None:
-        self._every = every
-        self._before = 0  # requests since the last possible FLUSH
-        self._written = 0  # writes among them
-
-    def among(self, rows: Requests) -> Requests:
-        """Return the requests with FLUSHes inserted."""
-        if not self._every or not rows.rows:
-            return rows
-        writes = np.concatenate([[0], np.cumsum(rows.op == Op.WRITE)]) + self._written
-        ends = np.arange(self._every - self._before, rows.rows + 1, self._every)
-        self._before = (self._before + rows.rows) % self._every
+def with_flushes(blocks: Iterator[Requests], every: int) -> Iterator[Requests]:
+    """Insert a FLUSH after every `every` requests, if any of them is a write; 0: none."""
+    before = written = 0  # requests since the last possible FLUSH, and writes among them
+    for rows in blocks:
+        if not every or not rows.rows:
+            yield rows
+            continue
+        writes = np.concatenate([[0], np.cumsum(rows.op == Op.WRITE)]) + written
+        ends = np.arange(every - before, rows.rows + 1, every)
+        before = (before + rows.rows) % every
         counted = np.diff(writes[ends], prepend=0)
-        self._written = int(writes[-1] - (writes[ends[-1]] if len(ends) else 0))
+        written = int(writes[-1] - (writes[ends[-1]] if len(ends) else 0))
         after = ends[counted > 0]
-        flushes = Requests._make(column[after - 1] for column in rows)
+        flushes = rows.where(after - 1)
         flushes.offset_bytes[:] = flushes.length_bytes[:] = 0
         flushes.op[:] = Op.FLUSH
         order = np.argsort(np.concatenate([np.arange(rows.rows), after - 0.5]), kind="stable")
-        return Requests._make(column[order] for column in joined([rows, flushes]))
+        yield joined([rows, flushes]).where(order)
 
 
 def in_workers(blocks: Iterator[Requests], load: Load, ends_ns: Ints) -> Iterator[Requests]:
@@ -217,13 +209,3 @@ def _completed(held: Requests, after: Requests, load: Load, ends_ns: Ints, befor
     following = np.where(known, arrival[successor] - pause_ns, LATEST_NS)
     complete = np.minimum(following, ends_ns[step])
     return held._replace(complete_ns=np.where(complete == LATEST_NS, UNKNOWN, complete))
-
-
-def within_units(
-    unit: Ints, unit_bytes: int, load: Load, draws: Draws, length: Ints
-) -> NDArray[np.int64]:
-    """Return aligned random offsets in units of the span, inside a unit if the request fits."""
-    slots = np.maximum((unit_bytes - length) // load.align + 1, 1)
-    offset = unit * unit_bytes + draws.below(slots, len(unit)) * load.align
-    limited: NDArray[np.int64] = np.minimum(offset, load.span - length)
-    return limited

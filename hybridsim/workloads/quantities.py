@@ -9,24 +9,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.foundation.toml.table import Part, Size, Time
+from hybridsim.foundation.toml.table import Size
 from hybridsim.foundation.units import parse_percent, parse_size
-
-__all__ = [
-    "Align",
-    "Count",
-    "Depths",
-    "Often",
-    "Part",
-    "Rate",
-    "Seed",
-    "Share",
-    "Size",
-    "SizeOrShare",
-    "Sizes",
-    "Time",
-    "bytes_of",
-]
 
 DEPTH_MAX = 4096
 COUNT_MAX = 2**63 - 1

@@ -13,19 +13,10 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.workloads.even import Random
+from hybridsim.foundation.toml.table import Part, Size, Time
 from hybridsim.workloads.load import GIB, KIB, Load
-from hybridsim.workloads.quantities import (
-    Align,
-    Count,
-    Often,
-    Part,
-    Rate,
-    Size,
-    Time,
-    parse_number,
-)
-from hybridsim.workloads.sequential import Sequential
+from hybridsim.workloads.offsets import Random, Sequential
+from hybridsim.workloads.quantities import Align, Count, Often, Rate, parse_number
 
 Ratio = Annotated[float, BeforeValidator(parse_number), Field(ge=0, le=1e6)]
 

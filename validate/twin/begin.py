@@ -16,7 +16,7 @@ import numpy as np
 from hybridsim.answers.measurements.gathering import gather
 from hybridsim.answers.measurements.measurement import SECOND
 from hybridsim.foundation.arrays import Floats
-from hybridsim.workloads.fio.arrivals import Pace
+from hybridsim.workloads.fio.requests import Pace
 from validate.twin.pace import paces, together
 from validate.twin.record import Record
 

@@ -19,8 +19,8 @@ import numpy as np
 from hybridsim.answers.measurements import fio_log
 from hybridsim.answers.measurements.measurement import SECOND, Curve
 from hybridsim.foundation.arrays import Ints
-from hybridsim.workloads.fio.arrivals import Pace
 from hybridsim.workloads.fio.job import Job
+from hybridsim.workloads.fio.requests import Pace
 from validate import layout
 
 

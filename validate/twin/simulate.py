@@ -11,8 +11,8 @@ from hybridsim.scenario import Scenario
 from hybridsim.scenario.building import THROTTLED
 from hybridsim.show.fio_json import measurement
 from hybridsim.studies.fio import fio
-from hybridsim.workloads.fio.arrivals import Pace
-from hybridsim.workloads.fio.real_run import RealRun
+from hybridsim.workloads.fio.job import RealRun
+from hybridsim.workloads.fio.requests import Pace
 from validate.twin import traced, warm
 from validate.twin.begin import begin_s
 from validate.twin.calibrate import Calibration, calibrated

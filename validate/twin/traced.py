@@ -13,10 +13,9 @@ import numpy as np
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.traces.trace import Trace
-from hybridsim.workloads.fio.arrivals import Pace
 from hybridsim.workloads.fio.job import Job
 from hybridsim.workloads.fio.places import lay_out
-from hybridsim.workloads.fio.requests import Generated
+from hybridsim.workloads.fio.requests import Generated, Pace
 from validate.twin.record import Record
 
 WHOLE = 0.98  # minimum share of fio's requests in the trace of a whole run

@@ -17,7 +17,7 @@ import numpy as np
 from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import Requests
 from hybridsim.studies.sweep.named_trace import ROW, NamedTrace
-from hybridsim.traces.formats.volumes import ALL
+from hybridsim.traces.formats.column_reader import ALL
 from hybridsim.traces.trace import Trace
 
 WAITING_ROWS = 1 << 22  # buffered in memory

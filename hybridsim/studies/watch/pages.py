@@ -7,9 +7,8 @@ from typing import Any
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
-from hybridsim.requests.pages import Accesses, PageReads, accesses
+from hybridsim.requests.pages import SPAN, Accesses, PageReads, accesses, hashed
 from hybridsim.requests.rows import Requests
-from hybridsim.requests.sampling import SPAN, hashed
 from hybridsim.studies.hits import Cache, Feed, check
 from hybridsim.studies.page_sampling import NOT_SAMPLED, SMALL
 from hybridsim.studies.watch.kept import regrown

@@ -14,8 +14,8 @@ from hybridsim.studies.watch.kept import Kept, leaves
 from hybridsim.studies.watch.pieces import SECOND_NS, Piece
 from hybridsim.studies.watch.real import Beside, Real
 from hybridsim.studies.watch.shadow import Shadow, Simulated
-from hybridsim.traces.recording.stopping import on_signals
-from hybridsim.traces.thinned.counts import Counter, Counts
+from hybridsim.traces.recording.privileges import on_signals
+from hybridsim.traces.thinned.layout import Counter, Counts
 
 GAP_NS = 5 * SECOND_NS  # without requests at a restart: some may have been missed
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hybridsim.requests.rows import Device, Findings, Requests
     from hybridsim.traces.formats.files import Source
 
-# name: module with detect(head) and Reader; in the order of detection
+# name: module with TABLE, or with detect(head) and Reader; in the order of detection
 FORMATS = {
     "thinned": "hybridsim.traces.formats.thinned",
     "blktrace": "hybridsim.traces.formats.blktrace",
@@ -60,20 +60,21 @@ def open_reader(
 ) -> tuple[str, Reader]:
     """Return the name of the format and a reader; detect the format if it is not specified.
 
-    `columns:SPEC` specifies the meaning of the columns of a table, see traces/formats/mapping.py.
+    `columns:SPEC` specifies the meaning of the columns of a table, see mapped_text.py.
     Raises UsageError for an unknown format.
     """
     name, _, spec = (format or "").partition(":")
     if (name and name not in FORMATS) or (spec and name not in MAPPED):
         raise UsageError(f"--format {format}: unknown; supported: {', '.join(FORMATS)}")
-    if spec:
-        if _module("parquet").detect(sources[0].head()):
-            name = "parquet"
-        mapped: Reader = _module(name).Reader(sources, device, use_dispatch, spec)
-        return name, mapped
+    if spec and _detects("parquet", sources[0].head()):
+        name = "parquet"
     name = name or recognise(sources)
-    reader: Reader = _module(name).Reader(sources, device, use_dispatch)
-    return name, reader
+    module = _module(name)
+    if hasattr(module, "Reader"):
+        return name, module.Reader(sources, device, use_dispatch, *([spec] if spec else []))
+    from hybridsim.traces.formats.column_reader import ColumnReader
+
+    return name, ColumnReader(module.TABLE, sources, device, use_dispatch)
 
 
 def writer(format: str) -> Write:
@@ -89,7 +90,7 @@ def recognise(sources: list[Source]) -> str:
     if not heads:
         raise TraceError(f"{sources[0].name}: the file is empty: capture or copy it again")
     for _, head in heads:
-        fitting = [name for name in FORMATS if _module(name).detect(head)]
+        fitting = [name for name in FORMATS if _detects(name, head)]
         if len(fitting) == 1:
             return fitting[0]
         if fitting:
@@ -99,7 +100,7 @@ def recognise(sources: list[Source]) -> str:
     if any(_module("blktrace").holds_records(head) for _, head in heads):
         return "blktrace"
     name, head = heads[0]
-    columns = _suggested(head)
+    columns = _module("columns").columns_of_text(head)
     if columns:
         raise TraceError(
             f"{name}: a table in no known format; it begins with {_glimpse(head)}. "
@@ -116,11 +117,9 @@ def _module(name: str) -> Any:
     return importlib.import_module(FORMATS[name])
 
 
-def _suggested(head: bytes) -> str:
-    """Return the option that reads an unknown table, or ""; imported only for the message."""
-    from hybridsim.traces.formats.suggestion import columns_of_text
-
-    return columns_of_text(head)
+def _detects(name: str, head: bytes) -> bool:
+    module = _module(name)
+    return bool(module.detect(head) if hasattr(module, "detect") else module.TABLE.detects(head))
 
 
 def _glimpse(head: bytes) -> str:

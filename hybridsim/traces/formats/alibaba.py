@@ -6,7 +6,6 @@ IISWC 2020; github.com/alibaba/block-traces.  Times are microseconds since 1970.
 
 from __future__ import annotations
 
-from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import Field, Table, To
 
 TABLE = Table(
@@ -23,10 +22,3 @@ TABLE = Table(
     header=b"device_id,opcode,offset,length,timestamp",
     since_1970=True,
 )
-detect = TABLE.detects
-
-
-class Reader(ColumnReader):
-    """A trace in this format."""
-
-    table = TABLE

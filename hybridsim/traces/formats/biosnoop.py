@@ -8,11 +8,11 @@ contain blanks; a flush of the kernel has neither a disk nor bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from hybridsim.traces.formats.event_text import SECTOR_BYTES, SECTOR_MAX, EventLines, TextReader
-from hybridsim.traces.formats.events import Action
 from hybridsim.traces.formats.ftrace import parse_rwbs
+from hybridsim.traces.formats.pairing import Action
 
 HEAD = re.compile(
     rb"\s*TIME\(s\)\s+COMM\s+PID\s+DISK\s+T\s+SECTOR\s+BYTES\s+(QUE\(ms\)\s+)?LAT\(ms\)\s*"
@@ -38,27 +38,20 @@ def detect(head: bytes) -> bool:
 class Lines(EventLines):
     """One pass over the lines; each is the events of one request."""
 
-    def events(self) -> Iterator[tuple[int, ...]]:
-        """Yield the fields of EVENT for each request: queued (with -Q), issued and completed."""
-        like = PLAIN
-        has_head = False
-        for number, line in self._lines:
-            head = None if has_head else HEAD.fullmatch(line)
-            if head is not None:
-                has_head, like = True, QUEUED if head[1] else PLAIN
-                continue
-            match = like.fullmatch(line) if has_head and len(line) < LINE_BYTES_MAX else None
-            request = self._request(match) if match else None
-            if request is not None:
-                yield from request
-            elif line.strip() and has_head:
-                self.malformed.add(number, line)
+    _like: re.Pattern[bytes] | None = None  # once its head was there
 
-    def _request(self, match: re.Match[bytes]) -> list[tuple[int, ...]] | None:
-        """Return the events of a line's request, none of a flush, or None for a malformed line."""
+    def _events_of(self, line: bytes) -> Sequence[tuple[int, ...]] | None:
+        """Return the events of a line's request: queued (with -Q), issued and completed."""
+        if self._like is None:
+            if head := HEAD.fullmatch(line):
+                self._like = QUEUED if head[1] else PLAIN
+            return ()
+        match = self._like.fullmatch(line) if len(line) < LINE_BYTES_MAX else None
+        if match is None:
+            return None if line.strip() else ()
         length, sector, pid = int(match["bytes"]), int(match["sector"]), int(match["pid"])
         if not length:
-            return []
+            return ()
         rwbs = parse_rwbs(match["rwbs"], length // SECTOR_BYTES)
         if rwbs is None or not match["disk"] or sector > SECTOR_MAX or length >> 40 or pid >> 31:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from hybridsim.foundation.codes import Flag, Op
 from hybridsim.traces.formats.columns import COMMENT
@@ -15,7 +15,7 @@ from hybridsim.traces.formats.event_text import (
     TextReader,
     error_of,
 )
-from hybridsim.traces.formats.events import Action
+from hybridsim.traces.formats.pairing import Action
 
 DETECT_LINES = 20
 
@@ -63,32 +63,22 @@ def parse_rwbs(text: bytes) -> tuple[int, int] | None:
 class Lines(EventLines):
     """One pass over the lines of blkparse."""
 
-    def events(self) -> Iterator[tuple[int, ...]]:
-        """Yield the fields of EVENT for each relevant line."""
-        in_summary = False
-        for number, line in self._lines:
-            match = LINE.match(line)
-            if match is None:
-                in_summary = in_summary or SUMMARY.match(line) is not None
-                if not in_summary and line.strip() and not line.startswith(COMMENT):
-                    self.malformed.add(number, line)
-                continue
-            in_summary = False
-            action = ACTIONS.get(match["action"])
-            if action is None:
-                if match["action"] not in OTHER_ACTIONS:
-                    self.malformed.add(number, line)
-                elif match["action"] != b"m":
-                    self.see(match["s"], match["ns"])
-                continue
-            event = self._event(match, action)
-            if event is None:
-                self.malformed.add(number, line)
-            elif event:
-                yield event
+    _in_summary = False
 
-    def _event(self, match: re.Match[bytes], action: int) -> tuple[int, ...] | None:
-        """Return the fields of EVENT, () for an irrelevant event, None for a malformed one."""
+    def _events_of(self, line: bytes) -> Sequence[tuple[int, ...]] | None:
+        match = LINE.match(line)
+        if match is None:
+            self._in_summary = self._in_summary or SUMMARY.match(line) is not None
+            is_other = self._in_summary or not line.strip() or line.startswith(COMMENT)
+            return () if is_other else None
+        self._in_summary = False
+        action = ACTIONS.get(match["action"])
+        if action is None:
+            if match["action"] not in OTHER_ACTIONS:
+                return None
+            if match["action"] != b"m":
+                self.see(match["s"], match["ns"])
+            return ()
         tail = TAIL.fullmatch(match["rest"])
         if tail is None:
             if b"(" in match["rest"]:  # bytes of a command in place of a sector
@@ -110,7 +100,7 @@ class Lines(EventLines):
             return ()
         error = error_of(action, tail["last"])
         cpu = int(match["cpu"]) & 0xFFFF
-        return (time_ns, sector * SECTOR_BYTES, length, pid, error, cpu, action, op, flags)
+        return [(time_ns, sector * SECTOR_BYTES, length, pid, error, cpu, action, op, flags)]
 
 
 class Reader(TextReader):

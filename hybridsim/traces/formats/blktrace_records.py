@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridsim.foundation.codes import Flag, Op
 from hybridsim.jit import kernel, loop, method, state_machine
-from hybridsim.traces.formats.events import Action
+from hybridsim.traces.formats.pairing import Action
 
 MAGIC = 0x65617400
 SWAPPED_MAGIC = 0x00746165  # its highest byte is the version
@@ -42,30 +42,13 @@ NOTE_TIMESTAMP = 1
 ACTION_MAX = 19
 IS_REQUEST_EVENT = sum(1 << int(action) for action in Action)
 
-READ, WRITE, DISCARD, WRITE_ZEROES = (
-    int(Op.READ),
-    int(Op.WRITE),
-    int(Op.DISCARD),
-    int(Op.WRITE_ZEROES),
+READ, WRITE, DISCARD, WRITE_ZEROES = map(int, (Op.READ, Op.WRITE, Op.DISCARD, Op.WRITE_ZEROES))
+SYNC, FUA, PREFLUSH, META, AHEAD = map(
+    int, (Flag.SYNC, Flag.FUA, Flag.PREFLUSH, Flag.META, Flag.AHEAD)
 )
-SYNC, FUA, PREFLUSH, META, AHEAD = (
-    int(Flag.SYNC),
-    int(Flag.FUA),
-    int(Flag.PREFLUSH),
-    int(Flag.META),
-    int(Flag.AHEAD),
-)
-QUEUE, ISSUE, SPLIT = int(Action.QUEUE), int(Action.ISSUE), int(Action.SPLIT)
-
-
-class Status(IntEnum):
-    """Why `decode` stopped."""
-
-    MORE = 0  # the block ends within a record, or exactly after one
-    LOST = 1  # no record begins here
-
-
-MORE, LOST = int(Status.MORE), int(Status.LOST)
+QUEUE, ISSUE, SPLIT = map(int, (Action.QUEUE, Action.ISSUE, Action.SPLIT))
+# Why `decode` stopped: the block ends within a record, or exactly after one; no record begins here.
+MORE, LOST = range(2)
 
 
 class Tally(IntEnum):
@@ -84,12 +67,10 @@ class Tally(IntEnum):
     STAMP_NS = 10  # the note with the wall-clock time: its own time, and its payload
     WALL_S = 11
     WALL_NS = 12
-    GAPS = 13  # runs of missing sequence numbers
-    MISSING = 14  # missing records in all gaps
 
 
 RECORDS, FIRST_NS, LAST_NS, BAD_TIME, UNKNOWN_ACTION, PASSTHROUGH, ZONE, ABSURD = range(8)
-DEVICES, OTHER_DEVICES, STAMP_NS, WALL_S, WALL_NS, GAPS, MISSING = range(8, 15)
+DEVICES, OTHER_DEVICES, STAMP_NS, WALL_S, WALL_NS = range(8, 13)
 
 
 class Of(IntEnum):
@@ -141,8 +122,6 @@ class Log(NamedTuple):
         if self.missing[cpu] == 0:
             self.missing_at[cpu] = time
         self.missing[cpu] += lost
-        self.tally[GAPS] += 1
-        self.tally[MISSING] += lost
 
 
 def new_log() -> Log:
@@ -249,9 +228,9 @@ def is_misplaced(block, time, last, following, stop):
 def decode(block, at, stop, cpu_wanted, wanted, last, log, events):
     """Convert the records of block[at:stop] into events of the wanted device (-1: all devices).
 
-    Returns (offset where it stopped, end of the last complete header, number of events, Status).
-    A record of another CPU than the wanted one (-1: any) counts as damage.  `last` is an array of
-    one element: the time of the last record.
+    Returns (offset where it stopped, end of the last complete header, number of events, MORE or
+    LOST).  A record of another CPU than the wanted one (-1: any) counts as damage.  `last` is an
+    array of one element: the time of the last record.
     """
     tally = log.tally
     count = 0

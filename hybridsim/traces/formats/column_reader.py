@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
-from collections.abc import Iterator
+import tempfile
+import weakref
+from collections.abc import Collection, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.foundation.errors import TraceError
-from hybridsim.requests.rows import DTYPES, UNKNOWN, Findings, Requests, joined
+from hybridsim.requests.rows import (
+    DTYPES,
+    UNKNOWN,
+    Device,
+    Findings,
+    Requests,
+    joined,
+)
 from hybridsim.traces.formats.columns import BLANKS, BOM, COMMENT, Table, To
-from hybridsim.traces.formats.eight_bytes import BEYOND
 from hybridsim.traces.formats.files import ByteStream, Source
 from hybridsim.traces.formats.line_parser import (
+    BEYOND,
     DEVICES_MAX,
+    NUMBER_MAX,
     Of,
     Seen,
     Tally,
@@ -30,9 +42,151 @@ from hybridsim.traces.formats.ordering import (
     origin_of,
     spread_if_whole,
 )
-from hybridsim.traces.formats.request_cache import CACHE_BYTES_MAX, OPTIONAL, Kept
 from hybridsim.traces.formats.text import Malformed, no_dispatch
-from hybridsim.traces.formats.volumes import Volumes
+
+CACHE_BYTES_MAX = 1 << 30  # some 40 million requests
+OPTIONAL = ("flags", "stream", "dispatch_ns", "complete_ns")
+
+
+class Kept:
+    """The parts of a trace in an unnamed temporary file; dropped if they exceed `max_bytes`.
+
+    Columns in `absent` (keys of OPTIONAL) are not written.
+    """
+
+    def __init__(self, absent: Collection[str], max_bytes: int) -> None:
+        self._stored = [i for i, name in enumerate(Requests._fields) if name not in absent]
+        self._max_bytes = max_bytes
+        self._places: list[tuple[int, int]] = []  # of each part: offset, rows
+        self._end = 0
+        self.is_whole = True  # whether all parts are stored
+        try:
+            file = tempfile.TemporaryFile(prefix="hybridsim-")  # noqa: SIM115
+        except OSError:
+            self.is_whole = False
+            return
+        self._descriptor = file.fileno()
+        self._close = weakref.finalize(self, file.close)
+
+    def add(self, part: Requests) -> None:
+        """Write a part, unless the cache was dropped."""
+        if not self.is_whole:
+            return
+        columns, size = self._stored_columns(part)
+        written = -1
+        if self._end + size <= self._max_bytes:
+            with contextlib.suppress(OSError):  # the disk is full
+                written = os.pwritev(self._descriptor, columns, self._end)
+        if written != size:
+            self.drop()
+            return
+        self._places.append((self._end, part.rows))
+        self._end += size
+
+    def _stored_columns(self, part: Requests) -> tuple[list[memoryview], int]:
+        columns = [part[index].data for index in self._stored]
+        return columns, sum(column.nbytes for column in columns)
+
+    def drop(self) -> None:
+        """Drop all parts and the file."""
+        if self.is_whole:
+            self.is_whole = False
+            self._places.clear()
+            self._close()
+
+    def parts(self, wanted: int) -> Iterator[Requests]:
+        """Yield the parts, with the requests of the wanted device (an index; -1: all devices)."""
+        for begin, rows in self._places:
+            part = room_for(rows)
+            part.stream[:] = part.complete_ns[:] = UNKNOWN
+            columns, size = self._stored_columns(part)
+            got = os.preadv(self._descriptor, columns, begin)
+            assert got == size, "the unnamed file was changed"
+            yield part if wanted < 0 else part.where(part.device == wanted)
+
+
+ALL = "all"
+ALIGN_BYTES = 1 << 20
+NAMED_MAX = 8
+
+
+class Volumes:
+    """The volumes of a trace and the selection: a name, ALL, or the one with most bytes.
+
+    ALL concatenates them in the order of their first appearance; the size of each is the end of
+    its requests, rounded up to a MiB.
+    """
+
+    def __init__(
+        self, file: str, asked: str | None, names: list[str], seen: NDArray[np.int64]
+    ) -> None:
+        self._asked = asked is not None
+        self._all = asked == ALL and ALL not in names
+        most = max(range(len(names)), key=lambda i: (seen[i, Of.BYTES], -i))
+        self._chosen = names[most] if asked is None or self._all else asked
+        if self._chosen not in names:
+            listed = ", ".join(names[:NAMED_MAX]) + (", ..." if len(names) > NAMED_MAX else "")
+            raise TraceError(f"{file}: contains no device {asked!r}, only {listed}; or specify all")
+        self.wanted = -1 if self._all else names.index(self._chosen)  # -1: all
+        self._begin_bytes: NDArray[np.int64] | None = None
+        if self._all:
+            ends = seen[: len(names), Of.END]
+            sizes = (ends + ALIGN_BYTES - 1) // ALIGN_BYTES * ALIGN_BYTES
+            if sum(sizes.tolist()) > NUMBER_MAX:
+                raise TraceError(
+                    f"{file}: its volumes are too large to be concatenated: "
+                    "choose one with --device"
+                )
+            self._begin_bytes = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+        self.count(names, seen)
+
+    def laid_out(self, part: Requests) -> Requests:
+        """Return requests with their offsets in the concatenation."""
+        if self._begin_bytes is None:
+            return part
+        return part._replace(offset_bytes=part.offset_bytes + self._begin_bytes[part.device])
+
+    def apart(self, part: Requests) -> Requests:
+        """Return requests of the concatenation with the offsets on their own volumes."""
+        if self._begin_bytes is None:
+            return part
+        return part._replace(offset_bytes=part.offset_bytes - self._begin_bytes[part.device])
+
+    def of_chosen(self, counts: NDArray[np.int64]) -> int:
+        """Return the sum of a per-device count over the selected devices."""
+        return int(counts.sum() if self._all else counts[self.wanted])
+
+    def count(self, names: list[str], seen: NDArray[np.int64]) -> None:
+        """Set the devices from the counts of a pass."""
+        self.devices = [
+            Device(
+                name,
+                int(seen[index, Of.REQUESTS]),
+                int(seen[index, Of.BYTES]),
+                chosen=self._all or name == self._chosen,
+            )
+            for index, name in enumerate(names)
+        ]
+
+    def report(self, findings: Findings) -> None:
+        """Add a finding that there are several volumes, and which one is replayed."""
+        others = sorted(
+            (each for each in self.devices if not each.chosen), key=lambda each: -each.bytes
+        )
+        if not others or self._asked:
+            return
+        more = f", ... ({len(others):,} in all)" if len(others) > NAMED_MAX else ""
+        findings.add(
+            "several-devices",
+            f"only {self._chosen}, the device with most bytes, is replayed",
+            count=len(self.devices),
+            place="also in the trace: "
+            + ", ".join(each.name for each in others[:NAMED_MAX])
+            + more,
+            fix="choose another with --device, or all, concatenated as on one array, with "
+            "--device all",
+        )
+
 
 BLOCK_BYTES = 1 << 20
 LINE_BYTES = 24  # an estimate; shorter lines take another pass of the loop
@@ -51,18 +205,18 @@ class ColumnReader:
     files again.
     """
 
-    table: Table
-
-    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
-        self._sources = sources
+    def __init__(
+        self, table: Table, sources: list[Source], device: str | None, use_dispatch: bool
+    ) -> None:
+        self.table, self._sources = table, sources
         self._name = ", ".join(each.name for each in sources)
         no_dispatch(self._name, use_dispatch)
         self.origin_unix_ns: int | None = None
         self._survey_findings = Findings()
         self._known, *_ = self._files = self._opened(self._survey_findings, nothing_seen())
-        self._kept = [
-            Kept(absent_columns(self.table), CACHE_BYTES_MAX // len(sources)) for _ in sources
-        ]
+        found_in = {"stream": To.PROCESS, "complete_ns": To.RESPONSE}
+        absent = {n for n in OPTIONAL if n not in found_in or not table.has(found_in[n])}
+        self._kept = [Kept(absent, CACHE_BYTES_MAX // len(sources)) for _ in sources]
         for lines, kept in zip(self._files, self._kept):
             self._survey(lines, kept, device)
         if not self._known.names:
@@ -75,7 +229,8 @@ class ColumnReader:
         for part in lines.parts():
             kept.add(part)
             is_enough = lines.read_bytes >= SURVEY_BYTES and len(self._files) == 1
-            if is_enough and _is_clear(lines.names, device):
+            is_clear = device in lines.names if device is not None else len(lines.names) == 1
+            if is_enough and is_clear:
                 kept.drop()
                 break
 
@@ -129,17 +284,13 @@ class ColumnReader:
                 "none needed for a few",
             ),
         ):
-            count = sum(int(each.seen.tally[what]) for each in files)
-            if count:
-                findings.add(code, text, count=count, fix=fix)
-        absurd = self.volumes.of_chosen(files[0].seen.devices[:, Of.ABSURD])
-        if absurd:
-            findings.add(
-                "absurd-latency",
-                "response times exceed an hour; these requests count as incomplete",
-                count=absurd,
-                fix="none needed for a few",
-            )
+            findings.count(sum(each.seen.tally[what] for each in files), code, text, fix)
+        findings.count(
+            self.volumes.of_chosen(files[0].seen.devices[:, Of.ABSURD]),
+            "absurd-latency",
+            "response times exceed an hour; these requests count as incomplete",
+            "none needed for a few",
+        )
         self.volumes.report(findings)
 
 
@@ -163,12 +314,6 @@ def report_limits(findings: Findings, has_times: bool, has_ops: bool, is_spread:
             "times have a resolution of 1 s: the requests of each second are spread evenly over it",
             fix="replay with --mode closed; hits and mrc need no times",
         )
-
-
-def absent_columns(table: Table) -> set[str]:
-    """Return the columns of Requests that a format does not contain."""
-    sources = {"stream": To.PROCESS, "complete_ns": To.RESPONSE}
-    return {name for name in OPTIONAL if name not in sources or not table.has(sources[name])}
 
 
 class Lines:
@@ -202,7 +347,9 @@ class Lines:
         """
         with self._source.open(self._findings) as stream:
             while stop := self._fill(stream):
-                at, parts = self._after_mark(), []
+                is_first = self.seen.tally[Tally.LINES] == 0
+                has_mark = is_first and self._block[: len(BOM)].tobytes() == BOM
+                at, parts = len(BOM) if has_mark else 0, []
                 while at < stop:
                     at, out = self._parse(at, stop, wanted)
                     parts.append(out)
@@ -228,11 +375,6 @@ class Lines:
             self._block[self._held] = ord("\n")
             self._held += 1
         return self._held
-
-    def _after_mark(self) -> int:
-        """Return the start of the first line: after the byte order mark in the first block."""
-        is_first = self.seen.tally[Tally.LINES] == 0
-        return len(BOM) if is_first and self._block[: len(BOM)].tobytes() == BOM else 0
 
     def _end_of_lines(self) -> int:
         for begin in (max(self._held - TAIL_BYTES, 0), 0):
@@ -296,8 +438,3 @@ def room_for(rows: int) -> Requests:
     out.flags[:] = 0
     out.dispatch_ns[:] = UNKNOWN
     return out
-
-
-def _is_clear(names: list[str], device: str | None) -> bool:
-    """Return whether a device can be selected without reading the rest of the file."""
-    return device in names if device is not None else len(names) == 1

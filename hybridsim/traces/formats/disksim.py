@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import BLANKS, Field, Table, To
 
 SECTOR_BYTES = 512
@@ -46,9 +45,3 @@ def requests_per_second(head: bytes, unit_ns: int) -> float:
     matches = LINE_TIME.findall(head)  # the last line may be cut off, but not within its time
     times = [int(each) for each in matches[:1] + matches[-1:]]
     return 10**9 * len(matches) / max((times[1] - times[0]) * unit_ns, 1) if times else 0.0
-
-
-class Reader(ColumnReader):
-    """A trace in this format."""
-
-    table = TABLE

@@ -49,16 +49,13 @@ UNREAD = (  # formats that are recognised but not read: first bytes, name, fix
         "convert it to oracleGeneral with traceConv",
     ),
 )
-UNREAD_BYTES = 262
-
-
-def _open_zstd(file: IO[bytes]) -> Any:
-    return zstd.ZstdFile(file)
+HEAD_BYTES_MIN = 262  # that tell compressions and these formats
+BUFFER_BYTES = 1 << 17
 
 
 CODECS: dict[bytes, Callable[[IO[bytes]], Any]] = {
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"\x28\xb5\x2f\xfd": _open_zstd,
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file, mode="rb"),
+    b"\x28\xb5\x2f\xfd": zstd.ZstdFile,
     b"\xfd7zXZ\x00": lzma.LZMAFile,
     b"BZh": bz2.BZ2File,
 }
@@ -93,10 +90,10 @@ class Source:
         """Open the file from its start, decompressed."""
         try:
             if self.spool is not None:
-                raw: Any = io.BufferedReader(_FromStart(self.spool, self.limit_bytes), 1 << 17)
+                raw: Any = io.BufferedReader(_FromStart(self.spool, self.limit_bytes), BUFFER_BYTES)
             else:
                 assert self.path is not None
-                raw = self.path.open("rb")
+                raw = self.path.open("rb", BUFFER_BYTES)
         except OSError as error:
             raise TraceError(f"{self.name}: cannot be opened: {error.strerror}") from None
         return ByteStream(raw, self.name, findings, self.watchers)
@@ -181,35 +178,29 @@ class ByteStream:
         self._watchers = watchers
         self._findings = findings
         self._layers: list[Any] = [raw]
-        self._ahead = b""
-        self._broken = False
+        self._is_broken = self._is_noted = False
         self._unwrap()
 
     def _unwrap(self) -> None:
         """Add a decompressor for each compression detected from the first bytes."""
         for _ in range(NESTING_MAX):
-            self._ahead = self._take(6)
-            codec = next((c for magic, c in CODECS.items() if self._ahead.startswith(magic)), None)
+            head = self._taken(HEAD_BYTES_MIN)
+            if head:  # else it remains broken
+                self._layers[-1].seek(0)
+                self._is_broken = False
+            codec = next((c for magic, c in CODECS.items() if head.startswith(magic)), None)
             if codec is None:
-                self._refuse_unread()
+                for beginning, what, fix in UNREAD:
+                    if re.match(beginning, head):
+                        raise TraceError(f"{self.name}: {what}, which is not supported: {fix}")
                 return
-            below = io.BufferedReader(_Joined(self._ahead, self._layers[-1]), 1 << 17)
-            self._layers.append(codec(below))
-            self._ahead = b""
+            self._layers.append(codec(self._layers[-1]))
         raise TraceError(
             f"{self.name}: compressed more than {NESTING_MAX} times: decompress it first"
         )
 
-    def _refuse_unread(self) -> None:
-        """Raise TraceError if the first bytes show a format of UNREAD."""
-        self._ahead = self._take(UNREAD_BYTES)
-        for beginning, what, fix in UNREAD:
-            if re.match(beginning, self._ahead):
-                raise TraceError(f"{self.name}: {what}, which is not supported: {fix}")
-
-    def _take(self, size: int) -> bytes:
-        parts = [self._ahead]
-        held = len(self._ahead)
+    def _taken(self, size: int) -> bytes:
+        parts, held = [], 0
         while held < size and (part := self._read_some(size - held)):
             parts.append(part)
             held += len(part)
@@ -217,11 +208,11 @@ class ByteStream:
 
     def _read_some(self, size: int) -> bytes:
         """Read at most `size` bytes; b"" at the end or if the compressed data are damaged."""
-        if self._broken:
+        if self._is_broken:
             return b""
         top = self._layers[-1]
         try:
-            return bytes(top.read1(size) if hasattr(top, "read1") else top.read(size))
+            return bytes(top.read1(size))
         except EOFError:
             self._note("truncated", "the compressed file is truncated")
         except (zlib.error, lzma.LZMAError, zstd.ZstdError, gzip.BadGzipFile) as error:
@@ -233,20 +224,21 @@ class ByteStream:
         return b""
 
     def _note(self, code: str, text: str) -> None:
-        self._broken = True
-        self._findings.add(
-            f"compressed-{code}",
-            f"{text}; the data before that are used",
-            place=self.name,
-            fix="copy or compress the file again",
-        )
+        self._is_broken = True
+        if not self._is_noted:  # already when the compression was detected
+            self._findings.add(
+                f"compressed-{code}",
+                f"{text}; the data before that are used",
+                place=self.name,
+                fix="copy or compress the file again",
+            )
+        self._is_noted = True
 
     def read(self, size: int) -> bytes:
         """Return `size` bytes; fewer only at the end."""
-        data = self._take(size)
-        self._ahead = data[size:]  # the first bytes were read to detect a compression
+        data = self._taken(size)
         self._note_place()
-        return data[:size]
+        return data
 
     def _note_place(self) -> None:
         for each in self._watchers:
@@ -255,21 +247,16 @@ class ByteStream:
     def readinto(self, target: memoryview) -> int:
         """Fill `target` and return the number of bytes, fewer only at the end."""
         self._note_place()
-        if len(self._layers) == 1 and not self._ahead:
-            return self._read_plain(target)
+        if len(self._layers) == 1:
+            try:
+                return int(self._layers[0].readinto(target))
+            except OSError as error:
+                raise TraceError(f"{self.name}: cannot be read: {error.strerror}") from None
         held = 0
-        while held < len(target) and (part := self._ahead or self._read_some(len(target) - held)):
-            taken = part[: len(target) - held]
-            self._ahead = self._ahead[len(taken) :]
-            target[held : held + len(taken)] = taken
-            held += len(taken)
+        while held < len(target) and (part := self._read_some(len(target) - held)):
+            target[held : held + len(part)] = part
+            held += len(part)
         return held
-
-    def _read_plain(self, target: memoryview) -> int:
-        try:
-            return int(self._layers[0].readinto(target))
-        except OSError as error:
-            raise TraceError(f"{self.name}: cannot be read: {error.strerror}") from None
 
     def close(self) -> None:
         """Close the file."""
@@ -301,23 +288,36 @@ class _FromStart(io.RawIOBase):
         self._position += size
         return size
 
-
-class _Joined(io.RawIOBase):
-    """Returns bytes already read from a file, then the rest of the file."""
-
-    def __init__(self, first: bytes, rest: Any) -> None:
-        self._first = first
-        self._rest = rest
-
-    def readable(self) -> bool:
+    def seekable(self) -> bool:
         return True
 
-    def readinto(self, target: Any) -> int:
-        if not self._first:
-            rest = self._rest
-            read = rest.read1 if hasattr(rest, "read1") else rest.read
-            self._first = read(len(target))
-        part = self._first[: len(target)]
-        target[: len(part)] = part
-        self._first = self._first[len(part) :]
-        return len(part)
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._position = offset + (self._position if whence == os.SEEK_CUR else 0)
+        return self._position
+
+
+# The files of a blktrace capture: `<prefix>.blktrace.<cpu>`, compressed or not.
+
+PER_CPU = re.compile(r"(?P<prefix>.+)\.blktrace\.(?P<cpu>\d+)(\.(gz|zst|xz|bz2))*")
+
+
+def cpu_of(path: Path) -> int:
+    """Return the CPU in the name of a per-CPU file, -1 for any other file."""
+    match = PER_CPU.fullmatch(path.name)
+    return int(match["cpu"]) if match else -1
+
+
+def per_cpu_files(path: Path) -> list[Path]:
+    """Return all per-CPU files of a capture, from its directory, prefix or any of its files."""
+    match = PER_CPU.fullmatch(path.name)
+    folder, prefix = path.parent, match["prefix"] if match else path.name.removesuffix(".blktrace")
+    if path.is_dir():
+        folder, prefix = path, ""
+    files: dict[tuple[str, int], Path] = {}
+    for file in sorted(folder.iterdir() if folder.is_dir() else [], key=lambda f: len(f.name)):
+        each = PER_CPU.fullmatch(file.name)
+        if each and (not prefix or each["prefix"] == prefix):
+            files.setdefault((each["prefix"], int(each["cpu"])), file)
+    if match and path.exists():
+        files[match["prefix"], int(match["cpu"])] = path
+    return [files[key] for key in sorted(files)]

@@ -11,7 +11,7 @@ from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests
 from hybridsim.traces.formats.columns import BOM
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.requests_csv import in_columns
-from hybridsim.traces.formats.text import Malformed, lines, no_dispatch, only
+from hybridsim.traces.formats.text import Malformed, batched, lines, no_dispatch, only
 
 FIRST_LINE = re.compile(rb"fio version (\d{1,9}) iolog")
 OPS = {
@@ -32,7 +32,6 @@ WORDS = {
 }
 FILE = "trace"
 FILE_ACTIONS = (b"add", b"open", b"close")
-BATCH = 1 << 14
 NUMBER_MAX = 1 << 61
 
 
@@ -96,15 +95,12 @@ class Reader:
         """Read the log and yield the requests of the chosen file."""
         log = Lines(self._source, self._version, findings)
         index = [device.name for device in self.devices].index(self._chosen)
-        batch = []
-        for name, time_ns, op, offset, length in log.requests():
-            if name == self._chosen:
-                batch.append((time_ns, offset, length, op, 0, index, UNKNOWN, UNKNOWN, UNKNOWN))
-            if len(batch) == BATCH:
-                yield in_columns(batch)
-                batch = []
-        if batch:
-            yield in_columns(batch)
+        rows = (
+            (time_ns, offset, length, op, 0, index, UNKNOWN, UNKNOWN, UNKNOWN)
+            for name, time_ns, op, offset, length in log.requests()
+            if name == self._chosen
+        )
+        yield from map(in_columns, batched(rows))
         self._report(log, findings)
 
     def _report(self, log: Lines, findings: Findings) -> None:
@@ -115,13 +111,12 @@ class Reader:
                 "version 2 logs record waits, not times; requests between waits arrive together",
                 fix="replay with --mode closed, or log with fio 3.30 or later (version 3)",
             )
-        if log.disorder:
-            findings.add(
-                "disorder",
-                "requests are earlier than a preceding one and were moved to its time",
-                count=log.disorder,
-                fix="none needed for a few: several threads wrote the log",
-            )
+        findings.count(
+            log.disorder,
+            "disorder",
+            "requests are earlier than a preceding one and were moved to its time",
+            "none needed for a few: several threads wrote the log",
+        )
         others = [device.name for device in self.devices if not device.chosen]
         if others and not self._asked:
             findings.add(

@@ -7,7 +7,6 @@ bytes.  A process name may contain blanks.  A device is MAJ,MIN.
 
 from __future__ import annotations
 
-from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import BLANKS, SKIPPED, Field, Table, To
 
 BLOCK_BYTES = 512
@@ -30,10 +29,3 @@ TABLE = Table(
     line=rb"\d+\s+\d+\s+\S.*\s\d+\s+\d+\s+[RW]\s+\d+\s+\d+\s+[0-9a-fA-F]{32,}",
     joined_by=",",
 )
-detect = TABLE.detects
-
-
-class Reader(ColumnReader):
-    """A trace in this format."""
-
-    table = TABLE

@@ -7,7 +7,7 @@ I/O priority.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from hybridsim.foundation.codes import Flag, Op
 from hybridsim.foundation.errors import TraceError
@@ -19,7 +19,7 @@ from hybridsim.traces.formats.event_text import (
     TextReader,
     error_of,
 )
-from hybridsim.traces.formats.events import Action
+from hybridsim.traces.formats.pairing import Action
 
 DETECT_LINES = 100  # ftrace writes a header first
 LINE_BYTES_MAX = 1000
@@ -115,35 +115,22 @@ def parse_rwbs(text: bytes, sectors: int) -> tuple[int, int] | None:
 class Lines(EventLines):
     """One pass over the lines of block events; lines of other events are ignored."""
 
-    def events(self) -> Iterator[tuple[int, ...]]:
-        """Yield the fields of EVENT for each relevant line."""
-        for number, line in self._lines:
-            match = event_of(line)
-            if match is None:
-                if lost := LOST.match(line):
-                    self.lost += lost_of(lost)
-                elif EVENT in line and not line.lstrip().startswith(b"#"):
-                    self._check_clock(line)
-                    self.malformed.add(number, line)
-                continue
-            action = ACTIONS.get(match["event"])
-            if action is None:
-                continue
-            event = self._event(match, action)
-            if event is None:
-                self.malformed.add(number, line)
-            elif event:
-                yield event
-
-    def _check_clock(self, line: bytes) -> None:
-        if has_ticks(line):
-            raise TraceError(
-                f"{self.name}: its times are not in seconds (trace_clock is counter, uptime or "
-                "x86-tsc): capture with trace_clock local, global, mono or boot"
-            )
-
-    def _event(self, match: re.Match[bytes], action: int) -> tuple[int, ...] | None:
-        """Return the fields of EVENT, () for an irrelevant event, None for a malformed one."""
+    def _events_of(self, line: bytes) -> Sequence[tuple[int, ...]] | None:
+        match = event_of(line)
+        if match is None:
+            if lost := LOST.match(line):
+                self.lost += lost_of(lost)
+            elif EVENT in line and not line.lstrip().startswith(b"#"):
+                if has_ticks(line):
+                    raise TraceError(
+                        f"{self.name}: its times are not in seconds (trace_clock is counter, "
+                        "uptime or x86-tsc): capture with trace_clock local, global, mono or boot"
+                    )
+                return None
+            return ()
+        action = ACTIONS.get(match["event"])
+        if action is None:
+            return ()
         tail = TAIL.fullmatch(match["rest"])
         if tail is None:
             return None
@@ -168,7 +155,7 @@ class Lines(EventLines):
         number = int(pid[1]) if pid and not int(pid[1]) >> 31 else 0
         error = error_of(action, tail["last"])
         cpu &= 0xFFFF
-        return (time_ns, sector * SECTOR_BYTES, length, number, error, cpu, action, op, flags)
+        return [(time_ns, sector * SECTOR_BYTES, length, number, error, cpu, action, op, flags)]
 
 
 class Reader(TextReader):

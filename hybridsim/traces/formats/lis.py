@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Op
-from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
-from hybridsim.traces.formats.text import Malformed, OneDevice, lines
+from hybridsim.requests.rows import Findings, Requests, requests_with
+from hybridsim.traces.formats.text import OneDevice, batched, lines
 
 BLOCK_BYTES = 512
 FIELDS = 4
 DIGITS_MAX = 15
-BATCH = 1 << 14
 LINES_SEEN = 20
 
 
@@ -51,42 +49,27 @@ class Reader(OneDevice):
 
     format, what = "lis", "a list"
 
-    def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Read the file and yield its requests."""
-        malformed = Malformed(self._source)
-        batch: list[tuple[int, int]] = []
-        rows = size = 0
+    def _parts(self, findings: Findings) -> Iterator[Requests]:
+        for batch in batched(self._rows(findings)):
+            start, count = np.array(batch).T
+            yield requests_with(
+                len(batch),
+                offset_bytes=start * BLOCK_BYTES,
+                length_bytes=count * BLOCK_BYTES,
+                op=Op.READ,
+            )
+
+    def _rows(self, findings: Findings) -> Iterator[tuple[int, int]]:
         for number, line in lines(self._source, findings):
             row = parse(line)
-            if row is None:
-                if line.strip():
-                    malformed.add(number, line)
-                continue
-            batch.append(row)
-            rows += 1
-            size += row[1] * BLOCK_BYTES
-            if len(batch) == BATCH:
-                yield in_columns(np.array(batch))
-                batch = []
-        if batch:
-            yield in_columns(np.array(batch))
-        if not rows:
-            raise malformed.refuse("lis")
-        self.devices = [Device("0", rows, size, chosen=True)]
-        malformed.report(findings)
+            if row is not None:
+                yield row
+            elif line.strip():
+                self._malformed.add(number, line)
+
+    def _report(self, findings: Findings) -> None:
         findings.add(
             "no-times",
             "the list has no times and no directions: all requests are reads and arrive at time 0",
             fix="replay with --mode closed; hits and mrc need no times",
         )
-
-
-def in_columns(blocks: NDArray[np.int64]) -> Requests:
-    """Convert rows of start and count into requests."""
-    requests = no_requests(len(blocks))
-    requests.offset_bytes[:] = blocks[:, 0] * BLOCK_BYTES
-    requests.length_bytes[:] = blocks[:, 1] * BLOCK_BYTES
-    requests.op[:] = Op.READ
-    for column in (requests.stream, requests.dispatch_ns, requests.complete_ns):
-        column[:] = UNKNOWN
-    return requests

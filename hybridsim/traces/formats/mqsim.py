@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hybridsim.traces.formats import disksim
-from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import Field, To
 
 RATE_MAX = 10**7  # requests per second: no device serves more
@@ -20,9 +19,3 @@ TABLE = replace(disksim.WHOLE, name="mqsim", fields=(Field(To.TIME), *disksim.FI
 def detect(head: bytes) -> bool:
     """Return whether times are integers and, as nanoseconds, give a possible request rate."""
     return TABLE.detects(head) and disksim.requests_per_second(head, 1) <= RATE_MAX
-
-
-class Reader(ColumnReader):
-    """A trace in this format."""
-
-    table = TABLE

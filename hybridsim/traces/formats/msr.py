@@ -12,7 +12,6 @@ import numpy as np
 
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Requests
-from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import Field, Table, To
 
 TICK_NS = 100
@@ -36,13 +35,6 @@ TABLE = Table(
     header=b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
     since_1970=True,
 )
-detect = TABLE.detects
-
-
-class Reader(ColumnReader):
-    """A trace in this format."""
-
-    table = TABLE
 
 
 def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:

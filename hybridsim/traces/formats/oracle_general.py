@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
-from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
+from hybridsim.requests.rows import Findings, Requests, requests_with
 from hybridsim.traces.formats.files import records_of
 from hybridsim.traces.formats.ordering import SECOND_NS, from_origin, in_order, spread_seconds
 from hybridsim.traces.formats.text import OneDevice
@@ -57,33 +57,27 @@ class Reader(OneDevice):
 
     format, what = "oracle-general", "an oracleGeneral trace"
 
-    def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Read the file and yield its requests."""
-        self._empty = self._malformed = rows = 0
+    def _parts(self, findings: Findings) -> Iterator[Requests]:
+        self._empty = self._wrong = self._rows = 0
         origin_ns: int | None = None
         for part in spread_seconds(in_order(self._records(findings), findings)):
             if origin_ns is None:
                 origin_ns = int(part.arrival_ns[0])
-            rows += part.rows
+            self._rows += part.rows
             yield from_origin(part, origin_ns)
-        if not rows:
+
+    def _report(self, findings: Findings) -> None:
+        if self._wrong > self._rows // 2:
             raise TraceError(
-                f"{self._source.name}: contains no request in the format oracle-general; "
-                "try another --format"
-            )
-        if self._malformed > rows // 2:
-            raise TraceError(
-                f"{self._source.name}: {self._malformed:,} of {rows:,} records are malformed as "
+                f"{self._source.name}: {self._wrong:,} of {self._rows:,} records are malformed as "
                 "oracle-general; try another --format"
             )
-        self.devices = [Device("0", rows, rows * PAGE_BYTES, chosen=True)]
-        if self._empty:
-            findings.add(
-                "empty",
-                "accesses of 0 bytes were skipped",
-                count=self._empty,
-                fix="none needed: libCacheSim skips them too",
-            )
+        findings.count(
+            self._empty,
+            "empty",
+            "accesses of 0 bytes were skipped",
+            "none needed: libCacheSim skips them too",
+        )
         findings.add(
             "whole-seconds",
             "times have a resolution of 1 s: the requests of each second are spread evenly over it",
@@ -99,23 +93,17 @@ class Reader(OneDevice):
         for records in records_of(self._source, RECORD, findings):
             following = records["next"]
             possible = np.isin(following, NEVER) | (following >= 0) & (following < ACCESSES)
-            self._malformed += int((~possible).sum())
+            self._wrong += int((~possible).sum())
             used = records[records["bytes"] > 0]
             self._empty += len(records) - len(used)
             if len(used):
-                yield in_columns(used["second"], used["object"] % OBJECTS)
-
-
-def in_columns(seconds: NDArray[np.uint32], objects: NDArray[np.uint64]) -> Requests:
-    """Convert records into requests."""
-    requests = no_requests(len(seconds))
-    requests.arrival_ns[:] = seconds.astype(np.int64) * SECOND_NS
-    requests.offset_bytes[:] = objects.astype(np.int64) * PAGE_BYTES
-    requests.length_bytes[:] = PAGE_BYTES
-    requests.op[:] = Op.READ
-    for column in (requests.stream, requests.dispatch_ns, requests.complete_ns):
-        column[:] = UNKNOWN
-    return requests
+                yield requests_with(
+                    len(used),
+                    arrival_ns=used["second"].astype(np.int64) * SECOND_NS,
+                    offset_bytes=(used["object"] % OBJECTS).astype(np.int64) * PAGE_BYTES,
+                    length_bytes=PAGE_BYTES,
+                    op=Op.READ,
+                )
 
 
 def write(chunks: Iterator[Requests], put: Callable[[bytes], object]) -> int:

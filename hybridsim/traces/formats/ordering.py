@@ -29,6 +29,12 @@ def in_order(
     held: deque[Requests] = deque()
     rows, is_sorted, last_ns = 0, True, -(1 << 62)
     previous_ns = 0  # of the last line
+
+    def settled(part: Requests) -> Requests:
+        nonlocal last_ns
+        before_ns, last_ns = last_ns, max(last_ns, int(part.arrival_ns[-1]))
+        return _not_before(before_ns, part, findings)
+
     for part in parts:
         if not part.rows:
             continue
@@ -42,16 +48,12 @@ def in_order(
         if rows < 2 * window:
             continue
         if not is_sorted:
-            held, is_sorted = deque(_cut(_sorted(joined(list(held))), rows - window)), True
+            whole, cut, is_sorted = _sorted(joined(list(held))), rows - window, True
+            held = deque([whole.between(0, cut), whole.between(cut, rows)])
         while rows - held[0].rows >= window:
-            ready = held.popleft()
-            rows -= ready.rows
-            yield _not_before(last_ns, ready, findings)
-            last_ns = max(last_ns, int(ready.arrival_ns[-1]))
-    rest = list(held) if is_sorted else [_sorted(joined(list(held)))]
-    for ready in rest:
-        yield _not_before(last_ns, ready, findings)
-        last_ns = max(last_ns, int(ready.arrival_ns[-1]))
+            rows -= held[0].rows
+            yield settled(held.popleft())
+    yield from map(settled, held if is_sorted else [_sorted(joined(list(held)))])
 
 
 def merged(streams: Sequence[Iterator[Requests]]) -> Iterator[Requests]:
@@ -80,25 +82,18 @@ def _is_sorted(part: Requests) -> bool:
 def _report_back(arrival_ns: NDArray[np.int64], previous_ns: int, findings: Findings) -> None:
     """Count the requests that are much earlier than the line before."""
     steps_ns = np.diff(arrival_ns, prepend=previous_ns)
-    back = int((steps_ns < -BACK_NS).sum())
-    if back:
-        findings.add(
-            "times-back",
-            "times go back by more than a minute; requests were sorted by time, as if all were of "
-            "one capture",
-            count=back,
-            fix="if the file is several captures, one after the other, split it there; none needed "
-            "if it is sorted by volume",
-        )
+    findings.count(
+        (steps_ns < -BACK_NS).sum(),
+        "times-back",
+        "times go back by more than a minute; requests were sorted by time, as if all were of one "
+        "capture",
+        "if the file is several captures, one after the other, split it there; none needed if it "
+        "is sorted by volume",
+    )
 
 
 def _sorted(part: Requests) -> Requests:
-    order = np.argsort(part.arrival_ns, kind="stable")
-    return Requests._make(column[order] for column in part)
-
-
-def _cut(part: Requests, at: int) -> list[Requests]:
-    return [part.between(0, at), part.between(at, part.rows)]
+    return part.where(np.argsort(part.arrival_ns, kind="stable"))
 
 
 def _not_before(last_ns: int, part: Requests, findings: Findings) -> Requests:

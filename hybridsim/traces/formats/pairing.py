@@ -1,4 +1,4 @@
-"""Pair events into requests: assign each completion to its request.
+"""The events of a block trace, their order, and their pairing into requests.
 
 The block layer splits, merges, requeues and completes requests in parts, so flags and lengths do
 not identify a request.  Its range does: a queued request is one piece (a range of the device), a
@@ -8,16 +8,99 @@ complete when all its bytes are; a write with FUA ends at a later, empty complet
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Flag, Op
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.requests.rows import DTYPES, UNKNOWN, Requests
-from hybridsim.traces.formats.events import Action, Fill, room_for
+
+
+class Action(IntEnum):
+    """Actions, numbered as in the kernel's block tracer; all others are skipped."""
+
+    QUEUE = 1
+    REQUEUE = 6
+    ISSUE = 7
+    COMPLETE = 8
+    SPLIT = 13
+
+
+EVENT = np.dtype(
+    [
+        ("time_ns", np.int64),
+        ("offset_bytes", np.int64),
+        ("length_bytes", np.int64),  # of a SPLIT: its front part
+        ("pid", np.int32),
+        ("error", np.int16),
+        ("cpu", np.uint16),
+        ("action", np.uint8),
+        ("op", np.uint8),  # codes.Op
+        ("marks", np.uint8),  # codes.Flag; an internal flush has PREFLUSH and length 0
+    ],
+    align=True,
+)
+Events: TypeAlias = Any  # a recarray of EVENT: events[row].time_ns
+
+
+def room_for(rows: int) -> Events:
+    """Return an array for events; memory is allocated on first use."""
+    return np.zeros(rows, EVENT).view(np.recarray)
+
+
+WINDOW = 1 << 18  # events by which one CPU may lag behind another in a stream
+
+Fill = Callable[[Events], int]  # fills rows from the start; returns their number, 0 at the end
+
+
+class InOrder:
+    """Sorts a stream of events by (time, CPU) within a window of WINDOW events.
+
+    A later event keeps its position; pairing counts it and moves it to the time of the preceding
+    event.
+    """
+
+    def __init__(self, fill: Fill, batch: int) -> None:
+        self._fill = fill
+        self._batch = batch
+        self._held = room_for(WINDOW + batch)
+        self._count = 0
+        self._ended = False
+
+    def fill(self, events: Events) -> int:
+        """Fill `events` with the next ones in order; return their number, 0 at the end."""
+        while not self._ended and self._count <= WINDOW:
+            got = self._fill(self._held[self._count :])
+            self._count += got
+            self._ended = got == 0
+        held, target = whole(self._held[: self._count]), whole(events)
+        order = _order(self._held[: self._count])
+        if order is not None:
+            held[:] = held[order]
+        out = min(self._count if self._ended else self._count - WINDOW // 2, len(events))
+        target[:out] = held[:out]
+        held[: self._count - out] = held[out:].copy()
+        self._count -= out
+        return out
+
+
+def whole(events: Events) -> NDArray[Any]:
+    """View events as opaque rows, which numpy copies much faster than field by field."""
+    opaque: NDArray[Any] = events.view(np.dtype((np.void, EVENT.itemsize)), np.ndarray)
+    return opaque
+
+
+def _order(events: Events) -> NDArray[np.int64] | None:
+    """Return the order of the rows by (time, CPU), or None if they are sorted."""
+    time, cpu = events.time_ns, events.cpu
+    if np.all((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (cpu[1:] >= cpu[:-1]))):
+        return None
+    return np.lexsort((cpu, time))
+
 
 PENDING_MAX = 1 << 18  # requests; one with this many younger ones is abandoned
 LAST = PENDING_MAX - 1
@@ -28,20 +111,10 @@ NATIVE_AFTER = 64  # after this many such writes without one, the device impleme
 RECENT = 1024  # requests searched for the start of a remainder
 NONE = -1
 
-QUEUE, REQUEUE, ISSUE, COMPLETE, SPLIT = (
-    int(Action.QUEUE),
-    int(Action.REQUEUE),
-    int(Action.ISSUE),
-    int(Action.COMPLETE),
-    int(Action.SPLIT),
-)
+QUEUE, REQUEUE, ISSUE, COMPLETE, SPLIT = map(int, Action)
 READ, FLUSH = int(Op.READ), int(Op.FLUSH)
-FUA, PREFLUSH, ERROR, REQUEUED, PARTIAL = (
-    int(Flag.FUA),
-    int(Flag.PREFLUSH),
-    int(Flag.ERROR),
-    int(Flag.REQUEUED),
-    int(Flag.PARTIAL),
+FUA, PREFLUSH, ERROR, REQUEUED, PARTIAL = map(
+    int, (Flag.FUA, Flag.PREFLUSH, Flag.ERROR, Flag.REQUEUED, Flag.PARTIAL)
 )
 
 
@@ -407,24 +480,19 @@ def give_up(pairing, requests):
     at[SETTLED] = oldest
 
 
-def new_pairing(by_issue: bool) -> Pairing:
-    """Return an empty state; its memory is allocated on first use."""
-    return Pairing(
-        at=np.zeros(len(At), np.int64),
-        by_issue=by_issue,
-        rows=np.zeros(PENDING_MAX, ROW).view(np.recarray),
-        pieces=np.zeros(PIECES_MAX, PIECE).view(np.recarray),
-        bucket=np.full(BUCKETS, NONE, np.int64),
-    )
-
-
 class Pairer:
     """Reads lanes of events, each in order, and yields requests in order of arrival."""
 
     def __init__(self, lanes: Sequence[Fill], batch: int, *, by_issue: bool) -> None:
         self._lanes = lanes
         self._batch = batch
-        self._pairing = new_pairing(by_issue)
+        self._pairing = Pairing(
+            at=np.zeros(len(At), np.int64),
+            by_issue=by_issue,
+            rows=np.zeros(PENDING_MAX, ROW).view(np.recarray),  # allocated on first use
+            pieces=np.zeros(PIECES_MAX, PIECE).view(np.recarray),
+            bucket=np.full(BUCKETS, NONE, np.int64),
+        )
 
     def count(self, what: At) -> int:
         """Return one of the pairing's counts."""

@@ -6,6 +6,7 @@ The columns are named as in the CSV of `trace convert`, or specified by `--colum
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,16 +16,15 @@ from numpy.typing import NDArray
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import ColumnsError, TraceError
 from hybridsim.foundation.printable import printable
-from hybridsim.requests.rows import UNKNOWN, Findings, Requests, no_requests
-from hybridsim.traces.formats.column_reader import report_limits
+from hybridsim.requests.rows import UNKNOWN, Findings, Requests, requests_with
+from hybridsim.traces.formats.column_reader import Volumes, report_limits
 from hybridsim.traces.formats.columns import Field, To
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.line_parser import LENGTH_MAX, NUMBER_MAX, RESPONSE_MAX_NS, Of
-from hybridsim.traces.formats.mapping import EXAMPLE, Mapping, read
+from hybridsim.traces.formats.mapped_text import EXAMPLE, Mapping, read
 from hybridsim.traces.formats.ordering import from_origin, in_order, origin_of, spread_if_whole
 from hybridsim.traces.formats.requests_csv import HEADER, LETTERS
 from hybridsim.traces.formats.text import no_dispatch, only
-from hybridsim.traces.formats.volumes import Volumes
 
 MAGIC = b"PAR1"
 BATCH = 1 << 16
@@ -83,7 +83,8 @@ class Reader:
         no_dispatch(self._source.name, use_dispatch)
         self._mapping = read(spec) if spec else DEFAULT
         with readable(self._source.name):
-            self._file = self._opened()
+            place = self._source.spool or self._source.path
+            self._file: Any = pyarrow(self._source.name).parquet.ParquetFile(place)
             have = self._file.schema_arrow.names
         wanted = [column for column, _ in self._mapping.columns.values()]
         missing = [column for column in wanted if column not in have]
@@ -102,11 +103,6 @@ class Reader:
             survey.names.append("0")
         self.volumes = Volumes(self._source.name, device, survey.names, survey.devices)
         self.devices = self.volumes.devices
-
-    def _opened(self) -> Any:
-        arrow = pyarrow(self._source.name)
-        place: Any = self._source.spool or self._source.path
-        return arrow.parquet.ParquetFile(place)
 
     def _rows(self, rows: Rows, wanted: int) -> Iterator[Requests]:
         with readable(self._source.name):
@@ -127,7 +123,7 @@ class Reader:
         if rows.bad > rows.read // 2:
             raise TraceError(
                 f"{self._source.name}: {rows.bad:,} of {rows.read:,} rows are malformed: "
-                f"{rows.why()}; check the columns (--columns)"
+                f"for example {printable(rows.first_bad[:200])}; check the columns (--columns)"
             )
         if not rows.names:
             raise TraceError(
@@ -139,18 +135,14 @@ class Reader:
         self.volumes.report(findings)
         have = self._mapping.columns
         report_limits(findings, To.TIME in have, To.OP in have, is_spread)
-        if rows.empty:
-            findings.add(
-                "empty", "requests of length 0 were skipped", count=rows.empty, fix="none needed"
-            )
-        if rows.bad:
-            findings.add(
-                "malformed",
-                "malformed rows (without a value, or with numbers out of range) were skipped",
-                count=rows.bad,
-                place=self._source.name,
-                fix="none needed for a few; otherwise correct --columns",
-            )
+        findings.count(rows.empty, "empty", "requests of length 0 were skipped", "none needed")
+        findings.count(
+            rows.bad,
+            "malformed",
+            "malformed rows (without a value, or with numbers out of range) were skipped",
+            "none needed for a few; otherwise correct --columns",
+            self._source.name,
+        )
 
 
 class Rows:
@@ -161,7 +153,7 @@ class Rows:
         self.names: list[str] = []
         self.devices = np.zeros((1, len(Of)), np.int64)
         self.read = self.bad = self.empty = 0
-        self._first_bad = ""
+        self.first_bad = ""  # row
         self._mapping = mapping
         self._ops = {_plain(word): op for word, op in mapping.ops.items()}
 
@@ -173,24 +165,19 @@ class Rows:
             self.bad += int((~sound).sum())
             empty = sound & (part.length_bytes == 0) & (part.op != Op.FLUSH)
             self.empty += int(empty.sum())
-            if not self._first_bad and not sound.all():
+            if not self.first_bad and not sound.all():
                 (row,) = batch.slice(int(np.argmin(sound)), 1).to_pylist()
-                self._first_bad = ", ".join(f"{name} {value}" for name, value in row.items())
+                self.first_bad = ", ".join(f"{name} {value}" for name, value in row.items())
             sound &= ~empty
             self._count(part, sound)
             if wanted >= 0:
                 sound &= part.device == wanted
             if sound.any():
-                yield Requests._make(column[sound] for column in part)
-
-    def why(self) -> str:
-        """Return the first malformed row, for a message."""
-        return f"for example {printable(self._first_bad[:200])}"
+                yield part.where(sound)
 
     def _converted(self, batch: Any) -> tuple[Requests, NDArray[np.bool_]]:
-        part = no_requests(batch.num_rows)
+        part = requests_with(batch.num_rows)
         sound = np.ones(batch.num_rows, bool)
-        part.dispatch_ns[:] = part.complete_ns[:] = part.stream[:] = UNKNOWN
         targets: dict[To, NDArray[Any]] = {
             To.TIME: part.arrival_ns,
             To.OFFSET: part.offset_bytes,
@@ -204,7 +191,7 @@ class Rows:
                 targets[to][:], fine = _numbers(values, field)
                 sound &= fine
             elif to == To.OP:
-                part.op[:], fine = _looked_up(values, self._op)
+                part.op[:], fine = _looked_up(values, lambda word: self._ops.get(_plain(word)))
                 sound &= fine
             else:
                 part.device[:], _ = _looked_up(values, self._index)
@@ -218,9 +205,6 @@ class Rows:
             values, fine = _numbers(batch.column(COMPLETE), Field(To.TIME))
             part.complete_ns[:] = np.where(fine & (values >= part.arrival_ns), values, UNKNOWN)
         return part, sound
-
-    def _op(self, word: object) -> int | None:
-        return self._ops.get(_plain(word))
 
     def _index(self, name: object) -> int:
         text = str(name)
@@ -317,14 +301,15 @@ def write(chunks: Iterator[Requests], put: Callable[[bytes], object]) -> int:
     return rows
 
 
-class _Sink:
+class _Sink(io.RawIOBase):
     """A file object for pyarrow that passes its data on."""
-
-    closed = False
 
     def __init__(self, put: Callable[[bytes], object]) -> None:
         self._put = put
         self._at = 0
+
+    def writable(self) -> bool:
+        return True
 
     def write(self, data: Any) -> int:
         part = bytes(data)
@@ -334,9 +319,3 @@ class _Sink:
 
     def tell(self) -> int:
         return self._at
-
-    def flush(self) -> None:
-        """Do nothing: there is no buffer."""
-
-    def close(self) -> None:
-        """Do nothing: the owner closes the file."""

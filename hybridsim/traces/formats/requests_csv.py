@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from hybridsim.foundation.codes import Op
-from hybridsim.requests.rows import DTYPES, UNKNOWN, Device, Findings, Requests
-from hybridsim.traces.formats.text import Malformed, OneDevice, lines
+from hybridsim.requests.rows import DTYPES, UNKNOWN, Findings, Requests
+from hybridsim.traces.formats.text import OneDevice, batched, lines
 
 HEADER = "arrival_ns,op,offset,length,dispatch_ns,complete_ns"
 LETTERS = {
@@ -19,7 +19,6 @@ LETTERS = {
     Op.WRITE_ZEROES: "Z",
 }
 OPS = {letter.encode(): int(op) for op, letter in LETTERS.items()}
-BATCH = 1 << 14
 NUMBER_MAX = 1 << 61
 
 
@@ -61,39 +60,30 @@ class Reader(OneDevice):
 
     format, what = "csv", "a CSV file"
 
-    def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Read the file and yield its requests."""
-        malformed = Malformed(self._source)
-        batch: list[tuple[int, ...]] = []
-        rows = size = disorder = last_ns = 0
+    def _parts(self, findings: Findings) -> Iterator[Requests]:
+        self._disorder = 0
+        yield from map(in_columns, batched(self._rows(findings)))
+
+    def _rows(self, findings: Findings) -> Iterator[tuple[int, ...]]:
+        last_ns = 0
         for number, line in lines(self._source, findings):
             row = parse(line)
             if row is None:
                 if line.strip() and not (number == 1 and line.strip() == HEADER.encode()):
-                    malformed.add(number, line)
+                    self._malformed.add(number, line)
                 continue
-            disorder += row[0] < last_ns
+            self._disorder += row[0] < last_ns
             last_ns = max(last_ns, row[0])
             times = (each if each == UNKNOWN else max(each, last_ns) for each in row[-2:])
-            batch.append((last_ns, *row[1:-2], *times))
-            rows += 1
-            size += row[2]
-            if len(batch) == BATCH:
-                yield in_columns(batch)
-                batch = []
-        if batch:
-            yield in_columns(batch)
-        if not rows:
-            raise malformed.refuse("csv")
-        self.devices = [Device("0", rows, size, chosen=True)]
-        malformed.report(findings)
-        if disorder:
-            findings.add(
-                "disorder",
-                "requests are earlier than a preceding one and were moved to its time",
-                count=disorder,
-                fix="sort the file by its first column",
-            )
+            yield (last_ns, *row[1:-2], *times)
+
+    def _report(self, findings: Findings) -> None:
+        findings.count(
+            self._disorder,
+            "disorder",
+            "requests are earlier than a preceding one and were moved to its time",
+            "sort the file by its first column",
+        )
 
 
 def parse(line: bytes) -> tuple[int, ...] | None:

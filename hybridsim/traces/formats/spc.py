@@ -13,7 +13,6 @@ import numpy as np
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Requests
-from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import Field, Table, To
 
 BLOCK_BYTES = 512
@@ -34,13 +33,6 @@ TABLE = Table(
     line=rb"\s*\d+\s*,\s*\d+\s*,\s*\d+\s*,\s*[rRwW]\s*,\s*\d+(\.\d*)?\s*(,.*)?",
     exact=False,
 )
-detect = TABLE.detects
-
-
-class Reader(ColumnReader):
-    """A trace in this format."""
-
-    table = TABLE
 
 
 def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:

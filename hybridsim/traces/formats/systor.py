@@ -7,7 +7,6 @@ completion, and the type may be missing.
 
 from __future__ import annotations
 
-from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import OPS, Field, Table, To
 
 SECOND_NS = 10**9
@@ -28,10 +27,3 @@ TABLE = Table(
     ops={**OPS, "": None},
     since_1970=True,
 )
-detect = TABLE.detects
-
-
-class Reader(ColumnReader):
-    """A trace in this format."""
-
-    table = TABLE

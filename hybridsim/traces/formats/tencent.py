@@ -6,7 +6,6 @@ seconds since 1970, over which the requests are spread evenly; 0 is a read, 1 a 
 
 from __future__ import annotations
 
-from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import BITS, Field, Table, To
 
 SECTOR_BYTES = 512
@@ -28,10 +27,3 @@ TABLE = Table(
     since_1970=True,
     whole_seconds=True,
 )
-detect = TABLE.detects
-
-
-class Reader(ColumnReader):
-    """A trace in this format."""
-
-    table = TABLE

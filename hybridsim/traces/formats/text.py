@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import ClassVar, TypeVar
 
 from hybridsim.foundation.errors import TraceError
-from hybridsim.requests.rows import Device, Findings
+from hybridsim.requests.rows import Device, Findings, Requests
 from hybridsim.traces.formats.columns import BOM
 from hybridsim.traces.formats.files import Source
 
 BLOCK_BYTES = 1 << 20
 LINE_BYTES_MAX = 1 << 16
 SHOWN = 3
+BATCH = 1 << 14  # rows that are converted to columns at a time
 
 Parsed = TypeVar("Parsed")
 
@@ -61,14 +63,13 @@ class Malformed:
 
     def report(self, findings: Findings) -> None:
         """Add the malformed lines to the findings."""
-        if self._count:
-            findings.add(
-                "malformed",
-                "malformed lines were skipped",
-                count=self._count,
-                place=f"{self._source.name} " + "; ".join(self._shown),
-                fix=f"none needed for a few; otherwise {self._mend}",
-            )
+        findings.count(
+            self._count,
+            "malformed",
+            "malformed lines were skipped",
+            f"none needed for a few; otherwise {self._mend}",
+            f"{self._source.name} " + "; ".join(self._shown),
+        )
 
     def refuse(self, format: str) -> TraceError:
         """Return the error for a file without a valid line."""
@@ -100,11 +101,19 @@ def no_dispatch(name: str, use_dispatch: bool) -> None:
         raise TraceError(f"{name}: --use-dispatch needs a capture with issue events: remove it")
 
 
+def batched(rows: Iterable[Parsed], count: int = BATCH) -> Iterator[list[Parsed]]:
+    """Yield `count` rows at a time."""
+    rows = iter(rows)
+    while batch := list(islice(rows, count)):
+        yield batch
+
+
 class OneDevice:
     """A reader of a file that has one device and no issue events; each pass reads it again."""
 
     format: ClassVar[str]
     what: ClassVar[str]  # the kind of trace, in words
+    may_be_empty: ClassVar[bool] = False
     origin_unix_ns: int | None = None
 
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
@@ -115,3 +124,24 @@ class OneDevice:
                 f"{self._source.name}: {self.what} has one device, named 0: remove --device"
             )
         no_dispatch(self._source.name, use_dispatch)
+
+    def requests(self, findings: Findings) -> Iterator[Requests]:
+        """Read the file and yield its requests."""
+        self._malformed = Malformed(self._source)
+        rows = size = 0
+        for part in self._parts(findings):
+            rows += part.rows
+            size += int(part.length_bytes.sum())
+            yield part
+        if not rows and not self.may_be_empty:
+            raise self._malformed.refuse(self.format)
+        self.devices = [Device("0", rows, size, chosen=True)]
+        self._malformed.report(findings)
+        self._report(findings)
+
+    def _parts(self, findings: Findings) -> Iterator[Requests]:
+        """Yield the requests, and note malformed lines."""
+        raise NotImplementedError
+
+    def _report(self, findings: Findings) -> None:
+        """Add findings of a pass, other than malformed lines."""

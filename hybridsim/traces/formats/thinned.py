@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from hybridsim.foundation.arrays import Ints, distinct
 from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.suggest import hint
+from hybridsim.requests.pages import SPAN, hashed_regions
 from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, in_chunks
-from hybridsim.requests.sampling import SPAN, hashed_regions
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.text import no_dispatch, only
-from hybridsim.traces.thinned.counts import Counts
 from hybridsim.traces.thinned.layout import (
     SIGNATURE,
     STRETCH,
     Block,
+    Counts,
     DamagedError,
     Kind,
     Skipped,
@@ -143,15 +143,13 @@ class Reader:
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests."""
         kind = Kind.SAMPLE if self._chosen is None else Kind.STRETCH
-        settings, rows = self._about.settings, 0
+        rows = 0
         for one, part in self._blocks(findings, kind):
             if self._chosen is not None:
                 if one.begin_ns != self._chosen.begin_ns:
                     continue
             else:
-                part = thinned_rows(
-                    part, self._about.threshold, settings.region_bytes, settings.seed
-                )
+                part = thinned_rows(part, self._about.threshold, self._about.settings)
             if part.rows:
                 rows += part.rows
                 yield part
@@ -162,14 +160,12 @@ class Reader:
                 f"{self._source.name}: no request is sampled at a rate of {self._about.rate:.3%}: "
                 "take a higher --rate or --max"
             )
-        lost = int(self._about.total.of("lost")[0])
-        if lost:
-            findings.add(
-                "dropped",
-                "events were dropped while recording; their requests are missing",
-                count=lost,
-                fix="record again with a larger --buffer",
-            )
+        findings.count(
+            self._about.total.of("lost")[0],
+            "dropped",
+            "events were dropped while recording; their requests are missing",
+            "record again with a larger --buffer",
+        )
 
     def moves(self, findings: Findings, rows: int) -> Iterator[Requests]:
         """Yield `requests`, `rows` at a time; only what `Moves` has is right.

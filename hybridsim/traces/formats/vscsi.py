@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Op
-from hybridsim.foundation.errors import TraceError
-from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
+from hybridsim.requests.rows import Findings, Requests, requests_with
 from hybridsim.traces.formats.files import records_of
 from hybridsim.traces.formats.text import OneDevice
 
@@ -72,14 +71,13 @@ class Reader(OneDevice):
 
     format, what = "vscsi", "a vscsi trace"
 
-    def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Read the file and yield its requests."""
-        rows = size = others = disorder = 0
+    def _parts(self, findings: Findings) -> Iterator[Requests]:
+        self._others = self._disorder = 0
         origin_us, last_ns = -1, 0
         version = version_of(self._source.head()) or 1
         for part in records_of(self._source, RECORDS[version], findings):
             sound = is_sound(part, version)
-            others += int((~sound).sum())
+            self._others += int((~sound).sum())
             records = part[sound]
             if not len(records):
                 continue
@@ -87,34 +85,22 @@ class Reader(OneDevice):
                 origin_us = int(records["time_us"][0])
             time_ns = (records["time_us"].astype(np.int64) - origin_us) * 1000
             ordered = np.maximum.accumulate(np.maximum(time_ns, last_ns))
-            disorder += int((time_ns < ordered).sum())
+            self._disorder += int((time_ns < ordered).sum())
             last_ns = int(ordered[-1])
-            rows += len(records)
-            size += int(records["length"].sum(dtype=np.int64))
             yield in_columns(records, ordered)
-        if not rows:
-            raise TraceError(
-                f"{self._source.name}: contains no request in the format vscsi; "
-                "try another --format"
-            )
-        self.devices = [Device("0", rows, size, chosen=True)]
-        _report(findings, others, disorder)
 
-
-def _report(findings: Findings, others: int, disorder: int) -> None:
-    if others:
-        findings.add(
+    def _report(self, findings: Findings) -> None:
+        findings.count(
+            self._others,
             "other-commands",
             "records that are not reads or writes, or are damaged, were skipped",
-            count=others,
-            fix="none needed for a few",
+            "none needed for a few",
         )
-    if disorder:
-        findings.add(
+        findings.count(
+            self._disorder,
             "disorder",
             "requests are earlier than a preceding one and were moved to its time",
-            count=disorder,
-            fix="none needed for a few",
+            "none needed for a few",
         )
 
 
@@ -127,13 +113,13 @@ def is_sound(records: NDArray[np.void], version: int) -> NDArray[np.bool_]:
 
 def in_columns(records: NDArray[np.void], time_ns: NDArray[np.int64]) -> Requests:
     """Convert records into requests."""
-    requests = no_requests(len(records))
-    requests.arrival_ns[:] = time_ns
-    requests.offset_bytes[:] = records["block"].astype(np.int64) * BLOCK_BYTES
-    requests.length_bytes[:] = records["length"]
-    requests.op[:] = np.where(np.isin(records["command"], READS), Op.READ, Op.WRITE)
-    for column in (requests.stream, requests.dispatch_ns, requests.complete_ns):
-        column[:] = UNKNOWN
+    requests = requests_with(
+        len(records),
+        arrival_ns=time_ns,
+        offset_bytes=records["block"].astype(np.int64) * BLOCK_BYTES,
+        length_bytes=records["length"],
+        op=np.where(np.isin(records["command"], READS), Op.READ, Op.WRITE),
+    )
     if "response_us" in (records.dtype.names or ()):
         valid = records["response_us"] < RESPONSE_MAX_US
         response_ns = np.where(valid, records["response_us"], 0).astype(np.int64) * 1000

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hybridsim.foundation.errors import TraceError
-from hybridsim.requests.rows import Device, Findings, Requests
+from hybridsim.requests.rows import Findings, Requests
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.text import OneDevice
 
@@ -24,17 +24,19 @@ def detect(head: bytes) -> bool:
 class Reader(OneDevice):
     """A workload; each pass generates the same requests again."""
 
-    format, what = "workload", "a workload"
+    format, what, may_be_empty = "workload", "a workload", True
 
     def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
-        from hybridsim.workloads import parse
+        from hybridsim.workloads import workload
 
         super().__init__(sources, device, use_dispatch)
         source = self._source
         with source.open(Findings()) as stream:
             text = stream.read(SIZE_MAX)
         try:
-            self._workload = parse.read(text.decode("utf-8-sig").replace("\r\n", "\n"), source.name)
+            self._workload = workload.read(
+                text.decode("utf-8-sig").replace("\r\n", "\n"), source.name
+            )
         except UnicodeDecodeError as error:
             raise TraceError(
                 f"{source.name} is not UTF-8 text (byte {error.start}): save it as UTF-8"
@@ -46,13 +48,7 @@ class Reader(OneDevice):
         other._workload = self._workload.model_copy(update={"seed": seed})
         return other
 
-    def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Generate the requests."""
-        from hybridsim.workloads.generated import generate
+    def _parts(self, findings: Findings) -> Iterator[Requests]:
+        from hybridsim.workloads.workload import generate
 
-        rows = size = 0
-        for part in generate(self._workload):
-            rows += part.rows
-            size += int(part.length_bytes.sum())
-            yield part
-        self.devices = [Device("0", rows, size, chosen=True)]
+        return generate(self._workload)

@@ -15,6 +15,7 @@ WAYS = {
     "blktrace": "hybridsim.traces.recording.blktrace",
     "tracefs": "hybridsim.traces.recording.tracefs",
 }
+LEVEL = 3  # of the compression of files
 Tick = Callable[[float], None]  # called now and then with the elapsed seconds
 
 

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
 from hybridsim.foundation.errors import RecordingError
-from hybridsim.traces.recording import Order, Outcome
+from hybridsim.foundation.writing import whole_file
+from hybridsim.traces.formats.files import per_cpu_files, zstd
+from hybridsim.traces.recording import LEVEL, Order, Outcome
 from hybridsim.traces.recording.disk import Disk, Host
-from hybridsim.traces.recording.packing import pack
 
 PROGRAM = "blktrace"
 # Queue, issue, completion, requeue: the events that determine requests and their latencies.
@@ -25,6 +27,8 @@ DROPPED = re.compile(r"You have (\d+) .*dropped events")
 FAILED = re.compile(
     r"fail|not permitted|denied|cannot|could ?n[o']t|no such|no space|error", re.IGNORECASE
 )
+PIECE_BYTES = 1 << 20
+PACKED = ".zst"
 EARLY_S = 1  # blktrace may end this much before its time
 
 
@@ -109,3 +113,18 @@ def _why(printed: str, disk: Disk) -> str:
     elif "resource busy" in printed:
         fix = f"; it is already being traced: blktrace -d {disk.path} -k stops that"
     return f"blktrace failed: {' '.join(lines[:3]) or 'no message'}{fix}"
+
+
+def pack(prefix: Path) -> None:
+    """Compress each file of a recording to a new file beside it, then remove the original."""
+    for plain in per_cpu_files(prefix):
+        if plain.suffix == PACKED:
+            continue
+        packed = plain.with_name(plain.name + PACKED)
+        with (
+            plain.open("rb") as source,
+            whole_file(packed) as raw,
+            zstd.ZstdFile(raw, "wb", level=LEVEL) as target,
+        ):
+            shutil.copyfileobj(source, target, PIECE_BYTES)
+        plain.unlink()

@@ -1,6 +1,10 @@
 """Requests of a disk while they happen: from the kernel's block events, in bounded memory.
 
-An instance of tracefs of its own is used, so no setting of the system's tracing changes.
+An instance of tracefs of its own is used, so no setting of the system's tracing changes.  Events
+are in pages of the kernel's trace buffer, as `trace_pipe_raw` returns them: time of its first event
+(64 bits), bytes used (64 bits, of which 20 count), events.  An event: 5 bits of type or length, 27
+bits of time since the one before, data.  The places of fields are read from
+`events/block/NAME/format`, as they differ between kernels.
 """
 
 from __future__ import annotations
@@ -16,13 +20,247 @@ from pathlib import Path
 
 import numpy as np
 
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import RecordingError
+from hybridsim.jit import kernel, loop
 from hybridsim.requests.rows import Requests, joined, no_requests
-from hybridsim.traces.formats.events import EVENT, Events, whole
-from hybridsim.traces.formats.pairing import PENDING_MAX, At, Pairer, give_up, pair
+from hybridsim.traces.formats.blktrace_records import SECTOR_MAX, SPLIT, u32, u64
+from hybridsim.traces.formats.ftrace import parse_rwbs
+from hybridsim.traces.formats.pairing import (
+    EVENT,
+    PENDING_MAX,
+    Action,
+    At,
+    Events,
+    Pairer,
+    give_up,
+    pair,
+    room_for,
+    whole,
+)
 from hybridsim.traces.recording.disk import Disk, Host
-from hybridsim.traces.recording.ring_buffer import EVENTS, Decoder, Formats
 from hybridsim.traces.recording.tracefs import LOST, chosen, place
+
+# event of the kernel: action, fields other than those of all
+EVENTS = {
+    "block_bio_queue": (Action.QUEUE, "nr_sector"),
+    "block_rq_complete": (Action.COMPLETE, "nr_sector"),
+    "block_bio_complete": (Action.COMPLETE, "nr_sector"),
+    "block_split": (Action.SPLIT, "new_sector"),
+    "block_rq_requeue": (Action.REQUEUE, "nr_sector"),
+}
+FIELD = re.compile(r"field:([^;]+);\s*offset:(\d+);\s*size:(\d+);")  # "char rwbs[8]", its place
+IDENTITY = re.compile(r"^ID: (\d+)", re.M)
+RWBS_BYTES = 8  # of the letters: no request has more
+LETTERS_MAX = 64  # kinds of `rwbs` at a time
+EVENT_BYTES_MIN = 32  # of a block event in a page
+# columns of a table of formats
+ID, ACTION, PID, DEVICE, SECTOR, COUNT, ERROR, RWBS, SIZE = range(9)
+
+
+def formats(root: Path) -> Ints:
+    """Return the places of the fields of events, a row per event, from tracefs.
+
+    Raises RecordingError if the kernel lacks an event or a field.
+    """
+    rows = []
+    for event, (action, count) in EVENTS.items():
+        path = root / "events/block" / event / "format"
+        try:
+            text = path.read_text()
+        except OSError as error:
+            raise RecordingError(f"{path}: cannot be read: {error.strerror}") from None
+        fields = {
+            declared.partition("[")[0].split()[-1]: (int(at), int(size))
+            for declared, at, size in FIELD.findall(text)
+        }
+        number = IDENTITY.search(text)
+        missing = {"common_pid", "dev", "sector", count, "rwbs"} - fields.keys()
+        if number is None or missing:
+            raise RecordingError(f"{path}: has no {', '.join(sorted(missing)) or 'ID'}")
+        places = [fields[name][0] for name in ("common_pid", "dev", "sector", count)]
+        error_at = fields["error"][0] if "error" in fields else -1
+        size = max(at + size for at, size in fields.values())
+        rows.append([int(number[1]), action, *places, error_at, fields["rwbs"][0], size])
+    return np.array(rows, np.int64)
+
+
+@kernel
+def text_at(data, at):
+    """Return a text as a number; what follows its end is left over from other events."""
+    value = np.int64(0)
+    for byte in range(RWBS_BYTES):
+        if data[at + byte] == 0:
+            break
+        value |= np.int64(data[at + byte]) << (8 * byte)
+    return value
+
+
+@kernel
+def parse(data, used, table, devices, events, letters):
+    """Write the block events of a page; return their number, or -1 if the page is malformed.
+
+    `letters` gets the first bytes of `rwbs`, as a number.
+    """
+    base = u64(data, 0)
+    end = 16 + (u64(data, 8) & 0xFFFFF)
+    if end > used:
+        return -1
+    at = 16
+    time = base
+    found = 0
+    while at + 4 <= end:
+        head = u32(data, at)
+        kind = head & 31
+        delta = head >> 5
+        at += 4
+        if kind == 29:  # padding: the rest of the page, or of a discarded event
+            if delta == 0:
+                break
+            time += delta
+            at += u32(data, at)
+            continue
+        if kind == 30:
+            time += (u32(data, at) << 27) + delta
+            at += 4
+            continue
+        if kind == 31:  # the low 59 bits of a time
+            time = (time & ~((1 << 59) - 1)) | ((u32(data, at) << 27) + delta)
+            at += 4
+            continue
+        time += delta
+        body = at
+        if kind == 0:
+            length = u32(data, at)
+            body = at + 4
+            at += (length + 3) & ~3
+        else:
+            length = kind * 4
+            at += length
+        if at > end or length < 8:
+            return -1
+        identity = u32(data, body) & 0xFFFF
+        for row in range(len(table)):
+            if table[row, ID] != identity:
+                continue
+            if body + table[row, SIZE] > used:
+                return -1
+            device = u32(data, body + table[row, DEVICE])
+            is_wanted = False
+            for each in devices:
+                is_wanted |= each == device
+            if not is_wanted:
+                break
+            sector = u64(data, body + table[row, SECTOR])
+            if sector == -1:  # a flush without an address
+                sector = 0
+            if table[row, ACTION] == SPLIT:
+                count = u64(data, body + table[row, COUNT]) - sector
+            else:
+                count = u32(data, body + table[row, COUNT])
+            if not 0 <= sector <= SECTOR_MAX or not 0 <= count <= SECTOR_MAX:
+                break
+            event = events[found]
+            event.time_ns = time
+            event.offset_bytes = sector << 9
+            event.length_bytes = count << 9
+            event.pid = u32(data, body + table[row, PID]) & 0x7FFFFFFF
+            event.error = 0
+            if table[row, ERROR] >= 0 and u32(data, body + table[row, ERROR]) != 0:
+                event.error = -1
+            event.cpu = 0
+            event.action = table[row, ACTION]
+            letters[found] = text_at(data, body + table[row, RWBS])
+            found += 1
+            break
+    return found
+
+
+@loop
+def parse_pages(data, page_bytes, table, devices, events, letters, known, malformed):
+    """Write the block events of pages; return their number.
+
+    `letters` gets for each the number of its letters in `known`, whose first number counts them;
+    `malformed` the number of malformed pages.
+    """
+    total = 0
+    for first in range(0, len(data), page_bytes):
+        page = data[first : first + page_bytes]
+        found = parse(page, len(page), table, devices, events[total:], letters[total:])
+        if found < 0:
+            malformed[0] += 1
+            continue
+        for row in range(total, total + found):
+            number = 1
+            while number <= known[0] and known[number] != letters[row]:
+                number += 1
+            if number > known[0] and number < len(known):
+                known[0] = number
+                known[number] = letters[row]
+            letters[row] = number if number < len(known) else 0  # 0: no request
+        total += found
+    return total
+
+
+@loop
+def mark(events, letters, meanings, cpu):
+    """Write what the numbers of letters mean to events; return whether all are of requests.
+
+    `letters` gets 0 where an event is of no request.
+    """
+    are_all = True
+    for row in range(len(letters)):
+        event = events[row]
+        number = letters[row]
+        has_data = np.int64(event.length_bytes != 0)
+        event.cpu = cpu
+        event.op = meanings[number, has_data, 1]
+        event.marks = meanings[number, has_data, 2]
+        letters[row] = meanings[number, has_data, 0]
+        are_all &= letters[row] != 0
+    return are_all
+
+
+class Decoder:
+    """Converts pages to events."""
+
+    def __init__(self, formats: Ints, devices: list[int], page_bytes: int) -> None:
+        """Decode the events of devices, as the kernel numbers them: MAJOR << 20 | MINOR."""
+        self._formats, self._devices = formats, np.array(devices, np.int64)
+        self.page_bytes = page_bytes
+        self._known = np.zeros(LETTERS_MAX, np.int64)
+        self._meanings = np.zeros((0, 2, 3), np.int64)  # of the known letters
+        self._malformed = np.zeros(1, np.int64)
+        self._room, self._letters = room_for(0), np.zeros(0, np.int64)
+
+    @property
+    def malformed(self) -> int:
+        """Number of malformed pages."""
+        return int(self._malformed[0])
+
+    def events(self, pages: bytes | memoryview, cpu: int) -> Events:
+        """Return the events of pages of one CPU, each of `page_bytes`."""
+        most = len(pages) // EVENT_BYTES_MIN + 1
+        if most > len(self._room):
+            self._room, self._letters = room_for(most), np.zeros(most, np.int64)
+        count = parse_pages(
+            np.frombuffer(pages, np.uint8), self.page_bytes, self._formats, self._devices,
+            self._room, self._letters, self._known, self._malformed,
+        )  # fmt: skip
+        if self._known[0] >= len(self._meanings):
+            keys = self._known[: self._known[0] + 1]
+            self._meanings = np.array([self._meaning(key) for key in keys])
+        events, letters = self._room[:count], self._letters[:count]
+        found = events if mark(events, letters, self._meanings, cpu) else events[letters != 0]
+        return whole(found).copy().view(EVENT).view(np.recarray)
+
+    @staticmethod
+    def _meaning(key: int) -> list[tuple[int, int, int]]:
+        """Return for requests without and with data whether they are some, their op and flags."""
+        text = (int(key) & (1 << 64) - 1).to_bytes(RWBS_BYTES, "little").split(b"\0")[0]
+        both = (parse_rwbs(text, sectors) for sectors in (0, 1))
+        return [(0, 0, 0) if each is None else (1, *each) for each in both]
+
 
 PATIENCE_NS = 60 * 10**9  # a request without completion after this is given up
 AT_ONCE = 1 << 16  # events
@@ -33,12 +271,11 @@ BUFFER = "buffer_size_kb"
 ROUNDED_KB = 64  # by which the kernel may have made a buffer larger
 
 
-class Paired:
+class Paired(Pairer):
     """Pairs events that come in order of time, and returns requests as soon as they settle."""
 
     def __init__(self) -> None:
-        self._pairer = Pairer([], 1, by_issue=False)
-        self._pairing = self._pairer._pairing
+        super().__init__([], 1, by_issue=False)
 
     def take(self, events: Events, now_ns: int) -> Requests:
         """Take events up to a time; return the requests that settled, in order of arrival."""
@@ -53,10 +290,10 @@ class Paired:
                 if at[At.NEXT] - at[At.OLDEST] >= PENDING_MAX or position[0] < end[0]:
                     if at[At.SETTLED] == at[At.OLDEST]:
                         give_up(self._pairing, PENDING_MAX // 8)
-                    out.append(self._pairer._settled(0, 0))
+                    out.append(self._settled(0, 0))
         self._expire(now_ns - PATIENCE_NS)
         if at[At.SETTLED] > at[At.OLDEST]:
-            out.append(self._pairer._settled(0, 0))
+            out.append(self._settled(0, 0))
         return joined(out) if out else no_requests()
 
     def rest(self) -> Requests:
@@ -64,13 +301,12 @@ class Paired:
         at = self._pairing.at
         if at[At.NEXT] > at[At.SETTLED]:
             give_up(self._pairing, int(at[At.NEXT] - at[At.SETTLED]))
-        return self._pairer._settled(0, 0) if at[At.NEXT] > at[At.OLDEST] else no_requests()
+        return self._settled(0, 0) if at[At.NEXT] > at[At.OLDEST] else no_requests()
 
     def _expire(self, before_ns: int) -> None:
         at, rows = self._pairing.at, self._pairing.rows
-        number, stop = int(at[At.SETTLED]), int(at[At.NEXT])
-        first = number
-        while number < stop and rows.arrival_ns[number % PENDING_MAX] < before_ns:
+        first = number = int(at[At.SETTLED])
+        while number < at[At.NEXT] and rows.arrival_ns[number % PENDING_MAX] < before_ns:
             number += 1
         if number > first:
             give_up(self._pairing, number - first)
@@ -103,7 +339,7 @@ class Live:
         if not (root / "events/block").is_dir():
             raise RecordingError("the kernel has no block events (CONFIG_BLK_DEV_IO_TRACE)")
         devices = devices_of(disk)
-        self._decoder = Decoder(Formats.read(root), devices, os.sysconf("SC_PAGESIZE"))
+        self._decoder = Decoder(formats(root), devices, os.sysconf("SC_PAGESIZE"))
         self._drain = Drain(self._decoder.page_bytes)
         self._pipes: dict[int, int] = {}
         self._stats: list[int] = []  # files

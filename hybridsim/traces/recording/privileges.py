@@ -1,17 +1,37 @@
-"""Giving up root once tracing is set up; a child keeps it for the few tasks that need it later."""
+"""Signals of a recording, and giving up root: a child keeps it for the tasks that need it later."""
 
 from __future__ import annotations
 
 import os
 import pwd
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import NamedTuple
+from threading import Event
+from typing import Any, NamedTuple
 
 from hybridsim.foundation.errors import HybridsimError, RecordingError, UsageError
-from hybridsim.traces.recording.stopping import SIGNALS
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def on_signals() -> Iterator[Event]:
+    """Yield an event that the first signal sets; restore the signal handlers at the end."""
+    stop = Event()
+
+    def note(*_: Any) -> None:
+        stop.set()
+
+    before = {each: signal.signal(each, note) for each in SIGNALS}
+    try:
+        yield stop
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
 
 ROOT = 0
 DONE, FAILED = b"+", b"-"  # first byte of a reply

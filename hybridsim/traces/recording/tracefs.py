@@ -18,9 +18,8 @@ from typing import Any
 
 from hybridsim.foundation.errors import RecordingError
 from hybridsim.traces.formats.files import zstd
-from hybridsim.traces.recording import Order, Outcome
+from hybridsim.traces.recording import LEVEL, Order, Outcome
 from hybridsim.traces.recording.disk import Disk, Host
-from hybridsim.traces.recording.packing import LEVEL
 
 PLACES = ("kernel/tracing", "kernel/debug/tracing")
 ACTIONS = "queue,issue,complete,requeue"
@@ -98,16 +97,18 @@ def record(order: Order) -> Outcome:
 @contextlib.contextmanager
 def _pipes(cpus: dict[int, Path], prefix: Path) -> Iterator[dict[int, tuple[int, Any]]]:
     """Yield for each CPU its pipe and the file that its events are written to."""
+    pipes: dict[int, tuple[int, Any]] = {}
     with ExitStack() as files:
-        yield {
-            cpu: (
-                files.enter_context(_pipe(folder / "trace_pipe")),
-                files.enter_context(
-                    zstd.ZstdFile(f"{prefix}.blktrace.{cpu}.zst", "wb", level=LEVEL)
-                ),
-            )
-            for cpu, folder in sorted(cpus.items())
-        }
+        for cpu, folder in sorted(cpus.items()):
+            path = folder / "trace_pipe"
+            try:
+                pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            except OSError as error:
+                raise RecordingError(f"{path}: cannot be read: {error.strerror}") from None
+            files.callback(os.close, pipe)
+            packed = zstd.ZstdFile(f"{prefix}.blktrace.{cpu}.zst", "wb", level=LEVEL)
+            pipes[cpu] = pipe, files.enter_context(packed)
+        yield pipes
 
 
 def _ended_by_others(root: Path, disk: Disk) -> str:
@@ -140,18 +141,6 @@ def _drain(pipes: dict[int, tuple[int, Any]]) -> int:
         file.write(data)
         total += len(data)
     return total
-
-
-@contextlib.contextmanager
-def _pipe(path: Path) -> Iterator[int]:
-    try:
-        pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be read: {error.strerror}") from None
-    try:
-        yield pipe
-    finally:
-        os.close(pipe)
 
 
 @contextlib.contextmanager

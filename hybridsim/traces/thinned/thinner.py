@@ -12,20 +12,17 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Ints
-from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
-from hybridsim.requests.pages import check_real
+from hybridsim.requests.pages import SPAN, check_real, hashed, hashed_regions
 from hybridsim.requests.rows import UNKNOWN, Requests, joined
-from hybridsim.requests.sampling import SPAN, hashed, hashed_regions
-from hybridsim.traces.thinned.counts import Counter, Counts
 from hybridsim.traces.thinned.layout import (
     HEADER_BYTES,
     ROWS_MAX,
@@ -33,6 +30,8 @@ from hybridsim.traces.thinned.layout import (
     STRETCH,
     Block,
     Columns,
+    Counter,
+    Counts,
     DamagedError,
     Kind,
     Role,
@@ -85,10 +84,6 @@ class Settings:
         if self.max_bytes is not None and self.max_bytes < MAX_LEAST:
             raise UsageError(f"--max must be at least {human_size(MAX_LEAST)}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings for the file."""
-        return {**vars(self)}
-
 
 def settings_of(one: Block) -> tuple[Settings, int]:
     """Return the settings of a START block, and its threshold; raise DamagedError if wrong."""
@@ -140,6 +135,15 @@ class Store:
         """Append a block."""
         self._file.write(block(kind, self.number, begin_ns, span_ns, payload))
         self.number += 1
+
+    def append_sample(self, parts: list[Requests]) -> None:
+        """Append the rows of all parts, as many in a block as it may have."""
+        whole = joined(parts)
+        for start in range(0, whole.rows, ROWS_MAX):
+            part = whole.between(start, start + ROWS_MAX)
+            begin_ns = int(part.arrival_ns[0])
+            span_ns = int(part.arrival_ns[-1]) - begin_ns
+            self.append(Kind.SAMPLE, begin_ns, span_ns, rows_as_bytes(part, begin_ns, 0))
 
     def blocks(self, *kinds: Kind) -> Iterator[Block | Skipped]:
         """Yield the blocks of the file."""
@@ -207,30 +211,32 @@ class Stretch:
             raise DamagedError("a stretch is too short")
         return cls(one.begin_ns, one.span_ns, *STRETCH.unpack_from(one.payload))
 
+    def beats(self, other: Stretch | None, role: Role) -> bool:
+        """Return whether it stands better for its hour than another one, in a role."""
+        if other is None:
+            return True
+        return self.score > other.score if role == Role.WORST else self.rank < other.rank
+
 
 class Chosen:
-    """The stretches that stand for their hours: of each role the best one so far."""
+    """The stretches that stand for their hours: of each role the best one so far, by hour."""
 
     def __init__(self) -> None:
         self.worst: dict[int, Stretch] = {}
         self.typical: dict[int, Stretch] = {}
+        self.by_role = {Role.WORST: self.worst, Role.TYPICAL: self.typical}
 
-    def roles_of(self, begin_ns: int, score: int, rank: int) -> int:
-        """Return the roles in which a minute would replace the best one of its hour."""
-        hour = begin_ns // HOUR_NS
-        worst, typical = self.worst.get(hour), self.typical.get(hour)
-        is_worst = worst is None or score > worst.score
-        is_typical = typical is None or rank < typical.rank
-        return is_worst * Role.WORST + is_typical * Role.TYPICAL
+    def roles_of(self, one: Stretch) -> int:
+        """Return the roles in which a stretch would replace the best one of its hour."""
+        hour = one.begin_ns // HOUR_NS
+        return sum(r for r, of_hour in self.by_role.items() if one.beats(of_hour.get(hour), r))
 
     def take(self, one: Stretch) -> None:
         """Consider a stretch."""
-        hour = one.begin_ns // HOUR_NS
-        worst, typical = self.worst.get(hour), self.typical.get(hour)
-        if one.roles & Role.WORST and (worst is None or one.score > worst.score):
-            self.worst[hour] = one
-        if one.roles & Role.TYPICAL and (typical is None or one.rank < typical.rank):
-            self.typical[hour] = one
+        roles = one.roles & self.roles_of(one)
+        for role, of_hour in self.by_role.items():
+            if roles & role:
+                of_hour[one.begin_ns // HOUR_NS] = one
 
     def all(self) -> dict[int, Stretch]:
         """Return the stretches by begin."""
@@ -238,15 +244,15 @@ class Chosen:
         return {one.begin_ns: one for one in sorted(both, key=lambda one: one.begin_ns)}
 
 
-def thinned_rows(rows: Requests, threshold: int, region_bytes: int, seed: int) -> Requests:
+def thinned_rows(rows: Requests, threshold: int, settings: Settings) -> Requests:
     """Return the reads and writes in sampled regions, cut to these.
 
     Of a request that crosses regions each run of sampled ones is a request of its own.
     """
-    moves = (rows.op == Op.READ) | (rows.op == Op.WRITE) | (rows.op == Op.WRITE_ZEROES)
-    moves &= rows.length_bytes > 0
+    moves = rows.moves
     if not moves.all():
-        rows = Requests._make(column[moves] for column in rows)
+        rows = rows.where(moves)
+    region_bytes, seed = settings.region_bytes, settings.seed
     first = rows.offset_bytes // region_bytes
     last = (rows.offset_bytes + rows.length_bytes - 1) // region_bytes
     kept = hashed_regions(first, seed) < threshold
@@ -254,7 +260,7 @@ def thinned_rows(rows: Requests, threshold: int, region_bytes: int, seed: int) -
         return rows
     wide = np.flatnonzero(last > first)
     if not len(wide):
-        return Requests._make(column[kept] for column in rows)
+        return rows.where(kept)
     count = np.where(last > first, last - first + 1, 1)
     row = np.repeat(np.arange(len(first)), count)
     region = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
@@ -266,7 +272,7 @@ def thinned_rows(rows: Requests, threshold: int, region_bytes: int, seed: int) -
     begins[1:] = (row[1:] != row[:-1]) | (region[1:] != region[:-1] + 1)
     at = np.flatnonzero(begins)
     ends = np.append(at[1:], len(row)) - 1
-    out = Requests._make(column[row[at]] for column in rows)
+    out = rows.where(row[at])
     low = np.maximum(out.offset_bytes, region[at] * region_bytes)
     high = np.minimum(out.offset_bytes + out.length_bytes, (region[ends] + 1) * region_bytes)
     return out._replace(offset_bytes=low, length_bytes=high - low)
@@ -334,13 +340,13 @@ class Thinner:
 
     def begin(self, at_ns: int = 0) -> None:
         """Write the settings: at the start, and after each interruption."""
-        self._counter.restart()
+        self._counter = Counter()  # without the requests so far
         self._put_settings(at_ns, is_interruption=True)
 
     def _put_settings(self, at_ns: int, is_interruption: bool) -> None:
         self._settings_hour = at_ns // HOUR_NS
         settings = {
-            **self.settings.to_dict(),
+            **vars(self.settings),
             "threshold": self.threshold,
             "interruption": is_interruption,
         }
@@ -395,7 +401,7 @@ class Thinner:
         """Take requests of the present slice."""
         assert self._slice is not None
         self._counter.add(rows, self._slice)
-        sampled = thinned_rows(rows, self.threshold, self.settings.region_bytes, self.settings.seed)
+        sampled = thinned_rows(rows, self.threshold, self.settings)
         if sampled.rows:
             self._sampled.append(sampled)
         minute = int(rows.arrival_ns[0]) // MINUTE_NS
@@ -417,36 +423,24 @@ class Thinner:
             self._put_settings(whole.begin_ns, is_interruption=False)
         whole.of("lost")[:] += self.lost
         self.lost = 0
-        for part in self._parts(self._sampled):
-            begin_ns = int(part.arrival_ns[0])
-            self.store.append(
-                Kind.SAMPLE, begin_ns, int(part.arrival_ns[-1]) - begin_ns,
-                rows_as_bytes(part, begin_ns, 0),
-            )  # fmt: skip
+        self.store.append_sample(self._sampled)
         self.store.append(Kind.COUNTS, whole.begin_ns, whole.span_ns, whole.to_bytes())
         self._slice, self._sampled = None, []
         if self.store.is_too_large:
             self._write_again()
         self.on_slice()
 
-    @staticmethod
-    def _parts(parts: list[Requests]) -> Iterator[Requests]:
-        """Yield the rows of all parts, as many at a time as a block may have."""
-        whole = joined(parts)
-        for start in range(0, whole.rows, ROWS_MAX):
-            yield whole.between(start, start + ROWS_MAX)
-
     def _end_minute(self) -> None:
         rows = joined(self._minute)
         begin_ns = int(rows.arrival_ns[0])
         score = self._score or self._minute_requests
         rank = int(hashed(np.array([self._minute_number ^ self.settings.seed << 32]))[0])
-        roles = self.chosen.roles_of(begin_ns, score, rank)
-        if roles:
-            cut = self._minute_requests > rows.rows
-            end_ns = int(rows.arrival_ns[-1]) + 1 if cut else (self._minute_number + 1) * MINUTE_NS
-            one = Stretch(begin_ns, end_ns - begin_ns, score, rank, roles)
-            data = STRETCH.pack(score, rank, roles)
+        cut = self._minute_requests > rows.rows
+        end_ns = int(rows.arrival_ns[-1]) + 1 if cut else (self._minute_number + 1) * MINUTE_NS
+        one = Stretch(begin_ns, end_ns - begin_ns, score, rank, 0)
+        one = replace(one, roles=self.chosen.roles_of(one))
+        if one.roles:
+            data = STRETCH.pack(score, rank, one.roles)
             data += rows_as_bytes(rows, begin_ns, Columns.DETAILS)
             most = self.settings.max_bytes
             if most is None or self.store.size + len(data) < most:  # else it never fits
@@ -500,7 +494,7 @@ class Thinner:
                 survey.counts += size // (MINUTE_NS // SLICE_NS // 2 if one.span_ns < MINUTE_NS
                                           else 1)  # fmt: skip
             elif one.kind == Kind.SAMPLE:
-                rows = self._rows(one)
+                rows = rows_of_bytes(one.payload, one.begin_ns)
                 hashes = hashed_regions(
                     rows.offset_bytes // self.settings.region_bytes, self.settings.seed
                 )
@@ -535,15 +529,11 @@ class Thinner:
 
     def _with_roles(self, one: Block) -> bytes:
         """Return the head of a stretch with its present roles: a later one may have taken over."""
-        stretch, hour = Stretch.of(one), one.begin_ns // HOUR_NS
-        roles = 0
-        for role, by_hour in ((Role.WORST, self.chosen.worst), (Role.TYPICAL, self.chosen.typical)):
-            best = by_hour.get(hour)
+        stretch, roles = Stretch.of(one), 0
+        for role, of_hour in self.chosen.by_role.items():
+            best = of_hour.get(one.begin_ns // HOUR_NS)
             roles |= role if best is not None and best.begin_ns == one.begin_ns else 0
         return STRETCH.pack(stretch.score, stretch.rank, roles)
-
-    def _rows(self, one: Block) -> Requests:
-        return rows_of_bytes(one.payload, one.begin_ns)
 
     def _copy(self, again: Store, kept: dict[int, Stretch]) -> None:
         """Write the blocks to another file: the sample at the present rate, counts by minute."""
@@ -552,10 +542,7 @@ class Thinner:
 
         def put_minute() -> None:
             nonlocal minute
-            for part in self._parts(held):
-                begin_ns = int(part.arrival_ns[0])
-                span_ns = int(part.arrival_ns[-1]) - begin_ns
-                again.append(Kind.SAMPLE, begin_ns, span_ns, rows_as_bytes(part, begin_ns, 0))
+            again.append_sample(held)
             held.clear()
             if minute is not None:
                 again.append(Kind.COUNTS, minute.begin_ns, minute.span_ns, minute.to_bytes())
@@ -576,12 +563,10 @@ class Thinner:
                     minute = Counts.none(number * MINUTE_NS, MINUTE_NS)
                 minute.add(Counts.of_bytes(one.payload, one.begin_ns, one.span_ns))
             elif one.kind == Kind.SAMPLE:
-                rows = self._rows(one)
                 if held and int(held[0].arrival_ns[0]) // MINUTE_NS != number:
                     put_minute()
-                rows = thinned_rows(
-                    rows, self.threshold, self.settings.region_bytes, self.settings.seed
-                )
+                rows = rows_of_bytes(one.payload, one.begin_ns)
+                rows = thinned_rows(rows, self.threshold, self.settings)
                 if rows.rows:
                     held.append(rows)
             elif one.begin_ns in kept:

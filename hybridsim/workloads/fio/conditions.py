@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hybridsim.foundation.codes import Op
+from hybridsim.requests.depths import IS_DONE
+from hybridsim.requests.inflight import Facts
+from hybridsim.requests.jobs import IS_OVER, NOT_YET, START_NS, Jobs
+from hybridsim.requests.source import NEVER
 from hybridsim.workloads.fio import options
 from hybridsim.workloads.fio.reader import Reader
+
+if TYPE_CHECKING:
+    from hybridsim.workloads.fio.job import Job
 
 SECOND, MILLISECOND = 10**9, 10**6
 
@@ -46,7 +55,7 @@ def floor_of(reader: Reader) -> Floor:
     """Return rate_min, rate_iops_min and rate_cycle."""
     return Floor(
         reader.three("rate_min", options.size, 0),
-        reader.three("rate_iops_min", options.whole, 0),
+        reader.three("rate_iops_min", options.size, 0),
         reader.time("rate_cycle", MILLISECOND) or SECOND,
     )
 
@@ -69,7 +78,7 @@ def steady_of(reader: Reader) -> Steady:
     if not steady.of or not seconds:
         return NOT_STEADY
     ramp_ns = reader.time("steadystate_ramp_time", SECOND)
-    return Steady(steady.of, steady.is_slope, steady.limit, steady.is_percent, seconds, ramp_ns)
+    return replace(steady, seconds=seconds, ramp_ns=ramp_ns)
 
 
 def criterion(steady: Steady, values: Sequence[float]) -> float:
@@ -84,3 +93,129 @@ def criterion(steady: Steady, values: Sequence[float]) -> float:
     if steady.is_percent:
         return 100 * result / mean if mean else float("inf")
     return result
+
+
+NAMES = ("read", "write", "trim")
+SETTLE_NS = 2 * SECOND  # as in fio, no minimum rate is checked earlier
+
+
+@dataclass
+class Progress:
+    """What the monitor knows of one job: totals of completed requests at its last checks."""
+
+    steady: Steady = NOT_STEADY
+    floor: Floor = NO_FLOOR
+    prev_ns: int = NOT_YET
+    iops: list[float] = field(default_factory=list)  # of each second, of the job or its group
+    bandwidth: list[float] = field(default_factory=list)  # bytes/s
+    is_attained: bool = False
+    criterion: float = 0.0
+    broken: str = ""  # the minimum rate that was not reached, and the rate
+    floor_ns: int = NOT_YET  # time of the last check of minimum rates
+
+    @property
+    def last(self) -> tuple[list[float], list[float]]:
+        """IOPS and bytes/s of the last seconds that count."""
+        return self.iops[-self.steady.seconds :], self.bandwidth[-self.steady.seconds :]
+
+
+class Monitor:
+    """Checks the conditions of all jobs each second and ends those that meet them."""
+
+    def __init__(self, jobs: Sequence[Job], source: Jobs, begin_ns: int = 0) -> None:
+        self._jobs = jobs
+        self._source = source
+        self.of_jobs = [Progress(job.steady, job.floor) for job in jobs]
+        shape = (len(jobs), len(NAMES))
+        self._done = np.zeros(shape, np.int64)
+        self._moved = np.zeros(shape, np.int64)
+        self._seen = [(0, 0)] * len(jobs)  # requests and bytes at the last check
+        self._base = [(self._done[0] * 0, self._moved[0] * 0)] * len(jobs)  # of minimum rates
+        is_used = any(job.floor.is_set or job.steady.of for job in jobs)
+        self.due_ns = begin_ns + SECOND if is_used else NEVER
+
+    def add(self, facts: Facts) -> None:
+        """Count completed requests."""
+        if self.due_ns == NEVER:
+            return
+        owner = facts.number % len(self._jobs)
+        for direction, op in enumerate((Op.READ, Op.WRITE, Op.DISCARD)):
+            mine = facts.op == op
+            self._done[:, direction] += np.bincount(owner[mine], minlength=len(self._jobs))
+            np.add.at(self._moved[:, direction], owner[mine], facts.length[mine])
+
+    def check(self, now_ns: int) -> None:
+        """Check all jobs; the next check is a second later."""
+        self.due_ns = now_ns + SECOND
+        rates: dict[int, tuple[float, float]] = {}
+        standing = self._source.standing
+        going = [
+            number
+            for number in range(len(self._jobs))
+            if NOT_YET != standing[number, START_NS] <= now_ns and standing[number, IS_OVER] == 0
+        ]
+        for number in going:
+            job, progress = self._jobs[number], self.of_jobs[number]
+            if job.floor.is_set and not progress.broken:
+                self._check_floor(now_ns, number)
+            if not job.steady.of or progress.is_attained:
+                continue
+            start_ns = int(standing[number, START_NS])
+            since_ns = max(now_ns - max(progress.prev_ns, start_ns), 1)
+            progress.prev_ns = now_ns
+            before = self._seen[number]
+            now = int(self._done[number].sum()), int(self._moved[number].sum())
+            self._seen[number] = now
+            if job.steady.ramp_ns and now_ns < start_ns + job.steady.ramp_ns + SECOND:
+                continue
+            iops, bandwidth = ((new - old) * SECOND / since_ns for new, old in zip(now, before))
+            sums = rates.get(job.reported_with, (0.0, 0.0))
+            rates[job.reported_with] = (sums[0] + iops, sums[1] + bandwidth)
+        for group, (iops, bandwidth) in rates.items():
+            members = [n for n in going if self._jobs[n].reported_with == group]
+            for number in members:
+                progress = self.of_jobs[number]
+                progress.iops.append(iops)
+                progress.bandwidth.append(bandwidth)
+            steady, progress = self._jobs[members[0]].steady, self.of_jobs[members[0]]
+            if len(progress.iops) >= steady.seconds:
+                values = progress.last[0 if steady.of == "iops" else 1]
+                progress.criterion = criterion(steady, values)
+                if abs(progress.criterion) < steady.limit:
+                    for number in members:
+                        self.of_jobs[number].is_attained = True
+                        self._end(number)
+
+    def _check_floor(self, now_ns: int, number: int) -> None:
+        job, progress = self._jobs[number], self.of_jobs[number]
+        start_ns = int(self._source.standing[number, START_NS])
+        if now_ns < start_ns + SETTLE_NS:
+            return
+        now = self._done[number].copy(), self._moved[number].copy()
+        before, self._base[number] = self._base[number], now
+        last_ns, progress.floor_ns = progress.floor_ns, now_ns
+        if last_ns == NOT_YET:
+            return
+        if now_ns - last_ns < job.floor.cycle_ns:
+            self._base[number], progress.floor_ns = before, last_ns
+            return
+        for direction in range(len(NAMES)):
+            if not now[0][direction]:
+                continue
+            iops, moved = (
+                int(new[direction] - old[direction]) * SECOND // (now_ns - last_ns)
+                for new, old in zip(now, before)
+            )
+            floor = job.floor.bytes_per_s[direction]
+            if moved < floor:
+                progress.broken = f"rate_min={floor}B/s not met, got {moved}B/s"
+            floor = job.floor.requests_per_s[direction]
+            if iops < floor:
+                progress.broken = f"rate_iops_min={floor} not met, got {iops} IOPS"
+        if progress.broken:
+            self._end(number)
+
+    def _end(self, number: int) -> None:
+        """End a job; at most one request that is already scheduled follows."""
+        self._source.depths.state[number, IS_DONE] = 1
+        self._source.retry(number)

@@ -12,8 +12,22 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.jit import loop, method, state_machine
-from hybridsim.workloads.fio.blockmap import BlockMap
-from hybridsim.workloads.fio.history import History
+from hybridsim.workloads.fio.blocks import (
+    WHOLE,
+    BlockMap,
+    Register,
+    Spread,
+    Turns,
+    draw,
+    draw64,
+    draw_below,
+    draw_percent,
+    is_wide,
+    restart,
+    seeded,
+    unsigned,
+)
+from hybridsim.workloads.fio.history import HEAD, TAIL, History
 from hybridsim.workloads.fio.pattern import (
     DATA_SYNC,
     END_SYNC,
@@ -28,21 +42,9 @@ from hybridsim.workloads.fio.pattern import (
     WRITE,
     Distribution,
     Pattern,
+    Stream,
 )
-from hybridsim.workloads.fio.random import (
-    WHOLE,
-    draw,
-    draw64,
-    draw_below,
-    draw_percent,
-    is_wide,
-    restart,
-    unsigned,
-)
-from hybridsim.workloads.fio.register import Register
-from hybridsim.workloads.fio.spread import Spread
-from hybridsim.workloads.fio.tables import streams_of, tables_of
-from hybridsim.workloads.fio.turns import Turns
+from hybridsim.workloads.fio.pattern import Generator as Numbers
 
 END = -1  # no further request in this pass
 NEVER = -1  # a file's last request, before its first
@@ -129,9 +131,8 @@ class Generator(NamedTuple):
     first_streams: Ints
     streams: Ints
     map_blocks: int  # of a file
-    map_bits: (
-        int  # of a file; as in fio, whole words: requests beyond the last block mark them, too
-    )
+    # Of a file; as in fio, whole words: requests beyond the last block mark them, too.
+    map_bits: int
     map: BlockMap
     register: Register
     spread: Spread
@@ -256,7 +257,9 @@ class Generator(NamedTuple):
         if self.history.is_empty():
             return False
         if state[BATCH] == 0:
-            if self.history.length_left() % self.backlog != 0 or state[WAS_READ] == 1:
+            if (self.history.state[TAIL] - self.history.state[HEAD]) % self.backlog != 0 or state[
+                WAS_READ
+            ] == 1:
                 return False
             state[BATCH] = self.backlog_batch
             self.history.sort()
@@ -662,3 +665,40 @@ def fill(generator, direction: Bytes, offset: Ints, length: Ints) -> int:
         if not generator.next(direction, offset, length, row):
             return row
     return len(offset)
+
+
+def tables_of(pattern: Pattern) -> tuple[Ints, Ints, Ints]:
+    """Return the parameters of each direction, its splits and its zones."""
+    by_direction = np.zeros((3, 7), np.int64)
+    splits = np.zeros((3, max(1, *(len(each.split) for each in pattern.sizes)), 2), np.int64)
+    zones = np.zeros((3, max(1, *(len(each) for each in pattern.zones)), 3), np.int64)
+    size = pattern.map_bytes
+    for kind, sizes in enumerate(pattern.sizes):
+        used = [each for each in sizes.split if each[1]]
+        last = (size - max(sizes.minimum - sizes.unit, 0)) // sizes.unit
+        by_direction[kind] = (
+            sizes.minimum, sizes.maximum, sizes.unit, len(used), pattern.random_percent[kind],
+            len(pattern.zones[kind]), last,
+        )  # fmt: skip
+        for row, (length, percent) in enumerate(used):
+            splits[kind, row] = percent, length
+        begin = 0
+        is_share = pattern.distribution == Distribution.ZONED
+        for row, (share, extent) in enumerate(pattern.zones[kind]):
+            end = begin + extent
+            if is_share:
+                zones[kind, row] = share, begin * last // 100, extent * last // 100
+            else:
+                first = begin // sizes.unit
+                zones[kind, row] = share, first, end // sizes.unit - first
+            begin = end
+    return by_direction, splits, zones
+
+
+def streams_of(pattern: Pattern) -> Ints:
+    """Return the first states of all streams, by row."""
+    seeds = pattern.seeds()
+    sizes = [Stream.READ_SIZE, Stream.WRITE_SIZE, Stream.TRIM_SIZE]
+    wide = [*sizes, Stream.BLOCK] if pattern.generator == Numbers.TAUSWORTHE64 else []
+    rows = [*sizes, Stream.MIX, Stream.BLOCK, Stream.ZONE, *[Stream.IS_RANDOM] * 3]
+    return np.stack([seeded(seeds[row], row in wide) for row in rows])

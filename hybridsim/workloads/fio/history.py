@@ -49,11 +49,6 @@ class History(NamedTuple):
         return self.state[HEAD] == self.state[TAIL]
 
     @method
-    def length_left(self):
-        """Return the number of requests to read."""
-        return self.state[TAIL] - self.state[HEAD]
-
-    @method
     def take(self):
         """Remove the next request; return its offset and length."""
         row = self.state[HEAD]

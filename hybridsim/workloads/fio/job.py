@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.requests.jobs import ENDS_ALL, ENDS_GROUP, ENDS_KIN
+from hybridsim.requests.source import NEVER
 from hybridsim.workloads.fio import options
-from hybridsim.workloads.fio.arrivals import Pace
+from hybridsim.workloads.fio.blocks import ones_of
 from hybridsim.workloads.fio.conditions import (
     NO_FLOOR,
     NOT_STEADY,
@@ -19,8 +21,6 @@ from hybridsim.workloads.fio.conditions import (
     floor_of,
     steady_of,
 )
-from hybridsim.workloads.fio.distribution import distributed, served
-from hybridsim.workloads.fio.goal import NO_GOAL, Goal, goal_of
 from hybridsim.workloads.fio.jobfile import COMMAND_LINE, OptionValue, Section, Written
 from hybridsim.workloads.fio.pattern import (
     ENDLESS,
@@ -33,18 +33,40 @@ from hybridsim.workloads.fio.pattern import (
     Service,
     Stream,
 )
-from hybridsim.workloads.fio.reader import Reader
-from hybridsim.workloads.fio.register import ones_of
+from hybridsim.workloads.fio.reader import (
+    NO_GOAL,
+    WHOLE,
+    Goal,
+    Reader,
+    Shares,
+    Users,
+    amount,
+    distributed,
+    goal_of,
+    served,
+    shares_of,
+    sizes_of,
+    zoned,
+)
 from hybridsim.workloads.fio.replay import Replay, replay_of
-from hybridsim.workloads.fio.shares import WHOLE, Shares, amount, shares_of
-from hybridsim.workloads.fio.sizes import sizes_of
-from hybridsim.workloads.fio.writepointers import Users, zoned
+
+if TYPE_CHECKING:
+    from hybridsim.workloads.fio.requests import Pace
 
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 DIRECTIONS = {
     "read": (READ,), "write": (WRITE,), "trim": (TRIM,), "rw": (READ, WRITE),
     "readwrite": (READ, WRITE), "trimwrite": (TRIM, WRITE),
 }  # fmt: skip
+EXITS = {"group": ENDS_KIN, "stonewall": ENDS_GROUP, "all": ENDS_ALL}
+ZONE_MODES = ("none", "strided", "zbd")
+PROCESSES = {"linear": False, "poisson": True}  # of arrivals
+GENERATORS = {
+    "tausworthe": Generator.TAUSWORTHE,
+    "tausworthe64": Generator.TAUSWORTHE64,
+    "lfsr": Generator.LFSR,
+}
+LOGS = ("bw", "lat", "iops", "hist")
 BY_DIRECTION = frozenset({"bs", "ba", "rate", "rate_iops", "rate_min", "rate_iops_min"})
 ERRORS_SHOWN = 20  # of a file that may be no job file
 UNSET = ("0", "none")  # values of verify
@@ -115,11 +137,6 @@ class Job:
     def lacks_size(self) -> bool:
         """Whether no option and no log determines the size of its files."""
         return not (self.has_size or self.shares.size or self.replay or self.is_idle)
-
-    @property
-    def keeps_offsets(self) -> bool:
-        """Whether one of its logs has offsets."""
-        return bool(self.iolog) or self.log_offsets
 
     rate_window_ns: int = SECOND // 2
     iops_window_ns: int = SECOND // 2
@@ -201,17 +218,11 @@ def _depending(reader: Reader, job: Job, number: int, names: Mapping[str, int]) 
         job,
         section=number,
         waits_for=names.get(waitee, -1),
-        ends=reader.read("exit_what", _exit_what, ENDS_KIN),
+        ends=reader.choice("exit_what", EXITS, ENDS_KIN),
         weight=reader.number("flow", 0),
         flow=reader.number("flow_id", 0),
         flow_sleep_ns=reader.time("flow_sleep", MICROSECOND),
     )
-
-
-def _exit_what(text: str) -> int:
-    if text not in ("group", "stonewall", "all"):
-        raise ValueError(f"{text}: must be group, stonewall or all")
-    return {"all": ENDS_ALL, "stonewall": ENDS_GROUP}.get(text, ENDS_KIN)
 
 
 def _is_nrfiles_later(reader: Reader, section: Section, common: Mapping[str, OptionValue]) -> bool:
@@ -566,10 +577,11 @@ def _job(reader: Reader, name: str) -> Job:
             "io_submit_mode": is_offload,
         },
     )
+    prefixes = {kind: reader.specified.get(f"write_{kind}_log") for kind in LOGS}
     logs = {
-        kind: f"{_prefix(reader, kind, name)}"
-        for kind in ("bw", "lat", "iops", "hist")
-        if f"write_{kind}_log" in reader.specified
+        kind: name if prefix.value in ("", "1") else prefix.value
+        for kind, prefix in prefixes.items()
+        if prefix is not None
     }
     busy_ns = reader.time("thinktime_iotime", MICROSECOND)
     unified = reader.read("unified_rw_reporting", str, "none")
@@ -592,7 +604,7 @@ def _job(reader: Reader, name: str) -> Job:
         ramp_ns=reader.time("ramp_time", SECOND),
         run_ns=reader.time("runtime", SECOND),
         bytes_per_s=reader.three("rate", options.size, 0),
-        requests_per_s=reader.three("rate_iops", options.whole, 0),
+        requests_per_s=reader.three("rate_iops", options.size, 0),
         think_ns=reader.time("thinktime", MICROSECOND),
         think_blocks=reader.number("thinktime_blocks", int(not busy_ns), 1),
         thinks_by_issues=reader.read("thinktime_blocks_type", str, "complete") == "issue",
@@ -612,18 +624,13 @@ def _job(reader: Reader, name: str) -> Job:
         hist_coarseness=reader.read("log_hist_coarseness", _coarseness, 0),
         iolog="" if "read_iolog" in reader.specified else reader.read("write_iolog", str, ""),
         replay=replay_of(reader),
-        is_poisson=reader.read("rate_process", _is_poisson, False),
+        is_poisson=reader.choice("rate_process", PROCESSES, False),
         floor=floor_of(reader),
         steady=steady_of(reader),
         is_idle=is_idle,
         rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
         iops_window_ns=reader.time("iopsavgtime", MILLISECOND) or SECOND // 2,
     )
-
-
-def _prefix(reader: Reader, kind: str, name: str) -> str:
-    prefix = reader.specified[f"write_{kind}_log"].value
-    return name if prefix in ("", "1") else prefix
 
 
 def _pattern(reader: Reader) -> tuple[Pattern, bool]:
@@ -643,7 +650,7 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
     moved = amount(reader, "io_size")[0]
     loops = max(1, reader.number("loops", 1))
     randomness = reader.three("percentage_random", _percent, 100)
-    order = served(reader)
+    service, service_requests, service_shape = served(reader)
     # As in fio, time_based without a runtime has no effect.
     is_endless = reader.flag("time_based") and reader.time("runtime", SECOND) > 0
     zones = _zones(reader)
@@ -662,7 +669,7 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         every=reader.read("rw", _every, 1) if how and is_random else 1,
         hole_bytes=reader.read("rw", _hole, 0) if how and not is_random else 0,
         stays=reader.read("rw_sequencer", str, "sequential") == "identical",
-        generator=reader.read("random_generator", _generator, Generator.TAUSWORTHE),
+        generator=reader.choice("random_generator", GENERATORS, Generator.TAUSWORTHE),
         has_map=not reader.flag("norandommap"),
         zone_bytes=zones[0],
         zone_range=zones[1],
@@ -679,14 +686,14 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
         writes_between_syncs=reader.number("fsync", 0),
         writes_between_data_syncs=reader.number("fdatasync", 0),
         syncs_at_end=reader.flag("end_fsync") or reader.flag("fsync_on_close"),
-        service=order.service,
-        service_requests=order.requests,
-        service_shape=order.shape,
+        service=service,
+        service_requests=service_requests,
+        service_shape=service_shape,
     )
-    rates = (*reader.three("rate", options.size, 0), *reader.three("rate_iops", options.whole, 0))
+    rates = (*reader.three("rate", options.size, 0), *reader.three("rate_iops", options.size, 0))
     is_by_rates = any(rates) and pattern.directions == DIRECTIONS["rw"]
     pattern = replace(pattern, is_by_rates=is_by_rates)
-    if pattern.has_syncs and any(rates) and reader.read("rate_process", _is_poisson, False):
+    if pattern.has_syncs and any(rates) and reader.choice("rate_process", PROCESSES, False):
         name = "fsync" if pattern.writes_between_syncs else "fdatasync"
         reader.refuse(
             name,
@@ -709,19 +716,13 @@ def _read_percent(reader: Reader) -> int:
 def _zones(reader: Reader) -> tuple[int, int, int]:
     """Return zonesize, zonerange and zoneskip of zonemode=strided; zeros without zones."""
     zones = [reader.read(name, options.size, 0) for name in ("zonesize", "zonerange", "zoneskip")]
-    mode = reader.read("zonemode", _zone_mode, "none")
+    mode = reader.choice("zonemode", {each: each for each in ZONE_MODES}, "none")
     if mode == "strided" and not zones[0]:
         reader.refuse("zonemode", "zonemode=strided needs a zonesize: for example zonesize=256m")
     if mode == "none" and zones[0]:
         reader.refuse("zonesize", "zonesize needs zonemode=strided")
     is_on = mode == "strided" and reader.number("openfiles", 0) <= 1
     return (zones[0], zones[1], zones[2]) if is_on else (0, 0, 0)
-
-
-def _zone_mode(text: str) -> str:
-    if text not in ("none", "strided", "zbd"):
-        raise ValueError(f"{text}: must be none, strided or zbd")
-    return text
 
 
 def _one_size(text: str) -> int:
@@ -739,12 +740,6 @@ def _coarseness(text: str) -> int:
     if text not in tuple("0123456"):
         raise ValueError(f"{text!r}: must be 0 to 6; each step halves the number of bins")
     return int(text)
-
-
-def _is_poisson(text: str) -> bool:
-    if text not in ("linear", "poisson"):
-        raise ValueError(f"{text}: must be linear or poisson")
-    return text == "poisson"
 
 
 def _percent(text: str) -> int:
@@ -770,12 +765,48 @@ def _hole(text: str) -> int:
     return -options.size(hole[1:]) if hole.startswith("-") else options.size(hole)
 
 
-def _generator(text: str) -> Generator:
-    generators = {
-        "tausworthe": Generator.TAUSWORTHE,
-        "tausworthe64": Generator.TAUSWORTHE64,
-        "lfsr": Generator.LFSR,
-    }
-    if text not in generators:
-        raise ValueError(f"{text}: must be tausworthe, tausworthe64 or lfsr")
-    return generators[text]
+@dataclass(frozen=True)
+class RealRun:
+    """Age of the cache, pace, and later load of a real run; times in ns."""
+
+    lead_ns: int = 0  # age of the cache at the start of the jobs, the origin of all times
+    paces: Sequence[Pace] = ()  # upper limits: one per process, of both loads
+    later: Written | None = None  # jobs of a second fio on the same cache
+    gap_ns: int = 0  # from the end of the jobs to the start of those
+    reload_ns: int = NEVER  # time of a stop and restart of the cache in between
+
+    def jobs(self, written: Written) -> list[Job]:
+        """Return the jobs followed by those of the later fio, in later groups."""
+        first = jobs_of(written)
+        if self.later is None:
+            return self._paced(first)
+        later = [
+            replace(again(job, 1, first), delay_ns=job.delay_ns + self.gap_ns)
+            for job in jobs_of(self.later)
+        ]
+        return self._paced([*first, *later])
+
+    def _paced(self, jobs: list[Job]) -> list[Job]:
+        if not self.paces:
+            return jobs
+        return [replace(job, pace=pace) for job, pace in zip(jobs, self.paces, strict=True)]
+
+
+SIMULATED = RealRun()  # no constraints
+
+
+def again(job: Job, run: int, once: Sequence[Job]) -> Job:
+    """Return the copy of a job for a repeated run, in groups after those of all earlier runs."""
+    groups = once[-1].group + 1
+    reported = max(abs(each.reported_with) for each in once) + 1
+    sections = max(each.section for each in once) + 1
+    sign = 1 if job.reported_with >= 0 else -1
+    return replace(
+        job,
+        group=job.group + run * groups,
+        kin=job.kin + run * (max(each.kin for each in once) + 1),
+        section=job.section + run * sections,
+        waits_for=job.waits_for + run * sections if job.waits_for >= 0 else -1,
+        flow=job.flow + run * (max(each.flow for each in once) + 1),
+        reported_with=job.reported_with + sign * run * reported,
+    )

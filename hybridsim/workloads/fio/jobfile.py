@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.reading import whole_text
@@ -142,9 +143,8 @@ def read_file(path: str, written: Written) -> None:
     text = whole_text(path, UsageError)
     into: dict[str, OptionValue] | None = None
     jobs = len(written.jobs)
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(map(_stripped, text.splitlines()), 1):
         place = f"{path}:{number}"
-        line = _stripped(line)
         if not line:
             continue
         if line.startswith("["):
@@ -161,33 +161,56 @@ def read_file(path: str, written: Written) -> None:
         if into is None:
             written.wrong.append(f"{place}: option outside of a section: start with [global]")
             into = {}
-        _take_line(line, into, written, (path,), place)
+        _Lines(into, written, (path,)).take(line, place)
     if len(written.jobs) == jobs and not written.wrong:
         written.wrong.append(f"{path}: no job in this file: add a section such as [randread]")
 
 
-def _take_line(
-    line: str,
-    into: dict[str, OptionValue],
-    written: Written,
-    paths: tuple[str, ...],
-    place: str,
-) -> None:
-    """Store the option of a line, or all of a file that it includes."""
-    if line.split()[0] == "include":
-        _include(line[len("include") :].strip(), into, written, paths, place)
-        return
-    name, equals, value = line.partition("=")
-    unset = [name for name in _VARIABLE.findall(value) if name not in os.environ]
-    if unset:  # as in fio, they are empty
-        place += f" (not set in the environment: {', '.join(dict.fromkeys(unset))})"
-    value = _VARIABLE.sub(lambda match: os.environ.get(match[1], ""), value.strip())
-    try:
-        value = _with_keywords(value)
-    except ValueError as error:
-        written.wrong.append(f"{place}: {name.strip()}: {error}")
-        return
-    written.take(into, name.strip(), value if equals else None, place)
+class _Lines(NamedTuple):
+    """Where the options of lines go; `paths` are their file and those that include it."""
+
+    into: dict[str, OptionValue]
+    written: Written
+    paths: tuple[str, ...]
+
+    def take(self, line: str, place: str) -> None:
+        """Store the option of a line, or all of a file that it includes."""
+        if line.split()[0] == "include":
+            self._include(line[len("include") :].strip(), place)
+            return
+        name, equals, value = line.partition("=")
+        unset = [name for name in _VARIABLE.findall(value) if name not in os.environ]
+        if unset:  # as in fio, they are empty
+            place += f" (not set in the environment: {', '.join(dict.fromkeys(unset))})"
+        value = _VARIABLE.sub(lambda match: os.environ.get(match[1], ""), value.strip())
+        try:
+            value = _with_keywords(value)
+        except ValueError as error:
+            self.written.wrong.append(f"{place}: {name.strip()}: {error}")
+            return
+        self.written.take(self.into, name.strip(), value if equals else None, place)
+
+    def _include(self, name: str, place: str) -> None:
+        """Store the options of a file; its name may be relative to the including one."""
+        wrong, paths = self.written.wrong, self.paths
+        path = name if os.path.exists(name) else os.path.join(os.path.dirname(paths[-1]), name)
+        if path in paths:
+            wrong.append(f"{place}: include {name}: the file includes itself")
+            return
+        try:
+            text = whole_text(path, UsageError)
+        except UsageError as error:
+            wrong.append(f"{place}: include {name}: {error}")
+            return
+        for number, line in enumerate(map(_stripped, text.splitlines()), 1):
+            if line.startswith("["):
+                wrong.append(
+                    f"{path}:{number}: a section in an included file is not supported: "
+                    "include only options"
+                )
+                return
+            if line:
+                self._replace(paths=(*paths, path)).take(line, f"{path}:{number}")
 
 
 def _with_keywords(value: str) -> str:
@@ -222,32 +245,3 @@ def _calculated(tree: ast.expr) -> int:
                 quotient = abs(left) // abs(right)
                 return quotient if (left < 0) == (right < 0) else -quotient
     raise SyntaxError("not a whole number, +, -, * or /")
-
-
-def _include(
-    name: str,
-    into: dict[str, OptionValue],
-    written: Written,
-    paths: tuple[str, ...],
-    place: str,
-) -> None:
-    """Store the options of an included file; its name may be relative to the including one."""
-    path = name if os.path.exists(name) else os.path.join(os.path.dirname(paths[-1]), name)
-    if path in paths:
-        written.wrong.append(f"{place}: include {name}: the file includes itself")
-        return
-    try:
-        text = whole_text(path, UsageError)
-    except UsageError as error:
-        written.wrong.append(f"{place}: include {name}: {error}")
-        return
-    for number, line in enumerate(text.splitlines(), 1):
-        line = _stripped(line)
-        if line.startswith("["):
-            written.wrong.append(
-                f"{path}:{number}: a section in an included file is not supported: "
-                "include only options"
-            )
-            return
-        if line:
-            _take_line(line, into, written, (*paths, path), f"{path}:{number}")

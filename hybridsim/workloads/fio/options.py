@@ -262,11 +262,6 @@ def _check_whole(text: str, digits: str) -> None:
         )
 
 
-def whole(text: str) -> int:
-    """Return a whole number, which may have a unit of 1024."""
-    return size(text)
-
-
 def plain(text: str) -> int:
     """Return a whole number without a unit."""
     try:

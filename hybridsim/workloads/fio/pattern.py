@@ -97,16 +97,14 @@ class Pattern:
     file_bytes: int = 0  # starts at `offset_bytes`
     offset_bytes: int = 0
     end_bytes: int = 0  # of the file, if it is larger than offset_bytes + file_bytes
-    total_bytes: int = (
-        0  # of all files, if a pass moves less than all: filesize with size, io_size=%
-    )
+    # Of all files, if a pass moves less than all: filesize with size, io_size=%.
+    total_bytes: int = 0
     thread: int = 1  # 1-based index of the process
     is_clone: bool = False  # of numjobs: all but the first process
 
     sizes: tuple[Sizes, Sizes, Sizes] = (Sizes(), Sizes(), Sizes())
-    sizes_by_order: bool = (
-        False  # bs_is_seq_rand: sizes of reads if sequential, of writes if random
-    )
+    # bs_is_seq_rand: sizes of reads if sequential, of writes if random.
+    sizes_by_order: bool = False
     unaligned_sizes: bool = False
     read_percent: int = 50
     is_by_rates: bool = False  # a mix whose rates, too, decide which direction is next

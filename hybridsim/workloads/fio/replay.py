@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from hybridsim.foundation.arrays import Ints
+import numpy as np
+
+from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import Device, Requests
 from hybridsim.workloads.fio import options
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
 from hybridsim.workloads.fio.reader import Reader
+
+if TYPE_CHECKING:
+    from hybridsim.workloads.fio.job import Job
+
+KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.WRITE_ZEROES: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
+MIN_FILE_BYTES = 4096
 
 
 class Log(Protocol):
@@ -68,3 +78,68 @@ def _skipped(text: str) -> tuple[int, ...]:
     if not set(names) <= kinds.keys():
         raise ValueError(f"{text!r}: must be a list of read, write, trim and sync")
     return tuple(kinds[name] for name in names)
+
+
+class Columns(NamedTuple):
+    """A sequence of requests in columns."""
+
+    kind: Bytes  # a direction, or another kind of request of the generator
+    offset: Ints
+    length: Ints
+    due_ns: Ints
+    file: Ints  # index in the job's files
+
+    @classmethod
+    def of(cls, parts: Sequence[Columns]) -> Columns:
+        """Return the concatenation of `parts`."""
+        return cls._make(map(np.concatenate, zip(*parts)))
+
+
+NOTHING = Columns(np.zeros(0, np.uint8), *np.zeros((4, 0), np.int64))
+
+
+def opened(job: Job, read: Callable[[str], Log]) -> Job:
+    """Return a replaying job with its log open and the log's file and size; others unchanged.
+
+    `read` opens a trace by its path.  Raises UsageError for a log of several files, TraceError for
+    an unreadable one.
+    """
+    if job.replay is None:
+        return job
+    trace = read(job.replay.path)
+    summary = trace.summary()
+    if len(trace.devices) > 1:
+        names = ", ".join(device.name for device in trace.devices)
+        raise UsageError(
+            f"job {job.name}: read_iolog={job.replay.path} has requests to {len(trace.devices)} "
+            f"files ({names}); only logs of one file are supported: split it"
+        )
+    end = job.replay.placed(np.array([summary.max_end_bytes]))[0]
+    end = max(int(end) + job.replay.align_bytes, MIN_FILE_BYTES)
+    pattern = replace(job.pattern, file_bytes=end, pass_bytes=end, offset_bytes=0)
+    file = job.replay.redirect or trace.devices[0].name
+    log = replace(job.replay, log=trace)
+    return replace(job, replay=log, pattern=pattern, files=(file,), has_size=True)
+
+
+def requests(job: Job) -> Iterator[Columns]:
+    """Yield the requests of a job's log, in order."""
+    replay = job.replay
+    assert replay is not None
+    assert replay.log is not None, "the log must be open"
+    for chunk in replay.log.chunks():
+        kind = _kinds(chunk)
+        wanted = ~np.isin(kind, replay.skipped)
+        due = np.zeros(len(kind), np.int64)
+        if not replay.is_unstalled:
+            due = chunk.arrival_ns * 100 // replay.time_percent
+        file = np.zeros(len(kind), np.int64)
+        columns = kind, replay.placed(chunk.offset_bytes), chunk.length_bytes, due, file
+        yield Columns._make(column[wanted] for column in columns)
+
+
+def _kinds(chunk: Requests) -> Bytes:
+    kind = np.full(len(chunk.op), SYNC, np.uint8)
+    for op, direction in KINDS.items():
+        kind[chunk.op == op] = direction
+    return kind

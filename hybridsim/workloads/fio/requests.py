@@ -1,50 +1,107 @@
-"""The requests of all jobs, generated on demand of the machine."""
+"""The requests of all jobs and their arrival times, generated on demand of the machine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.foundation.codes import FUA, Op
 from hybridsim.foundation.codes import SYNC as IS_SYNC
 from hybridsim.foundation.errors import UsageError
+from hybridsim.jit import loop
 from hybridsim.requests.jobs import JobBatch
-from hybridsim.workloads.fio.arrivals import STREAMS, Poisson, evenly_ns
+from hybridsim.workloads.fio.blocks import draw, seeded
 from hybridsim.workloads.fio.generator import DUE, ELAPSED, FILE_SHIFT, Generator, fill
 from hybridsim.workloads.fio.job import Job
 from hybridsim.workloads.fio.pattern import (
     DATA_SYNC,
     END_SYNC,
     FIRST_OF_VERIFY,
+    MASK32,
     OF_BACKLOG,
     OF_VERIFY,
     READ,
     SYNC,
     TRIM,
     WRITE,
+    Stream,
 )
 from hybridsim.workloads.fio.places import Laid
-from hybridsim.workloads.fio.replaying import Columns, requests
+from hybridsim.workloads.fio.replay import NOTHING, Columns, requests
+
+MICROSECOND, SECOND = 10**3, 10**9
+STREAMS = (Stream.POISSON_READ, Stream.POISSON_WRITE, Stream.POISSON_TRIM)  # by direction
+
+
+class Poisson:
+    """Due times of one direction of a job with rate_process=poisson, as fio 3.33 draws them.
+
+    A gap is the mean, in whole microseconds, times the negative logarithm of a uniform number in
+    (0, 1]; verified against the times in fio's logs (benchmarks/RESULTS.md).
+    """
+
+    def __init__(self, seed: int, requests_per_s: int) -> None:
+        self._states = seeded(seed & MASK32).reshape(1, -1)
+        self._mean_us = np.float32(10**6 // max(requests_per_s, 1))
+        self._next_us = 0
+
+    @property
+    def next_ns(self) -> int:
+        """Due time of the next request in ns."""
+        return self._next_us * MICROSECOND
+
+    def due_ns(self, count: int) -> Ints:
+        """Return the due times of the next `count` requests, in ns."""
+        bits = np.zeros(count, np.int64)
+        draw_each(self._states, bits)
+        even = ((bits + 1) / (MASK32 + 1)).astype(np.float32)
+        gaps = (self._mean_us * -np.log(even)).astype(np.int64)
+        ends = self._next_us + np.cumsum(gaps)
+        due = np.append(self._next_us, ends)[:-1]
+        self._next_us = int(ends[-1]) if count else self._next_us
+        return np.asarray(due * MICROSECOND, np.int64)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Completed requests of a real run over time: the pace of its simulation."""
+
+    time_ns: Ints  # since the first request
+    done: Ints
+
+    def due_ns(self, first: int, count: int, depth: int) -> Ints:
+        """Return issue times in ns: a request is issued when the one `depth` before completes."""
+        before = np.arange(first, first + count) - depth
+        return np.asarray(np.interp(before, self.done, self.time_ns), np.int64)
+
+
+def evenly_ns(before: Ints, per_s: int) -> Ints:
+    """Return the time in ns by which `before` units are done at a rate of `per_s`."""
+    return np.asarray(before // per_s * SECOND + before % per_s * SECOND // per_s, np.int64)
+
+
+@loop
+def draw_each(states: Ints, bits: Ints) -> None:
+    """Fill an array with the next 32 bits of a stream."""
+    for at in range(len(bits)):
+        bits[at] = draw(states, 0)
+
 
 CHUNK = 1 << 14
-COLUMNS = 7  # op, offset, length, stream, due, think, may_pause
+COLUMNS = 7  # of the rows of a feed
 OPS = np.zeros(4, np.uint8)
 OPS[[READ, WRITE, TRIM, SYNC]] = [Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH]
 PLAIN = np.arange(9, dtype=np.uint8)  # kinds of the generator as directions or syncs
-PLAIN[[END_SYNC, DATA_SYNC, FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = [
-    SYNC,
-    SYNC,
-    READ,
-    READ,
-    READ,
-]
-IS_LAST, IS_CHECKING, IS_ALONE, IS_OF_DATA = np.zeros((4, 9), np.bool_)  # as in Columns, by kind
+PLAIN[[END_SYNC, DATA_SYNC]] = SYNC
+PLAIN[[FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = READ
+# By kind: issued when all before are complete; reads of verify; those after a pass.
+IS_LAST, IS_CHECKING, IS_ALONE = np.zeros((3, 9), np.bool_)
 IS_LAST[[END_SYNC, FIRST_OF_VERIFY]] = True
 IS_CHECKING[[FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = True
 IS_ALONE[[FIRST_OF_VERIFY, OF_VERIFY]] = True
-IS_OF_DATA[DATA_SYNC] = True
 
 
 class Generated:
@@ -52,49 +109,23 @@ class Generated:
 
     def __init__(self, job: Job) -> None:
         with np.errstate(over="ignore"):
-            self._generator = Generator.new(job.pattern)
+            self.generator = Generator.new(job.pattern)
         self._name = job.name
-
-    def set_time(self, elapsed_ns: int, due_ns: Sequence[int]) -> None:
-        """Set the time since the job's start, and when reads and writes are due (is_by_rates)."""
-        self._generator.state[ELAPSED] = elapsed_ns
-        self._generator.state[[DUE + READ, DUE + WRITE]] = due_ns
 
     def take(self, count: int) -> Columns:
         """Return the next `count` requests; fewer at the end of the job."""
         kind, offset, length = np.zeros(count, np.uint8), *np.zeros((2, count), np.int64)
         with np.errstate(over="ignore"):
-            filled = int(fill(self._generator, kind, offset, length))
-            if filled < count and self._generator.history.is_full():
-                rows = len(self._generator.history.offset)
+            filled = int(fill(self.generator, kind, offset, length))
+            if filled < count and self.generator.history.is_full():
+                rows = len(self.generator.history.offset)
                 raise UsageError(
                     f"job {self._name}: verify has more than {rows} writes to read at once: use a "
                     "shorter runtime, or a verify_backlog whose verify_backlog_batch is not smaller"
                 )
         kind, offset, length = kind[:filled], offset[:filled], length[:filled]
         file, at = offset >> FILE_SHIFT, offset & ((1 << FILE_SHIFT) - 1)
-        if not filled or kind.max() <= SYNC:  # as in most jobs
-            none = np.zeros(filled, np.bool_)
-            return Columns(kind, at, length, np.zeros(filled, np.int64), file, *[none] * 4)
-        return Columns(
-            PLAIN[kind],
-            at,
-            length,
-            np.zeros(filled, np.int64),
-            file,
-            IS_LAST[kind],
-            IS_CHECKING[kind],
-            IS_ALONE[kind],
-            IS_OF_DATA[kind],
-        )
-
-
-class Idle:
-    """Source of no requests: an engine that does not access storage."""
-
-    def take(self, count: int) -> Columns:
-        """Return no requests."""
-        return Columns.of([])
+        return Columns(kind, at, length, np.zeros(filled, np.int64), file)
 
 
 class Replayed:
@@ -102,7 +133,7 @@ class Replayed:
 
     def __init__(self, job: Job) -> None:
         self._chunks = requests(job)
-        self._rest = Columns.of([])
+        self._rest = NOTHING
 
     def take(self, count: int) -> Columns:
         """Return the next `count` requests; fewer at the end of the log."""
@@ -114,17 +145,19 @@ class Replayed:
             parts.append(chunk)
             rows += len(chunk.kind)
         whole = Columns.of(parts)
-        self._rest = whole[count:]
-        return whole[:count]
+        self._rest = Columns._make(column[count:] for column in whole)
+        return Columns._make(column[:count] for column in whole)
 
 
 class Feed:
     """Requests of one job that are not yet issued, and their source."""
 
     def __init__(self, job: Job, begin_bytes: Sequence[int], stream: int) -> None:
-        self._source: Replayed | Generated | Idle = Idle() if job.is_idle else Generated(job)
+        self._source: Replayed | Generated | None = None  # an engine that does not access storage
         if job.replay:
             self._source = Replayed(job)
+        elif not job.is_idle:
+            self._source = Generated(job)
         seeds = job.pattern.seeds()
         self._poisson = [Poisson(seeds[each], rate_of(job, at)) for at, each in enumerate(STREAMS)]
         self._job = job
@@ -140,62 +173,58 @@ class Feed:
         self.generated: list[Ints] = []  # kind, offset, length, file: if a log has offsets
         self._count = 0  # requests so far
         self._special = {kind: np.zeros(0, np.int64) for kind in (END_SYNC, DATA_SYNC)}
-        self._rows = _columns(0)
+        self._rows = np.zeros((COLUMNS, 0), np.int64)
 
-    def rows(self, used: int, elapsed_ns: int | None = 0) -> list[Ints]:
-        """Drop the `used` rows that were issued; return the rows that follow.
+    def rows(self, used: int, elapsed_ns: int | None = 0) -> Ints:
+        """Drop the `used` rows that were issued; return those that follow.
 
+        They are columns: op, offset, length, stream, due, think, may_pause of `JobBatch`.
         The next request of a mix with rates depends on the time since the job's start: None if the
         job does not ask for it.
         """
         count = CHUNK
         if self.is_by_rates:
             count = 1 if elapsed_ns is not None else 0
-        has_enough = self.is_last or len(self._rows[0]) - used >= count
-        if not used and has_enough:
-            return self._rows
-        rest = [column[used:] for column in self._rows]
-        if not has_enough:
+        self._rows = self._rows[:, used:]
+        if not self.is_last and self._rows.shape[1] < count:
             if self.is_by_rates:
-                due_ns = [self._next_ns(direction) for direction in (READ, WRITE)]
                 assert isinstance(self._source, Generated)
-                self._source.set_time(elapsed_ns or 0, due_ns)
-            more = self._more(count)
-            rest = [np.concatenate(pair) for pair in zip(rest, more)]
-        self._rows = rest
-        return rest
+                state = self._source.generator.state
+                state[ELAPSED] = elapsed_ns or 0
+                state[[DUE + READ, DUE + WRITE]] = [self._next_ns(READ), self._next_ns(WRITE)]
+            self._rows = np.concatenate([self._rows, self._more(count)], axis=1)
+        return self._rows
 
-    def _more(self, count: int) -> list[Ints]:
-        taken = self._source.take(count)
-        kind, offset, length = taken.kind, taken.offset, taken.length
+    def _more(self, count: int) -> Ints:
+        taken = NOTHING if self._source is None else self._source.take(count)
+        kind, length = PLAIN[taken.kind], taken.length
         self.is_last = len(kind) < count
-        self._mark(DATA_SYNC, np.flatnonzero(taken.is_of_data))
-        self._mark(END_SYNC, np.flatnonzero(taken.is_last & (kind == SYNC)))
-        if self._job.keeps_offsets:
-            exact = np.where(taken.is_of_data, DATA_SYNC, kind)
-            self.generated.append(np.stack([exact, offset, length, taken.file]))
+        self._mark(DATA_SYNC, np.flatnonzero(taken.kind == DATA_SYNC))
+        self._mark(END_SYNC, np.flatnonzero(taken.kind == END_SYNC))
+        if self._job.iolog or self._job.log_offsets:
+            exact = np.where(taken.kind == DATA_SYNC, DATA_SYNC, kind)
+            self.generated.append(np.stack([exact, taken.offset, length, taken.file]))
         self._count += len(kind)
-        rows = _columns(len(kind))
-        flags = np.where(kind == WRITE, self._flags, 0)
-        rows[0][:] = OPS[kind] | flags
+        rows = np.zeros((COLUMNS, len(kind)), np.int64)
+        op, place, size, stream, due_ns, think_ns, may_pause = rows
+        op[:] = OPS[kind] | np.where(kind == WRITE, self._flags, 0)
         if len(kind):
-            rows[1][:] = np.where(kind == SYNC, 0, offset + self._begin_bytes[taken.file])
-        rows[2][:] = length
-        rows[3][:] = self._stream
-        rows[4][:] = np.maximum(self._due_ns(taken), taken.due_ns)
+            place[:] = np.where(kind == SYNC, 0, taken.offset + self._begin_bytes[taken.file])
+        size[:], stream[:] = length, self._stream
+        due_ns[:] = np.maximum(self._due_ns(taken.kind, length), taken.due_ns)
         if self._job.pace is not None:
             first = int(self._done[:SYNC].sum())
             paced = self._job.pace.due_ns(first, len(kind), self._job.depth)
-            rows[4][:] = np.maximum(rows[4], paced)
-        rows[6][:] = (kind != SYNC) & ~taken.is_alone
+            due_ns[:] = np.maximum(due_ns, paced)
+        may_pause[:] = (kind != SYNC) & ~IS_ALONE[taken.kind]
         self._done += np.bincount(kind, minlength=4)
         self._moved += np.bincount(kind, length, 4).astype(np.int64)  # whole: below 2^53 at once
-        rows[5][taken.is_last] = 1  # think 1 ns: issued when all before are complete
+        think_ns[IS_LAST[taken.kind]] = 1  # think 1 ns: issued when all before are complete
         is_replay = self._job.replay is not None
         if is_replay and self.is_last and self._job.pattern.syncs_at_end and self._done[WRITE]:
-            end = (int(Op.FLUSH), 0, 0, self._stream, 0, 1, 0)
+            end = [int(Op.FLUSH), 0, 0, self._stream, 0, 1, 0]
             self._mark(END_SYNC, np.zeros(1, np.int64))
-            return [np.append(column, last) for column, last in zip(rows, end)]
+            return np.append(rows, np.array([end]).T, axis=1)
         return rows
 
     def _mark(self, kind: int, rows: Ints) -> None:
@@ -221,9 +250,9 @@ class Feed:
         rate = bytes_per_s(self._job, direction)
         return int(evenly_ns(self._moved[direction], rate)) if rate else 0
 
-    def _due_ns(self, taken: Columns) -> Ints:
+    def _due_ns(self, exact: Bytes, length: Ints) -> Ints:
         """Return the earliest issue times by the rates of the directions."""
-        kind, length = taken.kind, taken.length
+        kind, is_checking = PLAIN[exact], IS_CHECKING[exact]
         due = np.zeros(len(kind), np.int64)
         for direction in (READ, WRITE, TRIM):
             rate = bytes_per_s(self._job, direction)
@@ -231,11 +260,11 @@ class Feed:
                 continue
             mine = kind == direction
             if self._job.is_poisson and rate_of(self._job, direction):
-                mine &= ~taken.is_checking
+                mine &= ~is_checking
                 due[mine] = self._poisson[direction].due_ns(int(np.count_nonzero(mine)))
             else:
                 before = self._moved[direction] + np.cumsum(length[mine]) - length[mine]
-                due[mine] = np.where(taken.is_checking[mine], 0, evenly_ns(before, rate))
+                due[mine] = np.where(is_checking[mine], 0, evenly_ns(before, rate))
         return due
 
 
@@ -251,10 +280,6 @@ def bytes_per_s(job: Job, direction: int) -> int:
 def rate_of(job: Job, direction: int) -> int:
     """Return the job's limit in requests/s; a rate in bytes is divided by the smallest size."""
     return bytes_per_s(job, direction) // job.pattern.sizes[direction].minimum
-
-
-def _columns(rows: int) -> list[Ints]:
-    return [np.zeros(rows, np.int64) for _ in range(COLUMNS)]
 
 
 class Feeds:
@@ -292,12 +317,10 @@ class Feeds:
             feed.rows(int(count), elapsed_ns if number == asking else None)
             for number, (feed, count) in enumerate(zip(self._feeds, used))
         ]
-        lengths = np.array([len(each[0]) for each in rows])
+        lengths = np.array([each.shape[1] for each in rows])
         ends = np.cumsum(lengths)
         self._begin = ends - lengths
-        op, offset, length, stream, due_ns, think_ns, may_pause = (
-            np.concatenate(column) for column in zip(*rows)
-        )
+        op, offset, length, stream, due_ns, think_ns, may_pause = np.concatenate(rows, axis=1)
         self._batch = JobBatch(
             op.astype(np.uint8),
             offset,

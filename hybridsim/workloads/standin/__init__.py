@@ -1,13 +1,7 @@
 """A stand-in for a capture: requests with the same behaviour, generated from distributions alone.
 
-    classes      classes of sizes, counts, births and lives
-    objects      the parts of a capture: runs of requests, objects, visits to objects
-    lives        the classes of each object, and the pauses between its visits
-    habits       the distributions of visits
-    measured     all distributions of a capture
-    layout       addresses of the objects
-    arrivals     the gaps between requests
-    table        the distributions as a table of a workload file
+    measured     the parts of a capture (runs of requests, objects and their classes, visits to
+                 them), and all distributions
     making       generation of the requests and their arrival times
 
 An object is a sequence of 64 KiB pages that are used together: a page with random reads, a file

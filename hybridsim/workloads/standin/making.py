@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.signal import lfilter
 
 from hybridsim.foundation.codes import Op
-from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
+from hybridsim.requests.rows import Requests, requests_with
 from hybridsim.workloads.draws import Draws, Floats, Ints, Weighted
-from hybridsim.workloads.standin import arrivals, layout
-from hybridsim.workloads.standin.classes import (
+from hybridsim.workloads.standin.measured import (
     BIRTH_EDGES,
     GROUPS,
-    LIFE_EDGES,
-    PAGE_BYTES,
-    drawn,
-    from_histogram,
-    size_group,
-    within,
-)
-from hybridsim.workloads.standin.habits import (
     LAGS,
+    LIFE_EDGES,
     NEW,
+    OCTAVES,
     ON,
+    PAGE_BYTES,
     PAUSE_EDGES,
     RUN_EDGES,
+    STATES,
     WHOLE,
     anchors,
+    drawn,
+    from_histogram,
     pause_class,
     shape_class,
+    size_group,
+    states,
+    within,
 )
-from hybridsim.workloads.standin.table import Distributions
+
+if TYPE_CHECKING:
+    from hybridsim.workloads.stand_in import StandIn
 
 LARGE_GAP = 16  # pages
+CHAINS = 256  # of gaps between requests, drawn in parallel
 
 
 class Pieces(NamedTuple):
@@ -62,14 +65,14 @@ class Visited(NamedTuple):
     requests: Ints
 
 
-def generated(table: Distributions, *key: int) -> Requests:
+def generated(table: StandIn, *key: int) -> Requests:
     """Return all requests of a stand-in; `key` seeds the random numbers."""
     pieces = _pieces(table, Draws(*key, 0))
     visits = _visits(table, pieces, Draws(*key, 1))
     return _requests(table, pieces, visits, Draws(*key, 2))
 
 
-def _pieces(table: Distributions, draws: Draws) -> Pieces:
+def _pieces(table: StandIn, draws: Draws) -> Pieces:
     size, count, kind, birth, life, number = np.array(table.objects, np.int64).T
     row = np.repeat(np.arange(len(number)), number)
     size, count, kind, birth, life = (each[row] for each in (size, count, kind, birth, life))
@@ -79,16 +82,11 @@ def _pieces(table: Distributions, draws: Draws) -> Pieces:
         mine = (size > 0) == which
         visits[mine] = _of_class(table.counts[which], count[mine], draws)
     share = np.array(table.written)[kind]
-    order = layout.laid_out(layout.states(size, count, birth), table.order, draws)
+    order = _laid_out(states(size, count, birth), table.order, draws)
     begin = np.zeros(len(order))
     begin[order] = _births(birth[order], table.born_together, draws) * table.accesses
     span = within(life, LIFE_EDGES, 1.0, draws) * (table.accesses - begin)
-    gap = np.zeros(len(order))
-    larger = (size > 0)[order]
-    for which in (0, 1):
-        mine = larger == which
-        if mine.any():
-            gap[mine] = from_histogram(table.gaps[which], draws, int(mine.sum()))
+    gap = _by_size(table.gaps, size[order], np.zeros(len(order)), size >= 0, draws)
     before = _scaled(np.floor(gap).astype(np.int64), table.reach - int(pages.sum()))
     ends = np.cumsum(before + pages[order])
     page = np.zeros(len(order), np.int64)
@@ -120,7 +118,7 @@ def _of_class(table: list[list[float]], classes: Ints, draws: Draws) -> Ints:
     return np.maximum(np.rint(values), 1).astype(np.int64)
 
 
-def _visits(table: Distributions, pieces: Pieces, draws: Draws) -> Visited:
+def _visits(table: StandIn, pieces: Pieces, draws: Draws) -> Visited:
     number = np.repeat(np.arange(len(pieces.visits)), pieces.visits)
     first = np.cumsum(pieces.visits) - pieces.visits
     nth = np.arange(len(number)) - first[number]
@@ -133,7 +131,7 @@ def _visits(table: Distributions, pieces: Pieces, draws: Draws) -> Visited:
     return Visited(number, nth, time, is_write, start, length, requests)
 
 
-def _times(table: Distributions, pieces: Pieces, number: Ints, nth: Ints, draws: Draws) -> Floats:
+def _times(table: StandIn, pieces: Pieces, number: Ints, nth: Ints, draws: Draws) -> Floats:
     """Return the times of visits: random pauses, scaled to the object's life."""
     pause = np.zeros(len(number))
     kinds = pieces.heat[number] * 2 + (pieces.group[number] > 0)
@@ -170,7 +168,7 @@ def _spread(number: Ints, nth: Ints, serial: float, draws: Draws) -> Floats:
 
 
 def _shapes(
-    table: Distributions, pieces: Pieces, number: Ints, nth: Ints, is_write: Any, draws: Draws
+    table: StandIn, pieces: Pieces, number: Ints, nth: Ints, is_write: Any, draws: Draws
 ) -> tuple[Ints, Ints, Ints]:
     """Return the length of each visit's requests, their alignment, and their number."""
     rows = len(number)
@@ -195,7 +193,7 @@ def _shapes(
 
 
 def _starts(
-    table: Distributions,
+    table: StandIn,
     pieces: Pieces,
     number: Ints,
     nth: Ints,
@@ -235,9 +233,7 @@ def _traced(source: Ints, added: Ints) -> tuple[Ints, Ints]:
         source = further
 
 
-def _together(
-    table: Distributions, pieces: Pieces, number: Ints, time: Floats, draws: Draws
-) -> Floats:
+def _together(table: StandIn, pieces: Pieces, number: Ints, time: Floats, draws: Draws) -> Floats:
     """Move as many visits next to one of the most visited neighbour as in the capture."""
     anchor = anchors(pieces.page, pieces.visits)[number]
     mine = np.flatnonzero((anchor != number) & draws.happens(table.together, len(number)))
@@ -285,11 +281,13 @@ def _how(rows: Ints, columns: tuple[Ints, Ints, Ints], draws: Draws) -> Ints:
     return np.where(how > LAGS + 1, NEW, how)
 
 
-def _requests(table: Distributions, pieces: Pieces, visits: Visited, draws: Draws) -> Requests:
+def _requests(table: StandIn, pieces: Pieces, visits: Visited, draws: Draws) -> Requests:
     number = np.repeat(np.arange(len(visits.time)), visits.requests)
     begin = np.cumsum(visits.requests) - visits.requests
     nth = np.arange(len(number)) - begin[number]
-    others = np.maximum(_pace(table, pieces, visits, draws) - 1, 0)  # between two requests
+    size, is_run = pieces.group[visits.object], visits.requests > 1
+    pace = _by_size(table.pace, size, np.ones(len(visits.time)), is_run, draws)
+    others = np.maximum(pace - 1, 0)  # between two requests
     time = visits.time[number] + nth * others[number]
     room: Ints = (pieces.pages * PAGE_BYTES)[visits.object][number]
     length = visits.length[number]
@@ -300,17 +298,18 @@ def _requests(table: Distributions, pieces: Pieces, visits: Visited, draws: Draw
     return _arriving(table, offset[order], length[order], op[order], draws)
 
 
-def _pace(table: Distributions, pieces: Pieces, visits: Visited, draws: Draws) -> Floats:
-    pace = np.ones(len(visits.time))
-    larger = pieces.group[visits.object] > 0
+def _by_size(
+    tables: list[list[list[int]]], size: Ints, values: Floats, wanted: Any, draws: Draws
+) -> Floats:
+    """Draw the wanted values from the histogram of objects of one page, or of larger ones."""
     for which in (0, 1):
-        mine = (larger == which) & (visits.requests > 1)
+        mine = ((size > 0) == which) & wanted
         if mine.any():
-            pace[mine] = from_histogram(table.pace[which], draws, int(mine.sum()))
-    return pace
+            values[mine] = from_histogram(tables[which], draws, int(mine.sum()))
+    return values
 
 
-def _arriving(table: Distributions, offset: Ints, length: Ints, op: Any, draws: Draws) -> Requests:
+def _arriving(table: StandIn, offset: Ints, length: Ints, op: Any, draws: Draws) -> Requests:
     """Return the requests with flushes inserted, and with arrival times."""
     flushes = np.zeros(len(op), np.int64)
     writes = op == Op.WRITE
@@ -318,10 +317,70 @@ def _arriving(table: Distributions, offset: Ints, length: Ints, op: Any, draws: 
     flushes[writes] = whole + draws.happens(table.flushes - whole, int(writes.sum()))
     source = np.repeat(np.arange(len(op)), 1 + flushes)
     is_flush = np.append(False, source[1:] == source[:-1])
-    rows = no_requests(len(source))
-    rows.arrival_ns[:] = arrivals.generated(len(source), table.bursts, table.parts, draws)
-    rows.offset_bytes[:] = np.where(is_flush, 0, offset[source])
-    rows.length_bytes[:] = np.where(is_flush, 0, length[source])
-    rows.op[:] = np.where(is_flush, np.uint8(Op.FLUSH), op[source])
-    rows.dispatch_ns[:] = rows.complete_ns[:] = UNKNOWN
-    return rows
+    return requests_with(
+        len(source),
+        arrival_ns=_arrivals(len(source), table.bursts, table.parts, draws),
+        offset_bytes=np.where(is_flush, 0, offset[source]),
+        length_bytes=np.where(is_flush, 0, length[source]),
+        op=np.where(is_flush, np.uint8(Op.FLUSH), op[source]),
+        stream=0,
+    )
+
+
+def _arrivals(count: int, bursts: list[list[int]], parts: list[float], draws: Draws) -> Ints:
+    """Return `count` arrival times in ns."""
+    gap = np.zeros(count)
+    if bursts and count > 1:
+        steps = -(-(count - 1) // CHAINS)
+        octave = _chains(bursts, steps, draws).T.ravel()[: count - 1]
+        low = np.where(octave > 0, 2.0 ** (octave - 1), 0.0)
+        gap[1:] = low * (1 + draws.uniform(count - 1))
+    at = np.linspace(0, count - 1, len(parts) + 1).astype(np.int64)
+    time = np.cumsum(gap)
+    arrival = np.zeros(count)
+    begin = 0.0
+    for low, high, seconds in zip(at, at[1:], parts):
+        taken = time[low : high + 1] - time[low]
+        scale = seconds * 1e9 / taken[-1] if taken[-1] else 0.0
+        arrival[low : high + 1] = begin + taken * scale
+        begin = arrival[high]
+    return np.rint(arrival).astype(np.int64)
+
+
+def _chains(bursts: list[list[int]], steps: int, draws: Draws) -> Ints:
+    """Return octaves of gaps, one Markov chain per column."""
+    table = np.zeros((OCTAVES, OCTAVES))
+    for before, after, number in bursts:
+        table[before, after] += number
+    all_of_them = table.sum(axis=0)
+    table[table.sum(axis=1) == 0] = all_of_them
+    sums = np.cumsum(table, axis=1)
+    sums /= sums[:, -1:]
+    whole = np.cumsum(all_of_them) / all_of_them.sum()
+    octave = np.zeros((steps, CHAINS), np.int64)
+    octave[0] = np.searchsorted(whole, draws.uniform(CHAINS), "right")
+    for step in range(1, steps):
+        chance = draws.uniform(CHAINS)
+        octave[step] = (sums[octave[step - 1]] <= chance[:, None]).sum(axis=1)
+    return np.minimum(octave, OCTAVES - 1)
+
+
+def _laid_out(state: Ints, followers: list[list[int]], draws: Draws) -> Ints:
+    """Return an order of the objects whose state transitions follow `followers`."""
+    pools = [np.flatnonzero(state == each).tolist() for each in range(STATES)]
+    nexts: list[tuple[list[int], list[float]]] = []
+    for each in range(STATES):
+        mine = [(to, number) for origin, to, number in followers if origin == each]
+        nexts.append(([to for to, _ in mine], np.cumsum([number for _, number in mine]).tolist()))
+    placed = []
+    now = int(state[0])
+    remaining = [len(pool) for pool in pools]
+    for chance in draws.uniform(len(state)).tolist():
+        targets, sums = nexts[now]
+        if targets:
+            now = targets[int(np.searchsorted(sums, chance * sums[-1], "right"))]
+        if not remaining[now]:
+            now = max(range(STATES), key=remaining.__getitem__)
+        remaining[now] -= 1
+        placed.append(pools[now][remaining[now]])
+    return np.array(placed, np.int64)
