@@ -37,7 +37,7 @@ SAMPLED = ("reuse.py", "share = ALL if clock < EARLY else self.state[SHARE]")
 LATER = (*SAMPLED, "share = self.state[SHARE]")
 PARTS: dict[str, list[Patch]] = {
     WHOLE: [],
-    "no rent: room costs nothing": [("worth.py", "RENT_WEIGHT = 1 / 64", "RENT_WEIGHT = 0.0")],
+    "no rent: room costs nothing": [("reuse.py", "RENT_WEIGHT = 1 / 64", "RENT_WEIGHT = 0.0")],
     "a sample of 64 requests, also at first": [
         ("reuse.py", "SHARE_MAX = ALL // 2", "SHARE_MAX = ALL // 64"), LATER,
     ],
@@ -50,7 +50,7 @@ PARTS: dict[str, list[Patch]] = {
         ("habits.py", "MUCH_LONGER = 32", "MUCH_LONGER = 1 << 10"),
     ],
     "a hit saves the read only, not the fill too": [
-        ("worth.py", "return min(self.value[group], self.price())", "return 0.0"),
+        ("reuse.py", "return min(self.value[group], self.price())", "return 0.0"),
     ],
     "no optimism while places lie idle": [
         (
@@ -63,7 +63,7 @@ PARTS: dict[str, list[Patch]] = {
     ],
     "8 pages drawn instead of 32": [("policy.py", "DRAWN = 32", "DRAWN = 8")],
     "a fill costs a read also where the request has all of the page": [
-        ("worth.py", "self.state[READING] * cut / (last - first + 1)", "self.state[READING]"),
+        ("reuse.py", "self.state[READING] * cut / (last - first + 1)", "self.state[READING]"),
     ],
     "pages touched together need not leave together": [
         ("policy.py", "if apart < TOGETHER and", "if False and"),
@@ -72,28 +72,28 @@ PARTS: dict[str, list[Patch]] = {
         ("reuse.py", "1.0 / max(missed + others, 1) + self.kept[touch]", "1.0 + self.kept[touch]"),
     ],
     "not how long the region was at rest": [
-        ("regions.py", "self.state[REST] = self.rest(clock, self.places[place].touched)",
+        ("habits.py", "self.state[REST] = self.rest(clock, self.places[place].touched)",
          "self.state[REST] = 0"),
-        ("regions.py", "return pace >> PACE_BITS", "return 0"),
+        ("habits.py", "return pace >> PACE_BITS", "return 0"),
     ],
     "a region's last gap, not its usual one": [
-        ("regions.py", "pace + ((gap - pace) >> PACE_BITS)", "gap"),
+        ("habits.py", "pace + ((gap - pace) >> PACE_BITS)", "gap"),
     ],
     "no coarser classes behind those that have seen little": [
-        ("worth.py", "PRIOR = 8 * 16.0", "PRIOR = 1e-3"),
+        ("reuse.py", "PRIOR = 8 * 16.0", "PRIOR = 1e-3"),
     ],
     "unknown classes trusted": [
-        ("worth.py", "self.value[group] * (known / (known + DOUBT))", "self.value[group]"),
+        ("reuse.py", "self.value[group] * (known / (known + DOUBT))", "self.value[group]"),
     ],
     "not whether the last gap was unusual": [
         ("habits.py", "turn = int(gap >= mean - SHORTER) + int(gap > mean + LONGER)", "turn = 1"),
     ],
     "pages of all sizes of request have their class's worth": [
-        ("worth.py", "self.part[size] = self.saved[size] / self.expected[size]",
+        ("reuse.py", "self.part[size] = self.saved[size] / self.expected[size]",
          "self.part[size] = 1.0"),
     ],
     "samples still at an age count wholly": [
-        ("worth.py", "at_risk = 0.5 * (reached[age] + touched[age] + reached[age + 1])",
+        ("reuse.py", "at_risk = 0.5 * (reached[age] + touched[age] + reached[age + 1])",
          "at_risk = 1.0 * reached[age]"),
     ],
     "a class's samples are never halved": [

@@ -28,7 +28,7 @@ from dmcache import DEPTH, GIB, KIB, MS, ORIGIN_BYTES, SECOND, ZONES
 from fio_offsets import mixed_reads, zoned
 
 from hybridsim.caches import Bcache
-from hybridsim.caches.bcache.statistics import INTERVAL_NS
+from hybridsim.caches.bcache.inserts import INTERVAL_NS
 from hybridsim.engine.machine import Machine, Run
 from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import SYNC, BcacheMode, Op, Replay

@@ -6,7 +6,7 @@ A fill reads its page again in the background (`fill = "re-read"`), when the arm
 Eleven caches of 10 % of the pages, which fill more or less, replay each trace of pages of 64 KiB on
 the default array: their disk time is fitted by least squares to a constant, the missed reads and
 the fills.  The traces are those that policies were tuned on; --judged takes the others.  The ratio
-of both slopes is FILL_READS of policy_table.py and READING_MAX of the learned policy (worth.py).
+of both slopes is FILL_READS of policy_table.py and READING_MAX of the learned policy (reuse.py).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ CONSTANTS: dict[str, Constant] = {
         {"1": "fours = pages", "16": "fours = (pages + 15) >> 4"},
     ),
     "region": (
-        "regions.py", "REGION_BITS = 20",
+        "habits.py", "REGION_BITS = 20",
         {"256 KiB": "REGION_BITS = 18", "4 MiB": "REGION_BITS = 22"},
     ),
     "paces of hot and warm regions": (

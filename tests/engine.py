@@ -6,7 +6,7 @@ import numpy as np
 
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches.dmcache.migrations import COPIER as DM_CACHE_COPIER
-from hybridsim.caches.opencas.jobs import LET_IN
+from hybridsim.caches.opencas.ways import LET_IN
 from hybridsim.caches.page.preload import WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.budget import Bucket, Budgeted

@@ -17,9 +17,18 @@ from random import Random
 import numpy as np
 
 from hybridsim.caches.dmcache import smq as compiled
-from hybridsim.caches.dmcache.hotspot import EPOCH as TICKS
-from hybridsim.caches.dmcache.hotspot import HITS, JUMP, MISSES, THRESHOLD
-from hybridsim.caches.dmcache.work import DEMOTE, DEMOTIONS, PROMOTE, QUEUED, WRITE_BACK
+from hybridsim.caches.dmcache.smq import (
+    DEMOTE,
+    DEMOTING,
+    HITS,
+    JUMP,
+    MISSES,
+    PROMOTE,
+    QUEUED,
+    THRESHOLD,
+    TICKS,
+    WRITE_BACK,
+)
 from hybridsim.foundation.codes import Restart
 from hybridsim.jit import kernel, loop
 from hybridsim.reference import smq as plain
@@ -174,7 +183,7 @@ def put_queue(queue, kind, hit_epoch, epoch, number, to, at):
     for level in range(compiled.LEVELS):
         to[at] = queue.target[level]
         at += 1
-        node = queue.head[level]
+        node = queue.lists.oldest[level]
         while node != NOTHING:
             if node >= nodes.entries:
                 to[at] = -2 - (node - nodes.entries) % 2
@@ -185,7 +194,7 @@ def put_queue(queue, kind, hit_epoch, epoch, number, to, at):
             else:
                 to[at] = node
             at += 1
-            node = nodes.newer[node]
+            node = queue.lists.newer[node]
         to[at] = -1
         at += 1
     return at
@@ -204,7 +213,7 @@ def put_state(smq, is_cached, to):
     to[6] = state[compiled.NEXT_WRITE_BACK]
     to[7] = state[compiled.MARK]
     to[8] = to[10] = 0
-    to[9] = work.state[DEMOTIONS]
+    to[9] = work.state[DEMOTING]
     for slot in range(len(is_cached)):
         if smq.item[slot] != NOTHING:
             if work.kind[smq.item[slot]] == PROMOTE:

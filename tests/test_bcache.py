@@ -472,7 +472,7 @@ def test_scenario_keys_set_the_parameters_of_the_built_cache():
     cache = building.machine(scenario, "open", 1 << 33, scenario.cache.pages(0)).cache
     assert isinstance(cache, Bcache)
     assert cache.mode == WRITEBACK
-    assert cache.inserts.allocator.buckets.buckets == 2048
+    assert cache.inserts.buckets.number == 2048
     assert Site.loads(scenario.to_toml()).cache == scenario.cache
     assert isinstance(building.machine(scenario, "open", 1 << 33, 0).cache, NoCache)
 

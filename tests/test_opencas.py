@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scenarios import Scenario
 from scenarios_opencas import opencas_scenarios
 
-from hybridsim.caches.opencas import cleaner, dirt
-from hybridsim.caches.opencas.lists import Lists
+from hybridsim.caches.opencas import lines, transfers
+from hybridsim.caches.opencas.lines import Lists
 from hybridsim.foundation.codes import (
     CasMode,
     Cleaning,
@@ -75,9 +75,9 @@ def test_many_chunks_and_pieces_equal_reference(scenario, lines_each, cleaning):
         scenario.cache, cleaning=cleaning, mode=CasMode.WB, flush_max_buffers=lines_each + 5
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dirt, "CHUNK_BYTES", lines_each * line)
+        patch.setattr(lines, "CHUNK_BYTES", lines_each * line)
         patch.setattr(reference, "CHUNK_BYTES", lines_each * line)
-        for module in (cleaner, reference):
+        for module in (transfers, reference):
             patch.setattr(module, "PIECE_LINES", 1 + lines_each // 4)
             patch.setattr(module, "LARGE_PIECE_LINES", 1 + lines_each // 2)
             patch.setattr(module, "MANY_LINES", 12)
@@ -363,7 +363,7 @@ CHUNK = 256  # lines next to each other that stand in the same list
 def places(requests, lines, core_lines):
     """The lines that hold core lines after these requests."""
     finished = simulate(machine_of(requests, lines=lines), interpreted=True)[1]
-    held = finished.cache.paths.entry.cleaner.transfers.lines
+    held = finished.cache.lines
     return [int(held.table.find(core_line)) for core_line in core_lines]
 
 

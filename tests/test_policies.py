@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, Learned, Touches, make, pair
 from hybridsim.caches.policies.learned import policy as learned_policy
 from hybridsim.caches.policies.learned import reuse
-from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLOCK_AT
-from hybridsim.caches.policies.learned.halfoctaves import AGES
-from hybridsim.caches.policies.learned.regions import PACE, REST, Regions
-from hybridsim.caches.policies.learned.worth import chance_of
+from hybridsim.caches.policies.learned.habits import AGES, CLASS_MAX, CLOCK_AT, PACE, REST, Regions
+from hybridsim.caches.policies.learned.reuse import chance_of
 from hybridsim.caches.policies.probabilistic import Probabilistic
 from hybridsim.caches.policies.request_size import RequestSize
 from hybridsim.engine.residency import Residency
-from hybridsim.reference import admission, classes, models
+from hybridsim.reference import admission, models
 from hybridsim.reference import learned as twin
 from hybridsim.reference import policies as reference
 
@@ -223,7 +221,7 @@ def forgetful(monkeypatch):
     for kernels, name, model, its_name, few in [
         (reuse, "RING", twin, "RING", 512),
         (reuse, "LOOKED", twin, "LOOKED", 1000),
-        (reuse, "FORGET", classes, "FORGET", 40 * reuse.WEIGHT),
+        (reuse, "FORGET", twin, "FORGET", 40 * reuse.WEIGHT),
     ]:
         monkeypatch.setattr(kernels, name, few)
         monkeypatch.setattr(model, its_name, few)
@@ -378,7 +376,7 @@ def test_a_page_of_a_large_request_is_worth_less_than_one_that_comes_alone():
 
 def test_a_region_has_a_pace_that_one_long_gap_does_not_change_much():
     """Busy, idle once, busy again, then slower; equal to the model's over 20 regions too."""
-    ours, model, clock, paces = Regions.new(), classes.Regions(), 0, []
+    ours, model, clock, paces = Regions.new(), twin.Regions(), 0, []
     for gap in [10] * 40 + [5_000] + [10] * 40 + [5_000] * 40:
         clock += gap
         for each in (ours, model):

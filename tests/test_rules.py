@@ -18,17 +18,17 @@ from hybridsim.answers.fitting.service import (
 from hybridsim.answers.measurements.gathering import _name_logs, job_of
 from hybridsim.answers.measurements.measurement import Curve, Measurement, Name
 from hybridsim.answers.measurements.samples import DmCache
-from hybridsim.caches.bcache.buckets import Buckets
+from hybridsim.caches.bcache.buckets import Draws
 from hybridsim.caches.bcache.bypass import CONGESTED_MAX, SLOWNESS, Bypass
 from hybridsim.caches.bcache.keys import LIVE_BYTES
-from hybridsim.caches.dmcache.hotspot import Hotspot
-from hybridsim.caches.opencas.dirt import Dirt
+from hybridsim.caches.dmcache.smq import Hotspot
+from hybridsim.caches.opencas.lines import Dirt
 from hybridsim.caches.opencas.policies import Nhit, SequentialCutoff
 from hybridsim.caches.page.table import Table
 from hybridsim.caches.policies import Learned
 from hybridsim.caches.policies.belady import Belady
 from hybridsim.caches.policies.budget import Bucket, Budgeted
-from hybridsim.caches.policies.learned.halfoctaves import EIGHTHS_MAX, age_of, eighths
+from hybridsim.caches.policies.learned.habits import EIGHTHS_MAX, age_of, eighths
 from hybridsim.caches.policies.lhd import LHD
 from hybridsim.caches.policies.memory import Memory, form, is_compatible
 from hybridsim.foundation.cache_parameters import OpenCasParameters
@@ -177,8 +177,8 @@ def test_a_write_cache_is_crowded_above_three_quarters_of_its_ranges():
 
 def test_bcache_lowers_the_congested_limit_by_the_bits_of_two_random_words():
     """Of 16 bits each, so that requests of nearly the limit bypass at random."""
-    bypass = Bypass.new(0, 2000, 20000, Buckets.new(64 * KIB, 200, 0, 7, 64), 16)
-    twin = Buckets.new(64 * KIB, 200, 0, 7, 64)
+    bypass = Bypass.new(0, 2000, 20000, Draws.new(7), 16)
+    twin = Draws.new(7)
     slowness = -300
     for _ in range(20):
         bypass.state[SLOWNESS] = slowness
@@ -190,7 +190,7 @@ def test_bcache_lowers_the_congested_limit_by_the_bits_of_two_random_words():
 
 def test_bcache_reports_its_data_in_pages_of_4_kib():
     cache = machine(Scenario.default().with_options(cache="bcache"), "open", 1 << 40, 1 << 16).cache
-    keys = cache.inserts.allocator.buckets.keys
+    keys = cache.inserts.buckets.keys
     keys.state[LIVE_BYTES] = 8 << 30
     assert cache.totals()["pages_present"] == 2 << 20
 
@@ -338,7 +338,7 @@ def test_a_track_ends_where_its_last_byte_is():
 
 
 def test_bcache_lets_no_request_bypass_a_slow_device_for_less_than_a_sector():
-    bypass = Bypass.new(0, 2000, 20000, Buckets.new(64 * KIB, 200, 0, 7, 64), 16)
+    bypass = Bypass.new(0, 2000, 20000, Draws.new(7), 16)
     bypass.state[SLOWNESS] = -CONGESTED_MAX
     assert bypass.congestion(0) == 1
 

@@ -9,9 +9,8 @@ from random import Random
 
 import pytest
 
-from hybridsim.caches.dmcache import work
-from hybridsim.caches.dmcache.hotspot import THRESHOLD, USED
-from hybridsim.caches.dmcache.smq import EPOCH, JIFFY_NS, Smq
+from hybridsim.caches.dmcache import smq as work
+from hybridsim.caches.dmcache.smq import EPOCH, JIFFY_NS, THRESHOLD, USED, Smq
 from hybridsim.reference import smq as plain
 
 GIB = 1 << 30
@@ -61,7 +60,7 @@ class Compiled:
         self.smq.work.release(item)
 
     def reload(self, now):
-        self.smq = self.smq.reloaded(now // JIFFY_NS)
+        self.smq = self.smq.loaded(now // JIFFY_NS)
         self.tick = self.smq.tick
 
     def hit(self, block):
@@ -73,7 +72,7 @@ class Compiled:
             self.smq.set_dirty(slot)
 
     def demotions(self):
-        return int(self.smq.work.state[work.DEMOTIONS])
+        return int(self.smq.work.state[work.DEMOTING])
 
     def hotspot_levels(self):
         hotspot = self.smq.hotspot

@@ -12,8 +12,7 @@ from scenarios_writecache import writecache_scenarios
 
 from hybridsim.caches import DmWritecache
 from hybridsim.caches.nothing import NoCache
-from hybridsim.caches.writecache.copier import DONE, SLEEPS, WRITING, Copier
-from hybridsim.caches.writecache.slots import Slots
+from hybridsim.caches.writecache.write_back import DONE, SLEEPS, WRITING, Copier, Slots
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Replay
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.reference import (
@@ -302,7 +301,7 @@ def test_the_worker_sleeps_while_the_disk_holds_a_write_back(copier):
     copier.work(0, below)
     assert (below.slow.sent, below.fast.sent) == ([(0, 1), (2, 1), (4, 1)], [(0, 3), (5, 1)])
     assert not copier.is_busy()
-    assert copier.pop(DONE) == 0
+    assert copier.queues.pop(DONE, copier.next) == 0
 
 
 def test_the_queue_of_a_disk_takes_256_writes(copier):

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.lists import NOTHING
 from hybridsim.caches.page import PageCache
 from hybridsim.caches.page.names import (
     FILL_READ,
     FILL_WRITE,
     IS_WRONG,
-    NOTHING,
     PART,
     TAG_BITS,
     TAG_MASK,
 )
-from hybridsim.caches.page.writes import discard
+from hybridsim.caches.page.requests import discard
 from hybridsim.engine.machine import Below
 from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.foundation.codes import Op

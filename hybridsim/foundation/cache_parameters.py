@@ -55,7 +55,7 @@ class BudgetParameters(Plain):
     counts_accesses: bool
 
 
-# Of a fill of 64 KiB by the learned policy, in disk reads: the disks' part (worth.py), and wear.
+# Of a fill of 64 KiB by the learned policy, in disk reads: the disks' part (reuse.py), and wear.
 WRITE_PRICE = 0.8
 # By admission policy: what its constructors are given, of the table's `policy_parameters`.
 ADMISSION_PARAMETERS = {

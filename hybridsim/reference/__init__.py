@@ -9,8 +9,7 @@ it to the nanosecond. One file per section of the text:
     cache, page
                  2.3  the page cache: fills, cleaner, warm start
     policies     2.4  admission and replacement
-    learned, classes
-                 2.4.1  the learned policy
+    learned      2.4.1  the learned policy
     budget       2.4.4  a write budget
     runs         2.3, 2.11  sequential runs
     tier, member

@@ -3,9 +3,8 @@
 from collections import OrderedDict, deque
 from fractions import Fraction
 
-from hybridsim.reference.policies import Admission
-from hybridsim.reference.replacement import Order, pop_oldest
-from hybridsim.reference.replacement_by_stack import Frequencies
+from hybridsim.reference.policies import Admission, Order, mixed, pop_oldest
+from hybridsim.reference.replacement import Frequencies
 
 
 class RejectFirst(Admission):
@@ -100,17 +99,9 @@ class Probabilistic(Admission):
         self.seed = seed
         self.decisions = 0
 
-    @staticmethod
-    def mixed(x: int) -> int:
-        """Return the 31-bit hash of 2.4.3."""
-        x %= 2**31
-        x = (x ^ x >> 16) * 0x21F0AAAD % 2**31
-        x = (x ^ x >> 15) * 0x735A2D97 % 2**31
-        return x ^ x >> 15
-
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
         """Draw the decision."""
-        drawn = self.mixed(self.mixed(self.seed) ^ self.decisions)
+        drawn = mixed(mixed(self.seed) ^ self.decisions)
         self.decisions += 1
         return drawn * 1_000_000 // 2**31 < self.per_million
 

@@ -1,6 +1,8 @@
-"""bcache (2.12): extents in a log of buckets."""
+"""bcache (2.12): extents in a log of buckets, and what bypasses it."""
 
-from collections import Counter
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -17,9 +19,7 @@ from hybridsim.foundation.codes import (
     Reason,
     Restart,
 )
-from hybridsim.reference.bcache_buckets import SECTOR, Bucket, Buckets, Mark, Waiting
-from hybridsim.reference.bcache_bypass import Bypass
-from hybridsim.reference.bcache_index import Key
+from hybridsim.reference.bcache_buckets import SECTOR, Bucket, Buckets, Key, Mark
 from hybridsim.reference.bcache_writeback import WriteBack
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
@@ -27,6 +27,99 @@ from hybridsim.reference.parameters import Request
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import JIFFY
+
+
+@dataclass
+class Stream:
+    """A sequential stream."""
+
+    last: int = -1
+    size: int = 0
+    expiry: int = 0
+
+
+@dataclass
+class Task:
+    """The current and mean stream length of a task, in bytes."""
+
+    seq: int = 0
+    avg: int = 0
+
+
+class Bypass:
+    """Streams, tasks and congestion."""
+
+    def __init__(self, parameters: BcacheParameters, draw: Callable[[], int]) -> None:
+        self.parameters = parameters
+        self.draw = draw
+        self.streams = OrderedDict((number, Stream()) for number in range(128))  # oldest first
+        self.tasks: dict[int, Task] = {}
+        self.c = 0
+        self.stamp = 0
+
+    def why(self, now: int, task_number: int, offset: int, length: int) -> Reason:
+        """Return the reason why a request is bypassed, or NONE."""
+        congested = self.congested(now)
+        cutoff = self.parameters.sequential_cutoff_bytes
+        if congested == 0 and cutoff == 0:
+            return Reason.NONE
+        task = self.tasks.setdefault(task_number, Task())
+        jiffies = now // JIFFY
+        number = self.find(offset, jiffies)
+        if number is None:
+            number = next(iter(self.streams))
+            self.streams[number].size = 0
+            task.avg = (7 * task.avg + task.seq) % 2**32 // 8
+        stream = self.streams[number]
+        self.streams.move_to_end(number)
+        if stream.size + length < 2**32:
+            stream.size += length
+        stream.last = offset + length
+        stream.expiry = jiffies + 1250
+        task.seq = stream.size
+        sectors = max(task.seq, task.avg) // 512
+        if cutoff > 0 and sectors >= cutoff // 512:
+            return Reason.SEQUENTIAL
+        if 0 < congested <= sectors:
+            return Reason.CONGESTED
+        return Reason.NONE
+
+    def find(self, offset: int, jiffies: int) -> int | None:
+        """Return the most recently used live stream that ends at `offset`, or None."""
+        for number in reversed(self.streams):
+            stream = self.streams[number]
+            if stream.last == offset and jiffies < stream.expiry:
+                return number
+        return None
+
+    def served(self, took_ns: int, now: int, is_write: bool) -> None:
+        """Record the service time of a request to the fast tier."""
+        p = self.parameters
+        threshold = p.congested_write_us if is_write else p.congested_read_us
+        took = took_ns // 1024
+        if threshold == 0:
+            return
+        if took > threshold:
+            self.stamp = now // 1024
+            self.c -= min(took // 1024, 1024 + self.c)
+        elif self.c < 0:
+            self.c += 1
+
+    def congested(self, now: int) -> int:
+        """Return the stream length in sectors from which requests are bypassed; 0: none."""
+        p = self.parameters
+        if p.congested_read_us == 0 and p.congested_write_us == 0:
+            return 0
+        i = (now // 1024 - self.stamp) // 1024 + self.c
+        if i >= 0:
+            return 0
+        i += 1024
+        if i > 0:
+            i = (64 + i % 64) * 2 ** (i // 64) // 64
+        for _ in range(2):
+            i -= (self.draw() % 2**16).bit_count()
+        return max(i, 1)
+
 
 MIB = 1 << 20
 UNKNOWN = -1  # a task that the trace does not name
@@ -41,12 +134,7 @@ SHOWN = [
 ]
 
 
-class Kind(Enum):
-    """The origin of inserted data."""
-
-    FILL = "fill"
-    THROUGH = "write-through"
-    BACK = "write-back"
+Kind = Enum("Kind", "FILL THROUGH BACK")  # the origin of inserted data: a read, or a write
 
 
 @dataclass
@@ -113,9 +201,11 @@ class Bcache:
         self.keys = self.buckets.keys
         self.bypass = Bypass(parameters, self.buckets.draw)
         self.write_back = WriteBack(clock, parameters, self.buckets, slow, fast)
-        self.write_back.unlocked = self.buckets.resumed = self.wake_sleepers
-        self.buckets.collected = self.end_standstill
+        self.write_back.unlocked = self.wake_sleepers
+        self.buckets.filled, self.buckets.collected = self.resume_one, self.end_standstill
         self.writing = 0  # parts of inserts
+        self.waiting: deque[Insert] = deque()  # for a bucket; their tasks sleep
+        self.resuming = False  # an event is scheduled that goes on with one of them
         self.hung_writes = 0
         self.open = [OpenBucket() for _ in range(parameters.open_buckets)]  # oldest first
         self.counts: Counter[str] = Counter()
@@ -165,7 +255,7 @@ class Bcache:
             self.shown[name] += number % 65_536
         self.pending_counts.clear()
 
-    def after(self, old: "Bcache", how: Restart) -> None:
+    def after(self, old: Bcache, how: Restart) -> None:
         """Start now, with the index and the buckets of another one that has stopped (2.17)."""
         parameters = old.parameters
         if how == Restart.CLEANER:
@@ -178,8 +268,8 @@ class Bcache:
         self.bypass = Bypass(parameters, self.buckets.draw)
         self.write_back = WriteBack(self.clock, parameters, self.buckets, self.slow, self.fast)
         self.write_back.bytes = old.write_back.bytes
-        self.write_back.unlocked = self.buckets.resumed = self.wake_sleepers
-        self.buckets.collected = self.end_standstill
+        self.write_back.unlocked = self.wake_sleepers
+        self.buckets.filled, self.buckets.collected = self.resume_one, self.end_standstill
         self.hung_writes = old.hung_writes
         self.buckets.restart(self.clock, self.fast)
         if self.dirty_bytes:
@@ -203,9 +293,10 @@ class Bcache:
 
     def must_wait(self, request: Request) -> bool:
         """Whether the task of a request sleeps, or has to at its begin."""
-        if self.write_back.wants_lock and is_locking(request):
+        is_locking = request.op in (Op.WRITE, Op.DISCARD) and request.length > 0
+        if self.write_back.wants_lock and is_locking:
             return True
-        waiting = [insert.task for insert in self.buckets.waiting]
+        waiting = [insert.task for insert in self.waiting]
         return request.stream != UNKNOWN and request.stream in waiting
 
     @staticmethod
@@ -388,10 +479,7 @@ class Bcache:
         self.buckets.to_gc -= insert.end - insert.begin
         self.buckets.wake_gc()
         if not self.go_on(insert):
-            waiting = Waiting(
-                insert.task, lambda: self.go_on(insert), lambda: self.give_way(insert)
-            )
-            self.buckets.wait(waiting)
+            self.waiting.append(insert)
 
     def go_on(self, insert: Insert) -> bool:
         """Write as much as there is space for; return False if the insert must wait for space."""
@@ -403,29 +491,46 @@ class Bcache:
                 continue
             if insert.kind == Kind.BACK:
                 return False
-            if insert.kind == Kind.THROUGH:
-                self.erase_rest(insert)
+            if insert.kind == Kind.THROUGH:  # drop what is left, for which there is no bucket
+                insert.keys += 1
+                self.buckets.erase(at, insert.end)
             insert.next = insert.end
         if insert.pending == 0:
             self.end(insert)
         return True
 
-    def erase_rest(self, insert: Insert) -> None:
-        """Erase what is left of a write for which there is no bucket."""
-        insert.keys += 1
-        self.buckets.erase(insert.next, insert.end)
+    def resume_one(self) -> None:
+        """Schedule the first insert that waits, if a bucket is free."""
+        if self.waiting and not self.resuming and self.buckets.lists["none"]:
+            self.resuming = True
+            self.clock.at(self.clock.now, self.resume)
+
+    def resume(self) -> None:
+        """Go on with the first insert that waits for a bucket."""
+        over = self.go_on(self.waiting[0])
+        self.resuming = False
+        if over:
+            self.waiting.popleft()
+            self.resume_one()
+        self.wake_sleepers()
 
     def end_standstill(self) -> None:
         """After a gc: let an insert give way if no bucket will ever be free (2.12.2)."""
-        if self.buckets.is_exhausted and self.write_back.wants_lock and self.writing == 0:
+        is_on_its_way = self.resuming or self.buckets.lists["none"]
+        is_exhausted = self.waiting and not is_on_its_way and self.buckets.avail == 0
+        if not is_exhausted or not self.buckets.gc_wanted or self.writing:
+            return
+        if self.write_back.wants_lock:
             self.hung_writes += 1
-            self.buckets.give_way()
+            self.give_way(self.waiting.popleft())
+            self.wake_sleepers()
 
     def give_way(self, insert: Insert) -> None:
         """Write the rest of a write-back to the backing device."""
         assert insert.rest_to_slow is not None
         insert.rest_to_slow(insert.next, insert.end)
-        self.erase_rest(insert)
+        insert.keys += 1
+        self.buckets.erase(insert.next, insert.end)
         insert.next = insert.end
         self.end(insert)
 
@@ -503,7 +608,7 @@ class Bcache:
         else:
             self.buckets.journal.add(insert.keys)
             completes_now = True
-        self.buckets.changed()
+        self.buckets.changed_since = True
         if completes_now:
             insert.done()
 
@@ -515,8 +620,3 @@ class Bcache:
                 break
             at = min(key.end, part.end)
         return at
-
-
-def is_locking(request: Request) -> bool:
-    """Whether a request takes write-back's lock: any with data that is no READ."""
-    return request.op in (Op.WRITE, Op.DISCARD) and request.length > 0

@@ -1,31 +1,235 @@
-"""bcache's buckets (2.12.1): free lists, age, gc, and what the index costs."""
+"""bcache's index, journal and buckets (2.12.1): free lists, age, gc, and what the index costs."""
 
-from collections import deque
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
+from itertools import count
+from typing import Any
 
 from hybridsim.foundation.cache_parameters import BcacheParameters
-from hybridsim.foundation.codes import FUA, Kernel, Op, Reuse
-from hybridsim.reference.admission import Probabilistic
-from hybridsim.reference.bcache_index import Key, Keys
-from hybridsim.reference.bcache_journal import Journal
-from hybridsim.reference.clock import Clock, Done
+from hybridsim.foundation.codes import FUA, PREFLUSH, Kernel, Op, Reason, Reuse
+from hybridsim.reference.clock import Clock, Done, Step, in_turn
+from hybridsim.reference.policies import mixed
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import expiry
+
+REGION = 64 * 1024
+serials = count()
+
+
+@dataclass(eq=False)
+class Key:
+    """A range of the slow tier: data in a bucket, or the placeholder of a fill."""
+
+    begin: int
+    end: int
+    place: int = -1
+    dirty: bool = False
+    fill: Any = None  # the insert whose placeholder this is
+    serial: int = field(default_factory=lambda: next(serials))  # order of entry into its bucket
+
+    @property
+    def size(self) -> int:
+        """The length in bytes."""
+        return self.end - self.begin
+
+    def part(self, begin: int, end: int) -> Key:
+        """Return the key of a part of the range."""
+        place = self.place if self.fill else self.place + begin - self.begin
+        return Key(begin, end, place, self.dirty, self.fill)
+
+    def __lt__(self, other: Key) -> bool:
+        return self.begin < other.begin
+
+
+class Keys:
+    """All keys of the index."""
+
+    def __init__(self, bucket_bytes: int, buckets: int) -> None:
+        self.bucket_bytes = bucket_bytes
+        self.all: list[Key] = []
+        regions = 1
+        while regions < 2 * buckets * bucket_bytes // REGION:
+            regions *= 2
+        self.regions = regions
+        self.lost: dict[int, tuple[int, Reason]] = {}
+
+    def overlapping(self, begin: int, end: int) -> list[Key]:
+        """Return the keys that overlap a range, in order."""
+        at = bisect_right(self.all, begin, key=lambda key: key.begin)
+        first = max(at - 1, 0)
+        keys = []
+        for key in self.all[first:]:
+            if key.begin >= end:
+                break
+            if key.end > begin:
+                keys.append(key)
+        return keys
+
+    def erase(self, begin: int, end: int, overwritten: bool = False) -> None:
+        """Cut a range out of all keys."""
+        for key in self.overlapping(begin, end):
+            start, stop = max(begin, key.begin), min(end, key.end)
+            if overwritten and not key.fill:
+                self.note_lost(start, stop, Reason.OVERWRITTEN)
+            self.all.remove(key)
+            rest = []
+            if key.begin < start:
+                rest.append(key.part(key.begin, start))
+            if stop < key.end:
+                rest.append(key.part(stop, key.end))
+            if rest:
+                rest[0].serial = key.serial  # a part that is split off behind another is new
+            for part in rest:
+                insort(self.all, part)
+
+    def enter(self, new: Key) -> None:
+        """Insert a key, replacing what it overlaps; merge it with the key before if possible."""
+        self.erase(new.begin, new.end)
+        at = bisect_right(self.all, new.begin, key=lambda key: key.begin)
+        before = self.all[at - 1] if at else None
+        if before and before.end == new.begin and self.continues(before, new):
+            before.end = new.end
+        else:
+            insort(self.all, new)
+
+    def continues(self, before: Key, new: Key) -> bool:
+        """Whether a key continues the data of the key before it."""
+        if before.fill or new.fill or before.dirty != new.dirty:
+            return False
+        same = before.place // self.bucket_bytes == new.place // self.bucket_bytes
+        return same and before.place + before.size == new.place
+
+    def invalidate(self, bucket: int) -> bool:
+        """Drop the keys of a bucket; return whether there were any."""
+        in_it = [each for each in self.all if each.place // self.bucket_bytes == bucket]
+        gone = sorted([each for each in in_it if not each.fill], key=lambda key: -key.serial)
+        for key in gone:
+            self.all.remove(key)
+            self.note_lost(key.begin, key.end, Reason.EVICTED)
+        return bool(gone)
+
+    def note_lost(self, begin: int, end: int, how: Reason) -> None:
+        """Record why data were lost."""
+        for region in range(begin // REGION, (end - 1) // REGION + 1):
+            self.lost[region % self.regions] = (region, how)
+
+    def why_missing(self, byte: int) -> Reason:
+        """Return the reason of a miss that begins at this byte."""
+        if self.overlapping(byte, byte + 1):
+            return Reason.FILLING
+        region, how = self.lost.get(byte // REGION % self.regions, (-1, Reason.COLD))
+        return how if region == byte // REGION else Reason.COLD
+
+    def drop_placeholder(self, fill: object) -> None:
+        """Remove the remaining keys of a placeholder."""
+        self.all = [key for key in self.all if key.fill is not fill]
+
+    def bytes_by_bucket(self) -> tuple[Counter[int], Counter[int]]:
+        """Return the cached and the dirty bytes of each bucket."""
+        live: Counter[int] = Counter()
+        dirty: Counter[int] = Counter()
+        for key in self.all:
+            if not key.fill:
+                live[key.place // self.bucket_bytes] += key.size
+            if key.dirty:
+                dirty[key.place // self.bucket_bytes] += key.size
+        return live, dirty
+
+    @property
+    def dirty_bytes(self) -> int:
+        """The dirty bytes in total."""
+        return sum(key.size for key in self.all if key.dirty)
+
+
+class Journal:
+    """Collects keys; writes them when a request waits, an entry is full or 100 ms have passed."""
+
+    def __init__(self, clock: Clock, fast: Tier, begin: int, size: int, block: int) -> None:
+        self.clock = clock
+        self.fast = fast
+        self.begin, self.size, self.block = begin, size, block
+        self.cursor = 0
+        self.keys = 0
+        self.dirty = self.due = self.timed = self.writing = False
+        self.allocator_waits: Done | None = None
+        self.waiting: list[Done] = []
+        self.written: deque[Done] = deque()
+        self.count = 0
+
+    def add(self, keys: int, waits: Done | None = None, allocator: bool = False) -> None:
+        """Add keys to the journal; `waits` is called when they are on the medium."""
+        self.keys += keys
+        if waits:
+            if allocator:
+                self.allocator_waits = waits
+            else:
+                self.waiting.append(waits)
+            self.due = True
+        elif not self.dirty:
+            self.dirty = True
+            if not self.timed:
+                self.timed = True
+                self.clock.at(expiry(self.clock.now, 100_000_000), self.time_is_up)
+        if 240 + 24 * self.keys > 32 * 1024:
+            self.due = True
+        self.write()
+
+    def time_is_up(self) -> None:
+        """Write the pending keys when the timer expires."""
+        self.timed = False
+        if self.dirty:
+            self.due = True
+            self.write()
+
+    def write(self) -> None:
+        """Write the current entry if it is due, one entry at a time."""
+        if not self.due or self.writing:
+            return
+        length = -(-(240 + 24 * self.keys) // self.block) * self.block
+        length = min(length, self.size)
+        if self.cursor + length > self.size:
+            self.cursor = 0
+        at = self.begin + self.cursor
+        self.cursor += length
+        allocator, waiting = self.allocator_waits, self.waiting
+        self.allocator_waits, self.waiting = None, []
+        self.keys = 0
+        self.dirty = self.due = False
+        self.writing = True
+        self.count += 1
+
+        def written() -> None:
+            self.writing = False
+            if allocator:
+                allocator()
+            if waiting:
+                if not self.written:
+                    self.clock.at(self.clock.now, self.complete_one)
+                self.written.extend(waiting)
+            self.write()
+
+        self.fast.submit(Op.WRITE | PREFLUSH | FUA, at, length, written)
+
+    def complete_one(self) -> None:
+        """Complete one waiter."""
+        waits = self.written.popleft()
+        if self.written:
+            self.clock.at(self.clock.now, self.complete_one)
+        waits()
+
 
 SECTOR = 512
 USED_MAX = 8191 * SECTOR
 GC_REST = 100_000_000  # ns
 
 
-class Mark(Enum):
-    """The state of a bucket as of the last gc."""
-
-    EMPTY = "empty"
-    CLEAN = "clean"
-    DIRTY = "dirty"
-    METADATA = "metadata"
+Mark = Enum("Mark", "EMPTY CLEAN DIRTY METADATA")  # the state of a bucket as of the last gc
 
 
 @dataclass(eq=False)
@@ -43,15 +247,6 @@ class Bucket:
     def reusable(self) -> bool:
         """Whether the contents may be discarded."""
         return self.mark in (Mark.EMPTY, Mark.CLEAN) and self.pins == 0
-
-
-@dataclass
-class Waiting:
-    """An insert that waits for a bucket: its task, what goes on with it, and what ends it."""
-
-    task: int
-    go_on: Callable[[], bool]  # returns whether it need not wait any more
-    give_way: Done  # deals with the rest of it without a bucket
 
 
 class FreeList(deque[Bucket]):
@@ -167,9 +362,7 @@ class Buckets:
         self.entries = self.appends = 0
         self.nodes = 1
         self.invalidations = 0
-        self.waiting: deque[Waiting] = deque()  # inserts that wait for a bucket
-        self.resuming = False
-        self.resumed: Done = lambda: None  # called when one of them has gone on or given way
+        self.filled: Done = lambda: None  # called when there may be a free bucket
         self.collected: Done = lambda: None  # called when a gc has ended
 
     @staticmethod
@@ -191,7 +384,6 @@ class Buckets:
     def draw(self) -> int:
         """Return the next random number."""
         self.draws += 1
-        mixed = Probabilistic.mixed
         return mixed(mixed(self.parameters.seed) ^ (self.draws - 1))
 
     # Taking buckets.
@@ -228,7 +420,7 @@ class Buckets:
             if target is None:
                 break
             target.append(self.incoming.popleft())
-        self.resume_one()
+        self.filled()
         if self.incoming_written and self.incoming:
             return
         self.incoming_written = False
@@ -239,29 +431,20 @@ class Buckets:
         at_hand = len(self.lists["prio"]) + len(self.lists["none"])
         if self.invalidate() and at_hand >= self.p:
             self.writing_priorities = True
-            self.write_priorities()
+            in_turn(self.write_priorities())
         else:
             self.gc_wanted = True
             self.wake_gc()
 
-    def write_priorities(self) -> None:
+    def write_priorities(self) -> Iterator[Step]:
         """Write the priorities into new buckets, one after another."""
         taken = [self.take_for_metadata("prio") for _ in range(self.p)]
-        new = self.new_priorities = [bucket for bucket in taken if bucket]
-        todo = iter(new)
-
-        def go_on() -> None:
-            bucket = next(todo, None)
-            if bucket:
-                self.fast.submit(Op.WRITE, bucket.number * self.size, self.size, go_on)
-            else:
-                self.journal.add(0, journalled, allocator=True)
-
-        def journalled() -> None:
-            self.use_new_priorities()
-            self.go_on()
-
-        go_on()
+        self.new_priorities = [bucket for bucket in taken if bucket]
+        for bucket in self.new_priorities:
+            yield partial(self.fast.submit, Op.WRITE, bucket.number * self.size, self.size)
+        yield lambda then: self.journal.add(0, then, allocator=True)
+        self.use_new_priorities()
+        self.go_on()
 
     def use_new_priorities(self) -> None:
         """Free the buckets of the old priorities; the incoming buckets can be used."""
@@ -278,8 +461,7 @@ class Buckets:
         if self.writing_priorities:
             self.use_new_priorities()
         self.incoming_written = True
-        self.gc_wanted = self.gc_woken = self.gc_running = self.resuming = False
-        self.waiting.clear()
+        self.gc_wanted = self.gc_woken = self.gc_running = False
         self.keys.all = [key for key in self.keys.all if not key.fill]
         listed = [bucket for each in self.lists.values() for bucket in each]
         for bucket in self.all:
@@ -337,38 +519,6 @@ class Buckets:
         """Whether a bucket may be reused now; while a gc runs, only if it could before."""
         return bucket.reusable and (not self.gc_running or bucket in self.were_reusable)
 
-    # Inserts that wait.
-
-    def wait(self, waiting: Waiting) -> None:
-        """Call `go_on` whenever a bucket is free, until it returns True; its task sleeps."""
-        self.waiting.append(waiting)
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether an insert waits for a bucket, and a gc has just found none."""
-        is_on_its_way = self.resuming or self.lists["none"]
-        return bool(self.waiting and not is_on_its_way and self.gc_wanted and self.avail == 0)
-
-    def give_way(self) -> None:
-        """Let the first insert that waits end without a bucket."""
-        self.waiting.popleft().give_way()
-        self.resumed()
-
-    def resume_one(self) -> None:
-        """Schedule the first waiting insert, if a bucket is free."""
-        if self.waiting and not self.resuming and self.lists["none"]:
-            self.resuming = True
-            self.clock.at(self.clock.now, self.resume)
-
-    def resume(self) -> None:
-        """Resume the first insert that waits for a bucket."""
-        over = self.waiting[0].go_on()
-        self.resuming = False
-        if over:
-            self.waiting.popleft()
-            self.resume_one()
-        self.resumed()
-
     # Age and gc.
 
     def age(self, length: int) -> None:
@@ -381,10 +531,6 @@ class Buckets:
         for bucket in aged:
             bucket.prio -= 1
         self.min_prio = min((bucket.prio for bucket in aged), default=self.min_prio)
-
-    def changed(self) -> None:
-        """Record that a gc could find reusable buckets."""
-        self.changed_since = True
 
     def wake_gc(self) -> None:
         """Schedule a gc if one is due."""
@@ -473,4 +619,4 @@ class Buckets:
             length = node * 4 // 5 // self.parameters.block_bytes * self.parameters.block_bytes
             self.fast.submit(Op.WRITE | FUA, bucket.number * self.size, length, lambda: None)
             self.go_on()
-        self.changed()
+        self.changed_since = True

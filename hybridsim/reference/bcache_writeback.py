@@ -1,12 +1,13 @@
 """bcache's write-back (DESIGN.md 2.12.3): the thread that cleans, and its rate."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import Op
-from hybridsim.reference.bcache_buckets import SECTOR, Buckets
-from hybridsim.reference.bcache_index import Key
-from hybridsim.reference.clock import Clock, Done
+from hybridsim.reference.bcache_buckets import SECTOR, Buckets, Key
+from hybridsim.reference.clock import Clock, Step, in_turn
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import JIFFY, expiry
@@ -26,8 +27,12 @@ class Gathered:
 
     key: Key
     taken: bool = False  # for cleaning
-    order: int = -1  # among all reads of write-back; -1: not begun
     read: bool = False  # from the cache
+    is_written: bool = False  # to the slow tier, or about to be
+
+
+def do_nothing() -> None:
+    """Wait for nothing."""
 
 
 def toward_zero(number: int, divisor: int) -> int:
@@ -54,19 +59,14 @@ class WriteBack:
         self.wants_lock = False  # about to gather keys, for which no WRITE may be under way
         self.called = False  # an event is scheduled that gathers them
         self.writers = 0  # WRITEs and DISCARDs of users under way
-        self.unlocked: Done = lambda: None  # called after such an event
+        self.unlocked = do_nothing  # called after such an event
+        self.on_unlock = do_nothing  # how the thread goes on that waits for the lock,
+        self.on_written = do_nothing  # and the one that waits for the keys under way
         self.has_dirty = False
         self.scanned = 0  # byte of the volume from which the next scan starts
-        self.full_pass = False
         self.gathered: list[Gathered] = []
         self.ahead: Gathered | None = None  # taken, the first of the next group
-        self.group: list[Gathered] = []
-        self.group_sectors = 0
-        self.to_begin: list[Gathered] = []
-        self.draining = False  # nothing is left to begin; waits for the keys under way
-        self.blocked = False  # too many keys are under way to begin another
-        self.under_way: list[Gathered] = []
-        self.begun = self.written_in_order = 0
+        self.under_way: list[Gathered] = []  # in order of their begin
         self.next = 0  # ns: when the next group may begin
         self.rate = 1024  # sectors per second
         self.integral = 0
@@ -91,6 +91,7 @@ class WriteBack:
         if self.asleep:
             self.asleep = False
             self.wants_lock = True
+            self.on_unlock = lambda: in_turn(self.clean())
             self.call()
 
     def ends(self) -> None:
@@ -106,9 +107,9 @@ class WriteBack:
             self.clock.at(self.clock.now, self.try_again)
 
     def try_again(self) -> None:
-        """Gather keys if no WRITE is under way; WRITEs that waited may go on."""
+        """Let the thread look whether a WRITE is under way; WRITEs that waited may go on."""
         self.called = False
-        self.refill()
+        self.on_unlock()
         self.unlocked()
 
     def overlaps(self, begin: int, end: int) -> bool:
@@ -119,24 +120,45 @@ class WriteBack:
 
     # The thread.
 
-    def refill(self) -> None:
-        """Collect the next dirty keys, once no WRITE is under way."""
-        self.wants_lock = self.writers > 0
-        if self.wants_lock:
-            return
-        start = self.scanned
+    def clean(self) -> Iterator[Step]:
+        """Clean keys until none is dirty; gather them when no WRITE is under way."""
+        while True:
+            while self.writers:
+                self.wants_lock = True
+                yield partial(setattr, self, "on_unlock")
+            self.wants_lock = False
+            is_full_pass = self.gather()
+            self.ahead = self.take()
+            while group := self.next_group():
+                for one in group:
+                    while len(self.under_way) == UNDER_WAY_KEYS:
+                        yield partial(setattr, self, "on_written")
+                    self.read(one)
+                yield from self.limit(sum(one.key.size for one in group) // SECTOR)
+            while self.under_way:
+                yield partial(setattr, self, "on_written")
+            self.gathered = []
+            if is_full_pass:
+                pause = self.parameters.writeback_delay_ns
+                yield partial(self.clock.at, expiry(self.clock.now, pause))
+                self.next = self.clock.now
+                if not self.has_dirty:
+                    self.asleep = True
+                    return
+
+    def gather(self) -> bool:
+        """Collect the next dirty keys; return whether these are all."""
         dirty = [key for key in self.buckets.keys.all if key.dirty]
-        upper = [key for key in dirty if key.begin >= start]
-        lower = [key for key in dirty if key.begin < start]
+        upper = [key for key in dirty if key.begin >= self.scanned]
+        lower = [key for key in dirty if key.begin < self.scanned]
         chosen = (upper + lower)[:SCANNED_KEYS]
-        self.full_pass = len(chosen) < SCANNED_KEYS
-        self.scanned = start if self.full_pass else chosen[-1].begin + 1
+        is_full_pass = len(chosen) < SCANNED_KEYS
+        if not is_full_pass:
+            self.scanned = chosen[-1].begin + 1
         keys = [Gathered(Key(key.begin, key.end, key.place)) for key in chosen]
         self.gathered = sorted(keys, key=lambda one: one.key.begin)
-        if self.full_pass and not keys:
-            self.has_dirty = False
-        self.ahead = self.take()
-        self.next_group()
+        self.has_dirty = bool(keys)
+        return is_full_pass
 
     def take(self) -> Gathered | None:
         """Take the next collected key, or None."""
@@ -146,71 +168,34 @@ class WriteBack:
                 return one
         return None
 
-    def next_group(self) -> None:
-        """Begin the next group of adjacent keys, or end the pass."""
-        self.group = []
+    def next_group(self) -> list[Gathered]:
+        """Return the next group of adjacent keys."""
+        group: list[Gathered] = []
         sectors = 0
-        while self.ahead and len(self.group) < GROUP_KEYS and sectors < GROUP_SECTORS:
-            if self.group and self.group[-1].key.end != self.ahead.key.begin:
+        while self.ahead and len(group) < GROUP_KEYS and sectors < GROUP_SECTORS:
+            if group and group[-1].key.end != self.ahead.key.begin:
                 break
-            self.group.append(self.ahead)
+            group.append(self.ahead)
             sectors += self.ahead.key.size // SECTOR
             self.ahead = self.take()
-        self.group_sectors = sum(one.key.size for one in self.group) // SECTOR
-        self.to_begin = list(self.group)
-        if self.group:
-            self.begin()
-        else:
-            self.draining = True
-            self.end_pass()
+        return group
 
-    def begin(self) -> None:
-        """Begin the keys of the group, as long as fewer than UNDER_WAY_KEYS are under way."""
-        while self.to_begin:
-            if len(self.under_way) == UNDER_WAY_KEYS:
-                self.blocked = True
-                return
-            self.read(self.to_begin.pop(0))
-        self.limit(self.group_sectors)
-
-    def limit(self, sectors: int) -> None:
-        """Count `sectors` against the rate; begin the next group when the rate allows it."""
-        if self.parameters.writeback_percent:
+    def limit(self, sectors: int) -> Iterator[Step]:
+        """Count `sectors` against the rate; wait until the rate allows the next group."""
+        while self.parameters.writeback_percent:
             now = self.clock.now
             self.next += sectors * SECOND // self.rate
             self.next = max(min(self.next, now + 5 * SECOND // 2), now - 2 * SECOND)
             jiffies = (self.next - now) // JIFFY
-            if jiffies > 0:
-                self.clock.at(expiry(now, jiffies * JIFFY), lambda: self.limit(0))
-                return
-        self.next_group()
-
-    def end_pass(self) -> None:
-        """End the pass once no key is under way."""
-        if self.under_way:
-            return
-        self.draining = False
-        self.gathered = []
-        if self.full_pass:
-            pause = self.parameters.writeback_delay_ns
-            self.clock.at(expiry(self.clock.now, pause), self.after_pause)
-        else:
-            self.refill()
-
-    def after_pause(self) -> None:
-        """Continue after the pause."""
-        self.next = self.clock.now
-        if self.has_dirty:
-            self.refill()
-        else:
-            self.asleep = True
+            if jiffies <= 0:
+                break
+            yield partial(self.clock.at, expiry(now, jiffies * JIFFY))
+            sectors = 0
 
     # One key.
 
     def read(self, one: Gathered) -> None:
         """Read a key's data from the cache."""
-        one.order = self.begun
-        self.begun += 1
         self.under_way.append(one)
 
         def done() -> None:
@@ -221,15 +206,13 @@ class WriteBack:
 
     def write_in_order(self) -> None:
         """Write the keys that are read, in order of their start."""
-        for one in sorted(self.under_way, key=lambda each: each.order):
-            if one.read and one.order == self.written_in_order:
-                self.written_in_order += 1
-                self.write(one)
-
-    def write(self, one: Gathered) -> None:
-        """Write a key's data to the backing device."""
-        at, size = one.key.begin, one.key.size
-        self.slow.submit_background(Op.WRITE, at, size, lambda: self.written(one))
+        for one in list(self.under_way):
+            if not one.read:
+                break
+            if not one.is_written:
+                one.is_written = True
+                at, size = one.key.begin, one.key.size
+                self.slow.submit_background(Op.WRITE, at, size, partial(self.written, one))
 
     def written(self, one: Gathered) -> None:
         """Mark the parts of a key that are still cached as clean."""
@@ -237,7 +220,8 @@ class WriteBack:
         at = one.key.begin
         while True:
             keys = self.buckets.keys.overlapping(at, one.key.end)
-            same = [key for key in keys if key.dirty and self.is_in_place(key, one.key)]
+            shift = one.key.place - one.key.begin
+            same = [key for key in keys if key.dirty and key.place - key.begin == shift]
             if not same:
                 break
             start, stop = max(at, same[0].begin), min(one.key.end, same[0].end)
@@ -245,16 +229,8 @@ class WriteBack:
             at = stop
         self.under_way.remove(one)
         self.bytes += one.key.size
-        if self.draining:
-            self.end_pass()
-        elif self.blocked:
-            self.blocked = False
-            self.begin()
-
-    @staticmethod
-    def is_in_place(key: Key, other: Key) -> bool:
-        """Whether two keys map addresses to the same places."""
-        return key.place - key.begin == other.place - other.begin
+        go_on, self.on_written = self.on_written, do_nothing
+        go_on()
 
     # The rate.
 

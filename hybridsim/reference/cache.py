@@ -31,6 +31,11 @@ DRAWS_MAX = 8  # maximum number of victims that replacement is asked for
 BURST_NS = 10**8
 
 
+def limit_of(op: Op, rate: int, burst_ns: int = 0) -> Bucket | None:
+    """Return a limit of bytes per second, or None."""
+    return Bucket(LimitParameters([op], 1, rate, burst_ns)) if rate else None
+
+
 @dataclass
 class Verdict:
     """The path of a request, decided when the request is submitted."""
@@ -288,8 +293,9 @@ class PageCache:
             reserved = len(job.reserved)
             if page.state == State.PRESENT:
                 self.use(page, write=False)
-                if not is_here and not sequential:
-                    self.fills.complete(job, piece)
+                is_wanted = not is_here and not sequential and not page.is_being_filled
+                if is_wanted and self.fills.may_begin(piece):
+                    self.fills.begin(job, piece)
             elif page.state == State.ABSENT and not sequential:
                 self.admit(job, piece, write=False)
             is_read_whole = self.fills.piggyback and len(job.reserved) > reserved
@@ -424,11 +430,7 @@ class Fills:
         self.parameters = cache.parameters
         self.piggyback = cache.parameters.fill == Fill.PIGGYBACK
         self.under_way = 0
-        self.bucket: Bucket | None = None
-        if cache.parameters.fill_rate:
-            self.bucket = Bucket(
-                LimitParameters([Op.READ], 1, cache.parameters.fill_rate, BURST_NS)
-            )
+        self.bucket = limit_of(Op.READ, cache.parameters.fill_rate, BURST_NS)
 
     def may_begin(self, piece: Piece) -> bool:
         """Whether a fill for a piece may begin; if so, charge the rate limit."""
@@ -453,11 +455,6 @@ class Fills:
         job.reserved.append(page)
         self.under_way += 1
         self.cache.counters["fills_started"] += 1
-
-    def complete(self, job: Job, piece: Piece) -> None:
-        """Begin a fill of the missing granules of a present page, if allowed."""
-        if not piece.page.is_being_filled and self.may_begin(piece):
-            self.begin(job, piece)
 
     def fill(self, page: Page, job: Job, done: Done) -> None:
         """Fill a page, from the data of the request if they suffice."""
@@ -499,9 +496,9 @@ class Fills:
             return
         assert self.cache.fast is not None
         parts = Parts(ended)
-        for first, last in runs(page.filling):
+        for first, end in runs(page.filling):
             start = self.cache.sizes.granule_start(first)
-            size = self.cache.sizes.granule_start(last + 1) - start
+            size = self.cache.sizes.granule_start(end) - start
             self.cache.fast.submit(Op.WRITE, page.at + start, size, parts.another())
 
     def end(self, page: Page) -> None:
@@ -537,9 +534,7 @@ class Cleaner:
         self.last = 0  # time of the last request
         self.position = 0
         self.timers: set[str] = set()
-        self.bucket: Bucket | None = None
-        if cache.parameters.clean_rate:
-            self.bucket = Bucket(LimitParameters([Op.WRITE], 1, cache.parameters.clean_rate))
+        self.bucket = limit_of(Op.WRITE, cache.parameters.clean_rate)
 
     def has_dirtied(self, page: Page) -> None:
         """Record that granules of a page became dirty."""
@@ -640,16 +635,16 @@ class Cleaner:
             self.bucket.charge(self.clock.now, granules * self.cache.sizes.granule_bytes)
         parts = Parts(lambda: self.write(pages))
         for each in pages:
-            for first, last in runs(each.flying):
-                start, end = each.range_of(first, last)
+            for first, behind in runs(each.flying):
+                start, end = each.range_of(first, behind - 1)
                 fast.submit(Op.READ, each.at + start - each.start, end - start, parts.another())
 
     def write(self, pages: list[Page]) -> None:
         """Write the granules not overwritten since, in as few requests as possible."""
         ranges: list[list[int]] = []
         for page in pages:
-            for first, last in runs(page.flying):
-                start, end = page.range_of(first, last)
+            for first, behind in runs(page.flying):
+                start, end = page.range_of(first, behind - 1)
                 if ranges and ranges[-1][1] == start:
                     ranges[-1][1] = end
                 else:
@@ -685,9 +680,7 @@ class Preloader:
         self.clock = cache.clock
         self.parameters = cache.parameters
         self.left = list(cache.parameters.preload)
-        self.bucket: Bucket | None = None
-        if cache.parameters.preload_rate:
-            self.bucket = Bucket(LimitParameters([Op.READ], 1, cache.parameters.preload_rate))
+        self.bucket = limit_of(Op.READ, cache.parameters.preload_rate)
 
     def start(self) -> None:
         """Restore the kept pages and schedule the loading of the list."""

@@ -1,11 +1,12 @@
 """Time and order (2.1): SimPy's environment counting whole nanoseconds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import simpy
 from simpy.events import NORMAL, EventPriority
 
 Done = Callable[[], None]
+Step = Callable[[Done], None]  # begins something, and is given what to call at its end
 
 
 class Clock(simpy.Environment):
@@ -47,10 +48,11 @@ class Parts:
 
     def __init__(self, done: Done) -> None:
         self.done = done
-        self.outstanding = 0
+        self.number = self.outstanding = 0
 
     def another(self) -> Done:
         """Count one more part; return the callback for its completion."""
+        self.number += 1
         self.outstanding += 1
         return self._completed
 
@@ -58,3 +60,23 @@ class Parts:
         self.outstanding -= 1
         if self.outstanding == 0:
             self.done()
+
+
+def each_of(steps: Iterable[Step], done: Done) -> None:
+    """Begin all steps; call `done` after the last of them has ended, at once if there are none."""
+    parts = Parts(done)
+    for step in steps:
+        step(parts.another())
+    if parts.number == 0:
+        done()
+
+
+def in_turn(steps: Iterator[Step]) -> None:
+    """Carry out steps, each when the one before has ended."""
+
+    def go_on() -> None:
+        step = next(steps, None)
+        if step is not None:
+            step(go_on)
+
+    go_on()

@@ -1,17 +1,234 @@
 """dm-cache (2.14): fixed blocks, the policy smq, and copies in the background."""
 
+from __future__ import annotations
+
 from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason, Restart
 from hybridsim.reference.cache import Verdict
-from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.dmcache_locks import Bio, Locks
-from hybridsim.reference.dmcache_workers import BIOS, DEMOTIONS, Commits, Copier, Worker
-from hybridsim.reference.smq import Answer, Kind, Lock, Slot, Smq, Work
+from hybridsim.reference.clock import Clock, Done, Parts, Step, in_turn
+from hybridsim.reference.smq import Kind, Lock, Slot, Smq, Work
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import JIFFY
+
+
+@dataclass(eq=False)
+class Bio:
+    """The part of a request that lies in one block."""
+
+    op: Op
+    offset: int
+    length: int
+    done: Done
+    verdict: Verdict
+    marked: bool = False
+    accounted: bool = False
+    holds: int = -1  # the block that the bio holds
+    overwrites: Work | None = None
+    fua: bool = False
+    send: Done | None = None  # called after the commit that the bio waits for
+
+    @property
+    def flagged_op(self) -> int:
+        """The op for a tier, with FUA."""
+        return self.op | (FUA if self.fua else 0)
+
+
+class Locks:
+    """Blocks held by bios; bios and work that wait for them."""
+
+    def __init__(self) -> None:
+        self.holders: Counter[int] = Counter()
+        self.waiting: dict[int, Done] = {}  # by block: work that waits for the last holder
+        self.parked: dict[Work, list[Bio]] = {}
+
+    def hold(self, bio: Bio, block: int) -> None:
+        """Make a bio hold a block."""
+        bio.holds = block
+        self.holders[block] += 1
+
+    def release(self, bio: Bio) -> None:
+        """Release a bio's block; resume work that waits for it."""
+        if bio.holds < 0:
+            return
+        self.holders[bio.holds] -= 1
+        if self.holders[bio.holds] == 0 and bio.holds in self.waiting:
+            self.waiting.pop(bio.holds)()
+
+    def when_free(self, block: int, then: Done) -> None:
+        """Call `then` when no bio holds the block."""
+        if self.holders[block]:
+            self.waiting[block] = then
+        else:
+            then()
+
+
+LOG_BYTES, SUPERBLOCK_BYTES = 16 * 1024, 4 * 1024
+SENT_MAX = 256
+DEMOTIONS, BIOS = range(2)  # the order in which they resume after a commit
+
+
+class Worker:
+    """Processes one item per event until none remains."""
+
+    def __init__(self, clock: Clock, delay: int, take: Callable[[], bool]) -> None:
+        self.clock = clock
+        self.delay = delay
+        self.take = take
+        self.awake = False
+        self.is_held = False
+
+    def wake(self) -> None:
+        """Schedule the worker, unless it is scheduled."""
+        if not self.awake:
+            self.awake = True
+            self.clock.at(self.clock.now + self.delay, self.run)
+
+    def run(self) -> None:
+        """Process one item; run again if there was one, unless that holds the worker."""
+        if not self.take():
+            self.awake = False
+        elif not self.is_held:
+            self.clock.at(self.clock.now, self.run)
+
+    def let_go(self) -> None:
+        """Run again if an item held the worker."""
+        if self.is_held:
+            self.is_held = False
+            self.clock.at(self.clock.now, self.run)
+
+
+class Copier:
+    """Copies parts of blocks: one thread, which sleeps while the disk holds back its write."""
+
+    def __init__(self, slow: Slow, fast: Tier) -> None:
+        self.slow, self.fast = slow, fast
+        self.to_begin: deque[Done] = deque()
+        self.to_send: deque[Done] = deque()
+        self.written: deque[Done] = deque()
+        self.sent = 0
+        self.sleeps = self.works = False
+
+    def copy(self, promotes: bool, at_slow: int, at_fast: int, length: int, done: Done) -> None:
+        """Queue a part to be read and written; `done` is called by the thread when it works."""
+
+        def completed() -> None:
+            self.sent -= 1
+            self.written.append(done)
+            self.work()
+
+        def write() -> None:
+            if promotes:
+                self.fast.submit(Op.WRITE, at_fast, length, completed)
+            else:
+                self.sleeps = self.slow.submit_background(
+                    Op.WRITE, at_slow, length, completed, self.wake
+                )
+
+        def was_read() -> None:
+            self.sent -= 1
+            self.to_send.append(write)
+            self.work()
+
+        def read() -> None:
+            if promotes:
+                self.slow.submit(Op.READ, at_slow, length, was_read)
+            else:
+                self.fast.submit(Op.READ, at_fast, length, was_read)
+
+        self.to_begin.append(read)
+
+    def wake(self) -> None:
+        """Continue after a write that was held back."""
+        self.sleeps = False
+        self.work()
+
+    def work(self) -> None:
+        """Do all that is queued, until it sleeps; calls from within have no effect."""
+        if self.works:
+            return
+        self.works = True
+        while True:
+            while self.to_send and not self.sleeps and self.sent < SENT_MAX:
+                self.sent += 1
+                self.to_send.popleft()()
+            if self.sleeps or self.to_send or not (self.written or self.to_begin):
+                break
+            while self.written:
+                self.written.popleft()()
+            self.to_send.extend(self.to_begin)
+            self.to_begin.clear()
+        self.works = False
+
+
+class Commits:
+    """Writes the metadata, once for all waiters, and keeps them locked meanwhile (2.14.3)."""
+
+    def __init__(
+        self, clock: Clock, delay: int, fast: Tier, start: int, unlocked: Callable[[], None]
+    ) -> None:
+        self.clock, self.delay = clock, delay
+        self.fast = fast
+        self.start = start
+        self.unlocked = unlocked
+        self.changed = False
+        self.awake = False
+        self.under_way = False
+        self.waiting: list[tuple[int, Done]] = []
+        self.locked: list[Done] = []  # changes of the metadata that wait for the end
+        self.count = 0
+
+    def wait(self, rank: int, done: Done) -> None:
+        """Call `done` when all changes up to now are on the medium; lower ranks first."""
+        self.waiting.append((rank, done))
+        if not self.awake:
+            self.awake = True
+            if not self.under_way:
+                self.clock.at(self.clock.now + self.delay, self.begin)
+
+    def begin(self) -> None:
+        """Begin a commit for all that wait."""
+        in_turn(self.committing())
+
+    def committing(self) -> Iterator[Step]:
+        """Commit what has changed; then unlock the metadata, and resume the waiters."""
+        self.awake = follows = False
+        served = sorted(self.waiting, key=lambda each: each[0])
+        self.waiting = []
+        if self.changed:
+            self.changed, self.under_way = False, True
+            self.count += 1
+            yield self.sending(Op.WRITE, self.start, LOG_BYTES)
+            yield self.sending(Op.FLUSH, 0, 0)
+            yield self.sending(Op.WRITE, self.start + LOG_BYTES, SUPERBLOCK_BYTES)
+            yield self.sending(Op.FLUSH, 0, 0)
+            self.under_way = False
+            follows = self.awake
+            locked, self.locked = self.locked, []
+            for change in locked:
+                change()
+            self.unlocked()
+        for _, done in served:
+            done()
+        if follows:
+            self.begin()
+
+    def sending(self, op: Op, at: int, length: int) -> Step:
+        """Return a request to the fast tier, after which the worker takes its time, as a step."""
+
+        def send(then: Done) -> None:
+            def completed() -> None:
+                self.clock.at(self.clock.now + self.delay, then)
+
+            self.fast.submit(op, at, length, completed)
+
+        return send
+
 
 WAKE_NS = 1_024_000_000  # 250 jiffies of 4 ms, as a kernel's timer rounds them up
 
@@ -70,13 +287,11 @@ class DmCache:
         self.start_waker()
         parts = Parts(done)
         if op == Op.DISCARD and length > 0:
-            verdict = Verdict(Path.BYPASS, Reason.DISCARD, 0)
             self.defer(self.bio(Op.DISCARD, offset, length, parts.another()))
-            return verdict
+            return Verdict(Path.BYPASS, Reason.DISCARD, 0)
         if op in (Op.FLUSH, Op.DISCARD) or length == 0:
-            verdict = Verdict(Path.BYPASS, Reason.FLUSH, 0)
             self.defer(self.bio(Op.FLUSH, 0, 0, parts.another()))
-            return verdict
+            return Verdict(Path.BYPASS, Reason.FLUSH, 0)
         end = offset + length
         blocks = (end - 1) // self.size - offset // self.size + 1
         if op == Op.WRITE:
@@ -126,11 +341,13 @@ class DmCache:
         block = bio.offset // self.size
         if block >= self.whole:
             self.account(bio)
-            self.to_slow(bio, self.ending(bio))
+            self.to_slow(bio, partial(self.end, bio))
             return
         slot = self.smq.cached.get(block)
         work = slot.work if slot else self.smq.pending.promotions.get(block)
-        if work and self.locks.keeps_out(work, bio):
+        excludes_writes = work and work.lock == Lock.WRITES
+        if work and (work.lock == Lock.ALL or (excludes_writes and bio.op == Op.WRITE)):
+            self.locks.parked.setdefault(work, []).append(bio)
             return
         if slot:
             self.hit(bio, slot)
@@ -141,32 +358,28 @@ class DmCache:
         """Serve a bio whose block is in the cache."""
         self.smq.hit(slot)
         self.locks.hold(bio, slot.block)
-        ending = self.ending(bio)
+        goes_through = False
         if bio.op == Op.READ:
             self.counts["read_hits"] += 1
             bio.verdict.pages_hit += 1
-            self.mark(bio)
-            self.to_fast(bio, slot, ending)
-            return
-        self.counts["write_hits"] += 1
-        self.discarded.discard(bio.offset // self.discard_bytes)
-        if self.mode == DmMode.WRITETHROUGH and not slot.dirty:
-            both = Parts(ending)
-            self.to_slow(bio, both.another())
-            last = both.another()
-            if bio.fua:
-                self.wait_as_fua(bio, lambda: self.to_fast(bio, slot, last))
-            else:
-                self.account(bio)
-                self.to_fast(bio, slot, last)
-            return
-        if not slot.dirty:
-            self.smq.dirtied(slot)
+        else:
+            self.counts["write_hits"] += 1
+            self.discarded.discard(bio.offset // self.discard_bytes)
+            goes_through = self.mode == DmMode.WRITETHROUGH and not slot.dirty
+            if not goes_through and not slot.dirty:
+                self.smq.dirtied(slot)
+        parts = Parts(partial(self.end, bio))
+        if goes_through:
+            self.to_slow(bio, parts.another())
+        last = parts.another()
         if bio.fua:
-            self.wait_as_fua(bio, lambda: self.to_fast(bio, slot, ending))
+            self.wait_as_fua(bio, lambda: self.to_fast(bio, slot, last))
+            return
+        if goes_through:
+            self.account(bio)
         else:
             self.mark(bio)
-            self.to_fast(bio, slot, ending)
+        self.to_fast(bio, slot, last)
 
     def miss(self, bio: Bio, block: int) -> None:
         """Serve a bio whose block is not in the cache."""
@@ -192,14 +405,19 @@ class DmCache:
             self.counts["read_misses"] += 1
             if bio.verdict.path == Path.HIT:
                 bio.verdict.path = Path.MISS
-                bio.verdict.reason = reason_missing(filling, is_known, answer)
+                is_busy = answer.wanted and not answer.promotion
+                bio.verdict.reason = Reason.BUSY if is_busy else Reason.NOT_HOT
+                if not is_known:
+                    bio.verdict.reason = Reason.COLD
+                if filling:
+                    bio.verdict.reason = Reason.FILLING
         self.locks.hold(bio, block)
         if bio.fua:
-            self.wait_as_fua(bio, lambda: self.to_slow(bio, self.ending(bio)))
+            self.wait_as_fua(bio, lambda: self.to_slow(bio, partial(self.end, bio)))
             return
         self.account(bio)
         self.mark(bio)
-        self.to_slow(bio, self.ending(bio))
+        self.to_slow(bio, partial(self.end, bio))
 
     def wait_as_fua(self, bio: Bio, send: Done) -> None:
         """Send a bio after a commit; it does not count as activity until then."""
@@ -226,10 +444,6 @@ class DmCache:
         """Add a bio's bytes to those in flight until it ends."""
         bio.accounted = True
         self.in_flight += bio.length
-
-    def ending(self, bio: Bio) -> Done:
-        """Return the callback for the end of a bio."""
-        return lambda: self.end(bio)
 
     def end(self, bio: Bio) -> None:
         """End a bio."""
@@ -270,7 +484,7 @@ class DmCache:
 
         def begin() -> None:
             self.account(bio)
-            self.to_fast(bio, work.slot, self.ending(bio))
+            self.to_fast(bio, work.slot, partial(self.end, bio))
 
         self.locks.when_free(work.block, begin)
 
@@ -288,19 +502,15 @@ class DmCache:
             start = next(starts, None)
             if start is None:
                 done()
-            else:
-                self.copy_part(work, start, lambda: next_part(done))
+                return
+            length = min(self.parameters.part_bytes, self.size - start)
+            at_slow, at_fast = work.block * self.size + start, work.slot.number * self.size + start
+            promotes = work.kind == Kind.PROMOTION
+            self.copier.copy(promotes, at_slow, at_fast, length, partial(next_part, done))
 
         for _ in range(min(8, len(offsets))):
             next_part(parts.another())
         self.copier.work()
-
-    def copy_part(self, work: Work, start: int, done: Done) -> None:
-        """Read a part, then write it."""
-        length = min(self.parameters.part_bytes, self.size - start)
-        at_slow = work.block * self.size + start
-        at_fast = work.slot.number * self.size + start
-        self.copier.copy(work.kind == Kind.PROMOTION, at_slow, at_fast, length, done)
 
     def copied(self, work: Work) -> None:
         """Lock out all bios, and update the mapping when none holds the block."""
@@ -336,7 +546,7 @@ class DmCache:
 
     # Restarts (2.17).
 
-    def after(self, old: "DmCache", how: Restart) -> None:
+    def after(self, old: DmCache, how: Restart) -> None:
         """Start now, with the blocks of another one that has stopped."""
         self.smq = old.smq
         self.smq.restart(self.clock.now, how)
@@ -369,7 +579,7 @@ class DmCache:
         if bio.op == Op.DISCARD:
             first = -(-bio.offset // self.discard_bytes)
             self.discarded |= set(range(first, (bio.offset + bio.length) // self.discard_bytes))
-            self.to_slow(bio, self.ending(bio))
+            self.to_slow(bio, partial(self.end, bio))
         elif bio.send:
             self.account(bio)
             bio.send()
@@ -382,7 +592,7 @@ class DmCache:
 
     def flush(self, bio: Bio) -> None:
         """Flush both tiers."""
-        both = Parts(self.ending(bio))
+        both = Parts(partial(self.end, bio))
         self.slow.submit(Op.FLUSH, 0, 0, both.another())
         self.fast.submit(Op.FLUSH, 0, 0, both.another())
 
@@ -410,12 +620,3 @@ class DmCache:
             self.clock.at(self.clock.now + WAKE_NS, self.woken)
         else:
             self.waker_runs = False
-
-
-def reason_missing(filling: bool, is_known: bool, answer: Answer) -> Reason:
-    """Return the reason why a block is not in the cache."""
-    if filling:
-        return Reason.FILLING
-    if not is_known:
-        return Reason.COLD
-    return Reason.BUSY if answer.wanted and not answer.promotion else Reason.NOT_HOT

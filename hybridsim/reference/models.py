@@ -24,19 +24,19 @@ from hybridsim.reference.clock import Clock
 from hybridsim.reference.device import Device
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
-from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
+from hybridsim.reference.policies import Admission, Fifo, Lru, Replacement, Touches
 from hybridsim.reference.replacement import (
     Arc,
-    Fifo,
     Lfu,
+    Lhd,
+    Lirs,
     S3Fifo,
     SecondChance,
     Sieve,
     Slru,
     TwoQ,
+    WTinyLfu,
 )
-from hybridsim.reference.replacement_by_density import Lhd
-from hybridsim.reference.replacement_by_stack import Lirs, WTinyLfu
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.volume import Volume
 

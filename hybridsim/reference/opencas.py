@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import cycle
 
 from hybridsim.foundation.cache_parameters import OpenCasParameters
@@ -20,11 +21,22 @@ from hybridsim.foundation.codes import (
     Restart,
 )
 from hybridsim.reference.cache import Verdict
-from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.opencas_jobs import SECTOR, Job, Way
-from hybridsim.reference.opencas_lines import Claim, Line, Lines, Resumed, runs
-from hybridsim.reference.opencas_policies import Chunks, Nhit, Streams
-from hybridsim.reference.opencas_threads import Send, Thread
+from hybridsim.reference.clock import Clock, Done, Parts, Step, each_of, in_turn
+from hybridsim.reference.opencas_lines import (
+    SECTOR,
+    Chunks,
+    Claim,
+    Job,
+    Line,
+    Lines,
+    Nhit,
+    Resumed,
+    Send,
+    Streams,
+    Thread,
+    Way,
+)
+from hybridsim.reference.page import runs
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import expiry
@@ -241,34 +253,20 @@ class OpenCas:
         if job.op == Op.READ and (job.way == Way.PASS or (job.way == Way.INSERT and not is_hit)):
             dirty = [line for _, line in sorted(job.lines.items()) if line.dirty]
             if dirty:
-                self.cleaner.clean(dirty, lambda: self.go(job), job.thread)
+                in_turn(self.cleaner.cleaning(dirty, lambda: self.go(job), job.thread))
                 return
         self.count(job, is_hit)
         if job.op == Op.WRITE:
-            self.write(job)
+            in_turn(self.writing(job))
         elif is_hit and job.way != Way.PASS:
             job.judge(Path.HIT, Reason.NONE)
             job.verdict.pages_hit = len(job.core_lines)
             each_of(self.places(job, Op.READ), lambda: self.end(job))
         else:
-            self.read_missing(job)
+            in_turn(self.reading(job))
 
-    def read_missing(self, job: Job) -> None:
+    def reading(self, job: Job) -> Iterator[Step]:
         """Read a job from the core, then end or backfill it."""
-
-        def after() -> None:
-            if job.way == Way.OVERLAY:
-                job.thread.do(lambda: each_of(self.valid_runs(job), lambda: self.end(job)))
-            elif job.way == Way.PASS:
-                self.end(job)
-            else:
-                job.done()
-                job.thread.do(backfill)
-
-        def backfill() -> None:
-            backfilled = job.thread.later(lambda: self.backfilled(job))
-            each_of(self.places(job, Op.WRITE, hits), backfilled)
-
         hits = frozenset(k for k, line in job.lines.items() if job.sectors(k) <= line.valid)
         if job.way != Way.PASS:
             job.judge(Path.MISS, self.why_missing(job))
@@ -278,7 +276,18 @@ class OpenCas:
             self.make_valid(job)
             self.backfills += 1
             self.blocked |= self.backfills > self.parameters.backfills_max
-        self.to_origin(Op.READ, job.offset, job.length, after)
+        yield lambda then: self.to_origin(Op.READ, job.offset, job.length, then)
+        do, later = job.thread.do, job.thread.later
+        if job.way == Way.INSERT:
+            job.done()
+            yield lambda then: do(lambda: each_of(self.places(job, Op.WRITE, hits), later(then)))
+            job.claim.give_back()
+            self.backfills -= 1
+            self.blocked &= self.backfills >= self.parameters.backfills_resume
+            return
+        if job.way == Way.OVERLAY:
+            yield lambda then: do(lambda: each_of(self.valid_runs(job), then))
+        self.end(job)
 
     def why_missing(self, job: Job) -> Reason:
         """Return the reason of the first core line that is not entirely valid."""
@@ -288,11 +297,11 @@ class OpenCas:
                 return Reason.COLD if valid else self.lines.last_seen.get(each, Reason.COLD)
         raise AssertionError("a hit misses nothing")
 
-    def valid_runs(self, job: Job) -> list[Callable[[Done], None]]:
+    def valid_runs(self, job: Job) -> list[Step]:
         """Return the reads of the valid runs of a job."""
         size = self.parameters.line_bytes
         return [
-            self.part_of_cache(Op.READ, line.number * size + first * SECTOR, (end - first) * SECTOR)
+            self.in_cache(Op.READ, line.number * size + first * SECTOR, (end - first) * SECTOR)
             for each, line in sorted(job.lines.items())
             for first, end in runs(job.sectors(each) & line.valid)
         ]
@@ -302,52 +311,37 @@ class OpenCas:
         for each, line in job.lines.items():
             self.lines.change(line, line.valid | job.sectors(each), line.dirty)
 
-    def backfilled(self, job: Job) -> None:
-        """Unlock the lines of a job after its backfill."""
-        job.claim.give_back()
-        self.backfills -= 1
-        if self.backfills < self.parameters.backfills_resume:
-            self.blocked = False
-
-    def write(self, job: Job) -> None:
+    def writing(self, job: Job) -> Iterator[Step]:
         """Write a job to cache, core or both."""
+        later = job.thread.later
+        lines = [(job.sectors(each), line) for each, line in sorted(job.lines.items())]
+
+        def to_origin(then: Done) -> None:
+            self.to_origin(job.flagged, job.offset, job.length, then)
+
         if job.way == Way.INVALIDATE:
-            invalidate = job.thread.later(lambda: self.invalidate(job))
-            self.to_origin(job.flagged, job.offset, job.length, invalidate)
-            return
-        self.make_valid(job)
-        if self.parameters.mode in (CasMode.WB, CasMode.WO):
-            make_dirty = job.thread.later(lambda: self.make_dirty(job))
-            each_of(self.places(job, job.flagged), make_dirty)
-            return
-        to_origin = [lambda then: self.to_origin(job.flagged, job.offset, job.length, then)]
-        each_of([*self.places(job, job.flagged), *to_origin], lambda: self.end(job))
-
-    def invalidate(self, job: Job) -> None:
-        """Invalidate the sectors of a job, which were overwritten in the core."""
-        changed = []
-        for each, line in sorted(job.lines.items()):
-            if line.dirty & job.sectors(each):
-                changed.append(line)
-            self.lines.invalidate(line, job.sectors(each))
-        self.note(changed, job)
-
-    def make_dirty(self, job: Job) -> None:
-        """Mark the sectors of a job dirty."""
-        changed = []
-        for each, line in sorted(job.lines.items()):
-            if not job.sectors(each) <= line.dirty:
-                changed.append(line)
-            self.lines.change(line, line.valid, line.dirty | job.sectors(each))
-            self.cleaner.chunks.changed(each, 0)
-            self.dirtied += 1
-            line.dirtied = self.clock.now, self.dirtied
-            self.cleaner.wake()
-        self.note(changed, job)
-
-    def note(self, lines: list[Line], job: Job) -> None:
-        """Write the metadata of lines that a job changed, then end it."""
-        self.write_metadata(lines, job.flagged, lambda: self.end(job), job.thread)
+            yield lambda then: to_origin(later(then))
+            changed = [line for sectors, line in lines if line.dirty & sectors]
+            for sectors, line in lines:
+                self.lines.invalidate(line, sectors)
+        else:
+            self.make_valid(job)
+            places = self.places(job, job.flagged)
+            if self.parameters.mode not in (CasMode.WB, CasMode.WO):
+                yield lambda then: each_of([*places, to_origin], then)
+                self.end(job)
+                return
+            yield lambda then: each_of(places, later(then))
+            changed = [line for sectors, line in lines if not sectors <= line.dirty]
+            for sectors, line in lines:
+                self.lines.change(line, line.valid, line.dirty | sectors)
+                self.cleaner.chunks.changed(line.holds or 0, 0)
+                self.dirtied += 1
+                line.dirtied = self.clock.now, self.dirtied
+                self.cleaner.wake()
+        # The metadata of the lines that it changed.
+        yield lambda then: self.write_metadata(changed, job.flagged, then, job.thread)
+        self.end(job)
 
     def end(self, job: Job) -> None:
         """Complete a job and unlock its lines."""
@@ -356,9 +350,7 @@ class OpenCas:
 
     # Tiers.
 
-    def places(
-        self, job: Job, op: int, but: frozenset[int] = frozenset()
-    ) -> list[Callable[[Done], None]]:
+    def places(self, job: Job, op: int, but: frozenset[int] = frozenset()) -> list[Step]:
         """Return the accesses of a job to the cache, one for each run of consecutive lines.
 
         Runs that begin at one of the core lines `but` begin after it, unless there is only one run.
@@ -376,17 +368,17 @@ class OpenCas:
             while left and left[0] == (last + 1, number + last + 1 - first):
                 last, _ = left.popleft()
             start, end = job.part(first)[0], (last - first) * size + job.part(last)[1]
-            result.append(self.part_of_cache(op, number * size + start, end - start))
+            result.append(self.in_cache(op, number * size + start, end - start))
         return result
 
-    def part_of_cache(self, op: int, at: int, length: int) -> Callable[[Done], None]:
-        """Return the submission of a part of a job."""
-        return lambda then: self.to_cache(op, at, length, then)
+    def in_cache(self, op: int, at: int, length: int) -> Step:
+        """Return a read or write of the fast tier."""
 
-    def to_cache(self, op: int, at: int, length: int, done: Done) -> None:
-        """Read or write the fast tier."""
-        self.moved("cache", op, length)
-        self.fast.submit(op, at, length, done)
+        def submit(then: Done) -> None:
+            self.moved("cache", op, length)
+            self.fast.submit(op, at, length, then)
+
+        return submit
 
     def to_origin(self, op: int, at: int, length: int, done: Done) -> None:
         """Read or write the slow tier."""
@@ -400,14 +392,10 @@ class OpenCas:
         pages = {line.number // each for line in lines}
         start = self.parameters.lines * size
 
-        def write(first: int, end: int) -> Callable[[Done], None]:
-            length = (end - first) * PAGE
-
-            def submit(then: Done) -> None:
-                self.counts["metadata_writes"] += 1
-                self.fast.submit(op, start + first * PAGE, length, then)
-
-            return submit
+        def write(first: int, end: int) -> Step:
+            self.counts["metadata_writes"] += 1
+            at, length = start + first * PAGE, (end - first) * PAGE
+            return lambda then: self.fast.submit(op, at, length, then)
 
         if pages:
             each_of([write(*run) for run in runs(pages)], thread.later(done))
@@ -469,17 +457,6 @@ class OpenCas:
         }
 
 
-def each_of(submits: Iterable[Callable[[Done], None]], done: Done) -> None:
-    """Submit all; call `done` after the last completion, at once if there are none."""
-    parts = Parts(done)
-    last = None
-    for submit in submits:
-        last = parts.another()
-        submit(last)
-    if last is None:
-        done()
-
-
 class Cleaner:
     """Writes dirty lines to the core, on request and by the cleaning policy (2.13.4)."""
 
@@ -492,11 +469,11 @@ class Cleaner:
         self.chunks = Chunks(CHUNK_BYTES // cache.parameters.line_bytes)
         self.empty_s = -(10**9)  # second of the last pass without a stale line (ALRU)
 
-    def clean(self, lines: list[Line], done: Done, thread: Thread) -> None:
+    def cleaning(self, lines: list[Line], done: Done, thread: Thread) -> Iterator[Step]:
         """Clean locked lines, in order of core lines."""
         cache, size = self.cache, self.parameters.line_bytes
 
-        def read(line: Line) -> Callable[[Done], None]:
+        def read(line: Line) -> Step:
             return lambda then: cache.fast.submit(Op.READ, line.number * size, size, then)
 
         def write(line: Line, first: int, end: int) -> Send:
@@ -517,21 +494,14 @@ class Cleaner:
                     first, at = left[0]
                     yield write(line, first, at)
 
-        def write_all() -> None:
-            thread.send_all(writes(), thread.later(flush))
-
-        def flush() -> None:
-            thread.send(cache.flush_origin, thread.later(end))
-
-        def end() -> None:
-            for line in lines:
-                cache.lines.change(line, line.valid, set())
-            cache.write_metadata(lines, Op.WRITE, stable, thread)
-
-        def stable() -> None:
-            cache.fast.submit(Op.FLUSH, 0, 0, thread.later(done))
-
-        each_of([read(line) for line in lines], thread.later(write_all))
+        yield lambda then: each_of([read(line) for line in lines], thread.later(then))
+        yield lambda then: thread.send_all(writes(), thread.later(then))
+        yield lambda then: thread.send(cache.flush_origin, thread.later(then))
+        for line in lines:
+            cache.lines.change(line, line.valid, set())
+        yield lambda then: cache.write_metadata(lines, Op.WRITE, then, thread)
+        yield lambda then: cache.fast.submit(Op.FLUSH, 0, 0, thread.later(then))
+        done()
 
     def clean_batch(self, lines: list[Line], done: Done, thread: Thread) -> None:
         """Lock and clean lines that are not locked yet."""
@@ -542,7 +512,7 @@ class Cleaner:
             claim.give_back()
             done()
 
-        self.clean(lines, end, thread)
+        in_turn(self.cleaning(lines, end, thread))
 
     def make_room(self, thread: Thread) -> None:
         """Clean up to 32 lines, so that a later miss can take them."""
@@ -551,11 +521,7 @@ class Cleaner:
         lines = self.cache.lines.choose_dirty(32)
         if lines:
             self.evicting = True
-            self.clean_batch(lines, self.room_made, thread)
-
-    def room_made(self) -> None:
-        """Allow the next batch."""
-        self.evicting = False
+            self.clean_batch(lines, partial(setattr, self, "evicting", False), thread)
 
     # The cleaning policy.
 
@@ -586,7 +552,7 @@ class Cleaner:
             limit = LARGE_PIECE_LINES if len(lines) > MANY_LINES else PIECE_LINES
             pieces = [lines[at : at + limit] for at in range(0, len(lines), limit)]
 
-            def cleaned(piece: list[Line]) -> Callable[[Done], None]:
+            def cleaned(piece: list[Line]) -> Step:
                 return lambda then: self.clean_batch(piece, then, thread)
 
             each_of(map(cleaned, pieces), lambda: self.run_after(self.pause(begun, pause)))

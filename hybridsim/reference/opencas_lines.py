@@ -1,11 +1,15 @@
-"""The lines of Open CAS: contents, LRU lists and locks (2.13)."""
+"""Lines, locks, threads, requests and policies of Open CAS (2.13)."""
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 
-from hybridsim.foundation.codes import Reason
-from hybridsim.reference.clock import Clock, Done
+from hybridsim.foundation.codes import FUA, Op, Path, Reason
+from hybridsim.reference.cache import Verdict
+from hybridsim.reference.clock import Clock, Done, Parts
 
 LISTS = 32
 CHUNK = 256
@@ -20,8 +24,8 @@ class Line:
     valid: set[int] = field(default_factory=set)
     dirty: set[int] = field(default_factory=set)
     dirtied: tuple[int, int] = (0, 0)  # time of the last one, and its serial number
-    owners: list["Claim"] = field(default_factory=list)
-    waiting: deque["Claim"] = field(default_factory=deque)
+    owners: list[Claim] = field(default_factory=list)
+    waiting: deque[Claim] = field(default_factory=deque)
 
     @property
     def list(self) -> int:
@@ -112,7 +116,7 @@ class Lines:
         self.cursor = 0
         self.evictions = 0
 
-    def load(self, old: "Lines") -> None:
+    def load(self, old: Lines) -> None:
         """Take over the lines of a cache that has stopped in order; no lock is left."""
         self.all, self.free, self.of = old.all, old.free, old.of
         self.clean, self.dirty = old.clean, old.dirty
@@ -120,7 +124,7 @@ class Lines:
         for line in self.all:
             line.owners, line.waiting = [], deque()
 
-    def recover(self, old: "Lines") -> None:
+    def recover(self, old: Lines) -> None:
         """Take over the dirty sectors of a cache that has crashed; all other lines are free."""
         self.last_seen, self.evictions = old.last_seen, old.evictions
         for line, before in zip(self.all, old.all, strict=True):
@@ -208,7 +212,10 @@ class Lines:
                 for line in taken:
                     self.free[line.list].append(line)
                 return None
-            self.evict(last)
+            assert last.holds is not None
+            self.evictions += 1
+            self.last_seen[last.holds] = Reason.EVICTED
+            self.empty(last)
             taken.append(last)
         return taken
 
@@ -229,13 +236,6 @@ class Lines:
                     return line
         return None
 
-    def evict(self, line: Line) -> None:
-        """Evict the core line of a line."""
-        assert line.holds is not None
-        self.evictions += 1
-        self.last_seen[line.holds] = Reason.EVICTED
-        self.empty(line)
-
     def choose_dirty(self, limit: int) -> list[Line]:
         """Choose up to `limit` dirty lines to clean, from the tail of one list after the other."""
         lists = [reversed(self.dirty[number]) for number in around(self.next_list())]
@@ -254,8 +254,258 @@ def around(start: int) -> Iterator[int]:
     return ((start + step) % LISTS for step in range(LISTS))
 
 
-def runs(sectors: set[int]) -> Iterator[tuple[int, int]]:
-    """Yield [first, end) of each run of consecutive sectors."""
-    starts = sorted(each for each in sectors if each - 1 not in sectors)
-    ends = sorted(each + 1 for each in sectors if each + 1 not in sectors)
-    return zip(starts, ends, strict=True)
+# Sends a request, with what to call when it is complete, and when it is let in if it waits.
+Send = Callable[[Done, Done], bool]
+
+
+class Thread:
+    """Does one thing after another, unless it sleeps."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.asleep = False
+        self.called = False
+        self.high: deque[Done] = deque()
+        self.low: deque[Done] = deque()
+
+    @property
+    def busy(self) -> bool:
+        """Whether what comes now has to wait."""
+        return self.asleep or bool(self.high or self.low)
+
+    def do(self, what: Done) -> None:
+        """Go on with a job, now or when the thread has time."""
+        if self.busy:
+            self.high.append(what)
+        else:
+            what()
+
+    def later(self, what: Done) -> Done:
+        """Return a callback that goes on with a job."""
+        return lambda: self.do(what)
+
+    def start(self, what: Done) -> None:
+        """Start a request, behind all that goes on."""
+        if self.busy:
+            self.low.append(what)
+        else:
+            what()
+
+    def take(self) -> None:
+        """Do the first thing that waits."""
+        self.called = False
+        if not self.asleep:
+            (self.high or self.low).popleft()()
+            self.call()
+
+    def call(self) -> None:
+        """Have it take something in this instant, if something waits."""
+        if not self.asleep and not self.called and self.busy:
+            self.called = True
+            self.clock.at(self.clock.now, self.take)
+
+    def send(self, what: Send, done: Done) -> None:
+        """Send one request, and sleep until it is let in."""
+        self.asleep = what(done, self.let_in)
+
+    def let_in(self) -> None:
+        """Wake up."""
+        self.asleep = False
+        self.call()
+
+    def send_all(self, requests: Iterator[Send], done: Done) -> None:
+        """Send requests, and sleep whenever one waits; `done` when all are complete, or none is."""
+        parts = Parts(done)
+        unsent = parts.another()
+
+        def send_rest() -> None:
+            for each in requests:
+                self.asleep = each(parts.another(), woken)
+                if self.asleep:
+                    return
+            unsent()
+
+        def woken() -> None:
+            self.asleep = False
+            send_rest()
+            self.call()
+
+        send_rest()
+
+
+SECTOR = 512
+NO_CLAIM = Claim([], False, lambda: None)
+
+
+Way = Enum("Way", "INSERT UPDATE INVALIDATE OVERLAY PASS")  # how a job uses the cache
+
+
+class Job:
+    """A READ or WRITE of whole sectors."""
+
+    def __init__(
+        self,
+        op: Op,
+        offset: int,
+        length: int,
+        line_bytes: int,
+        done: Done,
+        flags: int,
+        thread: Thread,
+    ) -> None:
+        self.op = op
+        self.flagged = op | (flags & FUA)
+        self.done = done
+        self.thread = thread
+        self.offset = offset // SECTOR * SECTOR
+        self.end = -(-(offset + length) // SECTOR) * SECTOR
+        self.line_bytes = line_bytes
+        first, last = self.offset // line_bytes, (self.end - 1) // line_bytes
+        self.core_lines = range(first, last + 1)
+        self.verdict = Verdict(Path.BYPASS, Reason.WRITE, len(self.core_lines))
+        self.way = Way.INSERT
+        self.cut = False
+        self.lines: dict[int, Line] = {}  # by core line
+        self.claim = NO_CLAIM
+
+    @property
+    def length(self) -> int:
+        """The length in bytes."""
+        return self.end - self.offset
+
+    def part(self, core_line: int) -> tuple[int, int]:
+        """Return the byte range of the job in a core line, relative to the line's start."""
+        start = core_line * self.line_bytes
+        return max(self.offset - start, 0), min(self.end - start, self.line_bytes)
+
+    def sectors(self, core_line: int) -> set[int]:
+        """Return the sectors of the job in a core line."""
+        start, end = self.part(core_line)
+        return set(range(start // SECTOR, end // SECTOR))
+
+    def judge(self, path: Path, reason: Reason) -> None:
+        """Set the path of a READ."""
+        if self.op == Op.READ:
+            self.verdict.path, self.verdict.reason = path, reason
+
+
+BUCKETS = 10
+NEW_STREAMS, ESTABLISHED_STREAMS, ESTABLISHING_REQUESTS = 64, 128, 8
+
+
+@dataclass(eq=False)
+class Stream:
+    """Consecutive requests of one direction."""
+
+    op: Op
+    end: int
+    length: int
+    requests: int
+
+
+class Streams:
+    """The recent streams; both lists are in order of use, the most recent first."""
+
+    def __init__(self, sequential_cutoff_bytes: int) -> None:
+        self.sequential_cutoff_bytes = sequential_cutoff_bytes
+        self.new: list[Stream] = []
+        self.established: list[Stream] = []
+
+    def extend(self, op: Op, offset: int, length: int) -> bool:
+        """Add a request to its stream; return whether the stream is long."""
+        for streams in (self.new, self.established):
+            for stream in streams:
+                if (stream.op, stream.end) == (op, offset):
+                    return self.extended(streams, stream, length)
+        self.new.insert(0, Stream(op, offset + length, length, 1))
+        del self.new[NEW_STREAMS:]
+        return False
+
+    def extended(self, streams: list[Stream], stream: Stream, length: int) -> bool:
+        """Extend a stream; return whether it is long."""
+        stream.end += length
+        stream.length += length
+        stream.requests += 1
+        is_long = stream.length >= self.sequential_cutoff_bytes
+        streams.remove(stream)
+        if streams is self.new and (is_long or stream.requests >= ESTABLISHING_REQUESTS):
+            streams = self.established
+        streams.insert(0, stream)
+        del self.established[ESTABLISHED_STREAMS:]
+        return is_long
+
+
+class Chunks:
+    """Parts of the core by their numbers of dirty lines, in buckets, for ACP."""
+
+    def __init__(self, lines_each: int) -> None:
+        self.lines_each = lines_each
+        self.dirty: Counter[int] = Counter()
+        self.bucket: Counter[int] = Counter()  # of each chunk; those in bucket 0 are not cleaned
+        self.order: list[list[int]] = [[] for _ in range(BUCKETS + 1)]
+        self.now: int | None = None  # the chunk that is being cleaned
+        self.next = 0  # its core line from which on lines were not looked at
+
+    def load(self, core_lines: Iterable[int]) -> None:
+        """Begin with these dirty core lines."""
+        self.__init__(self.lines_each)  # type: ignore[misc]
+        self.dirty.update(core_line // self.lines_each for core_line in core_lines)
+        for chunk in sorted(self.dirty):
+            self.bucket[chunk] = BUCKETS * self.dirty[chunk] // self.lines_each
+            self.order[self.bucket[chunk]].append(chunk)
+
+    def changed(self, core_line: int, by: int) -> None:
+        """Count a core line that became dirty (1), clean (-1) or was written again (0)."""
+        chunk = core_line // self.lines_each
+        self.dirty[chunk] += by
+        share, bucket = BUCKETS * self.dirty[chunk], self.bucket[chunk]
+        if share > bucket * self.lines_each:
+            self.move(chunk, bucket + 1, len(self.order[bucket + 1]))
+        elif bucket and share <= (bucket - 1) * self.lines_each:
+            self.move(chunk, bucket - 1, 0)
+
+    def move(self, chunk: int, bucket: int, place: int) -> None:
+        """Put a chunk into another bucket."""
+        if chunk in self.order[self.bucket[chunk]]:
+            self.order[self.bucket[chunk]].remove(chunk)
+        self.order[bucket].insert(place, chunk)
+        self.bucket[chunk] = bucket
+
+    def choose(self) -> bool:
+        """Choose a chunk unless one is being cleaned; return whether there is one."""
+        if self.now is None:
+            first = [chunks[0] for chunks in reversed(self.order[1:]) if chunks]
+            if not first:
+                return False
+            self.now, self.next = first[0], first[0] * self.lines_each
+        return True
+
+
+class Nhit:
+    """Counts misses of core lines that are not cached."""
+
+    def __init__(self, threshold: int, room: int) -> None:
+        self.threshold = threshold
+        self.room = room
+        self.misses: dict[int, int] = {}  # in order of insertion
+
+    def refuses(self, core_lines: range) -> bool:
+        """Count a miss of each core line; return whether any has too few misses."""
+        passing = [self.passes(core_line) for core_line in core_lines]
+        return not all(passing)
+
+    def passes(self, core_line: int) -> bool:
+        """Count a miss; return whether the threshold is reached."""
+        if core_line in self.misses:
+            self.misses[core_line] += 1
+            return self.misses[core_line] >= self.threshold
+        if len(self.misses) == self.room:
+            del self.misses[next(iter(self.misses))]
+        self.misses[core_line] = 1
+        return False
+
+    def forget(self, core_lines: range) -> None:
+        """Reset the counts of these core lines."""
+        for core_line in core_lines:
+            if core_line in self.misses:
+                self.misses[core_line] = 0

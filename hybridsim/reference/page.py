@@ -93,11 +93,11 @@ class Page:
             each.difference_update(granules)
 
 
-def runs(granules: Granules) -> Iterator[tuple[int, int]]:
-    """Yield the first and last granule of each run of consecutive ones."""
-    for _, group in groupby(enumerate(sorted(granules)), lambda pair: pair[1] - pair[0]):
-        run = [granule for _, granule in group]
-        yield run[0], run[-1]
+def runs(numbers: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield [first, end) of each run of consecutive numbers."""
+    starts = sorted(each for each in numbers if each - 1 not in numbers)
+    ends = sorted(each + 1 for each in numbers if each + 1 not in numbers)
+    return zip(starts, ends, strict=True)
 
 
 @dataclass

@@ -3,6 +3,21 @@
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 
+Order = OrderedDict[int, None]  # pages, the oldest first
+
+
+def mixed(x: int) -> int:
+    """Return the 31-bit hash of 2.4.3."""
+    x %= 2**31
+    x = (x ^ x >> 16) * 0x21F0AAAD % 2**31
+    x = (x ^ x >> 15) * 0x735A2D97 % 2**31
+    return x ^ x >> 15
+
+
+def pop_oldest(pages: Order) -> int:
+    """Remove and return the first page; -1 if there is none."""
+    return pages.popitem(last=False)[0] if pages else -1
+
 
 class Admission(ABC):
     """Decides whether a page that is not cached is admitted."""
@@ -57,27 +72,41 @@ class Replacement(ABC):
         """Choose a victim, remove it and return it; -1 if there is none."""
 
 
-class Lru(Replacement):
-    """Evicts the least recently used page."""
+class Listed(Replacement):
+    """Has the cached pages in some lists."""
 
-    def __init__(self) -> None:
-        self.pages: OrderedDict[int, None] = OrderedDict()  # the least recently used first
+    def __init__(self, count: int = 1) -> None:
+        self.lists: list[Order] = [OrderedDict() for _ in range(count)]
+
+    def remove(self, page: int) -> None:
+        """Remove a page."""
+        for each in self.lists:
+            each.pop(page, None)
+
+
+class Fifo(Listed):
+    """Evicts the page admitted first."""
+
+    @property
+    def pages(self) -> Order:
+        """The cached pages."""
+        return self.lists[0]
 
     def admit(self, page: int) -> None:
-        """Insert a page as the most recently used."""
+        """Append a page."""
         self.pages[page] = None
+
+    def touch(self, page: int) -> None:
+        """Ignore the use."""
+
+    def evict(self) -> int:
+        """Evict the first page."""
+        return pop_oldest(self.pages)
+
+
+class Lru(Fifo):
+    """Evicts the least recently used page."""
 
     def touch(self, page: int) -> None:
         """Make a page the most recently used."""
         self.pages.move_to_end(page)
-
-    def remove(self, page: int) -> None:
-        """Remove a page."""
-        del self.pages[page]
-
-    def evict(self) -> int:
-        """Evict the least recently used page."""
-        if not self.pages:
-            return -1
-        page, _ = self.pages.popitem(last=False)
-        return page

@@ -1,43 +1,16 @@
 """Replacement policies (2.4.2), each as in its paper, with plain lists."""
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from hybridsim.reference.policies import Replacement
-
-Order = OrderedDict[int, None]  # pages, the oldest first
+from hybridsim.reference.policies import Fifo, Listed, Order, Replacement, mixed, pop_oldest
 
 
 def oldest(pages: Iterable[int]) -> int:
     """Return the first page, or -1."""
     return next(iter(pages), -1)
-
-
-def pop_oldest(pages: Order) -> int:
-    """Remove and return the first page; -1 if there is none."""
-    return pages.popitem(last=False)[0] if pages else -1
-
-
-class Fifo(Replacement):
-    """Evicts the page admitted first."""
-
-    def __init__(self) -> None:
-        self.pages: Order = OrderedDict()
-
-    def admit(self, page: int) -> None:
-        """Append a page."""
-        self.pages[page] = None
-
-    def touch(self, page: int) -> None:
-        """Ignore the use."""
-
-    def remove(self, page: int) -> None:
-        """Remove a page."""
-        del self.pages[page]
-
-    def evict(self) -> int:
-        """Evict the first page."""
-        return pop_oldest(self.pages)
 
 
 class SecondChance(Fifo):
@@ -97,12 +70,13 @@ class Sieve(SecondChance):
         return page
 
 
-class Slru(Replacement):
+class Slru(Listed):
     """Four segments in order of use; a hit promotes a page to the next one."""
 
     def __init__(self, pages: int) -> None:
+        super().__init__(4)
         self.share = pages // 4
-        self.segments: list[Order] = [OrderedDict() for _ in range(4)]
+        self.segments = self.lists
 
     def admit(self, page: int) -> None:
         """Insert a page into the lowest segment that has room, else into the lowest one."""
@@ -118,11 +92,6 @@ class Slru(Replacement):
         for i in range(to, 0, -1):
             if len(self.segments[i]) > self.share:
                 self.segments[i - 1][pop_oldest(self.segments[i])] = None
-
-    def remove(self, page: int) -> None:
-        """Remove a page."""
-        for each in self.segments:
-            each.pop(page, None)
 
     def evict(self) -> int:
         """Evict the oldest page of the lowest segment that is not empty."""
@@ -159,10 +128,11 @@ class Lfu(Replacement):
         return page
 
 
-class Returning(Replacement):
+class Returning(Listed):
     """Records pages that were missed while still in a list of evicted pages."""
 
     def __init__(self) -> None:
+        super().__init__(2)
         self.returning: set[int] = set()
 
     def came_back(self, page: int, evicted: Order) -> bool:
@@ -186,9 +156,8 @@ class TwoQ(Returning):
     def __init__(self, pages: int) -> None:
         super().__init__()
         self.kin, self.kout = pages // 4, pages // 2
-        self.a1in: Order = OrderedDict()
+        self.a1in, self.am = self.lists
         self.a1out: Order = OrderedDict()
-        self.am: Order = OrderedDict()
 
     def missed(self, page: int) -> None:
         """Record the return of a recently evicted page."""
@@ -202,11 +171,6 @@ class TwoQ(Returning):
         """Keep Am in order of use."""
         if page in self.am:
             self.am.move_to_end(page)
-
-    def remove(self, page: int) -> None:
-        """Remove a page."""
-        for each in (self.a1in, self.am):
-            each.pop(page, None)
 
     def evict(self) -> int:
         """Evict from A1in if it exceeds its share or Am is empty; otherwise from Am."""
@@ -228,8 +192,7 @@ class S3Fifo(Returning):
         self.small_share = pages // 10
         self.main_share = pages - self.small_share
         self.ghost_share = pages * 9 // 10
-        self.small: Order = OrderedDict()
-        self.main: Order = OrderedDict()
+        self.small, self.main = self.lists
         self.ghost: Order = OrderedDict()
         self.uses: dict[int, int] = {}
         self.has_evicted = False
@@ -247,11 +210,6 @@ class S3Fifo(Returning):
     def touch(self, page: int) -> None:
         """Count a use, up to 3."""
         self.uses[page] = min(self.uses[page] + 1, 3)
-
-    def remove(self, page: int) -> None:
-        """Remove a page."""
-        for each in (self.small, self.main):
-            each.pop(page, None)
 
     def evict(self) -> int:
         """Evict from main if it exceeds its share, else from small; fall back to the other."""
@@ -296,8 +254,7 @@ class Arc(Returning):
         super().__init__()
         self.c = pages
         self.p = 0
-        self.t1: Order = OrderedDict()
-        self.t2: Order = OrderedDict()
+        self.t1, self.t2 = self.lists
         self.b1: Order = OrderedDict()
         self.b2: Order = OrderedDict()
         self.last_miss = "new"
@@ -323,11 +280,6 @@ class Arc(Returning):
         self.t2[page] = None
         self.t2.move_to_end(page)
 
-    def remove(self, page: int) -> None:
-        """Remove a page."""
-        self.t1.pop(page, None)
-        self.t2.pop(page, None)
-
     def evict(self) -> int:
         """Evict a page: case IV for a new page, and REPLACE."""
         if self.last_miss == "new":
@@ -347,3 +299,252 @@ class Arc(Returning):
             if page >= 0:
                 self.b2[page] = None
         return page
+
+
+class Frequencies:
+    """Recent use counts of pages; all counts are halved every 10 cache sizes of uses."""
+
+    def __init__(self, pages: int) -> None:
+        self.period = 10 * max(pages, 1)
+        self.uses: dict[int, int] = {}
+        self.counted = 0
+
+    def count(self, page: int) -> bool:
+        """Count a use, up to 15; return whether all counts were halved after it."""
+        self.uses[page] = min(self.uses.get(page, 0) + 1, 15)
+        self.counted += 1
+        if self.counted % self.period:
+            return False
+        self.uses = {page: uses // 2 for page, uses in self.uses.items()}
+        return True
+
+    def of(self, page: int) -> int:
+        """Return the use count of a page."""
+        return self.uses.get(page, 0)
+
+
+class WTinyLfu(Listed):
+    """A window, and a main cache of two segments that only more frequently used pages enter."""
+
+    def __init__(self, pages: int) -> None:
+        super().__init__(3)
+        self.window_share = max(pages // 100, 1)
+        self.protected_share = max(pages - self.window_share, 0) * 8 // 10
+        self.window, self.probation, self.protected = self.lists
+        self.frequencies = Frequencies(pages)
+
+    def missed(self, page: int) -> None:
+        """Count the use."""
+        self.frequencies.count(page)
+
+    def admit(self, page: int) -> None:
+        """Insert a page into the window; an excess page moves to probation."""
+        self.window[page] = None
+        if len(self.window) > self.window_share:
+            self.probation[pop_oldest(self.window)] = None
+
+    def touch(self, page: int) -> None:
+        """Count the use; promote a page in probation."""
+        self.frequencies.count(page)
+        if page in self.window:
+            self.window.move_to_end(page)
+        elif page in self.protected:
+            self.protected.move_to_end(page)
+        else:
+            del self.probation[page]
+            self.protected[page] = None
+            if len(self.protected) > self.protected_share:
+                self.probation[pop_oldest(self.protected)] = None
+
+    def evict(self) -> int:
+        """Evict the oldest page of the window or of the main cache, whichever has fewer uses."""
+        main = self.probation or self.protected
+        if main and len(self.window) < self.window_share:
+            return pop_oldest(main)
+        candidate, victim = oldest(self.window), oldest(main)
+        if main and self.window:
+            if self.frequencies.of(candidate) > self.frequencies.of(victim):
+                pop_oldest(main)
+                self.probation[pop_oldest(self.window)] = None
+                return victim
+        return pop_oldest(self.window)
+
+
+class Lirs(Replacement):
+    """The stack S and queue Q of the paper, and the non-resident pages in order."""
+
+    def __init__(self, pages: int) -> None:
+        self.pages = pages
+        self.lir_share = max(pages - max(pages // 100, 1), 0)
+        self.s: Order = OrderedDict()  # the top is last
+        self.q: Order = OrderedDict()
+        self.non_resident: Order = OrderedDict()  # in S, non-resident, oldest first
+        self.returning: set[int] = set()  # in S, missed since their eviction
+        self.lir: set[int] = set()
+
+    def missed(self, page: int) -> None:
+        """Record the return of a page that is still in S."""
+        if page in self.non_resident:
+            del self.non_resident[page]
+            self.returning.add(page)
+            self.s.move_to_end(page)
+
+    def admit(self, page: int) -> None:
+        """Insert a page: LIR if it returned or there are too few LIR pages, otherwise HIR."""
+        self.s[page] = None
+        self.s.move_to_end(page)
+        if page in self.returning:
+            self.returning.discard(page)
+            self.become_lir(page)
+        elif len(self.lir) < self.lir_share:
+            self.lir.add(page)
+        else:
+            self.q[page] = None
+        self.limit()
+
+    def touch(self, page: int) -> None:
+        """Record a use; a HIR page that is in S becomes LIR."""
+        was_in_s = page in self.s
+        self.s[page] = None
+        self.s.move_to_end(page)
+        if page in self.lir:
+            self.prune()
+        elif was_in_s:
+            del self.q[page]
+            self.become_lir(page)
+        else:
+            self.q.move_to_end(page)
+        self.limit()
+
+    def become_lir(self, page: int) -> None:
+        """Make a page LIR; demote the LIR page at the bottom of S if there are too many."""
+        self.lir.add(page)
+        if len(self.lir) > self.lir_share:
+            self.demote()
+
+    def demote(self) -> None:
+        """Make the LIR page at the bottom of S a HIR page at the end of Q."""
+        self.prune()
+        page = pop_oldest(self.s)
+        self.lir.discard(page)
+        self.q[page] = None
+        self.prune()
+
+    def prune(self) -> None:
+        """Remove pages from the bottom of S until a LIR page is there."""
+        while self.s and oldest(self.s) not in self.lir:
+            page = pop_oldest(self.s)
+            self.non_resident.pop(page, None)
+            self.returning.discard(page)
+
+    def limit(self) -> None:
+        """Limit S to twice the cache size by removing non-resident pages."""
+        while len(self.s) > 2 * self.pages and self.non_resident:
+            del self.s[pop_oldest(self.non_resident)]
+
+    def remove(self, page: int) -> None:
+        """Remove a page."""
+        self.q.pop(page, None)
+        self.lir.discard(page)
+        if page in self.s:
+            del self.s[page]
+            self.prune()
+
+    def evict(self) -> int:
+        """Evict the first page of Q; it stays in S as non-resident."""
+        if not self.q and self.lir:
+            self.demote()
+        page = pop_oldest(self.q)
+        if page in self.s:
+            self.non_resident[page] = None
+        return page
+
+
+AGES, CLASSES = 512, 16
+
+
+def age_of(steps: int) -> int:
+    """Return the age of a number of steps: 64 ages of 1 step, then 32 each of 2, 4, ... steps."""
+    octave = max(steps.bit_length() - 6, 0)
+    return min((steps >> octave) + 32 * octave, AGES - 1)
+
+
+def steps_in(age: int) -> int:
+    """Return the number of steps in an age."""
+    return 1 << max(age // 32 - 1, 0)
+
+
+class Lhd(Replacement):
+    """Learns the hit density of each class and age; evicts the least dense of 32 drawn pages."""
+
+    def __init__(self, pages: int) -> None:
+        self.period = max(4 * pages, 1 << 14)
+        self.clock = 0
+        self.shift = (pages // 128).bit_length()
+        self.draws = 0
+        self.hits = [[0] * AGES for _ in range(CLASSES)]
+        self.evictions = [[0] * AGES for _ in range(CLASSES)]
+        starts = [sum(map(steps_in, range(age))) for age in range(AGES)]
+        self.density = [[(1 << 26) // (start + 1) for start in starts] for _ in range(CLASSES)]
+        self.last: dict[int, int] = {}
+        self.kind: dict[int, int] = {}
+        self.held: list[int] = []
+
+    def steps(self, page: int) -> int:
+        """Return the steps since the last use of a page."""
+        return (self.clock - self.last[page]) >> self.shift
+
+    def age(self, page: int) -> int:
+        """Return the current age of a page."""
+        return age_of(self.steps(page))
+
+    def missed(self, page: int) -> None:
+        """Count an access; learn at the end of each period."""
+        self.clock += 1
+        if self.clock % self.period == 0:
+            self.learn()
+
+    def admit(self, page: int) -> None:
+        """Insert a page in class 0, never hit."""
+        self.last[page] = self.clock
+        self.kind[page] = 0
+        self.held.append(page)
+
+    def touch(self, page: int) -> None:
+        """Record a hit and update the class."""
+        self.missed(page)
+        self.hits[self.kind[page]][self.age(page)] += 1 << 7
+        self.kind[page] = min(self.steps(page).bit_length() + 1, CLASSES - 1)
+        self.last[page] = self.clock
+
+    def remove(self, page: int) -> None:
+        """Remove a page; the last held page takes its position."""
+        at = self.held.index(page)
+        self.held[at] = self.held[-1]
+        self.held.pop()
+
+    def evict(self) -> int:
+        """Draw 32 pages and evict the one of least density."""
+        if not self.held:
+            return -1
+        drawn = []
+        for _ in range(32):
+            drawn.append(self.held[mixed(self.draws) * len(self.held) >> 31])
+            self.draws += 1
+        victim = min(drawn, key=lambda page: self.density[self.kind[page]][self.age(page)])
+        self.evictions[self.kind[victim]][self.age(victim)] += 1 << 7
+        self.remove(victim)
+        return victim
+
+    def learn(self) -> None:
+        """Recompute the density of each age: expected hits over expected time."""
+        for hits, evictions, density in zip(self.hits, self.evictions, self.density):
+            to_come = events = time = 0
+            for age in reversed(range(AGES)):
+                to_come += hits[age]
+                events += hits[age] + evictions[age]
+                time += events * steps_in(age)
+                if time:
+                    density[age] = (to_come << 26) // time
+            hits[:] = [each - (each >> 3) for each in hits]
+            evictions[:] = [each - (each >> 3) for each in evictions]

@@ -19,12 +19,7 @@ class Kind(Enum):
     WRITE_BACK = "write-back"
 
 
-class Lock(Enum):
-    """Which bios work locks out of its block."""
-
-    NONE = 0
-    WRITES = 1
-    ALL = 2
+Lock = Enum("Lock", "NONE WRITES ALL")  # which bios work locks out of its block
 
 
 @dataclass(eq=False)

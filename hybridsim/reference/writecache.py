@@ -1,5 +1,7 @@
 """dm-writecache (2.15): writes go to the fast tier and are written back later."""
 
+from __future__ import annotations
+
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,12 +9,171 @@ from dataclasses import dataclass
 from hybridsim.foundation.cache_parameters import WritecacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.reference.cache import Verdict
-from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.clock import Clock, Done, Parts, Step, each_of, in_turn
+from hybridsim.reference.page import runs
 from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.timers import expiry
-from hybridsim.reference.writecache_commits import Commits
-from hybridsim.reference.writecache_copier import Copier
+
+SUPERBLOCK_BYTES, REGION_BYTES, REGION_SLOTS = 4 * 1024, 64 * 1024, 4096
+
+
+class Awaited:
+    """Requests under way, for the end of which something may wait."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.waits: Done | None = None
+
+    def wait(self, done: Done) -> None:
+        """Call `done` when none is under way."""
+        if self.number:
+            self.waits = done
+        else:
+            done()
+
+    def ended(self) -> None:
+        """Count one that is complete."""
+        self.number -= 1
+        if self.waits and not self.number:
+            done, self.waits = self.waits, None
+            done()
+
+
+class Commits:
+    """Makes written data and metadata durable."""
+
+    def __init__(self, cache: Writecache) -> None:
+        self.cache, self.fast = cache, cache.fast
+        self.start = len(cache.slots) * cache.size
+        self.locked = False
+        self.allocated = 0  # slots since the last commit began
+        self.overwrote = False
+        self.freed: set[int] = set()  # regions of the metadata with slots that were freed
+        self.new: set[int] = set()  # and with slots that were allocated
+        self.reads, self.writes = Awaited(), Awaited()  # of data on the fast tier, under way
+        self.count = 0
+
+    def begin(self, parts: Parts | None = None) -> None:
+        """Begin a commit if data were written; the commit becomes a part of `parts`."""
+        if self.allocated or self.overwrote:
+            in_turn(self.committing(parts.another() if parts else lambda: None))
+
+    def committing(self, done: Done) -> Iterator[Step]:
+        """Yield the steps of a commit."""
+        has_allocated = self.allocated > 0
+        self.allocated, self.overwrote = 0, False
+        self.count += 1
+        self.locked = True
+        if has_allocated:
+            yield self.writing(self.freed, self.new)
+        yield self.writes.wait
+        yield self.sending(Op.FLUSH)
+        if has_allocated:
+            yield self.sending(Op.WRITE | FUA, self.start, SUPERBLOCK_BYTES)
+        self.locked = False
+        self.cache.committed(has_allocated)
+        self.cache.unlock()
+        done()
+
+    def note_freed(self, done: Done) -> Iterator[Step]:
+        """Yield the steps that make it durable that slots were freed."""
+        self.locked = True
+        yield self.reads.wait
+        yield self.writing(self.freed)
+        yield self.sending(Op.FLUSH)
+        self.locked = False
+        done()
+        self.cache.unlock()
+
+    def sending(self, op: int, offset: int = 0, length: int = 0) -> Step:
+        """Return a request to the fast tier as a step."""
+        return lambda done: self.fast.submit(op, offset, length, done)
+
+    def writing(self, *kinds: set[int]) -> Step:
+        """Return as a step: write the regions of these kinds, each run of them at once."""
+
+        def write(done: Done) -> None:
+            regions = set().union(*kinds)
+            for kind in kinds:
+                kind.clear()
+            at = self.start + SUPERBLOCK_BYTES
+            sizes = [(at + first * REGION_BYTES, (end - first) * REGION_BYTES)
+                     for first, end in runs(regions)]  # fmt: skip
+            each_of([self.sending(Op.WRITE, *size) for size in sizes], done)
+
+        return write
+
+
+QUEUE_MAX = 256
+READ_BYTES = 1280 * 1024
+
+
+class Copier:
+    """Copies runs of slots in order; it sleeps while the disk holds back one of its writes."""
+
+    def __init__(self, cache: Writecache) -> None:
+        self.cache = cache
+        self.to_read: deque[list[Slot]] = deque()
+        self.to_write: deque[list[Slot]] = deque()
+        self.done: deque[list[Slot]] = deque()
+        self.reading = self.writing = 0
+        self.sleeps = False
+
+    def work(self) -> None:
+        """Write what is read, read what is added, and report what is done, until it sleeps."""
+        while self.to_write and self.writing < QUEUE_MAX and not self.sleeps:
+            self.write(self.to_write.popleft())
+        if self.sleeps or self.to_write:
+            return
+        while self.to_read and self.reading < QUEUE_MAX:
+            self.read()
+        if self.to_read:
+            return
+        while self.done:
+            self.cache.take_written(self.done.popleft())
+        self.cache.call_writer()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it sleeps, or waits for room in a queue."""
+        return self.sleeps or bool(self.to_write or self.to_read)
+
+    def read(self) -> None:
+        """Read the first copy, and those behind it that lie in the next slots."""
+        together = [self.to_read.popleft()]
+        while self.to_read and self.to_read[0][0].number == together[-1][-1].number + 1:
+            if (sum(map(len, together)) + len(self.to_read[0])) * self.cache.size > READ_BYTES:
+                break
+            together.append(self.to_read.popleft())
+        self.reading += 1
+
+        def done() -> None:
+            self.reading -= 1
+            self.to_write.extend(together)
+            self.work()
+
+        at, blocks = together[0][0].number * self.cache.size, sum(map(len, together))
+        self.cache.fast.submit(Op.READ, at, blocks * self.cache.size, done)
+
+    def write(self, copy: list[Slot]) -> None:
+        """Write a copy, and sleep if the disk holds it back."""
+        self.writing += 1
+
+        def done() -> None:
+            self.writing -= 1
+            self.done.append(copy)
+            self.cache.counts["blocks_written_back"] += len(copy)
+            self.work()
+
+        def let_in() -> None:
+            self.sleeps = False
+            self.work()
+
+        start = copy[0].block * self.cache.size
+        length = min((copy[-1].block + 1) * self.cache.size, self.cache.slow.capacity_bytes) - start
+        self.sleeps = self.cache.slow.submit_background(Op.WRITE, start, length, done, let_in)
+
 
 PASS_BLOCKS = 64
 COPY_BLOCKS = 256
@@ -26,7 +187,7 @@ class Slot:
     block: int = -1  # -1: free
     flies: bool = False  # being written back
     committed: bool = False
-    older: "Slot | None" = None  # slot of the same block that is being written back
+    older: Slot | None = None  # slot of the same block that is being written back
 
 
 @dataclass(eq=False)
@@ -58,15 +219,12 @@ class Writecache:
         self.cached: dict[int, Slot] = {}
         self.order: dict[Slot, None] = {}  # not being written back, in order of allocation
         self.queue: deque[Job] = deque()
-        start = parameters.blocks * self.size
-        self.commits = Commits(self.fast, start, self.committed, self.unlock)
+        self.commits = Commits(self)
         self.timer_set = False
         self.commits_next = False  # whether the timer found the cache locked
         self.server_called = self.writer_called = False
         self.drains = False
-        self.copier = Copier(
-            slow, fast, self.size, self.count_written, self.take_written, self.call_writer
-        )
+        self.copier = Copier(self)
         self.around = 0
         self.quiet = -parameters.pause_writeback_ns
         self.pause_writeback_ns = parameters.pause_writeback_ns
@@ -79,7 +237,7 @@ class Writecache:
         self.high, self.low = parameters.high_watermark_blocks, parameters.low_watermark_blocks
         self.cleans = False  # whether it caches no more blocks
 
-    def after(self, old: "Writecache", how: Restart) -> None:
+    def after(self, old: Writecache, how: Restart) -> None:
         """Start now, with the blocks of another one that has stopped (2.17)."""
         self.counts = old.counts
         self.commits.count = old.commits.count
@@ -207,10 +365,10 @@ class Writecache:
     def reading(self, job: Job) -> Done:
         """Return what ends a read of a slot."""
         part = job.parts.another()
-        self.commits.reads += 1
+        self.commits.reads.number += 1
 
         def done() -> None:
-            self.commits.read_ended()
+            self.commits.reads.ended()
             part()
 
         return done
@@ -240,7 +398,7 @@ class Writecache:
         """Free a slot."""
         slot.block = -1
         self.free.append(slot)
-        self.commits.was_freed(slot.number)
+        self.commits.freed.add(slot.number // REGION_SLOTS)
 
     # Writes.
 
@@ -310,7 +468,7 @@ class Writecache:
             slot.block, slot.older, slot.committed = block, old, False
             self.cached[block] = slot
             self.order[slot] = None
-            self.commits.was_allocated(slot.number)
+            self.commits.new.add(slot.number // REGION_SLOTS)
             number += 1
         self.commits.allocated += number
         self.counts["writes_allocated"] += number
@@ -320,10 +478,10 @@ class Writecache:
     def write_fast(self, job: Job, first: int, number: int) -> None:
         """Write consecutive slots."""
         part = job.parts.another()
-        self.commits.writes += 1
+        self.commits.writes.number += 1
 
         def done() -> None:
-            self.commits.write_ended()
+            self.commits.writes.ended()
             part()
 
         self.fast.submit(Op.WRITE, first * self.size, number * self.size, done)
@@ -405,13 +563,15 @@ class Writecache:
         if len(self.order) <= self.low:
             self.drains = False
             return
-        if self.commits.overwrote and self.commits.writes:
-            self.commits.hold(iter([self.commits.wait_for_writes]), self.choose_and_unlock)
+        if self.commits.overwrote and self.commits.writes.number:
+            self.commits.locked = True
+            self.commits.writes.wait(self.choose_and_unlock)
         else:
             self.choose()
 
     def choose_and_unlock(self) -> None:
         """Choose copies when the writes that were waited for are complete."""
+        self.commits.locked = False
         self.choose()
         self.unlock()
 
@@ -454,10 +614,6 @@ class Writecache:
                 return
             yield slot
 
-    def count_written(self, blocks: int) -> None:
-        """Count the blocks of a write of the worker."""
-        self.counts["blocks_written_back"] += blocks
-
     def take_written(self, copy: list[Slot]) -> None:
         """Take a copy that the worker reports."""
         self.landed.append(copy)
@@ -488,7 +644,7 @@ class Writecache:
             if self.landed:
                 self.flush()
 
-        self.commits.note_freed(freed)
+        in_turn(self.commits.note_freed(freed))
 
     def free_flown(self, slot: Slot) -> None:
         """Free a slot that was written back."""

@@ -25,8 +25,16 @@ from hybridsim.caches.policies.learned.decisions import (
 )
 from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLOCK_AT
 from hybridsim.caches.policies.learned.policy import CLOCK, NONE, SIZE, VICTIM, Learned
-from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS, WEIGHT
-from hybridsim.caches.policies.learned.worth import DOUBT, READING, RENT, WRITING
+from hybridsim.caches.policies.learned.reuse import (
+    BORDER,
+    DOUBT,
+    HORIZON,
+    MEAN_BITS,
+    READING,
+    RENT,
+    WEIGHT,
+    WRITING,
+)
 from hybridsim.engine.residency import ADMITTED, PAGE_HITS, PAGES, Residency, run
 from hybridsim.foundation.arrays import Int32s
 from hybridsim.foundation.cache_parameters import WRITE_PRICE

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.bcache.buckets import SECTOR_BYTES, Buckets
-from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.caches.bcache.buckets import SECTOR_BYTES, Draws
+from hybridsim.caches.lists import NOTHING, Chains
+from hybridsim.foundation.arrays import Ints, longer
 from hybridsim.foundation.codes import Reason
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.index import Index
 from hybridsim.jit.jiffies import JIFFY_NS
 
-NOTHING = -1
 RECENT = 128  # streams
 EXPIRY_JIFFIES = 1250
 BYTES_MAX = 1 << 32
@@ -22,7 +22,7 @@ CONGESTED_MAX = 1024
 NONE, SEQUENTIAL = int(Reason.NONE), int(Reason.SEQUENTIAL)
 CONGESTED = int(Reason.CONGESTED)
 
-OLDEST, NEWEST, SLOWNESS, STAMP = range(4)
+SLOWNESS, STAMP = range(2)
 
 
 @state_machine
@@ -32,39 +32,34 @@ class Bypass(NamedTuple):
     sequential_cutoff_bytes: int
     read_us: int  # congested_read_threshold_us
     write_us: int
-    buckets: Buckets
+    draws: Draws
     end: Ints  # by stream
     run: Ints  # bytes
     expiry: Ints  # jiffies
-    newer: Int32s
-    older: Int32s
+    used: Chains  # streams in order of use
     tasks: Index
     sequential: Ints  # by task: bytes of its current stream
     average: Ints
-    state: Ints  # [OLDEST ... STAMP]
+    state: Ints  # [SLOWNESS, STAMP]
 
     @classmethod
     def new(
-        cls, sequential_cutoff_bytes: int, read_us: int, write_us: int, buckets: Buckets, room: int
+        cls, sequential_cutoff_bytes: int, read_us: int, write_us: int, draws: Draws, room: int
     ) -> Bypass:
         """Return an empty table, with room for `room` tasks (a power of two)."""
-        places = np.arange(RECENT, dtype=np.int32)
-        newer, older = places + 1, places - 1
-        newer[-1] = NOTHING
         return cls(
             sequential_cutoff_bytes,
             read_us,
             write_us,
-            buckets,
+            draws,
             np.full(RECENT, NOTHING, np.int64),
             np.zeros(RECENT, np.int64),
             np.zeros(RECENT, np.int64),
-            newer,
-            older,
+            Chains.of_all(RECENT),
             Index.new(room),
             np.zeros(room, np.int64),
             np.zeros(room, np.int64),
-            np.array([0, RECENT - 1, 0, 0]),
+            np.zeros(2, np.int64),
         )
 
     def grown(self, room: int) -> Bypass:
@@ -87,7 +82,7 @@ class Bypass(NamedTuple):
         jiffies = now // JIFFY_NS
         stream = self.find(offset, jiffies)
         if stream == NOTHING:
-            stream = self.state[OLDEST]
+            stream = self.used.oldest[0]
             self.run[stream] = 0
             total = self.average[number] * 7 + self.sequential[number]
             self.average[number] = total % BYTES_MAX // 8
@@ -96,7 +91,7 @@ class Bypass(NamedTuple):
         self.end[stream] = offset + length
         self.expiry[stream] = jiffies + EXPIRY_JIFFIES
         self.sequential[number] = self.run[stream]
-        self.renew(stream)
+        self.used.renew(0, stream)
         sectors = max(self.run[stream], self.average[number]) // SECTOR_BYTES
         if (
             self.sequential_cutoff_bytes > 0
@@ -115,26 +110,10 @@ class Bypass(NamedTuple):
                 match = i
                 number += 1
         if number > 1:
-            match = self.state[NEWEST]
+            match = self.used.newest[0]
             while self.end[match] != offset or jiffies >= self.expiry[match]:
-                match = self.older[match]
+                match = self.used.older[match]
         return match
-
-    @method
-    def renew(self, stream):
-        """Make a stream the most recently used one."""
-        state, newer, older = self.state, self.newer, self.older
-        if state[NEWEST] == stream:
-            return
-        if state[OLDEST] == stream:
-            state[OLDEST] = newer[stream]
-        else:
-            newer[older[stream]] = newer[stream]
-        older[newer[stream]] = older[stream]
-        older[stream] = state[NEWEST]
-        newer[state[NEWEST]] = stream
-        newer[stream] = NOTHING
-        state[NEWEST] = stream
 
     # Congestion.
 
@@ -165,7 +144,7 @@ class Bypass(NamedTuple):
         if limit > 0:
             limit = ((64 + limit % 64) << (limit // 64)) >> 6
         for _ in range(2):
-            bits = self.buckets.draw() & 0xFFFF
+            bits = self.draws.draw() & 0xFFFF
             while bits > 0:
                 limit -= bits & 1
                 bits >>= 1

@@ -6,23 +6,83 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.bcache.allocator import GC_WANTED, RESUMING, WAITING, Allocator
-from hybridsim.caches.bcache.buckets import AVAIL, DIRTY, NONE
-from hybridsim.caches.bcache.pieces import Pieces
-from hybridsim.caches.bcache.space import LENGTH, PLACE, Space
-from hybridsim.caches.bcache.statistics import COLLISIONS, Statistics
-from hybridsim.caches.bcache.tags import BITS, PIECE, RESUME
-from hybridsim.foundation.arrays import Ints
+from hybridsim.caches.bcache.buckets import (
+    AVAIL,
+    DIRTY,
+    GC_WANTED,
+    HAS_CHANGED,
+    NONE,
+    RESUMING,
+    TO_GC,
+    WAITING,
+    Buckets,
+)
+from hybridsim.caches.bcache.journal import BITS, PIECE, RESUME, STATISTICS, Pieces
+from hybridsim.caches.lists import NOTHING, Chains, Fifos
+from hybridsim.foundation.arrays import Ints, pool_of
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
-NOTHING = -1
 WRITE = int(Op.WRITE)
+
+INTERVAL_NS = 3409 * 4_000_000  # 300 s / 22 in whole jiffies
+MODULUS = 65_536  # sysfs shows the count of each interval modulo this
+
+COUNTERS = (
+    "cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses",
+    "cache_miss_collisions", "bypassed_sectors",
+)  # fmt: skip
+HITS, MISSES, BYPASS_HITS, BYPASS_MISSES, COLLISIONS, BYPASSED = range(len(COUNTERS))
+
+
+@state_machine
+class Statistics(NamedTuple):
+    """True counts, those of the current interval, and those shown."""
+
+    counted: Ints
+    gathered: Ints
+    shown: Ints
+    is_timed: Ints  # [1: an event for the end of the interval is scheduled]
+
+    @classmethod
+    def new(cls) -> Statistics:
+        """Return counters of 0."""
+        columns = (np.zeros(len(COUNTERS), np.int64) for _ in range(3))
+        return cls._make([*columns, np.zeros(1, np.int64)])
+
+    def totals(self) -> dict[str, int]:
+        """Return the true counts by name, and those that sysfs shows."""
+        true = dict(zip(COUNTERS, self.counted.tolist(), strict=True))
+        names = [f"sysfs_{name}" for name in COUNTERS]
+        return true | dict(zip(names, self.shown.tolist(), strict=True))
+
+    def restart(self) -> None:
+        """Start again; what was not shown yet is never shown."""
+        self.gathered[:] = 0
+        self.is_timed[0] = 0
+
+    @method
+    def add(self, now, which, number, below):
+        """Add a number to a counter."""
+        self.counted[which] += number
+        self.gathered[which] += number
+        if self.is_timed[0] == 0:
+            self.is_timed[0] = 1
+            below.events.push((now // INTERVAL_NS + 1) * INTERVAL_NS, CACHE, STATISTICS)
+
+    @method
+    def show(self):
+        """End an interval: add its counts to those shown."""
+        self.is_timed[0] = 0
+        for which in range(len(self.counted)):
+            self.shown[which] += self.gathered[which] % MODULUS
+            self.gathered[which] = 0
+
 
 FILL, THROUGH, BACK, NO_DATA = range(4)
 
-FIRST_WAITING, LAST_WAITING, PARTS, WRITING, HUNG = range(5)
+PARTS, WRITING, HUNG = range(3)
 # The result of a step of an insert.
 WAITS, IS_UNDER_WAY, HAS_ENDED = range(3)
 
@@ -32,55 +92,70 @@ class Inserts(NamedTuple):
     """The inserts in progress."""
 
     bucket_bytes: int
-    allocator: Allocator
-    space: Space
+    block_bytes: int
+    buckets: Buckets
+    open_bucket: Ints  # the open buckets, to which new data is written, by place
+    open_left: Ints  # bytes
+    open_end: Ints  # of the last range written to it
+    open_task: Ints  # the last task that used it: data of one task or stream is kept together
+    used: Chains  # open buckets in order of use
     pieces: Pieces
     statistics: Statistics
-    state: Ints  # [FIRST_WAITING, LAST_WAITING, PARTS, WRITING, HUNG]
+    waiting: Fifos  # for a bucket
+    state: Ints  # [PARTS, WRITING, HUNG]
 
     @classmethod
     def new(
         cls,
-        allocator: Allocator,
+        buckets: Buckets,
         statistics: Statistics,
         block_bytes: int,
         open_buckets: int,
         room: int,
     ) -> Inserts:
-        """Return no inserts, with room for `room` of them."""
+        """Return no inserts, with room for `room` of them, and no open bucket."""
         return cls(
-            allocator.buckets.bucket_bytes,
-            allocator,
-            Space.new(block_bytes, allocator, open_buckets),
-            Pieces.new(room),
+            buckets.bucket_bytes,
+            block_bytes,
+            buckets,
+            np.full(open_buckets, NOTHING, np.int64),
+            np.zeros(open_buckets, np.int64),
+            np.full(open_buckets, NOTHING, np.int64),
+            np.full(open_buckets, -(1 << 40), np.int64),  # of no task
+            Chains.of_all(open_buckets),
+            pool_of(Pieces, room),
             statistics,
-            np.array([NOTHING, NOTHING, 0, 0, 0]),
+            Fifos.new(),
+            np.zeros(3, np.int64),
         )
 
     @method
     def begin(self, now, kind, begin, end, task, request, waits, below):
         """Insert the data of a request; return whether that has ended at once."""
-        job = self.allocator.journal.jobs.take(kind, begin, end, task, request, waits)
+        job = self.buckets.journal.jobs.take(kind, begin, end, task, request, waits)
         return self.start(now, job, below) == HAS_ENDED and waits == 0
 
     @method
     def start(self, now, job, below):
         """Start an insert; if there is no bucket for a write-back insert, it waits for one."""
-        jobs = self.allocator.journal.jobs
-        self.allocator.insert_begins(now, jobs.end[job] - jobs.begin[job], below)
+        jobs = self.buckets.journal.jobs
+        self.buckets.state[TO_GC] -= jobs.end[job] - jobs.begin[job]
+        self.buckets.wake_gc(now, below)
         becomes = self.go_on(now, job, below)
         if becomes == WAITS:
-            self.wait(job)
+            self.waiting.append(0, job, jobs.following)
+            self.buckets.state[WAITING] += 1
         return becomes
 
     @method
     def go_on(self, now, job, below):
         """Write as much as there is space for."""
-        jobs, state = self.allocator.journal.jobs, self.space.state
+        jobs = self.buckets.journal.jobs
         while jobs.done[job] < jobs.end[job]:
             begin, end = jobs.done[job], jobs.end[job]
-            if self.space.find(now, begin, end - begin, jobs.task[job], below):
-                self.write(now, job, begin, state[PLACE], state[LENGTH], below)
+            place, length = self.find_space(now, begin, end - begin, jobs.task[job], below)
+            if place != NOTHING:
+                self.write(now, job, begin, place, length, below)
                 continue
             if jobs.kind[job] == BACK:
                 return WAITS
@@ -95,16 +170,16 @@ class Inserts(NamedTuple):
     @method
     def erase_rest(self, now, job, below):
         """Erase what is left of a write for which there is no bucket."""
-        jobs = self.allocator.journal.jobs
+        jobs = self.buckets.journal.jobs
         jobs.keys[job] += 1
-        self.allocator.erase(now, jobs.done[job], jobs.end[job], below)
+        self.buckets.erase(now, jobs.done[job], jobs.end[job], below)
 
     @method
     def write(self, now, job, begin, place, length, below):
         """Write a part to its place."""
-        jobs, pieces = self.allocator.journal.jobs, self.pieces
+        jobs, pieces = self.buckets.journal.jobs, self.pieces
         if jobs.kind[job] == BACK:
-            self.allocator.buckets.mark[place // self.bucket_bytes] = DIRTY
+            self.buckets.mark[place // self.bucket_bytes] = DIRTY
         piece = pieces.take(job, begin, begin + length, place, now)
         if jobs.first[job] == NOTHING:
             jobs.first[job] = piece
@@ -117,48 +192,76 @@ class Inserts(NamedTuple):
         self.state[WRITING] += 1
         below.fast.submit(now, piece << BITS | PIECE, WRITE, place, length, below.events)
 
-    # Waiting for a bucket.
+    # The place of new data.
 
     @method
-    def wait(self, job):
-        """Queue a write-back insert until there are buckets."""
-        state = self.state
-        if state[FIRST_WAITING] == NOTHING:
-            state[FIRST_WAITING] = job
+    def find_space(self, now, begin, length, task, below):
+        """Return place and length of the space for the start of a range; -1, 0: there is none."""
+        open_bucket = self.choose(begin, task)
+        if self.open_left[open_bucket] == 0:
+            bucket = self.buckets.take_for_data(now, below)
+            if bucket == NOTHING:
+                return NOTHING, 0
+            self.open_bucket[open_bucket] = bucket
+            self.open_left[open_bucket] = self.bucket_bytes
+        bucket, left = self.open_bucket[open_bucket], self.open_left[open_bucket]
+        length = min(length, left)
+        place = (bucket + 1) * self.bucket_bytes - left
+        self.open_end[open_bucket] = begin + length
+        self.open_task[open_bucket] = task
+        self.used.renew(0, open_bucket)
+        left -= length
+        if left < self.block_bytes:
+            left = 0
         else:
-            self.allocator.journal.jobs.following[state[LAST_WAITING]] = job
-        state[LAST_WAITING] = job
-        self.allocator.state[WAITING] += 1
+            self.buckets.pins[bucket] += 1
+        self.open_left[open_bucket] = left
+        return place, length
+
+    @method
+    def choose(self, begin, task):
+        """Return the open bucket for a range."""
+        of_task = NOTHING
+        candidate = self.used.newest[0]
+        while candidate != NOTHING:
+            if self.open_end[candidate] == begin:
+                return candidate
+            if self.open_task[candidate] == task:
+                of_task = candidate
+            candidate = self.used.older[candidate]
+        return self.used.oldest[0] if of_task == NOTHING else of_task
+
+    # Waiting for a bucket.
 
     @method
     def holds(self, task):
         """Return whether an insert of a task waits for a bucket."""
-        job = self.state[FIRST_WAITING]
-        for _ in range(self.allocator.state[WAITING]):
-            if self.allocator.journal.jobs.task[job] == task:
+        jobs = self.buckets.journal.jobs
+        job = self.waiting.first[0]
+        while job != NOTHING:
+            if jobs.task[job] == task:
                 return True
-            job = self.allocator.journal.jobs.following[job]
+            job = jobs.following[job]
         return False
 
     @method
     def resume(self, now, below):
         """Continue the insert that has waited longest."""
-        waits = self.allocator.state
-        job = self.state[FIRST_WAITING]
-        if self.go_on(now, job, below) == WAITS:
+        waits = self.buckets.state
+        if self.go_on(now, self.waiting.first[0], below) == WAITS:
             waits[RESUMING] = 0
             return
-        self.state[FIRST_WAITING] = self.allocator.journal.jobs.following[job]
+        self.waiting.pop(0, self.buckets.journal.jobs.following)
         waits[WAITING] -= 1
         waits[RESUMING] = 0
-        if waits[WAITING] > 0 and self.allocator.buckets.list_count[NONE] > 0:
+        if waits[WAITING] > 0 and self.buckets.list_count[NONE] > 0:
             waits[RESUMING] = 1
             below.events.push(now, CACHE, RESUME)
 
     @method
     def is_exhausted(self):
         """Return whether an insert waits, none is being written, and a gc found no bucket."""
-        waits, buckets = self.allocator.state, self.allocator.buckets
+        buckets, waits = self.buckets, self.buckets.state
         if waits[WAITING] == 0 or waits[RESUMING] == 1 or buckets.list_count[NONE] > 0:
             return False
         return waits[GC_WANTED] == 1 and buckets.state[AVAIL] == 0 and self.state[WRITING] == 0
@@ -166,34 +269,24 @@ class Inserts(NamedTuple):
     @method
     def next_to_give_way(self):
         """Remove the insert that has waited longest from those that wait, and return it."""
-        job = self.state[FIRST_WAITING]
-        self.state[FIRST_WAITING] = self.allocator.journal.jobs.following[job]
-        self.allocator.state[WAITING] -= 1
+        self.buckets.state[WAITING] -= 1
         self.state[HUNG] += 1
-        return job
+        return self.waiting.pop(0, self.buckets.journal.jobs.following)
 
     @method
     def give_way(self, now, job, below):
         """End a write-back without a bucket for the rest of it."""
         self.erase_rest(now, job, below)
-        self.allocator.journal.jobs.done[job] = self.allocator.journal.jobs.end[job]
+        self.buckets.journal.jobs.done[job] = self.buckets.journal.jobs.end[job]
         self.end(now, job, below)
 
     # The end.
 
     @method
-    def is_over(self, job):
-        """Return whether all of an insert is written."""
-        return (
-            self.allocator.journal.jobs.pending[job] == 0
-            and self.allocator.journal.jobs.done[job] == self.allocator.journal.jobs.end[job]
-        )
-
-    @method
     def end(self, now, job, below):
         """Add the keys of an insert to the index."""
-        pieces, allocator = self.pieces, self.allocator
-        jobs = allocator.journal.jobs
+        pieces, buckets = self.pieces, self.buckets
+        jobs = buckets.journal.jobs
         is_dirty = 1 if jobs.kind[job] == BACK else 0
         collides = False
         piece = jobs.first[job]
@@ -202,31 +295,31 @@ class Inserts(NamedTuple):
             if jobs.kind[job] == FILL:
                 end = self.placeholder_end(job, begin, end)
             if end > begin:
-                allocator.enter(now, begin, end, place, is_dirty, below)
+                buckets.enter(now, begin, end, place, is_dirty, below)
                 jobs.keys[job] += 1
             else:
                 collides = True
-            allocator.buckets.pins[place // self.bucket_bytes] -= 1
+            buckets.pins[place // self.bucket_bytes] -= 1
             following = pieces.following[piece]
             pieces.release(piece)
             piece = following
         if jobs.kind[job] == FILL:
-            allocator.buckets.keys.drop_placeholder(job, jobs.begin[job], jobs.end[job])
+            buckets.keys.drop_placeholder(job, jobs.begin[job], jobs.end[job])
             if collides:
                 self.statistics.add(now, COLLISIONS, 1, below)
         elif jobs.waits[job] == 1:
-            allocator.journal.add_and_wait(now, jobs.keys[job], job, below)
-            allocator.changed()
+            buckets.journal.add_and_wait(now, jobs.keys[job], job, below)
+            buckets.state[HAS_CHANGED] = 1
             return
         else:
-            allocator.journal.add(now, jobs.keys[job], below)
-        allocator.changed()
+            buckets.journal.add(now, jobs.keys[job], below)
+        buckets.state[HAS_CHANGED] = 1
         jobs.release(job)
 
     @method
     def placeholder_end(self, job, begin, end):
         """Return the end of the part of a fill's placeholder that is still there."""
-        keys = self.allocator.buckets.keys
+        keys = self.buckets.keys
         key = keys.first_beyond(begin)
         while key != NOTHING and keys.begin[key] <= begin and begin < end:
             if keys.place[key] != -1 - job:
@@ -238,6 +331,6 @@ class Inserts(NamedTuple):
     @method
     def cancel(self, job):
         """Cancel a fill that has not started."""
-        jobs = self.allocator.journal.jobs
-        self.allocator.buckets.keys.drop_placeholder(job, jobs.begin[job], jobs.end[job])
+        jobs = self.buckets.journal.jobs
+        self.buckets.keys.drop_placeholder(job, jobs.begin[job], jobs.end[job])
         jobs.release(job)

@@ -1,4 +1,7 @@
-"""The journal: keys are gathered for 100 ms, or until a flush waits for them."""
+"""The operations in progress between bcache and its device, one number each, and the journal.
+
+Keys are gathered for 100 ms, or until a flush waits for them.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,95 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.bcache.pieces import Jobs
-from hybridsim.caches.bcache.tags import JOURNAL, JOURNAL_TIMER
-from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.caches.lists import NOTHING, Fifos, give_back, taken
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, pool_of
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import expiry_ns
 
-NOTHING = -1
+BITS = 4
+MASK = (1 << BITS) - 1
+
+# Requests to the tiers.
+PART, HIT, PIECE, JOURNAL, PRIORITIES, NODE, BACK_READ, BACK_WRITE = range(8)
+# Events.
+GC, GC_END, JOURNAL_TIMER, WAKE, RESUME, WRITE_BACK, RATE, STATISTICS, GO_ON = range(9)
+
+
+@state_machine
+class Pieces(NamedTuple):
+    """A pool: reads of hits, and writes of parts of inserts."""
+
+    owner: Int32s  # the request, or the insert
+    begin: Ints
+    end: Ints
+    place: Ints
+    issue_ns: Ints
+    generation: Int32s  # of the bucket at the start of the read
+    following: Int32s  # in the insert, or in the free list
+    free: Ints  # [first free, number of free]
+
+    @method
+    def take(self, owner, begin, end, place, now):
+        """Allocate a piece."""
+        piece = taken(self.free, self.following)
+        self.owner[piece] = owner
+        self.begin[piece] = begin
+        self.end[piece] = end
+        self.place[piece] = place
+        self.issue_ns[piece] = now
+        self.following[piece] = NOTHING
+        return piece
+
+    @method
+    def release(self, piece):
+        """Free a piece."""
+        give_back(self.free, self.following, piece)
+
+
+@state_machine
+class Jobs(NamedTuple):
+    """A pool of inserts: ranges that are written to the cache."""
+
+    begin: Ints
+    end: Ints
+    done: Ints  # end of the part already handled
+    task: Ints
+    kind: Bytes
+    waits: Bytes  # 1: wait until the journal entry is durable
+    request: Int32s  # the request that waits for it, or NOTHING
+    keys: Int32s  # number of keys for the journal
+    pending: Int32s  # number of pieces being written
+    first: Int32s  # piece
+    last: Int32s
+    following: Int32s  # the next one that waits for a bucket, or in the free list
+    free: Ints  # [first free, number of free]
+
+    @method
+    def take(self, kind, begin, end, task, request, waits):
+        """Allocate an insert."""
+        job = taken(self.free, self.following)
+        self.begin[job] = begin
+        self.end[job] = end
+        self.done[job] = begin
+        self.task[job] = task
+        self.kind[job] = kind
+        self.waits[job] = waits
+        self.request[job] = request
+        self.keys[job] = 0
+        self.pending[job] = 0
+        self.first[job] = NOTHING
+        self.last[job] = NOTHING
+        self.following[job] = NOTHING
+        return job
+
+    @method
+    def release(self, job):
+        """Free an insert."""
+        give_back(self.free, self.following, job)
+
+
 DELAY_NS = 100_000_000  # journal_delay_ms
 HEADER_BYTES, KEY_BYTES = 240, 24
 ENTRY_MAX = 32 * 1024
@@ -22,7 +105,7 @@ ENTRY_MAX = 32 * 1024
 WRITE = int(Op.WRITE)
 
 (KEYS, IS_DIRTY, IS_DUE, IS_TIMED, IS_BEING_WRITTEN, CURSOR, PRIORITIES_WAIT,
- PRIORITIES_WRITTEN, ENTRIES) = range(9)  # fmt: skip
+ PRIORITIES_WRITTEN, JOURNAL_ENTRIES) = range(9)  # fmt: skip
 # Lists of jobs: of the current entry, of the entry being written, and of durable entries.
 CURRENT, WRITTEN, DURABLE = range(3)
 
@@ -35,15 +118,14 @@ class Journal(NamedTuple):
     size: int
     block_bytes: int
     jobs: Jobs  # waiting ones are linked
-    first: Int32s  # by list
-    last: Int32s
-    state: Ints  # [KEYS ... ENTRIES]
+    waiting: Fifos  # of jobs: CURRENT, WRITTEN, DURABLE
+    state: Ints  # [KEYS ... JOURNAL_ENTRIES]
 
     @classmethod
     def new(cls, begin: int, size: int, block_bytes: int, room: int) -> Journal:
         """Return an empty entry, with room for `room` jobs."""
-        first, last = np.full(3, NOTHING, np.int32), np.full(3, NOTHING, np.int32)
-        return cls(begin, size, block_bytes, Jobs.new(room), first, last, np.zeros(9, np.int64))
+        state = np.zeros(9, np.int64)
+        return cls(begin, size, block_bytes, pool_of(Jobs, room), Fifos.new(3), state)
 
     @method
     def add(self, now, keys, below):
@@ -66,20 +148,9 @@ class Journal(NamedTuple):
         if job == NOTHING:
             self.state[PRIORITIES_WAIT] = 1
         else:
-            self.append(job)
+            self.waiting.append(CURRENT, job, self.jobs.following)
         self.state[IS_DUE] = 1
         self.write(now, below)
-
-    @method
-    def append(self, job):
-        """Make a job wait for the current entry."""
-        following = self.jobs.following
-        following[job] = NOTHING
-        if self.first[CURRENT] == NOTHING:
-            self.first[CURRENT] = job
-        else:
-            following[self.last[CURRENT]] = job
-        self.last[CURRENT] = job
 
     @method
     def write(self, now, below):
@@ -93,39 +164,24 @@ class Journal(NamedTuple):
             state[CURSOR] = 0
         at = self.begin + state[CURSOR]
         state[CURSOR] += length
-        state[ENTRIES] += 1
+        state[JOURNAL_ENTRIES] += 1
         state[KEYS] = 0
         state[IS_DIRTY] = 0
         state[IS_DUE] = 0
         state[IS_BEING_WRITTEN] = 1
         state[PRIORITIES_WRITTEN] = state[PRIORITIES_WAIT]
         state[PRIORITIES_WAIT] = 0
-        self.first[WRITTEN] = self.first[CURRENT]
-        self.last[WRITTEN] = self.last[CURRENT]
-        self.first[CURRENT] = NOTHING
+        self.waiting.move_all(CURRENT, WRITTEN, self.jobs.following)
         below.fast.submit(now, JOURNAL, WRITE | PREFLUSH | FUA, at, length, below.events)
 
     @method
     def on_commit(self):
         """On journal commit, return whether waiters must be woken."""
+        waiting = self.waiting
         self.state[IS_BEING_WRITTEN] = 0
-        was_empty = self.first[DURABLE] == NOTHING
-        if self.first[WRITTEN] == NOTHING:
-            return False
-        if was_empty:
-            self.first[DURABLE] = self.first[WRITTEN]
-        else:
-            self.jobs.following[self.last[DURABLE]] = self.first[WRITTEN]
-        self.last[DURABLE] = self.last[WRITTEN]
-        self.first[WRITTEN] = NOTHING
-        return was_empty
-
-    @method
-    def pop_durable(self):
-        """Remove and return the next job whose entry is durable."""
-        job = self.first[DURABLE]
-        self.first[DURABLE] = self.jobs.following[job]
-        return job
+        is_waking = waiting.is_empty(DURABLE) and not waiting.is_empty(WRITTEN)
+        waiting.move_all(WRITTEN, DURABLE, self.jobs.following)
+        return is_waking
 
     @method
     def on_timer(self, now, below):

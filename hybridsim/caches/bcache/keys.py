@@ -1,7 +1,10 @@
 """The index of bcache: it maps ranges of the backing device to places in the cache.
 
 A key is one such range; it is a number, the index of the arrays of Keys.  A placeholder is a key
-without data: it marks a range that a fill (an "insert", by number) is about to write.
+without data: it marks a range that a fill (an "insert", by number) is about to write.  A B+ tree
+leads from the start of a key to its number: nodes are filled in order and split in half; an empty
+node is removed, others are not merged: keys are added and removed in equal numbers here, so that
+balancing costs more than it saves.
 """
 
 from __future__ import annotations
@@ -10,18 +13,187 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.bcache.tree import NODES_FREE, Tree
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, extended_free_list, free_list, longer
+from hybridsim.caches.lists import NOTHING, give_back, taken
+from hybridsim.foundation.arrays import (
+    Bytes,
+    Int32s,
+    Ints,
+    columns_of,
+    free_list,
+    longer,
+    with_room,
+)
 from hybridsim.foundation.codes import Reason
 from hybridsim.jit import method, state_machine
 
-NOTHING = -1
+FAN = 32  # entries of a node
+LEVELS_MAX = 16
+
+ROOT, LEVELS = range(2)
+
+
+@state_machine
+class Tree(NamedTuple):
+    """Entry i of node k is at k * FAN + i; nodes are leaves at level 0."""
+
+    begin: Ints  # in a leaf: start of the key; above: lower bound of the keys below
+    ref: Int32s  # number of the key; above: the node below
+    entries: Int32s  # by node: number of entries
+    following: Int32s  # by node: the free list
+    path_node: Int32s  # by level: the path of the last descent
+    path_entry: Int32s
+    free: Ints  # [first free, number of free]
+    state: Ints  # [ROOT, LEVELS]
+
+    @classmethod
+    def new(cls, capacity: int) -> Tree:
+        """Return an empty tree with room for `capacity` nodes."""
+        return cls(
+            np.zeros(capacity * FAN, np.int64),
+            np.zeros(capacity * FAN, np.int32),
+            np.zeros(capacity, np.int32),
+            free_list(capacity),
+            np.zeros(LEVELS_MAX, np.int32),
+            np.zeros(LEVELS_MAX, np.int32),
+            np.array([1, capacity - 1]),
+            np.array([0, 1]),  # node 0 is the root, an empty leaf
+        )
+
+    def grown(self, capacity: int) -> Tree:
+        """Return the same tree with room for `capacity` nodes."""
+        tree = with_room(self, capacity, ("entries",), "following")
+        begin, ref = longer(self.begin, capacity * FAN), longer(self.ref, capacity * FAN)
+        return tree._replace(begin=begin, ref=ref)
+
+    @method
+    def near(self, begin):
+        """Return the last key that starts at or before `begin`, or else the first one of its leaf.
+
+        Returns -1 if there are no keys.
+        """
+        node = self.state[ROOT]
+        for _ in range(1, self.state[LEVELS]):
+            node = self.ref[node * FAN + self.search(node, begin)]
+        if self.entries[node] == 0:
+            return NOTHING
+        return self.ref[node * FAN + self.search(node, begin)]
+
+    @method
+    def search(self, node, begin):
+        """Return the last entry of a node that is not after `begin`, or else the first one."""
+        first = node * FAN
+        low, high = 0, self.entries[node]
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if self.begin[first + middle] <= begin:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    @method
+    def descend(self, begin):
+        """Record the path to the leaf to which a key belongs."""
+        node = self.state[ROOT]
+        for level in range(self.state[LEVELS] - 1, -1, -1):
+            entry = self.search(node, begin)
+            self.path_node[level] = node
+            self.path_entry[level] = entry
+            node = self.ref[node * FAN + entry]
+
+    @method
+    def add(self, begin, ref):
+        """Add a key."""
+        self.descend(begin)
+        leaf = self.path_node[0]
+        entry = self.path_entry[0]
+        if self.entries[leaf] > 0 and self.begin[leaf * FAN + entry] <= begin:
+            entry += 1
+        level = 0
+        while True:
+            node = self.path_node[level]
+            if self.entries[node] < FAN:
+                self.insert(node, entry, begin, ref)
+                return
+            right = self.split(node)
+            if entry > FAN // 2:
+                self.insert(right, entry - FAN // 2, begin, ref)
+            else:
+                self.insert(node, entry, begin, ref)
+            begin = self.begin[right * FAN]
+            ref = right
+            level += 1
+            if level == self.state[LEVELS]:
+                self.raise_root(node, begin, right)
+                return
+            entry = self.path_entry[level] + 1
+
+    @method
+    def insert(self, node, entry, begin, ref):
+        """Insert an entry into a node that has room."""
+        first = node * FAN
+        for i in range(first + self.entries[node], first + entry, -1):
+            self.begin[i] = self.begin[i - 1]
+            self.ref[i] = self.ref[i - 1]
+        self.begin[first + entry] = begin
+        self.ref[first + entry] = ref
+        self.entries[node] += 1
+
+    @method
+    def split(self, node):
+        """Move the upper half of a full node to a new one; return the new one."""
+        right = taken(self.free, self.following)
+        half = FAN // 2
+        for i in range(half):
+            self.begin[right * FAN + i] = self.begin[node * FAN + half + i]
+            self.ref[right * FAN + i] = self.ref[node * FAN + half + i]
+        self.entries[node] = half
+        self.entries[right] = FAN - half
+        return right
+
+    @method
+    def raise_root(self, left, begin, right):
+        """Create a new root above the two halves of the old one."""
+        root = taken(self.free, self.following)
+        self.entries[root] = 0
+        self.insert(root, 0, self.begin[left * FAN], left)
+        self.insert(root, 1, begin, right)
+        self.state[ROOT] = root
+        self.state[LEVELS] += 1
+
+    @method
+    def remove(self, begin):
+        """Remove the key that starts at `begin`."""
+        self.descend(begin)
+        level = 0
+        while True:
+            node = self.path_node[level]
+            first = node * FAN
+            self.entries[node] -= 1
+            for i in range(first + self.path_entry[level], first + self.entries[node]):
+                self.begin[i] = self.begin[i + 1]
+                self.ref[i] = self.ref[i + 1]
+            if self.entries[node] > 0 or level == self.state[LEVELS] - 1:
+                break
+            give_back(self.free, self.following, node)
+            level += 1
+        while self.state[LEVELS] > 1 and self.entries[self.state[ROOT]] == 1:
+            root = self.state[ROOT]
+            self.state[ROOT] = self.ref[root * FAN]
+            self.state[LEVELS] -= 1
+            give_back(self.free, self.following, root)
+
+
 REGION_BYTES = 64 * 1024  # for each region the reason of the last data loss is kept
 
 COLD, FILLING = int(Reason.COLD), int(Reason.FILLING)
 EVICTED, OVERWRITTEN = int(Reason.EVICTED), int(Reason.OVERWRITTEN)
 
-FIRST, FIRST_FREE, KEYS_FREE, LIVE_BYTES, DIRTY_BYTES = range(5)  # positions in Keys.state
+FIRST, LIVE_BYTES, DIRTY_BYTES = range(3)  # positions in Keys.state
+
+
+# By key, and zero at first.
+COLUMNS = ("begin", "end", "place", "is_dirty", "before", "bucket_before", "bucket_after")
 
 
 @state_machine
@@ -42,6 +214,7 @@ class Keys(NamedTuple):
     live: Ints  # by bucket: bytes that keys have in it
     dirty: Ints  # by bucket: those of dirty keys
     lost: Ints  # by region, modulo their number: region * 2 + 1 if overwritten; -1: no loss
+    free: Ints  # [first free, number of free]
     state: Ints  # [FIRST ... DIRTY_BYTES]
 
     @classmethod
@@ -51,49 +224,29 @@ class Keys(NamedTuple):
         return cls(
             bucket_bytes,
             Tree.new(room),
-            begin=np.zeros(room, np.int64),
-            end=np.zeros(room, np.int64),
-            place=np.zeros(room, np.int64),
-            is_dirty=np.zeros(room, np.uint8),
-            before=np.zeros(room, np.int32),
+            **dict(zip(COLUMNS, columns_of(cls, room, COLUMNS), strict=True)),
             after=free_list(room),
-            bucket_before=np.zeros(room, np.int32),
-            bucket_after=np.zeros(room, np.int32),
             first=np.full(buckets, NOTHING, np.int32),
             live=np.zeros(buckets, np.int64),
             dirty=np.zeros(buckets, np.int64),
             lost=np.full(1 << (regions - 1).bit_length(), NOTHING, np.int64),
-            state=np.array([NOTHING, 0, room, 0, 0]),
+            free=np.array([0, room]),
+            state=np.array([NOTHING, 0, 0]),
         )
 
     def grown(self, room: int) -> Keys:
         """Return the same keys with room for `room` keys."""
-        state = self.state.copy()
-        links, head = extended_free_list(self.after, int(state[FIRST_FREE]), room)
-        state[FIRST_FREE] = head
-        state[KEYS_FREE] += room - len(self.begin)
-        return self._replace(
-            tree=self.tree.grown(room),
-            begin=longer(self.begin, room),
-            end=longer(self.end, room),
-            place=longer(self.place, room),
-            is_dirty=longer(self.is_dirty, room),
-            before=longer(self.before, room),
-            after=links,
-            bucket_before=longer(self.bucket_before, room),
-            bucket_after=longer(self.bucket_after, room),
-            state=state,
-        )
+        return with_room(self._replace(tree=self.tree.grown(room)), room, COLUMNS, "after")
 
     @method
     def room(self):
         """Return how many more keys can be inserted; each may split another, so it may need two."""
-        return min(self.state[KEYS_FREE] // 2, self.tree.state[NODES_FREE] // 4)
+        return min(self.free[1] // 2, self.tree.free[1] // 4)
 
     @method
     def number(self):
         """Return the number of keys."""
-        return len(self.begin) - self.state[KEYS_FREE]
+        return len(self.begin) - self.free[1]
 
     # Look-up.
 
@@ -142,7 +295,7 @@ class Keys(NamedTuple):
         merges = self.continues(begin, place, is_dirty)
         is_same = match != NOTHING and self.begin[match] == begin and self.end[match] == end
         if is_same and not merges:  # for example when a placeholder becomes data
-            self.count_off(match, end - begin)
+            self.count_in(match, begin - end)
             self.leave_bucket(match)
             self.place[match] = place
             self.is_dirty[match] = is_dirty
@@ -184,10 +337,10 @@ class Keys(NamedTuple):
             if start > self.begin[key]:
                 if stop < self.end[key]:
                     self.split(key, stop)
-                self.count_off(key, self.end[key] - start)
+                self.count_in(key, start - self.end[key])
                 self.end[key] = start
             elif stop < self.end[key]:
-                self.count_off(key, stop - start)
+                self.count_in(key, start - stop)
                 self.tree.remove(start)
                 if self.place[key] >= 0:
                     self.place[key] += stop - start
@@ -204,7 +357,7 @@ class Keys(NamedTuple):
         if place >= 0:
             place += at - self.begin[key]
         end = self.end[key]
-        self.count_off(key, end - at)
+        self.count_in(key, at - end)
         self.end[key] = at
         self.add(key, at, end, place, self.is_dirty[key])
 
@@ -212,9 +365,7 @@ class Keys(NamedTuple):
     def add(self, last, begin, end, place, is_dirty):
         """Add a key after the key `last` (-1: before all), in a range without keys."""
         state = self.state
-        key = state[FIRST_FREE]
-        state[FIRST_FREE] = self.after[key]
-        state[KEYS_FREE] -= 1
+        key = taken(self.free, self.after)
         self.begin[key] = begin
         self.end[key] = end
         self.place[key] = place
@@ -237,7 +388,7 @@ class Keys(NamedTuple):
         """Remove a key."""
         state = self.state
         self.tree.remove(self.begin[key])
-        self.count_off(key, self.end[key] - self.begin[key])
+        self.count_in(key, self.begin[key] - self.end[key])
         self.leave_bucket(key)
         before, after = self.before[key], self.after[key]
         if before == NOTHING:
@@ -246,9 +397,7 @@ class Keys(NamedTuple):
             self.after[before] = after
         if after != NOTHING:
             self.before[after] = before
-        self.after[key] = state[FIRST_FREE]
-        state[FIRST_FREE] = key
-        state[KEYS_FREE] += 1
+        give_back(self.free, self.after, key)
 
     @method
     def drop_placeholder(self, insert, begin, end):
@@ -291,7 +440,7 @@ class Keys(NamedTuple):
 
     @method
     def count_in(self, key, size):
-        """Add bytes of a key to the counts of its bucket."""
+        """Add bytes of a key to the counts of its bucket; those that it loses are negative."""
         if self.place[key] < 0:
             return
         bucket = self.place[key] // self.bucket_bytes
@@ -300,11 +449,6 @@ class Keys(NamedTuple):
         if self.is_dirty[key] == 1:
             self.dirty[bucket] += size
             self.state[DIRTY_BYTES] += size
-
-    @method
-    def count_off(self, key, size):
-        """Subtract bytes of a key from the counts of its bucket."""
-        self.count_in(key, -size)
 
     @method
     def join_bucket(self, key):

@@ -11,49 +11,50 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.bcache import tags
-from hybridsim.caches.bcache.allocator import GC_RUNNING, LINUX_6_12, Allocator
-from hybridsim.caches.bcache.buckets import IN_USE, SECTOR_BYTES
+from hybridsim.caches.bcache import journal as tags
+from hybridsim.caches.bcache.buckets import (
+    AVAIL,
+    GC_RUNNING,
+    GCS,
+    IN_USE,
+    INDEX_ENTRIES,
+    INITIAL_PRIO,
+    INVALIDATIONS,
+    LINUX_6_12,
+    SECTOR_BYTES,
+    Buckets,
+)
 from hybridsim.caches.bcache.bypass import Bypass
-from hybridsim.caches.bcache.counters import totals_of
 from hybridsim.caches.bcache.inserts import (
     BACK,
+    BYPASS_HITS,
+    BYPASS_MISSES,
+    BYPASSED,
     FILL,
+    HITS,
     HUNG,
+    MISSES,
     NO_DATA,
     PARTS,
     THROUGH,
     WRITING,
     Inserts,
-)
-from hybridsim.caches.bcache.journal import DURABLE, PRIORITIES_WRITTEN
-from hybridsim.caches.bcache.keys import DIRTY_BYTES, FIRST
-from hybridsim.caches.bcache.sleepers import FIRST as FIRST_SLEEPER
-from hybridsim.caches.bcache.sleepers import IS_GOING_ON, UNKNOWN, Sleepers
-from hybridsim.caches.bcache.statistics import (
-    BYPASS_HITS,
-    BYPASS_MISSES,
-    BYPASSED,
-    HITS,
-    MISSES,
     Statistics,
 )
-from hybridsim.caches.bcache.writeback import HAS_DIRTY, WRITTEN_BACK, WriteBack
-from hybridsim.foundation.arrays import Ints
+from hybridsim.caches.bcache.keys import DIRTY_BYTES, FIRST, LIVE_BYTES
+from hybridsim.caches.bcache.writeback import HAS_DIRTY, RATE_NOW, WRITERS, WRITTEN_BACK, WriteBack
+from hybridsim.caches.lists import NOTHING, Fifos
+from hybridsim.foundation.arrays import Ints, grown_pool
 from hybridsim.foundation.cache_parameters import BcacheParameters
-from hybridsim.foundation.codes import (
-    FUA,
-    PREFLUSH,
-    BcacheMode,
-    Op,
-    Path,
-    Reason,
-    Restart,
-)
+from hybridsim.foundation.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason, Restart
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE
 
-NOTHING = -1
+PAGE_BYTES = 4096
+
+
+UNKNOWN = -1  # a task that the trace does not name
+
 FILL_MAX = 1 << 20  # bytes of a hole that are filled, at most
 CUTOFF_ADD, CUTOFF_SYNC, CUTOFF_WRITEBACK = 95, 70, 40  # percent in use
 OTHERS_MAX = 256  # maximum number of tier requests in a step besides the parts of a request
@@ -68,7 +69,7 @@ WRITTEN, FLUSHED, DISCARDED = int(Reason.WRITE), int(Reason.FLUSH), int(Reason.D
 # The state of a READ in progress, in requests.last_promoted.
 HAS_HOLE, IS_BYPASSED, HAS_RACED, IS_READ_AGAIN = 1, 2, 4, 8
 
-RACES, DEMAND = range(2)
+RACES, DEMAND, IS_GOING_ON = range(3)  # IS_GOING_ON: an event will submit a request that waits
 
 
 @state_machine
@@ -82,26 +83,26 @@ class Bcache(NamedTuple):
     inserts: Inserts
     write_back: WriteBack
     statistics: Statistics
-    sleepers: Sleepers
-    state: Ints  # [RACES, DEMAND]
+    sleepers: Fifos  # requests that wait, linked by `requests.last_promoted`
+    state: Ints  # [RACES, DEMAND, IS_GOING_ON]
 
     @classmethod
     def new(cls, parameters: BcacheParameters, room: int = 4096) -> Bcache:
         """Attach an empty cache at time 0, with initial room for `room` operations (2^k)."""
         p = parameters
-        allocator = Allocator.new(p, room)
+        buckets = Buckets.new(p, room)
         statistics = Statistics.new()
         thresholds = (p.sequential_cutoff_bytes, p.congested_read_us, p.congested_write_us)
         return cls(
             p.bucket_bytes,
             p.block_bytes,
             int(p.mode),
-            Bypass.new(*thresholds, allocator.buckets, room),
-            Inserts.new(allocator, statistics, p.block_bytes, p.open_buckets, room),
-            WriteBack.new(p.writeback_percent, p.writeback_delay_ns, allocator),
+            Bypass.new(*thresholds, buckets.draws, room),
+            Inserts.new(buckets, statistics, p.block_bytes, p.open_buckets, room),
+            WriteBack.new(p.writeback_percent, p.writeback_delay_ns, buckets),
             statistics,
-            Sleepers.new(),
-            np.zeros(2, np.int64),
+            Fifos.new(),
+            np.zeros(3, np.int64),
         )
 
     def size(self) -> int:
@@ -117,24 +118,22 @@ class Bcache(NamedTuple):
     def grown(self, room: int) -> Bcache:
         """Return the same cache with room for one more step; pools with enough room stay."""
         wanted = int(self.state[DEMAND])
-        pieces, bypass, allocator = self.inserts.pieces, self.bypass, self.inserts.allocator
-        jobs, keys = allocator.journal.jobs, allocator.buckets.keys
+        pieces, bypass, buckets = self.inserts.pieces, self.bypass, self.inserts.buckets
+        jobs, keys = buckets.journal.jobs, buckets.keys
         if pieces.free[1] < wanted:
-            pieces = pieces.grown(room)
+            pieces = grown_pool(pieces, room)
         while jobs.free[1] < wanted:
-            jobs = jobs.grown(2 * len(jobs.begin))
+            jobs = grown_pool(jobs, 2 * len(jobs.begin))
         while keys.room() < wanted:
             keys = keys.grown(2 * len(keys.begin))
         while bypass.tasks.room() < wanted:
             bypass = bypass.grown(2 * len(bypass.average))
-        buckets = allocator.buckets._replace(keys=keys)
-        journal = allocator.journal._replace(jobs=jobs)
-        allocator = allocator._replace(buckets=buckets, journal=journal)
-        space = self.inserts.space._replace(allocator=allocator)
+        journal = buckets.journal._replace(jobs=jobs)
+        buckets = buckets._replace(keys=keys, journal=journal)
         return self._replace(
-            bypass=bypass._replace(buckets=buckets),
-            inserts=self.inserts._replace(allocator=allocator, space=space, pieces=pieces),
-            write_back=self.write_back._replace(allocator=allocator),
+            bypass=bypass,
+            inserts=self.inserts._replace(buckets=buckets, pieces=pieces),
+            write_back=self.write_back._replace(buckets=buckets),
         )
 
     # Restarts (DESIGN.md 2.17).
@@ -148,42 +147,43 @@ class Bcache(NamedTuple):
         detaches = how == Restart.CLEANER
         old = self.inserts
         room = len(old.pieces.owner)
-        allocator = old.allocator.restarted(room)
+        buckets = old.buckets.restarted(room)
         bypass = self.bypass
         thresholds = (bypass.sequential_cutoff_bytes, bypass.read_us, bypass.write_us)
-        open_buckets = len(old.space.bucket)
-        inserts = Inserts.new(allocator, self.statistics, self.block_bytes, open_buckets, room)
+        open_buckets = len(old.open_bucket)
+        inserts = Inserts.new(buckets, self.statistics, self.block_bytes, open_buckets, room)
         for which in (PARTS, HUNG):
             inserts.state[which] = old.state[which]
         before = self.write_back
         percent, delay_ns = (0, 0) if detaches else (before.percent, before.delay_ns)
-        write_back = WriteBack.new(percent, delay_ns, allocator)
+        write_back = WriteBack.new(percent, delay_ns, buckets)
         write_back.state[WRITTEN_BACK] = before.state[WRITTEN_BACK]
         self.statistics.restart()
+        self.state[IS_GOING_ON] = 0
         return self._replace(
             mode=MODE_NONE if detaches else self.mode,
-            bypass=Bypass.new(*thresholds, allocator.buckets, len(bypass.average)),
+            bypass=Bypass.new(*thresholds, buckets.draws, len(bypass.average)),
             inserts=inserts,
             write_back=write_back,
-            sleepers=Sleepers.new(),
+            sleepers=Fifos.new(),
         )
 
     def resume(self, now_ns: int, below: Any) -> None:
         """Start the allocator and, if there is dirty data, the write-back."""
-        allocator = self.inserts.allocator
-        allocator.buckets.mark_again()
-        allocator.go_on(now_ns, below)
-        allocator.wake_gc(now_ns, below)
+        buckets = self.inserts.buckets
+        buckets.mark_again()
+        buckets.go_on(now_ns, below)
+        buckets.wake_gc(now_ns, below)
         if self.dirty_bytes() > 0:
             self.write_back.on_dirty(now_ns, below)
 
     def dirty_bytes(self) -> int:
         """Return how much is dirty."""
-        return int(self.inserts.allocator.buckets.keys.state[DIRTY_BYTES])
+        return int(self.inserts.buckets.keys.state[DIRTY_BYTES])
 
     def dirty_ranges(self) -> Ints:
         """Return the offset and the length of each dirty key, one row each."""
-        keys = self.inserts.allocator.buckets.keys
+        keys = self.inserts.buckets.keys
         ranges = []
         key = int(keys.state[FIRST])
         while key != NOTHING:
@@ -193,16 +193,41 @@ class Bcache(NamedTuple):
         return np.array(ranges, np.int64).reshape(-1, 2)
 
     def totals(self) -> dict[str, int]:
-        """Return the counters so far, by name."""
-        parts = (self.statistics, self.inserts, self.write_back)
-        return totals_of(*parts) | {"cache_read_races": int(self.state[RACES])}
+        """Return the counters so far; bytes and sectors unless the name has another unit."""
+        inserts, write_back = self.inserts, self.write_back
+        buckets = inserts.buckets
+        live, dirty = (int(buckets.keys.state[which]) for which in (LIVE_BYTES, DIRTY_BYTES))
+        parts = int(inserts.state[PARTS])
+        emptied = int(buckets.state[INVALIDATIONS])
+        return self.statistics.totals() | {
+            "cache_read_races": int(self.state[RACES]),
+            "cache_inserts": parts,
+            "dirty_data": dirty,
+            "cached_data": live,
+            "keys": int(buckets.keys.number()),
+            "index_entries": int(buckets.state[INDEX_ENTRIES]),
+            "cache_available_percent": 100 - int(buckets.state[IN_USE]),
+            "available_buckets": int(buckets.state[AVAIL]),
+            "writeback_rate": int(write_back.state[RATE_NOW]),
+            "written_back": int(write_back.state[WRITTEN_BACK]),
+            "journal_writes": int(buckets.journal.state[tags.JOURNAL_ENTRIES]),
+            "gc_runs": int(buckets.state[GCS]),
+            "hung_writes": int(inserts.state[HUNG]),
+            "invalidated_buckets": emptied,
+            # Counters that all caches have:
+            "fills_started": parts,
+            "fills_done": parts,
+            "fills_doomed": 0,
+            "evictions": emptied,
+            "pages_present": live // PAGE_BYTES,
+        }
 
     @method
     def room(self):
         """Return how many more tier requests can be made."""
-        allocator = self.inserts.allocator
-        room = min(self.inserts.pieces.free[1], allocator.journal.jobs.free[1])
-        return min(room, allocator.buckets.keys.room(), self.bypass.tasks.room())
+        buckets = self.inserts.buckets
+        room = min(self.inserts.pieces.free[1], buckets.journal.jobs.free[1])
+        return min(room, buckets.keys.room(), self.bypass.tasks.room())
 
     # Requests.
 
@@ -210,8 +235,8 @@ class Bcache(NamedTuple):
     def submit(self, now, slot, requests, below):
         """Take a request from the host; it waits while its task sleeps."""
         task = requests.stream[slot]
-        if self.must_wait(slot, requests) or self.sleepers.has(task, NOTHING, requests):
-            self.sleepers.add(slot, requests)
+        if self.must_wait(slot, requests) or self.has_sleeper(task, NOTHING, requests):
+            self.sleepers.append(0, slot, requests.last_promoted)
             return
         self.serve(now, slot, requests, below)
 
@@ -224,12 +249,22 @@ class Bcache(NamedTuple):
         return task != UNKNOWN and self.inserts.holds(task)
 
     @method
+    def has_sleeper(self, task, until, requests):
+        """Return whether a request of a task waits, before `until` (-1: anywhere)."""
+        slot = self.sleepers.first[0]
+        while slot != until and task != UNKNOWN:
+            if requests.stream[slot] == task:
+                return True
+            slot = requests.last_promoted[slot]
+        return False
+
+    @method
     def next_sleeper(self, requests):
         """Return the first of the requests that wait which need not wait any more, or -1."""
-        slot = self.sleepers.state[FIRST_SLEEPER]
+        slot = self.sleepers.first[0]
         while slot != NOTHING:
             if not self.must_wait(slot, requests):
-                if not self.sleepers.has(requests.stream[slot], slot, requests):
+                if not self.has_sleeper(requests.stream[slot], slot, requests):
                     return slot
             slot = requests.last_promoted[slot]
         return NOTHING
@@ -237,18 +272,17 @@ class Bcache(NamedTuple):
     @method
     def wake_sleepers(self, now, requests, below):
         """Let the next request go on that need not wait any more, by an event."""
-        state = self.sleepers.state
-        if state[IS_GOING_ON] == 0 and self.next_sleeper(requests) != NOTHING:
-            state[IS_GOING_ON] = 1
+        if self.state[IS_GOING_ON] == 0 and self.next_sleeper(requests) != NOTHING:
+            self.state[IS_GOING_ON] = 1
             below.events.push(now, CACHE, tags.GO_ON)
 
     @method
     def go_on(self, now, requests, below):
         """Serve the first request that need not wait any more."""
-        self.sleepers.state[IS_GOING_ON] = 0
+        self.state[IS_GOING_ON] = 0
         slot = self.next_sleeper(requests)
         if slot != NOTHING:
-            self.sleepers.remove(slot, requests)
+            self.sleepers.remove(0, slot, requests.last_promoted)
             self.serve(now, slot, requests, below)
             self.wake_sleepers(now, requests, below)
 
@@ -266,7 +300,7 @@ class Bcache(NamedTuple):
             return
         why = self.why_bypassed(now, slot, op, offset, length, requests, below)
         if why == NONE:
-            self.inserts.allocator.buckets.age(length)
+            self.inserts.buckets.age(length)
         else:
             self.statistics.add(now, BYPASSED, length // SECTOR_BYTES, below)
         if op == DISCARD:
@@ -277,7 +311,7 @@ class Bcache(NamedTuple):
         if op == READ:
             self.read(now, slot, offset, offset + length, why, requests, below)
             return
-        self.write_back.begins()
+        self.write_back.state[WRITERS] += 1
         if op == WRITE:
             requests.reason[slot] = WRITTEN
         self.write(now, slot, op, offset, length, why, requests, below)
@@ -287,10 +321,10 @@ class Bcache(NamedTuple):
         """Return why a request bypasses the cache, or NONE."""
         if op == DISCARD:
             return BUSY
-        allocator = self.inserts.allocator
-        if allocator.buckets.state[IN_USE] > CUTOFF_ADD:
-            if allocator.kernel >= LINUX_6_12 and self.write_back.state[HAS_DIRTY] == 0:
-                allocator.force_gc(now, below)
+        buckets = self.inserts.buckets
+        if buckets.state[IN_USE] > CUTOFF_ADD:
+            if buckets.kernel >= LINUX_6_12 and self.write_back.state[HAS_DIRTY] == 0:
+                buckets.force_gc(now, below)
             return BUSY
         if self.mode == MODE_NONE or (self.mode == WRITEAROUND and op == WRITE):
             return NO_CACHE
@@ -307,14 +341,14 @@ class Bcache(NamedTuple):
     @method
     def journal_for(self, now, slot, keys, below):
         """Make a request wait until its keys, and all earlier ones, are durable."""
-        journal = self.inserts.allocator.journal
+        journal = self.inserts.buckets.journal
         job = journal.jobs.take(NO_DATA, 0, 0, 0, slot, 1)
         journal.add_and_wait(now, keys, job, below)
 
     @method
     def read(self, now, slot, begin, end, why, requests, below):
         """Read each part from the tier that has it; fill the first hole, unless bypassed."""
-        keys = self.inserts.allocator.buckets.keys
+        keys = self.inserts.buckets.keys
         requests.path[slot] = IS_HIT
         requests.reason[slot] = NONE
         requests.last_promoted[slot] = NONE if why == NONE else IS_BYPASSED
@@ -342,23 +376,22 @@ class Bcache(NamedTuple):
     @method
     def read_hit(self, now, slot, begin, end, place, requests, below):
         """Read a part from the cache."""
-        buckets, pieces = self.inserts.allocator.buckets, self.inserts.pieces
+        buckets, pieces = self.inserts.buckets, self.inserts.pieces
         bucket = place // self.page_bytes
-        buckets.touch(bucket)
+        buckets.prio[bucket] = INITIAL_PRIO
         piece = pieces.take(slot, begin, end, place, now)
         pieces.generation[piece] = buckets.generation[bucket]
         requests.pending[slot] += 1
-        below.fast.submit(
-            now, piece << tags.BITS | tags.HIT, READ, place, end - begin, below.events
-        )
+        tag = piece << tags.BITS | tags.HIT
+        below.fast.submit(now, tag, READ, place, end - begin, below.events)
 
     @method
     def fill(self, now, slot, begin, end, requests, below):
         """Insert a placeholder key to detect racing writes."""
-        allocator = self.inserts.allocator
-        job = allocator.journal.jobs.take(FILL, begin, end, requests.stream[slot], NOTHING, 0)
+        buckets = self.inserts.buckets
+        job = buckets.journal.jobs.take(FILL, begin, end, requests.stream[slot], NOTHING, 0)
         requests.promoted[slot] = job
-        allocator.enter(now, begin, end, -1 - job, 0, below)
+        buckets.enter(now, begin, end, -1 - job, 0, below)
 
     @method
     def write(self, now, slot, op, offset, length, why, requests, below):
@@ -371,14 +404,14 @@ class Bcache(NamedTuple):
             self.to_slow(now, slot, op | flags, offset, length, requests, below)
         elif flags & PREFLUSH != 0:
             self.to_slow(now, slot, FLUSH, 0, 0, requests, below)
-        allocator = self.inserts.allocator
+        buckets = self.inserts.buckets
         if why != NONE and not is_back:
-            allocator.erase(now, offset, offset + length, below)
+            buckets.erase(now, offset, offset + length, below)
             if waits == 1:
                 requests.pending[slot] += 1
                 self.journal_for(now, slot, 1, below)
             else:
-                allocator.journal.add(now, 1, below)
+                buckets.journal.add(now, 1, below)
             return
         requests.pending[slot] += 1
         kind = BACK if is_back else THROUGH
@@ -391,7 +424,7 @@ class Bcache(NamedTuple):
     @method
     def is_back(self, slot, why, is_flush, requests):
         """Return whether a WRITE goes to the cache only, for a later write-back."""
-        in_use = self.inserts.allocator.buckets.state[IN_USE]
+        in_use = self.inserts.buckets.state[IN_USE]
         if self.mode != WRITEBACK or why != NONE or in_use > CUTOFF_SYNC:
             return False
         return is_flush == 1 or requests.is_sync[slot] == 1 or in_use <= CUTOFF_WRITEBACK
@@ -401,7 +434,7 @@ class Bcache(NamedTuple):
         """Take a tier's completion; return the slot of a request that is complete, or -1."""
         what = tag & tags.MASK
         number = tag >> tags.BITS
-        allocator = self.inserts.allocator
+        buckets = self.inserts.buckets
         if what == tags.PART:
             return self.end_part(now, number, requests, below)
         if what == tags.HIT:
@@ -409,14 +442,14 @@ class Bcache(NamedTuple):
         if what == tags.PIECE:
             return self.end_piece(now, number, requests, below)
         if what == tags.JOURNAL:
-            is_waking = allocator.journal.on_commit()
-            if allocator.journal.state[PRIORITIES_WRITTEN] == 1:
-                allocator.priorities_written(now, below)
+            is_waking = buckets.journal.on_commit()
+            if buckets.journal.state[tags.PRIORITIES_WRITTEN] == 1:
+                buckets.priorities_written(now, below)
             if is_waking:
                 below.events.push(now, CACHE, tags.WAKE)
-            allocator.journal.write(now, below)
+            buckets.journal.write(now, below)
         elif what == tags.PRIORITIES:
-            allocator.write_priorities(now, below)
+            buckets.write_priorities(now, below)
         elif what == tags.BACK_READ:
             self.write_back.read(now, number, below)
         elif what == tags.BACK_WRITE:
@@ -426,7 +459,7 @@ class Bcache(NamedTuple):
     @method
     def end_hit(self, now, piece, requests, below):
         """Take the completion of a read from the cache."""
-        pieces, buckets = self.inserts.pieces, self.inserts.allocator.buckets
+        pieces, buckets = self.inserts.pieces, self.inserts.buckets
         self.bypass.on_completion(now, pieces.issue_ns[piece], False)
         slot = pieces.owner[piece]
         bucket = pieces.place[piece] // self.page_bytes
@@ -438,12 +471,12 @@ class Bcache(NamedTuple):
     @method
     def end_piece(self, now, piece, requests, below):
         """Take the completion of a write to the cache."""
-        jobs = self.inserts.allocator.journal.jobs
+        jobs = self.inserts.buckets.journal.jobs
         job = self.inserts.pieces.owner[piece]
         self.bypass.on_completion(now, self.inserts.pieces.issue_ns[piece], True)
         jobs.pending[job] -= 1
         self.inserts.state[WRITING] -= 1
-        if not self.inserts.is_over(job):
+        if jobs.pending[job] > 0 or jobs.done[job] < jobs.end[job]:
             return NOTHING
         slot, waits, kind = jobs.request[job], jobs.waits[job], jobs.kind[job]
         self.inserts.end(now, job, below)
@@ -488,18 +521,18 @@ class Bcache(NamedTuple):
     @method
     def wake(self, now, number, requests, below):
         """Run an event of the cache; return the slot of a request that is complete, or -1."""
-        allocator = self.inserts.allocator
+        buckets = self.inserts.buckets
         if number == tags.WAKE:
             return self.wake_waiter(now, requests, below)
         if number == tags.GC or number == tags.GC_END:
             if number == tags.GC:
-                allocator.begin_gc(now, below)
+                buckets.begin_gc(now, below)
             else:
-                allocator.end_gc(now, below)
-            if allocator.state[GC_RUNNING] == 0:
+                buckets.end_gc(now, below)
+            if buckets.state[GC_RUNNING] == 0:
                 self.end_standstill(now, requests, below)
         elif number == tags.JOURNAL_TIMER:
-            allocator.journal.on_timer(now, below)
+            buckets.journal.on_timer(now, below)
         elif number == tags.RESUME:
             self.inserts.resume(now, below)
             self.wake_sleepers(now, requests, below)
@@ -519,7 +552,7 @@ class Bcache(NamedTuple):
         """After a gc: let an insert give way if no bucket will ever be free (2.12.2)."""
         if not self.inserts.is_exhausted() or not self.write_back.wants_lock():
             return
-        jobs = self.inserts.allocator.journal.jobs
+        jobs = self.inserts.buckets.journal.jobs
         job = self.inserts.next_to_give_way()
         slot, begin, length = jobs.request[job], jobs.done[job], jobs.end[job] - jobs.done[job]
         op = WRITE | (requests.flags[slot] & FUA)
@@ -532,9 +565,9 @@ class Bcache(NamedTuple):
     @method
     def wake_waiter(self, now, requests, below):
         """Continue the next request that waited for the journal."""
-        journal = self.inserts.allocator.journal
-        job = journal.pop_durable()
-        if journal.first[DURABLE] != NOTHING:
+        journal = self.inserts.buckets.journal
+        job = journal.waiting.pop(tags.DURABLE, journal.jobs.following)
+        if not journal.waiting.is_empty(tags.DURABLE):
             below.events.push(now, CACHE, tags.WAKE)
         slot = journal.jobs.request[job]
         journal.jobs.release(job)

@@ -6,17 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.bcache.allocator import GC_RUNNING, Allocator
-from hybridsim.caches.bcache.buckets import AVAIL, IN_USE, SECTOR_BYTES
+from hybridsim.caches.bcache.buckets import AVAIL, GC_RUNNING, IN_USE, SECTOR_BYTES, Buckets
+from hybridsim.caches.bcache.journal import BACK_READ, BACK_WRITE, BITS, RATE, WRITE_BACK
 from hybridsim.caches.bcache.keys import DIRTY_BYTES
-from hybridsim.caches.bcache.tags import BACK_READ, BACK_WRITE, BITS, RATE, WRITE_BACK
+from hybridsim.caches.lists import NOTHING
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import JIFFY_NS, expiry_ns
 
-NOTHING = -1
 READ, WRITE = int(Op.READ), int(Op.WRITE)
 
 SECOND_NS = 10**9
@@ -45,7 +44,7 @@ class WriteBack(NamedTuple):
 
     percent: int  # of the cache that may be dirty; 0: no limit to the rate
     delay_ns: int
-    allocator: Allocator
+    buckets: Buckets
     begin: Ints  # by gathered key
     end: Ints
     place: Ints
@@ -57,7 +56,7 @@ class WriteBack(NamedTuple):
     state: Ints  # [STAGE ... IS_CALLED]
 
     @classmethod
-    def new(cls, percent: int, delay_ns: int, allocator: Allocator) -> WriteBack:
+    def new(cls, percent: int, delay_ns: int, buckets: Buckets) -> WriteBack:
         """Return a sleeping thread."""
         state = np.zeros(22, np.int64)
         state[RATE_NOW] = RATE_FIRST
@@ -65,7 +64,7 @@ class WriteBack(NamedTuple):
         return cls(
             percent,
             delay_ns,
-            allocator,
+            buckets,
             begin=np.zeros(GATHERED_MAX, np.int64),
             end=np.zeros(GATHERED_MAX, np.int64),
             place=np.zeros(GATHERED_MAX, np.int64),
@@ -104,11 +103,6 @@ class WriteBack(NamedTuple):
     def wants_lock(self):
         """Return whether the thread waits to gather keys: no WRITE may be under way then."""
         return self.state[STAGE] == REFILLING
-
-    @method
-    def begins(self):
-        """Count a WRITE or DISCARD of a user that begins."""
-        self.state[WRITERS] += 1
 
     @method
     def ends(self, now, below):
@@ -217,7 +211,7 @@ class WriteBack(NamedTuple):
     @method
     def gather(self, begin, end):
         """Gather dirty keys that start in a range."""
-        state, keys = self.state, self.allocator.buckets.keys
+        state, keys = self.state, self.buckets.keys
         key = keys.first_beyond(begin)
         while key >= 0 and keys.begin[key] < end and state[GATHERED] < GATHERED_MAX:
             if keys.is_dirty[key] == 1 and keys.begin[key] >= begin:
@@ -325,13 +319,13 @@ class WriteBack(NamedTuple):
     @method
     def clean(self, now, begin, end, place, below):
         """Mark the dirty keys in a range that lie from `place` on as clean."""
-        keys = self.allocator.buckets.keys
+        keys = self.buckets.keys
         key = keys.first_beyond(begin)
         while key != NOTHING and keys.begin[key] < end:
             start, stop = max(begin, keys.begin[key]), min(end, keys.end[key])
             is_there = keys.place[key] - keys.begin[key] == place - begin
             if is_there and keys.is_dirty[key] == 1:
-                self.allocator.enter(now, start, stop, place + start - begin, 0, below)
+                self.buckets.enter(now, start, stop, place + start - begin, 0, below)
                 key = keys.first_beyond(stop)
             else:
                 key = keys.after[key]
@@ -347,16 +341,16 @@ class WriteBack(NamedTuple):
             return
         below.events.push(now + expiry_ns(0, UPDATE_S * SECOND_NS), CACHE, RATE)
         state[IDLE] += 1
-        if state[IDLE] >= IDLE_UPDATES and self.allocator.state[GC_RUNNING] == 0:
+        if state[IDLE] >= IDLE_UPDATES and self.buckets.state[GC_RUNNING] == 0:
             state[IS_UNLIMITED] = 1
             state[RATE_NOW] = RATE_UNLIMITED
             return
         if self.wants_lock():
             return
-        buckets = self.allocator.buckets
+        buckets = self.buckets
         bucket_sectors = buckets.bucket_bytes // SECTOR_BYTES
         dirty = buckets.keys.state[DIRTY_BYTES] // SECTOR_BYTES
-        error = dirty - buckets.buckets * bucket_sectors * self.percent // 100
+        error = dirty - buckets.number * bucket_sectors * self.percent // 100
         proportional = self.fragmented(truncated(error, P_INVERSE), dirty, bucket_sectors)
         keeps_up = now < state[NEXT_NS] + KEEPS_UP_NS
         if (error < 0 and state[INTEGRAL] > 0) or (error > 0 and keeps_up):
@@ -367,11 +361,11 @@ class WriteBack(NamedTuple):
     @method
     def fragmented(self, proportional, dirty, bucket_sectors):
         """Return the proportional term, increased if little dirty data holds many buckets."""
-        buckets = self.allocator.buckets
+        buckets = self.buckets
         in_use = buckets.state[IN_USE]
         if in_use <= FRAGMENT_LOW or dirty == 0:
             return proportional
-        held = buckets.buckets - buckets.state[AVAIL]
+        held = buckets.number - buckets.state[AVAIL]
         if in_use <= FRAGMENT_MIDDLE:
             factor = in_use - FRAGMENT_LOW
         elif in_use <= FRAGMENT_HIGH:

@@ -1,4 +1,7 @@
-"""The background work of dm-cache: locks, copies, commits (DESIGN.md 2.14.2, 2.14.3)."""
+"""The background work of dm-cache: bios, locks, copies, commits (DESIGN.md 2.14.2, 2.14.3).
+
+Bios are the parts of requests within one block, items the work that the policy asks for.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +9,164 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.dmcache.bios import COMMITTED, Bios, Cells, Fifo
-from hybridsim.caches.dmcache.discards import Discards
+from hybridsim.caches.dmcache import smq as policy
 from hybridsim.caches.dmcache.smq import Smq
-from hybridsim.caches.dmcache.work import (
-    COMMIT,
-    COPIES,
-    DEMOTE,
-    EVERYBODY,
-    HOLDERS,
-    HOLDERS_AGAIN,
-    LANES,
-    METADATA_LOCK,
-    PROMOTE,
-    WRITE_BACK,
-    WRITES,
+from hybridsim.caches.lists import NOTHING, Fifos, Table, give_back, taken
+from hybridsim.foundation.arrays import (
+    Bytes,
+    Int32s,
+    Ints,
+    free_list,
+    longer,
+    pool_of,
+    with_room,
 )
-from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import DmMode, Op, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import JIFFY_NS
 
-NOTHING = -1
+# Special treatment of a bio.
+PLAIN, MARKED, COMMITTED = 0, 1, 2
+# The lock that it holds.
+NONE, OF_SLOT, OF_CELL = range(3)
+
+
+@state_machine
+class Bios(NamedTuple):
+    """A pool of bios in flight."""
+
+    request: Int32s  # slot of the request
+    op: Bytes
+    offset: Ints
+    length: Ints
+    parts: Int32s  # number of its parts that the tiers have not completed
+    extra: Bytes  # PLAIN, MARKED (its completion is a tick), COMMITTED (it waited for a commit)
+    accounted: Bytes  # 1: the cache is not idle while it is in flight
+    holds: Bytes  # NONE, OF_SLOT, OF_CELL
+    place: Int32s  # the slot or the cell
+    item: Int32s  # the promotion that this write performs, or NOTHING
+    following: Int32s  # next in its list, or in the free list
+    free: Ints  # [first free, number of free]
+
+    @method
+    def take(self, request, op, offset, length):
+        """Allocate a bio."""
+        bio = taken(self.free, self.following)
+        self.request[bio] = request
+        self.op[bio] = op
+        self.offset[bio] = offset
+        self.length[bio] = length
+        self.parts[bio] = 1
+        self.extra[bio] = PLAIN
+        self.accounted[bio] = 0
+        self.holds[bio] = NONE
+        self.item[bio] = NOTHING
+        return bio
+
+    @method
+    def release(self, bio):
+        """Free a bio."""
+        give_back(self.free, self.following, bio)
+
+    @method
+    def are_none(self):
+        """Return whether no bio is in flight."""
+        return self.free[1] == len(self.request)
+
+
+@state_machine
+class Cells(NamedTuple):
+    """Blocks that are not cached, with a bio or a promotion in progress."""
+
+    table: Table  # block -> cell
+    holders: Int32s
+    item: Int32s  # the promotion, or NOTHING
+    following: Int32s  # free list
+    free: Ints  # [first free, number of free]
+
+    @classmethod
+    def new(cls, capacity: int) -> Cells:
+        """Return room for `capacity` cells."""
+        return cls(
+            Table.new(capacity),
+            np.zeros(capacity, np.int32),
+            np.full(capacity, NOTHING, np.int32),
+            free_list(capacity),
+            np.array([0, capacity]),
+        )
+
+    def grown(self, capacity: int) -> Cells:
+        """Return the same cells with room for `capacity`."""
+        cells = with_room(self, capacity, ("holders",), "following")._replace(
+            table=Table.new(capacity), item=longer(self.item, capacity, NOTHING)
+        )
+        for cell in range(len(self.holders)):
+            if self.is_used(cell):
+                cells.table.insert(cell, int(self.table.number[cell]))
+        return cells
+
+    @method
+    def of(self, block):
+        """Return the cell of a block; allocate one if there is none."""
+        cell = self.table.find(block)
+        if cell == NOTHING:
+            cell = taken(self.free, self.following)
+            self.table.insert(cell, block)
+            self.holders[cell] = 0
+            self.item[cell] = NOTHING
+        return cell
+
+    @method
+    def release_unused(self, cell):
+        """Free a cell if nothing is in progress for its block."""
+        if not self.is_used(cell):
+            self.table.remove(cell)
+            give_back(self.free, self.following, cell)
+
+    @method
+    def is_used(self, cell):
+        """Return whether something is in progress for its block."""
+        return self.holders[cell] > 0 or self.item[cell] != NOTHING
+
+
+DISCARD_BLOCKS_MAX = 16_384
+
+
+@state_machine
+class Discards(NamedTuple):
+    """A bit for each discard block."""
+
+    discard_bytes: int
+    is_discarded: Bytes
+
+    @classmethod
+    def new(cls, block_bytes: int, origin_bytes: int) -> Discards:
+        """Return no discards; the discard block is doubled until there are few enough blocks."""
+        discard_bytes = block_bytes
+        while origin_bytes // discard_bytes > DISCARD_BLOCKS_MAX:
+            discard_bytes *= 2
+        blocks = -(-origin_bytes // discard_bytes)
+        return cls(discard_bytes, np.zeros(blocks, np.uint8))
+
+    @method
+    def has(self, offset):
+        """Return whether the block of a byte is discarded."""
+        return self.is_discarded[offset // self.discard_bytes] == 1
+
+    @method
+    def set(self, offset, length):
+        """Mark the blocks that lie completely in a range."""
+        first = -(-offset // self.discard_bytes)
+        self.is_discarded[first : (offset + length) // self.discard_bytes] = 1
+
+    @method
+    def clear(self, offset):
+        """Clear the mark of a block that is written."""
+        self.is_discarded[offset // self.discard_bytes] = 0
+
+
 IDLE_JIFFIES = 250
 SENT_MAX = 256  # requests of the copier under way: nr_requests of a queue
 LOG_BYTES, SUPERBLOCK_BYTES = 16 * 1024, 4 * 1024
@@ -51,8 +188,11 @@ COUNTERS = (
  DIRTY, PRESENT, WRITE_BACKS, COMMITS) = range(len(COUNTERS))  # fmt: skip
 (ACCOUNTED, IDLE_SINCE, RUNNING, CHANGED, COMMITTING, MIGRATOR_AWAKE, DEFERRER_AWAKE,
  COPIER_SLEEPS, SENT, COMMITTER_AWAKE, MIGRATOR_WAITS) = range(11)  # fmt: skip
-# Queues of the copier: parts to begin, parts to read or write, parts that are written.
-TO_BEGIN, TO_SEND, WRITTEN = range(3)
+# Queues: bios for the worker; items and bios that wait for the next commit, or for the one in
+# progress; items that wait for the end of that to change the metadata; parts for the copier to
+# begin, parts to read or write, parts that are written.
+(DEFERRED, WAITING_ITEMS, WAITING_BIOS, COMMITTING_ITEMS, COMMITTING_BIOS, LOCKED_ITEMS,
+ TO_BEGIN, TO_SEND, WRITTEN) = range(9)  # fmt: skip
 
 
 @state_machine
@@ -70,15 +210,8 @@ class Migrations(NamedTuple):
     cells: Cells
     holders: Int32s  # by slot: number of bios in flight
     discards: Discards
-    deferred: Fifo  # bios for the worker
-    waiting_items: Fifo  # for the next commit
-    waiting_bios: Fifo
-    committing_items: Fifo  # for the commit in progress
-    committing_bios: Fifo
-    locked_items: Fifo  # wait for the end of the commit to change the metadata
+    queues: Fifos  # DEFERRED ... WRITTEN; a part's number is its item and lane
     counts: Ints  # COUNTERS
-    first: Ints  # by queue of the copier: item and lane, or NOTHING
-    last: Ints
     state: Ints  # [ACCOUNTED ... MIGRATOR_WAITS]
 
     @classmethod
@@ -86,7 +219,7 @@ class Migrations(NamedTuple):
         """Return no work in progress."""
         p = parameters
         block_bytes, blocks, mode = p.block_bytes, p.blocks, int(p.mode)
-        parts = (
+        return cls(
             block_bytes,
             blocks,
             mode,
@@ -94,17 +227,14 @@ class Migrations(NamedTuple):
             p.worker_delay_ns,
             p.part_bytes,
             Smq.new(blocks, block_bytes, origin_bytes, mode != PASSTHROUGH),
-            Bios.new(room),
+            pool_of(Bios, room),
             Cells.new(room),
             np.zeros(blocks, np.int32),
             Discards.new(block_bytes, origin_bytes),
-            *(Fifo.new() for _ in range(6)),
+            Fifos.new(9),
             np.zeros(len(COUNTERS), np.int64),
-            np.full(3, NOTHING, np.int64),
-            np.full(3, NOTHING, np.int64),
             np.zeros(11, np.int64),
         )
-        return cls._make(parts)
 
     def loaded(self, now_ns: int, how: Restart) -> Migrations:
         """Return the same cache after its table is loaded at that time."""
@@ -119,23 +249,15 @@ class Migrations(NamedTuple):
             discards = discards._replace(is_discarded=np.zeros_like(discards.is_discarded))
         counts = self.counts.copy()
         counts[DIRTY] = int(smq.is_dirty.sum())
-        room = len(self.bios.request)
         return self._replace(
             mode=int(DmMode.WRITETHROUGH) if how == Restart.CLEANER else self.mode,
             smq=smq,
-            bios=Bios.new(room),
+            bios=pool_of(Bios, len(self.bios.request)),
             cells=Cells.new(len(self.cells.holders)),
             holders=np.zeros(self.blocks, np.int32),
             discards=discards,
-            deferred=Fifo.new(),
-            waiting_items=Fifo.new(),
-            waiting_bios=Fifo.new(),
-            committing_items=Fifo.new(),
-            committing_bios=Fifo.new(),
-            locked_items=Fifo.new(),
+            queues=Fifos.new(9),
             counts=counts,
-            first=np.full(3, NOTHING, np.int64),
-            last=np.full(3, NOTHING, np.int64),
             state=np.zeros(11, np.int64),
         )
 
@@ -151,7 +273,7 @@ class Migrations(NamedTuple):
     def is_held(self, item):
         """Return whether bios are in flight in the block of an item."""
         work = self.smq.work
-        if work.kind[item] == PROMOTE:
+        if work.kind[item] == policy.PROMOTE:
             return self.cells.holders[self.cells.table.find(work.block[item])] > 0
         return self.holders[work.slot[item]] > 0
 
@@ -181,11 +303,11 @@ class Migrations(NamedTuple):
             self.state[MIGRATOR_AWAKE] = 0
             return
         self.state[RUNNING] += 1
-        self.smq.work.lock[item] = WRITES
-        self.smq.work.waits_for[item] = HOLDERS
+        self.smq.work.lock[item] = policy.WRITES
+        self.smq.work.waits_for[item] = policy.HOLDERS
         self.go_on(now, item, below)
         self.copy_on(now, below)
-        if self.smq.work.waits_for[item] == METADATA_LOCK:
+        if self.smq.work.waits_for[item] == policy.METADATA_LOCK:
             self.state[MIGRATOR_WAITS] = 1
         else:
             below.events.push(now, CACHE, MIGRATOR)
@@ -219,8 +341,8 @@ class Migrations(NamedTuple):
         """Start a promotion whose data is a write."""
         work = self.smq.work
         work.bio[item] = bio
-        work.lock[item] = EVERYBODY
-        work.waits_for[item] = HOLDERS
+        work.lock[item] = policy.EVERYBODY
+        work.waits_for[item] = policy.HOLDERS
         self.bios.item[bio] = item
         self.go_on(now, item, below)
 
@@ -228,18 +350,18 @@ class Migrations(NamedTuple):
     def go_on(self, now, item, below):
         """Continue an item that waited for the bios in its block, if they have ended."""
         work = self.smq.work
-        if work.waits_for[item] == HOLDERS and not self.is_held(item):
+        if work.waits_for[item] == policy.HOLDERS and not self.is_held(item):
             if self.copy(now, item, below):
                 return
             self.lock_out(item)
-        if work.waits_for[item] == HOLDERS_AGAIN and not self.is_held(item):
+        if work.waits_for[item] == policy.HOLDERS_AGAIN and not self.is_held(item):
             self.update(now, item, below)
 
     @method
     def lock_out(self, item):
         """Lock the block exclusively, and wait until its bios have ended."""
-        self.smq.work.lock[item] = EVERYBODY
-        self.smq.work.waits_for[item] = HOLDERS_AGAIN
+        self.smq.work.lock[item] = policy.EVERYBODY
+        self.smq.work.waits_for[item] = policy.HOLDERS_AGAIN
 
     @method
     def copy(self, now, item, below):
@@ -248,7 +370,7 @@ class Migrations(NamedTuple):
         If a write provides the data, submit the write instead.
         """
         work, bios = self.smq.work, self.bios
-        work.waits_for[item] = COPIES
+        work.waits_for[item] = policy.COPIES
         bio = work.bio[item]
         if bio != NOTHING:
             self.account(bio)
@@ -256,10 +378,11 @@ class Migrations(NamedTuple):
             tag = bio << 2 | BIO
             below.fast.submit(now, tag, bios.op[bio], at, bios.length[bio], below.events)
             return True
-        needless = work.kind[item] != PROMOTE and self.smq.is_dirty[work.slot[item]] == 0
+        needless = work.kind[item] != policy.PROMOTE and self.smq.is_dirty[work.slot[item]] == 0
         if needless or self.discards.has(work.block[item] * self.block_bytes):
             return False
-        for lane in range(min(LANES, (self.block_bytes + self.part_bytes - 1) // self.part_bytes)):
+        parts = (self.block_bytes + self.part_bytes - 1) // self.part_bytes
+        for lane in range(min(policy.LANES, parts)):
             work.lanes[item] += 1
             self.copy_part(item, lane)
         return True
@@ -268,72 +391,41 @@ class Migrations(NamedTuple):
     def copy_part(self, item, lane):
         """Queue the next part of a block for the copier."""
         work = self.smq.work
-        number = item * LANES + lane
+        number = item * policy.LANES + lane
         work.lane_start[number] = work.copied_bytes[item]
         work.lane_step[number] = COPY_READ
-        self.push(TO_BEGIN, number)
+        self.queues.append(TO_BEGIN, number, work.lane_next)
         work.copied_bytes[item] += self.lane_bytes(number)
 
     # The copier: one kernel thread, which sleeps while the disk holds back one of its writes.
 
     @method
-    def push(self, queue, number):
-        """Append a part to a queue."""
-        links = self.smq.work.lane_next
-        links[number] = NOTHING
-        if self.first[queue] == NOTHING:
-            self.first[queue] = number
-        else:
-            links[self.last[queue]] = number
-        self.last[queue] = number
-
-    @method
-    def pop(self, queue):
-        """Remove and return the first part of a queue, which is not empty."""
-        number = self.first[queue]
-        self.first[queue] = self.smq.work.lane_next[number]
-        return number
-
-    @method
-    def part_read(self, now, number, below):
-        """Queue the write of a part that is read."""
+    def part_done(self, now, number, what, below):
+        """Queue the write of a part that is read, or the end of one that is written."""
+        work = self.smq.work
         self.state[SENT] -= 1
-        self.smq.work.lane_step[number] = COPY_WRITE
-        self.push(TO_SEND, number)
-        self.copy_on(now, below)
-
-    @method
-    def part_written(self, now, number, below):
-        """Queue the end of a part that is written."""
-        self.state[SENT] -= 1
-        self.push(WRITTEN, number)
-        self.copy_on(now, below)
-
-    @method
-    def copier_woken(self, now, below):
-        """Continue after a write that was held back."""
-        self.state[COPIER_SLEEPS] = 0
+        work.lane_step[number] = COPY_WRITE
+        self.queues.append(TO_SEND if what == COPY_READ else WRITTEN, number, work.lane_next)
         self.copy_on(now, below)
 
     @method
     def copy_on(self, now, below):
         """Let the copier work until its queues are empty or it sleeps."""
-        state = self.state
+        state, queues, links = self.state, self.queues, self.smq.work.lane_next
         while True:
-            while self.first[TO_SEND] != NOTHING:
+            while not queues.is_empty(TO_SEND):
                 if state[COPIER_SLEEPS] == 1 or state[SENT] == SENT_MAX:
                     return
-                number = self.pop(TO_SEND)
+                number = queues.pop(TO_SEND, links)
                 state[SENT] += 1
                 self.submit_part(now, number, self.smq.work.lane_step[number], below)
             if state[COPIER_SLEEPS] == 1:
                 return
-            if self.first[WRITTEN] == NOTHING and self.first[TO_BEGIN] == NOTHING:
+            if queues.is_empty(WRITTEN) and queues.is_empty(TO_BEGIN):
                 return
-            while self.first[WRITTEN] != NOTHING:
-                self.end_part(now, self.pop(WRITTEN), below)
-            while self.first[TO_BEGIN] != NOTHING:
-                self.push(TO_SEND, self.pop(TO_BEGIN))
+            while not queues.is_empty(WRITTEN):
+                self.end_part(now, queues.pop(WRITTEN, links), below)
+            queues.move_all(TO_BEGIN, TO_SEND, links)
 
     @method
     def lane_bytes(self, number):
@@ -344,9 +436,9 @@ class Migrations(NamedTuple):
     def submit_part(self, now, number, what, below):
         """Read a part from its source, or write it to its destination."""
         work = self.smq.work
-        item = number // LANES
+        item = number // policy.LANES
         place = work.block[item]
-        is_fast = (work.kind[item] == PROMOTE) == (what == COPY_WRITE)
+        is_fast = (work.kind[item] == policy.PROMOTE) == (what == COPY_WRITE)
         if is_fast:
             place = work.slot[item]
         start = place * self.block_bytes + work.lane_start[number]
@@ -365,9 +457,9 @@ class Migrations(NamedTuple):
     def end_part(self, now, number, below):
         """Copy the next part in this lane; after the last one continue the item."""
         work = self.smq.work
-        item = number // LANES
+        item = number // policy.LANES
         if work.copied_bytes[item] < self.block_bytes:
-            self.copy_part(item, number % LANES)
+            self.copy_part(item, number % policy.LANES)
             return
         work.lanes[item] -= 1
         if work.lanes[item] == 0:
@@ -378,16 +470,16 @@ class Migrations(NamedTuple):
     def update(self, now, item, below):
         """Change the mapping; a demotion waits until that is durable."""
         work = self.smq.work
-        if work.kind[item] != WRITE_BACK and self.state[COMMITTING] > 0:
-            work.waits_for[item] = METADATA_LOCK
-            self.locked_items.append(item, work.following)
+        if work.kind[item] != policy.WRITE_BACK and self.state[COMMITTING] > 0:
+            work.waits_for[item] = policy.METADATA_LOCK
+            self.queues.append(LOCKED_ITEMS, item, work.following)
             return
-        if work.kind[item] == PROMOTE:
+        if work.kind[item] == policy.PROMOTE:
             self.state[CHANGED] = 1
-        elif work.kind[item] == DEMOTE:
+        elif work.kind[item] == policy.DEMOTE:
             self.state[CHANGED] = 1
-            work.waits_for[item] = COMMIT
-            self.waiting_items.append(item, work.following)
+            work.waits_for[item] = policy.COMMIT
+            self.queues.append(WAITING_ITEMS, item, work.following)
             self.commit(now, below)
             return
         self.end(now, item, below)
@@ -397,7 +489,7 @@ class Migrations(NamedTuple):
         """End an item: update the policy, and resume the bios that its lock kept out."""
         work, smq, counts = self.smq.work, self.smq, self.counts
         slot, kind, block = work.slot[item], work.kind[item], work.block[item]
-        if kind == PROMOTE:
+        if kind == policy.PROMOTE:
             cell = self.cells.table.find(block)
             self.cells.item[cell] = NOTHING
             self.cells.release_unused(cell)
@@ -407,7 +499,7 @@ class Migrations(NamedTuple):
             counts[PRESENT] += 1
         else:
             counts[DIRTY] -= smq.is_dirty[slot]
-            if kind == DEMOTE:
+            if kind == policy.DEMOTE:
                 smq.demoted(slot)
                 counts[DEMOTIONS] += 1
                 counts[PRESENT] -= 1
@@ -419,25 +511,13 @@ class Migrations(NamedTuple):
         else:
             smq.set_dirty(slot)
             counts[DIRTY] += 1
-        bio = work.first_parked[item]
+        bio = work.parked.pop(item, self.bios.following)
         while bio != NOTHING:
-            following = self.bios.following[bio]
-            self.deferred.append(bio, self.bios.following)
+            self.queues.append(DEFERRED, bio, self.bios.following)
             self.wake_deferrer(now, below.events)
-            bio = following
+            bio = work.parked.pop(item, self.bios.following)
         work.release(item)
         self.wake_migrator(now, below.events)
-
-    @method
-    def park(self, item, bio):
-        """Make a bio wait for the end of an item."""
-        work = self.smq.work
-        self.bios.following[bio] = NOTHING
-        if work.first_parked[item] == NOTHING:
-            work.first_parked[item] = bio
-        else:
-            self.bios.following[work.last_parked[item]] = bio
-        work.last_parked[item] = bio
 
     # Commits of the metadata.
 
@@ -466,7 +546,11 @@ class Migrations(NamedTuple):
         else:
             state[COMMITTING] = 0
             follows = state[COMMITTER_AWAKE] == 1
-            self.unlock_metadata(now, below)
+            while not self.queues.is_empty(LOCKED_ITEMS):
+                self.update(now, self.queues.pop(LOCKED_ITEMS, self.smq.work.following), below)
+            if self.state[MIGRATOR_WAITS] == 1:
+                self.state[MIGRATOR_WAITS] = 0
+                below.events.push(now, CACHE, MIGRATOR)
             self.committed(now, below)
             if follows:
                 self.begin_commit(now, below)
@@ -475,8 +559,8 @@ class Migrations(NamedTuple):
     def begin_commit(self, now, below):
         """Start a commit for all that wait for one."""
         self.state[COMMITTER_AWAKE] = 0
-        self.committing_items.take_over(self.waiting_items)
-        self.committing_bios.take_over(self.waiting_bios)
+        self.queues.move_all(WAITING_ITEMS, COMMITTING_ITEMS, self.smq.work.following)
+        self.queues.move_all(WAITING_BIOS, COMMITTING_BIOS, self.bios.following)
         if self.state[CHANGED] == 0:
             self.committed(now, below)
             return
@@ -484,15 +568,6 @@ class Migrations(NamedTuple):
         self.state[COMMITTING] = 1
         self.counts[COMMITS] += 1
         self.commit_step(now, below)
-
-    @method
-    def unlock_metadata(self, now, below):
-        """Continue the items that waited for the end of a commit, and the migrator."""
-        while not self.locked_items.is_empty():
-            self.update(now, self.locked_items.pop(self.smq.work.following), below)
-        if self.state[MIGRATOR_WAITS] == 1:
-            self.state[MIGRATOR_WAITS] = 0
-            below.events.push(now, CACHE, MIGRATOR)
 
     @method
     def commit_step(self, now, below):
@@ -510,11 +585,11 @@ class Migrations(NamedTuple):
     @method
     def committed(self, now, below):
         """Continue the items and bios that waited for the commit."""
-        while not self.committing_items.is_empty():
-            item = self.committing_items.pop(self.smq.work.following)
+        while not self.queues.is_empty(COMMITTING_ITEMS):
+            item = self.queues.pop(COMMITTING_ITEMS, self.smq.work.following)
             self.end(now, item, below)
-        while not self.committing_bios.is_empty():
-            bio = self.committing_bios.pop(self.bios.following)
+        while not self.queues.is_empty(COMMITTING_BIOS):
+            bio = self.queues.pop(COMMITTING_BIOS, self.bios.following)
             self.bios.extra[bio] = COMMITTED
-            self.deferred.append(bio, self.bios.following)
+            self.queues.append(DEFERRED, bio, self.bios.following)
             self.wake_deferrer(now, below.events)

@@ -10,22 +10,383 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.dmcache.hotspot import THRESHOLD, Hotspot
-from hybridsim.caches.dmcache.multiqueue import LEVELS, Links, MultiQueue
-from hybridsim.caches.dmcache.table import Table
-from hybridsim.caches.dmcache.work import (
-    DEMOTE,
-    DEMOTIONS,
-    PROMOTE,
-    QUEUED,
-    WRITE_BACK,
-    Work,
-)
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.caches.lists import NOTHING, Chains, Fifos, Table, give_back, taken
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, columns_of, free_list
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.jiffies import JIFFY_NS
 
-NOTHING = -1
+LEVELS = 64
+SIZE, TARGETS_FOR = 0, 1
+
+
+@state_machine
+class Nodes(NamedTuple):
+    """The levels of nodes: entries first, then sentinels, which mark places in lists."""
+
+    entries: int
+    level: Ints
+
+    @classmethod
+    def new(cls, entries: int, sentinels: int = 0) -> Nodes:
+        """Return nodes of the lowest level."""
+        return cls(entries, np.zeros(entries + sentinels, np.int64))
+
+
+@state_machine
+class MultiQueue(NamedTuple):
+    """Lists over nodes, one for each level."""
+
+    top_levels: int  # number of levels that share
+    in_top: int  #   this number of entries
+    nodes: Nodes
+    lists: Chains
+    filled: Ints  # entries, without sentinels
+    target: Ints
+    state: Ints  # [SIZE, TARGETS_FOR]
+
+    @classmethod
+    def new(cls, nodes: Nodes, lists: Chains, top_levels: int = 0, in_top: int = 0) -> MultiQueue:
+        """Return a queue of these lists, which are empty."""
+        filled, target = np.zeros((2, LEVELS), np.int64)
+        return cls(top_levels, in_top, nodes, lists, filled, target, np.zeros(2, np.int64))
+
+    @classmethod
+    def of(cls, entries: int, top_levels: int, in_top: int) -> MultiQueue:
+        """Return an empty queue with nodes of its own, without sentinels."""
+        return cls.new(Nodes.new(entries), Chains.new(entries, LEVELS), top_levels, in_top)
+
+    @method
+    def push(self, node):
+        """Append a node to the list of its level."""
+        self.lists.add(self.nodes.level[node], node)
+        self.add(node, 1)
+
+    @method
+    def push_before(self, mark, node):
+        """Insert a node before another one of its level; NOTHING: append it."""
+        self.lists.add_before(self.nodes.level[node], node, mark)
+        self.add(node, 1)
+
+    @method
+    def push_first(self, node):
+        """Make a node the oldest of its level."""
+        self.push_before(self.lists.oldest[self.nodes.level[node]], node)
+
+    @method
+    def remove(self, node):
+        """Remove a node from its list."""
+        self.lists.remove(self.nodes.level[node], node)
+        self.add(node, -1)
+
+    @method
+    def add(self, node, number):
+        """Add to the counts of entries; sentinels are not counted."""
+        if node < self.nodes.entries:
+            self.filled[self.nodes.level[node]] += number
+            self.state[SIZE] += number
+
+    @method
+    def oldest(self, level):
+        """Return the oldest entry of a level, or -1."""
+        node = self.lists.oldest[level]
+        while node >= self.nodes.entries:
+            node = np.int64(self.lists.newer[node])
+        return node
+
+    @method
+    def newest(self, level):
+        """Return the newest entry of a level, or -1."""
+        node = self.lists.newest[level]
+        while node >= self.nodes.entries:
+            node = np.int64(self.lists.older[node])
+        return node
+
+    @method
+    def peek(self, levels, crosses):
+        """Return the oldest entry of the lowest level below `levels` that has one, or -1.
+
+        With `crosses` False only entries before the first sentinel of each level count.
+        """
+        for level in range(levels):
+            if self.filled[level] == 0:
+                continue
+            node = self.lists.oldest[level]
+            if node < self.nodes.entries:
+                return node
+            if crosses:
+                return self.oldest(level)
+        return NOTHING
+
+    @method
+    def requeue(self, entry, up, first_mark, second_mark):
+        """Raise an entry by `up` levels, as the newest of its level.
+
+        The oldest of that level moves to the entry's old level: with marks, before the mark that
+        has as many sentinels before it; else as the newest.
+        """
+        nodes = self.nodes
+        level = nodes.level[entry]
+        risen = min(LEVELS - 1, level + up)
+        if risen > level:
+            passed = 0
+            other = self.lists.oldest[risen]
+            while other >= nodes.entries:
+                passed += 1
+                other = np.int64(self.lists.newer[other])
+            if other != NOTHING:
+                self.remove(other)
+                nodes.level[other] = level
+                mark = first_mark if passed == 0 else second_mark if passed == 1 else NOTHING
+                self.push_before(mark, other)
+        self.remove(entry)
+        nodes.level[entry] = risen
+        self.push(entry)
+
+    @method
+    def move(self, entry, level):
+        """Append an entry to the list of another level."""
+        self.remove(entry)
+        self.nodes.level[entry] = level
+        self.push(entry)
+
+    @method
+    def redistribute(self):
+        """Move entries until every level has its target length, from the lowest up."""
+        self.set_targets()
+        above = 0  # all levels between `level` and `above` are empty
+        for level in range(LEVELS - 1):
+            above = max(above, level + 1)
+            while self.filled[level] < self.target[level]:
+                while above < LEVELS and self.filled[above] == 0:
+                    above += 1
+                if above == LEVELS:
+                    break
+                self.move(self.oldest(above), level)
+            while self.filled[level] > self.target[level]:
+                self.move(self.newest(level), level + 1)
+                above = level + 1
+
+    @method
+    def set_targets(self):
+        """Set target lengths, separately for the top levels; only if the size has changed."""
+        size = self.state[SIZE]
+        if self.state[TARGETS_FOR] == size:
+            return
+        self.state[TARGETS_FOR] = size
+        cut = LEVELS - self.top_levels
+        if self.top_levels > 0:
+            self.spread(self.in_top, cut, LEVELS)
+        self.spread(max(0, size - self.in_top), 0, cut)
+
+    @method
+    def spread(self, number, begin, end):
+        """Distribute a number over levels begin..end-1; the lowest get one more of the rest."""
+        each = number // (end - begin)
+        more = number % (end - begin)
+        for level in range(begin, end):
+            self.target[level] = each + (1 if level - begin < more else 0)
+
+
+TOP_LEVELS = 8
+HIT_LEVEL = 3 * LEVELS // 4
+FULL = 256  # unit of the share of hits
+POOR, FAIR = FULL // 16, FULL // 8
+HITS, MISSES, JUMP, TICKS, USED, THRESHOLD = range(6)
+NOBODY_PASSES = LEVELS
+FIRST_STATE = np.array([0, 0, 1, 1, 0, NOBODY_PASSES])
+
+
+@state_machine
+class Hotspot(NamedTuple):
+    """Coarse blocks of the origin, in a multiqueue."""
+
+    blocks_each: int  # cache blocks per coarse block
+    queue: MultiQueue
+    table: Table
+    hit_epoch: Ints  # by entry: tick of its last hit
+    state: Ints  # [HITS ... THRESHOLD]
+
+    @classmethod
+    def new(cls, blocks: int, block_bytes: int, origin_bytes: int) -> Hotspot:
+        """Return a queue that covers about four times the cache, at most the origin."""
+        entries = max(blocks // 4, 1024)
+        each = 16
+        while each > 1 and each * block_bytes * entries > origin_bytes:
+            each //= 2
+        in_top = min(entries // 64, blocks // each)
+        return cls(
+            each,
+            MultiQueue.of(entries, TOP_LEVELS, in_top),
+            Table.new(entries),
+            np.zeros(entries, np.int64),
+            FIRST_STATE.copy(),
+        )
+
+    def forgotten(self) -> Hotspot:
+        """Return an empty queue of the same size."""
+        queue = self.queue
+        entries = queue.nodes.entries
+        return self._replace(
+            queue=MultiQueue.of(entries, queue.top_levels, queue.in_top),
+            table=Table.new(entries),
+            hit_epoch=np.zeros(entries, np.int64),
+            state=FIRST_STATE.copy(),
+        )
+
+    @method
+    def touch(self, block):
+        """Record a miss of a cache block; return the new level of its coarse block."""
+        queue, state = self.queue, self.state
+        level = queue.nodes.level
+        number = block // self.blocks_each
+        entry = self.table.find(number)
+        if entry == NOTHING:
+            state[MISSES] += 1
+            entry = self.take()
+            self.table.insert(entry, number)
+            queue.push(entry)
+            return level[entry]
+        if level[entry] >= HIT_LEVEL:
+            state[HITS] += 1
+        else:
+            state[MISSES] += 1
+        again = self.hit_epoch[entry] == state[TICKS]
+        self.hit_epoch[entry] = state[TICKS]
+        queue.requeue(entry, 0 if again else state[JUMP], NOTHING, NOTHING)
+        return level[entry]
+
+    @method
+    def knows(self, block):
+        """Return whether the coarse block of a cache block is in the queue."""
+        return self.table.find(block // self.blocks_each) != NOTHING
+
+    @method
+    def take(self):
+        """Return an entry for a new block: a free one, or the oldest of the lowest level."""
+        if self.state[USED] < self.queue.nodes.entries:
+            self.state[USED] += 1
+            return self.state[USED] - 1
+        entry = self.queue.peek(LEVELS, True)
+        self.queue.remove(entry)
+        self.table.remove(entry)
+        self.hit_epoch[entry] = 0
+        return entry
+
+    @method
+    def tick(self):
+        """Start a new tick, and set the level from which on a miss is promoted."""
+        self.state[TICKS] += 1
+        confidence = self.confidence()
+        if confidence < POOR:
+            self.state[THRESHOLD] = HIT_LEVEL
+        elif confidence < FAIR:
+            self.state[THRESHOLD] = LEVELS // 2
+        else:
+            self.state[THRESHOLD] = 0
+
+    @method
+    def end_period(self):
+        """Redistribute the queue over the levels, and reset the counts of hits."""
+        confidence = self.confidence()
+        self.state[JUMP] = 4 if confidence < POOR else 2 if confidence < FAIR else 1
+        self.queue.redistribute()
+        self.state[HITS] = 0
+        self.state[MISSES] = 0
+
+    @method
+    def confidence(self):
+        """Return the share of misses whose block was at a high level, in 256ths."""
+        total = self.state[HITS] + self.state[MISSES]
+        return FULL * self.state[HITS] // total if total > 0 else 0
+
+
+ITEMS_MAX = 4096
+LANES = 8  # parts of a copy in progress at once
+PROMOTE, DEMOTE, WRITE_BACK = range(3)
+QUEUED, DEMOTING = range(2)
+# What an item waits for.
+ITS_TURN, HOLDERS, COPIES, HOLDERS_AGAIN, COMMIT, METADATA_LOCK = range(6)
+# The requests that the lock of its block excludes, as `level`.
+NOBODY, WRITES, EVERYBODY = -1, 0, 1
+
+
+@state_machine
+class Work(NamedTuple):
+    """Items, and the lists that they are in."""
+
+    kind: Bytes  # PROMOTE, DEMOTE, WRITE_BACK
+    block: Ints  # of the origin
+    slot: Ints  # of the cache
+    waits_for: Bytes
+    lock: Ints  # NOBODY, WRITES or EVERYBODY
+    bio: Int32s  # the write that fills the slot instead of a copy, or NOTHING
+    copied_bytes: Ints  # of the block: assigned to lanes
+    lanes: Int32s  # in progress
+    lane_start: Ints  # by item and lane: start of its part within the block
+    lane_step: Bytes  # COPY_READ or COPY_WRITE, whichever is next
+    lane_next: Int32s  # the next part in its queue, or NOTHING
+    parked: Fifos  # by item: bios that wait for the lock
+    following: Int32s  # next in the queue, in the free list, or in a list that waits for a commit
+    free: Ints  # [first free, number of free]
+    state: Ints  # [QUEUED, DEMOTIONS]
+
+    @classmethod
+    def new(cls) -> Work:
+        """Return an empty queue."""
+        items = columns_of(cls, ITEMS_MAX, cls._fields[: cls._fields.index("lane_start")])
+        lanes = columns_of(cls, ITEMS_MAX * LANES, ("lane_start", "lane_step", "lane_next"))
+        free = np.array([0, ITEMS_MAX])
+        lists = Fifos.new(ITEMS_MAX), free_list(ITEMS_MAX)
+        return cls._make([*items, *lanes, *lists, free, np.array([NOTHING, 0])])
+
+    @method
+    def is_empty(self):
+        """Return whether there is no item."""
+        return self.free[1] == ITEMS_MAX
+
+    @method
+    def has_room(self):
+        """Return whether one more item can be allocated."""
+        return self.free[1] > 0
+
+    @method
+    def take(self, kind, block, slot):
+        """Allocate an item."""
+        item = taken(self.free, self.following)
+        if kind == DEMOTE:
+            self.state[DEMOTING] += 1
+        self.kind[item] = kind
+        self.block[item] = block
+        self.slot[item] = slot
+        self.waits_for[item] = ITS_TURN
+        self.lock[item] = NOBODY
+        self.bio[item] = NOTHING
+        self.copied_bytes[item] = 0
+        self.lanes[item] = 0
+        return item
+
+    @method
+    def queue(self, item):
+        """Put an item at the front of the queue."""
+        self.following[item] = self.state[QUEUED]
+        self.state[QUEUED] = item
+
+    @method
+    def pop(self):
+        """Remove and return the next item to start, or -1."""
+        item = self.state[QUEUED]
+        if item != NOTHING:
+            self.state[QUEUED] = self.following[item]
+        return item
+
+    @method
+    def release(self, item):
+        """Free an item."""
+        if self.kind[item] == DEMOTE:
+            self.state[DEMOTING] -= 1
+        give_back(self.free, self.following, item)
+
+
 SECOND = 250  # jiffies
 HOTSPOT_PERIOD, CACHE_PERIOD, WRITE_BACK_PERIOD = SECOND, 60 * SECOND, 10 * SECOND
 NEXT_HOTSPOT, NEXT_CACHE, NEXT_WRITE_BACK, EPOCH, MARK, FIRST_FREE, FREE_SLOTS = range(7)
@@ -57,15 +418,15 @@ class Smq(NamedTuple):
     @classmethod
     def new(cls, blocks: int, block_bytes: int, origin_bytes: int, migrates: bool = True) -> Smq:
         """Return the policy of an empty cache."""
-        dirty = MultiQueue.new(Links.new(blocks, 2 * LEVELS))
-        put_sentinels(dirty)
+        nodes = Nodes.new(blocks, 2 * LEVELS)
+        clean, dirty = queues_of(nodes)
         return cls(
             migrates,
             False,
             blocks * 25 // 100,
             Hotspot.new(blocks, block_bytes, origin_bytes),
             Table.new(blocks),
-            MultiQueue.new(dirty.nodes),
+            clean,
             dirty,
             np.zeros(blocks, np.uint8),
             np.full(blocks, NOTHING, np.int32),
@@ -75,31 +436,25 @@ class Smq(NamedTuple):
             np.array([-1, -1, WRITE_BACK_PERIOD - 1, 1, 1, 0, blocks]),
         )
 
-    def reloaded(self, jiffies: int) -> Smq:
-        """Return the policy as it is after its table is loaded from the medium at that time.
-
-        Blocks keep dirty state and level; each is put before those already at its level, in order
-        of slots; the hotspot queue is empty, and all periods restart.
-        """
-        return self.loaded(jiffies)
-
     def loaded(
         self, jiffies: int, *, has_hints: bool = True, all_dirty: bool = False, cleans: bool = False
     ) -> Smq:
         """Return the policy after its table is loaded at that time; pending work had no effect.
+
+        Blocks are put before those already at their level, in order of slots; the hotspot queue is
+        empty, and all periods restart.
 
         Without hints the level of each block is a hash of its slot.  `all_dirty`: the dirty bits
         were not written before the cache stopped.  `cleans`: the policy is `cleaner`.
         """
         blocks = len(self.free)
         free = (self.state[FIRST_FREE] + np.arange(self.state[FREE_SLOTS])) % blocks
-        nodes = Links.new(blocks, 2 * LEVELS)
+        nodes = Nodes.new(blocks, 2 * LEVELS)
         nodes.level[:blocks] = self.clean.nodes.level[:blocks]
         if not has_hints:
             hashed = np.arange(blocks, dtype=np.int64) * GOLDEN_RATIO % (1 << 32)
             nodes.level[:blocks] = (hashed >> LEVEL_SHIFT) % LEVELS
-        clean, dirty = MultiQueue.new(nodes), MultiQueue.new(nodes)
-        put_sentinels(dirty)
+        clean, dirty = queues_of(nodes)
         pending = np.flatnonzero(self.item != NOTHING)
         filling = pending[self.work.kind[self.item[pending]] == PROMOTE]
         unused = np.concatenate([self.free[free], filling.astype(np.int32)])
@@ -177,7 +532,7 @@ class Smq(NamedTuple):
         if not self.migrates:
             return WANTED
         if self.state[FREE_SLOTS] == 0:
-            if self.work.state[DEMOTIONS] < self.demotions_max:
+            if self.work.state[DEMOTING] < self.demotions_max:
                 self.queue_demotion()
             return WANTED
         if is_pending:
@@ -281,11 +636,13 @@ class Smq(NamedTuple):
         self.state[FREE_SLOTS] += 1
 
 
-def put_sentinels(dirty: MultiQueue) -> None:
-    """Put the two sentinels of each level into empty lists; their nodes come after the entries."""
-    nodes = dirty.nodes
+def queues_of(nodes: Nodes) -> tuple[MultiQueue, MultiQueue]:
+    """Return queues of clean and of dirty entries; each level of the latter has two sentinels."""
+    lists = Chains.new(len(nodes.level), LEVELS)
+    clean, dirty = MultiQueue.new(nodes, lists), MultiQueue.new(nodes, lists.beside())
     for mark in range(2):
         for level in range(LEVELS):
             sentinel = nodes.entries + 2 * level + mark
             nodes.level[sentinel] = level
             dirty.push(sentinel)
+    return clean, dirty

@@ -12,133 +12,116 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.dmcache.bios import COMMITTED
-from hybridsim.caches.dmcache.mapping import Mapping
-from hybridsim.caches.dmcache.migrations import (
-    BIO,
-    COMMITTER,
-    COPIER,
-    COPY_READ,
-    COPY_WRITE,
-    COUNTERS,
-    DEFERRER,
-    DEFERRER_AWAKE,
-    DEMOTIONS,
-    DIRTY,
-    MIGRATOR,
-    PROMOTIONS,
-    SENT_MAX,
-    WAKER,
-    Migrations,
-)
-from hybridsim.caches.dmcache.smq import FREE_SLOTS
-from hybridsim.caches.dmcache.work import USED
-from hybridsim.foundation.arrays import Ints
+from hybridsim.caches.dmcache import migrations as work
+from hybridsim.caches.dmcache.migrations import Migrations
+from hybridsim.caches.dmcache.smq import FREE_SLOTS, NOBODY, NOT_HOT, WRITES
+from hybridsim.caches.lists import NOTHING
+from hybridsim.foundation.arrays import Ints, grown_pool
 from hybridsim.foundation.cache_parameters import DmCacheParameters
-from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
+from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import JIFFY_NS
 
-NOTHING = -1
+READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
+WRITETHROUGH, WRITEBACK = int(DmMode.WRITETHROUGH), int(DmMode.WRITEBACK)
+HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
+NONE, WRITTEN, NO_CACHE = int(Reason.NONE), int(Reason.WRITE), int(Reason.NO_CACHE)
+FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
+COLD, COOL = int(Reason.COLD), int(Reason.NOT_HOT)
+IS_BUSY, IS_FILLING = int(Reason.BUSY), int(Reason.FILLING)
+
+
 # The waker is set for 250 jiffies of 4 ms; so long a timer fires on the next multiple of 8 jiffies
 # after that (kernel/time/timer.c: LVL_GRAN of level 1): 256 jiffies after the previous one.
 WAKE_NS = 1_024_000_000
 
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
-HIT, BYPASS = int(Path.HIT), int(Path.BYPASS)
-NONE, WRITTEN = int(Reason.NONE), int(Reason.WRITE)
-FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
-NO_CACHE = int(Reason.NO_CACHE)
 
-IS_ARMED, WAKES, SINCE_NS = range(3)
+IS_ARMED, WAKES, SINCE_NS, WANTS_TICK = range(4)
 
 
 @state_machine
 class DmCache(NamedTuple):
-    """Splits requests into bios, with a clock; `mapping` processes the bios."""
+    """Splits requests into bios and maps these; with a clock, and the work in the background."""
 
     page_bytes: int  # of a block
-    mapping: Mapping
-    state: Ints  # [IS_ARMED, WAKES, SINCE_NS: when its table was loaded]
+    whole_blocks: int  # of the origin; a partial last block is never cached
+    migrations: Migrations
+    state: Ints  # [IS_ARMED, WAKES, SINCE_NS: when its table was loaded, WANTS_TICK]
 
     @classmethod
     def new(cls, parameters: DmCacheParameters, origin_bytes: int, room: int = 256) -> DmCache:
         """Return an empty cache, resumed at time 0, with initial room for `room` bios."""
         block_bytes = parameters.block_bytes
         migrations = Migrations.new(parameters, origin_bytes, room)
-        whole_blocks = origin_bytes // block_bytes
-        mapping = Mapping(block_bytes, whole_blocks, migrations, np.ones(1, np.int64))
-        return cls(block_bytes, mapping, np.zeros(3, np.int64))
+        return cls(block_bytes, origin_bytes // block_bytes, migrations, np.array([0, 0, 0, 1]))
 
     def size(self) -> int:
         """Return the number of bios there is room for."""
-        return len(self.mapping.migrations.bios.request)
+        return len(self.migrations.bios.request)
 
     def demand(self, longest_bytes: int) -> int:
         """Return the maximum number of parts in one step: of a request or of the copier."""
-        return longest_bytes // self.page_bytes + 2 + SENT_MAX
+        return longest_bytes // self.page_bytes + 2 + work.SENT_MAX
 
     def grown(self, room: int) -> DmCache:
         """Return the same cache with room for `room` bios."""
-        old = self.mapping.migrations
+        old = self.migrations
         cells = old.cells.grown(len(old.cells.holders) + room)
-        migrations = old._replace(bios=old.bios.grown(room), cells=cells)
-        return self._replace(mapping=self.mapping._replace(migrations=migrations))
+        return self._replace(migrations=old._replace(bios=grown_pool(old.bios, room), cells=cells))
 
     def totals(self) -> dict[str, int]:
         """Return the counters so far by name, as `dmsetup status` counts them."""
-        counts = self.mapping.migrations.counts
-        named = dict(zip(COUNTERS, counts.tolist(), strict=True))
-        free = int(self.mapping.migrations.smq.state[FREE_SLOTS])
+        counts = self.migrations.counts
+        named = dict(zip(work.COUNTERS, counts.tolist(), strict=True))
+        free = int(self.migrations.smq.state[FREE_SLOTS])
         return named | {
-            "used_blocks": self.mapping.migrations.blocks - free,
-            "fills_started": int(counts[PROMOTIONS]),
-            "fills_done": int(counts[PROMOTIONS]),
+            "used_blocks": self.migrations.blocks - free,
+            "fills_started": int(counts[work.PROMOTIONS]),
+            "fills_done": int(counts[work.PROMOTIONS]),
             "fills_doomed": 0,
-            "evictions": int(counts[DEMOTIONS]),
+            "evictions": int(counts[work.DEMOTIONS]),
         }
 
     def is_at_rest(self) -> bool:
         """Return whether nothing is in progress, so that the cache can be stopped."""
-        migrations = self.mapping.migrations
-        return bool(migrations.bios.are_none()) and migrations.smq.work.state[USED] == 0
+        migrations = self.migrations
+        return bool(migrations.bios.are_none()) and bool(migrations.smq.work.is_empty())
 
     def reloaded(self, now_ns: int) -> DmCache:
         """Return the cache stopped and restarted at that time; it must be at rest.
 
         The times of the wakes stay; in reality they restart with the table.
         """
-        old = self.mapping.migrations
-        smq = old.smq.reloaded(now_ns // JIFFY_NS)
-        return self._replace(mapping=self.mapping._replace(migrations=old._replace(smq=smq)))
+        old = self.migrations
+        smq = old.smq.loaded(now_ns // JIFFY_NS)
+        return self._replace(migrations=old._replace(smq=smq))
 
     # Restarts (DESIGN.md 2.17).
 
     def restarted(self, now_ns: int, how: Restart) -> DmCache:
         """Return the cache after its table is loaded at that time, without bios in flight."""
-        migrations = self.mapping.migrations.loaded(now_ns, how)
-        mapping = self.mapping._replace(migrations=migrations, state=np.ones(1, np.int64))
-        return self._replace(mapping=mapping, state=np.array([1, 0, now_ns]))
+        state = np.array([1, 0, now_ns, 1])
+        return self._replace(migrations=self.migrations.loaded(now_ns, how), state=state)
 
     def resume(self, now_ns: int, below: Any) -> None:
         """Schedule the first wake of a restarted cache, which is at once."""
-        below.events.push(now_ns, CACHE, WAKER)
+        below.events.push(now_ns, CACHE, work.WAKER)
 
     def dirty_bytes(self) -> int:
         """Return how much is dirty."""
-        return int(self.mapping.migrations.counts[DIRTY]) * self.page_bytes
+        return int(self.migrations.counts[work.DIRTY]) * self.page_bytes
 
     def dirty_ranges(self) -> Ints:
         """Return the offset and the length of each dirty block, one row each."""
-        smq = self.mapping.migrations.smq
+        smq = self.migrations.smq
         begin = np.sort(smq.table.number[np.flatnonzero(smq.is_dirty)]) * self.page_bytes
         return np.stack([begin, np.full(len(begin), self.page_bytes)], axis=1)
 
     @method
     def room(self):
         """Return how many more bios can be taken."""
-        return min(self.mapping.migrations.bios.free[1], self.mapping.migrations.cells.free[1])
+        return min(self.migrations.bios.free[1], self.migrations.cells.free[1])
 
     @method
     def submit(self, now, slot, requests, below):
@@ -160,7 +143,7 @@ class DmCache(NamedTuple):
         requests.pages[slot] = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
         if op != READ:
             requests.reason[slot] = WRITTEN
-        elif end > self.mapping.whole_blocks * self.page_bytes:
+        elif end > self.whole_blocks * self.page_bytes:
             requests.reason[slot] = NO_CACHE
         else:
             requests.path[slot] = HIT
@@ -179,36 +162,34 @@ class DmCache(NamedTuple):
         is_fua = op == WRITE and requests.flags[slot] & FUA != 0
         while start < end:
             upto = min((start // self.page_bytes + 1) * self.page_bytes, end)
-            if is_fua and start // self.page_bytes < self.mapping.whole_blocks:
+            if is_fua and start // self.page_bytes < self.whole_blocks:
                 self.defer(now, slot, WRITE | FUA, start, upto - start, requests, below.events)
             else:
                 requests.pending[slot] += 1
                 flagged = WRITE | FUA if is_fua else op
-                bio = self.mapping.migrations.bios.take(slot, flagged, start, upto - start)
-                self.mapping.map(now, bio, requests, below)
+                bio = self.migrations.bios.take(slot, flagged, start, upto - start)
+                self.map(now, bio, requests, below)
             start = upto
 
     @method
     def defer(self, now, slot, op, start, length, requests, events):
         """Create a bio and leave it to the worker."""
         requests.pending[slot] += 1
-        bio = self.mapping.migrations.bios.take(slot, op, start, length)
-        self.mapping.migrations.deferred.append(bio, self.mapping.migrations.bios.following)
-        self.mapping.migrations.wake_deferrer(now, events)
+        bio = self.migrations.bios.take(slot, op, start, length)
+        self.migrations.queues.append(work.DEFERRED, bio, self.migrations.bios.following)
+        self.migrations.wake_deferrer(now, events)
 
     @method
     def complete(self, now, tag, requests, below):
         """Take a tier's completion; return the slot of a request that is complete, or -1."""
         what = tag & 3
         number = tag >> 2
-        if what == BIO:
+        if what == work.BIO:
             return self.end_part(now, number, requests, below)
-        if what == COPY_READ:
-            self.mapping.migrations.part_read(now, number, below)
-        elif what == COPY_WRITE:
-            self.mapping.migrations.part_written(now, number, below)
+        if what == work.METADATA:
+            self.migrations.wake_committer(now, below)
         else:
-            self.mapping.migrations.wake_committer(now, below)
+            self.migrations.part_done(now, number, what, below)
         return NOTHING
 
     @method
@@ -218,17 +199,207 @@ class DmCache(NamedTuple):
     @method
     def wake(self, now, number, requests, below):
         """Run an event of the cache; no request completes by it."""
-        if number == MIGRATOR:
-            self.mapping.migrations.migrate(now, below)
-        elif number == DEFERRER:
+        if number == work.MIGRATOR:
+            self.migrations.migrate(now, below)
+        elif number == work.DEFERRER:
             self.take_deferred(now, requests, below)
-        elif number == COPIER:
-            self.mapping.migrations.copier_woken(now, below)
-        elif number == COMMITTER:
-            self.mapping.migrations.commit_on(now, below)
+        elif number == work.COPIER:
+            self.migrations.state[work.COPIER_SLEEPS] = 0
+            self.migrations.copy_on(now, below)
+        elif number == work.COMMITTER:
+            self.migrations.commit_on(now, below)
         else:
             self.woken(now, below.events)
         return NOTHING
+
+    # Mapping (DESIGN.md 2.14.1).
+
+    @method
+    def map(self, now, bio, requests, below):
+        """Send a bio to the place of its block, unless the block is locked."""
+        migrations, bios = self.migrations, self.migrations.bios
+        block = bios.offset[bio] // self.page_bytes
+        if block >= self.whole_blocks:
+            migrations.account(bio)
+            self.send(now, bio, below)
+            return
+        slot = migrations.smq.table.find(block)
+        item = migrations.item_of(block, slot)
+        if item != NOTHING:
+            lock = migrations.smq.work.lock[item]
+            if lock > WRITES or (lock > NOBODY and bios.op[bio] != READ):
+                migrations.smq.work.parked.append(item, bio, bios.following)
+                return
+        if slot == NOTHING:
+            self.miss(now, bio, block, item, requests, below)
+        else:
+            self.hit(now, bio, slot, requests, below)
+
+    @method
+    def hit(self, now, bio, slot, requests, below):
+        """Send a bio to the cache; in write-through mode also to the origin."""
+        migrations, bios, smq = self.migrations, self.migrations.bios, self.migrations.smq
+        smq.hit(slot)
+        migrations.holders[slot] += 1
+        bios.holds[bio] = work.OF_SLOT
+        bios.place[bio] = slot
+        writes_through = False
+        if bios.op[bio] == READ:
+            migrations.counts[work.READ_HITS] += 1
+            requests.pages_hit[bios.request[bio]] += 1
+        else:
+            migrations.counts[work.WRITE_HITS] += 1
+            migrations.discards.clear(bios.offset[bio])
+            # After an unclean stop blocks are dirty in this mode too.
+            writes_through = migrations.mode == WRITETHROUGH and smq.is_dirty[slot] == 0
+            if not writes_through and smq.is_dirty[slot] == 0:
+                smq.set_dirty(slot)
+                migrations.counts[work.DIRTY] += 1
+        if writes_through:
+            bios.parts[bio] = 2
+            self.send(now, bio, below)
+        if bios.op[bio] & FUA != 0:
+            self.wait_as_fua(now, bio, below)
+            return
+        if writes_through:
+            migrations.account(bio)
+        else:
+            self.mark(bio)
+        self.send_fast(now, bio, below)
+
+    @method
+    def miss(self, now, bio, block, item, requests, below):
+        """Pass a miss to the policy, and send the bio to the origin."""
+        migrations, bios, smq = self.migrations, self.migrations.bios, self.migrations.smq
+        is_write = bios.op[bio] != READ
+        whole = is_write and bios.length[bio] == self.page_bytes
+        discarded = migrations.discards.has(bios.offset[bio])
+        fast = migrations.mode == WRITEBACK and (whole or discarded)
+        was_known = smq.hotspot.knows(block)
+        answer = smq.miss(block, is_write, fast, item != NOTHING)
+        cell = migrations.cells.of(block)
+        if answer >= 0:
+            migrations.cells.item[cell] = answer
+            if fast:
+                if not is_write:  # of discarded data
+                    requests.pages_hit[bios.request[bio]] += 1
+                migrations.overwrite(now, answer, bio, below)
+                return
+        if answer != NOT_HOT and not fast:
+            migrations.wake_migrator(now, below.events)
+        if is_write:
+            migrations.counts[work.WRITE_MISSES] += 1
+            migrations.discards.clear(bios.offset[bio])
+        else:
+            migrations.counts[work.READ_MISSES] += 1
+            self.report_miss(bios.request[bio], was_known, answer, item, requests)
+        migrations.cells.holders[cell] += 1
+        bios.holds[bio] = work.OF_CELL
+        bios.place[bio] = cell
+        if bios.op[bio] & FUA != 0:
+            self.wait_as_fua(now, bio, below)
+            return
+        migrations.account(bio)
+        self.mark(bio)
+        self.send(now, bio, below)
+
+    @method
+    def report_miss(self, request, was_known, answer, item, requests):
+        """Set the reason of a miss, unless another part of the request has set it."""
+        if requests.path[request] != HIT:
+            return
+        requests.path[request] = MISS
+        if item != NOTHING:
+            requests.reason[request] = IS_FILLING
+        elif not was_known:
+            requests.reason[request] = COLD
+        elif answer == NOT_HOT or answer >= 0:
+            requests.reason[request] = COOL
+        else:
+            requests.reason[request] = IS_BUSY
+
+    @method
+    def mark(self, bio):
+        """Mark a bio so that its end is a tick, if none is marked."""
+        if self.state[WANTS_TICK] == 1:
+            self.state[WANTS_TICK] = 0
+            self.migrations.bios.extra[bio] = work.MARKED
+
+    @method
+    def send(self, now, bio, below):
+        """Send a bio to the origin."""
+        bios = self.migrations.bios
+        tag = bio << 2 | work.BIO
+        below.slow.submit(now, tag, bios.op[bio], bios.offset[bio], bios.length[bio], below.events)
+
+    @method
+    def send_fast(self, now, bio, below):
+        """Send a bio to the slot of its block."""
+        bios = self.migrations.bios
+        at = bios.place[bio] * self.page_bytes + bios.offset[bio] % self.page_bytes
+        tag = bio << 2 | work.BIO
+        below.fast.submit(now, tag, bios.op[bio], at, bios.length[bio], below.events)
+
+    @method
+    def wait_for_commit(self, now, bio, below):
+        """Make a bio wait until the metadata is durable."""
+        self.migrations.queues.append(work.WAITING_BIOS, bio, self.migrations.bios.following)
+        self.migrations.commit(now, below)
+
+    @method
+    def wait_as_fua(self, now, bio, below):
+        """Make a FUA bio wait for a commit; it is not accounted yet."""
+        state = self.migrations.state
+        if state[work.ACCOUNTED] == 0:
+            state[work.IDLE_SINCE] = now // JIFFY_NS
+        self.wait_for_commit(now, bio, below)
+
+    @method
+    def send_committed(self, now, bio, below):
+        """Send a bio that has waited for a commit."""
+        bios = self.migrations.bios
+        self.migrations.account(bio)
+        if bios.op[bio] == FLUSH:
+            bios.parts[bio] = 2
+            below.slow.submit(now, bio << 2 | work.BIO, FLUSH, 0, 0, below.events)
+            below.fast.submit(now, bio << 2 | work.BIO, FLUSH, 0, 0, below.events)
+        elif bios.holds[bio] == work.OF_SLOT:
+            self.send_fast(now, bio, below)
+        else:
+            self.send(now, bio, below)
+
+    @method
+    def end(self, now, bio, below):
+        """Process the end of a bio: a tick, the end of a promotion, the release of its lock."""
+        migrations, bios = self.migrations, self.migrations.bios
+        if bios.extra[bio] == work.MARKED:
+            migrations.smq.tick(now)
+            self.state[WANTS_TICK] = 1
+        if bios.item[bio] != NOTHING:
+            migrations.update(now, bios.item[bio], below)
+        self.let_go(now, bio, below)
+        if bios.accounted[bio] == 1:
+            migrations.state[work.ACCOUNTED] -= bios.length[bio]
+            if migrations.state[work.ACCOUNTED] == 0:
+                migrations.state[work.IDLE_SINCE] = now // JIFFY_NS
+
+    @method
+    def let_go(self, now, bio, below):
+        """Release the lock of a block, and continue the item that waits for it."""
+        migrations, place = self.migrations, self.migrations.bios.place[bio]
+        holds = migrations.bios.holds[bio]
+        if holds == work.OF_SLOT:
+            migrations.holders[place] -= 1
+            item = migrations.smq.item[place]
+        elif holds == work.OF_CELL:
+            migrations.cells.holders[place] -= 1
+            item = migrations.cells.item[place]
+            migrations.cells.release_unused(place)
+        else:
+            return
+        if item != NOTHING:
+            migrations.go_on(now, item, below)
+            migrations.copy_on(now, below)
 
     # The clock.
 
@@ -239,53 +410,53 @@ class DmCache(NamedTuple):
         if state[IS_ARMED] == 1:
             return
         while state[SINCE_NS] + state[WAKES] * WAKE_NS <= now:
-            self.mapping.migrations.smq.tick(state[SINCE_NS] + state[WAKES] * WAKE_NS)
+            self.migrations.smq.tick(state[SINCE_NS] + state[WAKES] * WAKE_NS)
             state[WAKES] += 1
         state[IS_ARMED] = 1
-        events.push(state[SINCE_NS] + state[WAKES] * WAKE_NS, CACHE, WAKER)
+        events.push(state[SINCE_NS] + state[WAKES] * WAKE_NS, CACHE, work.WAKER)
 
     @method
     def woken(self, now, events):
         """Run the periodic tick of about a second; stop the clock if no work is left."""
-        state, migrations = self.state, self.mapping.migrations
+        state, migrations = self.state, self.migrations
         migrations.smq.tick(now)
         state[WAKES] += 1
-        is_busy = not migrations.bios.are_none() or migrations.smq.work.state[USED] > 0
+        is_busy = not (migrations.bios.are_none() and migrations.smq.work.is_empty())
         if not is_busy and not migrations.can_write_back():
             state[IS_ARMED] = 0
             return
         migrations.wake_migrator(now, events)
-        events.push(now + WAKE_NS, CACHE, WAKER)
+        events.push(now + WAKE_NS, CACHE, work.WAKER)
 
     # Bios.
 
     @method
     def take_deferred(self, now, requests, below):
         """Take one deferred bio, and schedule the next one at the same time."""
-        migrations, bios = self.mapping.migrations, self.mapping.migrations.bios
-        if migrations.deferred.is_empty():
-            migrations.state[DEFERRER_AWAKE] = 0
+        migrations, bios = self.migrations, self.migrations.bios
+        if migrations.queues.is_empty(work.DEFERRED):
+            migrations.state[work.DEFERRER_AWAKE] = 0
             return
-        bio = migrations.deferred.pop(bios.following)
+        bio = migrations.queues.pop(work.DEFERRED, bios.following)
         if bios.op[bio] == DISCARD:
             migrations.discards.set(bios.offset[bio], bios.length[bio])
-            self.mapping.send(now, bio, below)
-        elif bios.extra[bio] == COMMITTED:
-            self.mapping.send_committed(now, bio, below)
+            self.send(now, bio, below)
+        elif bios.extra[bio] == work.COMMITTED:
+            self.send_committed(now, bio, below)
         elif bios.op[bio] == FLUSH:
-            self.mapping.wait_for_commit(now, bio, below)
+            self.wait_for_commit(now, bio, below)
         else:
-            self.mapping.map(now, bio, requests, below)
-        below.events.push(now, CACHE, DEFERRER)
+            self.map(now, bio, requests, below)
+        below.events.push(now, CACHE, work.DEFERRER)
 
     @method
     def end_part(self, now, bio, requests, below):
         """Count a completed part; return the slot of a request that ends with it, or -1."""
-        bios = self.mapping.migrations.bios
+        bios = self.migrations.bios
         bios.parts[bio] -= 1
         if bios.parts[bio] > 0:
             return NOTHING
-        self.mapping.end(now, bio, below)
+        self.end(now, bio, below)
         slot = bios.request[bio]
         if bios.op[bio] == FLUSH and requests.op[slot] == WRITE and requests.length[slot] > 0:
             self.cut(now, slot, requests, below)  # this was the flush before its write

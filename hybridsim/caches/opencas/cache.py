@@ -11,45 +11,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.opencas.bits import WORD_BITS
-from hybridsim.caches.opencas.cleaner import LAST_IO_NS, ROOM_LINES, Cleaner
-from hybridsim.caches.opencas.dirt import DIRTY, Dirt
-from hybridsim.caches.opencas.entry import Backfills, Entry
-from hybridsim.caches.opencas.jobs import CLEANER, LET_IN, RESUME, THREAD, Jobs
-from hybridsim.caches.opencas.lines import EVICTIONS, FREE, SECTOR_SHIFT, Lines
-from hybridsim.caches.opencas.paths import Paths
-from hybridsim.caches.opencas.policies import Nhit, SequentialCutoff
-from hybridsim.caches.opencas.threads import (
-    BEGINS,
-    GOES_ON,
-    HIGH,
-    LOW,
-    PROCEEDS,
-    REQUESTS,
-    STARTS,
-    STORES,
-    Threads,
+from hybridsim.caches.lists import NOTHING
+from hybridsim.caches.opencas import ways
+from hybridsim.caches.opencas.jobs import EXCLUSIVE, HIGH, LOW, REQUESTS, SHARED, Jobs
+from hybridsim.caches.opencas.lines import (
+    DIRTY,
+    EVICTIONS,
+    FREE,
+    SECTOR_SHIFT,
+    WORD_BITS,
+    Dirt,
+    Lines,
 )
-from hybridsim.caches.opencas.transfers import PAGE_BYTES, Transfers, lines_per_page
-from hybridsim.caches.opencas.ways import (
-    BACKFILLS,
-    BY_THREAD,
-    BYTES,
-    CLEAN,
-    CLEAN_READ,
-    COUNTERS,
-    DISCARDING,
-    ENDS,
-    FLUSHING,
-    INSERT,
-    IS_BACKFILLED,
-    IS_DISCARDED,
-    IS_NOTED,
-    IS_OVERWRITTEN,
-    IS_WRITTEN_BACK,
-    MAKE_ROOM,
-    OVERLAYS,
-    ROUTES,
+from hybridsim.caches.opencas.policies import Nhit, SequentialCutoff
+from hybridsim.caches.opencas.transfers import (
+    LAST_IO_NS,
+    PAGE_BYTES,
+    ROOM_LINES,
+    Transfers,
+    lines_per_page,
 )
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.cache_parameters import OpenCasParameters
@@ -58,6 +38,7 @@ from hybridsim.foundation.codes import (
     PREFLUSH,
     CasMode,
     Cleaning,
+    Cutoff,
     Op,
     Path,
     Promotion,
@@ -65,14 +46,21 @@ from hybridsim.foundation.codes import (
     Restart,
 )
 from hybridsim.jit import method, state_machine
-
-NOTHING = -1
-SECTOR_BYTES = 512
-SECOND_NS = 1_000_000_000
+from hybridsim.jit.events import CACHE
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
-BYPASS = int(Path.BYPASS)
+WA, PT, WI = int(CasMode.WA), int(CasMode.PT), int(CasMode.WI)
+WB, WO = int(CasMode.WB), int(CasMode.WO)
+NHIT, NEVER, ALWAYS = int(Promotion.NHIT), int(Cutoff.NEVER), int(Cutoff.ALWAYS)
+HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
+NONE, NOT_HOT, BUSY = int(Reason.NONE), int(Reason.NOT_HOT), int(Reason.BUSY)
+SEQUENTIAL, NO_CACHE = int(Reason.SEQUENTIAL), int(Reason.NO_CACHE)
+
+SECTOR_BYTES = 512
+
 WRITTEN, FLUSHED, DISCARDED = int(Reason.WRITE), int(Reason.FLUSH), int(Reason.DISCARD)
+
+BACKFILLS, IS_BLOCKED = range(2)
 
 
 def metadata_bytes(lines: int, line_bytes: int) -> int:
@@ -82,10 +70,17 @@ def metadata_bytes(lines: int, line_bytes: int) -> int:
 
 @state_machine
 class OpenCas(NamedTuple):
-    """Makes jobs of requests; `paths` processes them."""
+    """Makes jobs of requests: chooses the way of each, locks its lines, and processes it."""
 
     page_bytes: int  # of a line
-    paths: Paths
+    mode: int
+    promotion: int
+    cutoff: SequentialCutoff
+    nhit: Nhit
+    backfills_max: int  # misses being written to the cache; beyond it READs bypass
+    backfills_resume: int  # until they are fewer than this
+    transfers: Transfers
+    state: Ints  # [BACKFILLS under way, IS_BLOCKED]
 
     @classmethod
     def new(cls, parameters: OpenCasParameters, origin_bytes: int, room: int = 256) -> OpenCas:
@@ -95,20 +90,22 @@ class OpenCas(NamedTuple):
         held = Lines.new(p.lines, p.line_bytes, origin_bytes, dirt, Jobs.new(p.lines, room))
         counted = 2 * p.lines if p.promotion == Promotion.NHIT else 1
         cutoff = (int(p.sequential_cutoff_policy), p.sequential_cutoff_bytes, p.margin_lines)
-        entry = Entry(
+        return cls(
+            p.line_bytes,
             int(p.mode),
             int(p.promotion),
             SequentialCutoff.new(*cutoff),
             Nhit.new(p.insertion_threshold, p.trigger_threshold_lines, counted),
-            Cleaner.new(Transfers.new(held, p.queues)),
-            Backfills.new(p.backfills_max, p.backfills_resume),
+            p.backfills_max,
+            p.backfills_resume,
+            Transfers.new(held, p.queues),
+            np.zeros(2, np.int64),
         )
-        return cls(p.line_bytes, Paths(entry))
 
     @property
     def lines(self) -> Lines:
         """The lines of the cache."""
-        return self.paths.entry.cleaner.transfers.lines
+        return self.transfers.lines
 
     def size(self) -> int:
         """Return the number of jobs there is room for."""
@@ -118,27 +115,24 @@ class OpenCas(NamedTuple):
         """Return the maximum number of parts in one step: of a request or of cleaning."""
         runs = max(self.page_bytes // SECTOR_BYTES // 2, 1)
         parts = longest_bytes // self.page_bytes + 2
-        if self.paths.entry.mode in (CasMode.WB, CasMode.WO):
+        if self.mode in (CasMode.WB, CasMode.WO):
             parts += runs * (parts + ROOM_LINES)
             if self.lines.dirt.policy != Cleaning.NOP:
                 parts += runs * self.lines.dirt.flush_max_buffers
-        return parts + 3 + int(self.paths.entry.cleaner.transfers.threads.number)
+        return parts + 3 + int(self.transfers.threads.number)
 
     def grown(self, room: int) -> OpenCas:
         """Return the same cache with room for `room` jobs."""
-        entry = self.paths.entry
         lines = self.lines._replace(jobs=self.lines.jobs.grown(room))
-        transfers = entry.cleaner.transfers._replace(lines=lines)
-        entry = entry._replace(cleaner=entry.cleaner._replace(transfers=transfers))
-        return self._replace(paths=self.paths._replace(entry=entry))
+        return self._replace(transfers=self.transfers._replace(lines=lines))
 
     def totals(self) -> dict[str, int]:
         """Return the counters so far by name, as `casadm --stats` prints them."""
-        lines, transfers = self.lines, self.paths.entry.cleaner.transfers
-        counts = dict(zip(COUNTERS, transfers.counts.tolist(), strict=True))
+        lines, transfers = self.lines, self.transfers
+        counts = dict(zip(ways.COUNTERS, transfers.counts.tolist(), strict=True))
         moved = {
             name: number // PAGE_BYTES
-            for name, number in zip(BYTES, transfers.bytes_moved.tolist(), strict=True)
+            for name, number in zip(ways.BYTES, transfers.bytes_moved.tolist(), strict=True)
         }
         serviced = counts["read_total"] + counts["write_total"]
         passed = counts["pass_through_reads"] + counts["pass_through_writes"]
@@ -178,23 +172,18 @@ class OpenCas(NamedTuple):
 
     def restarted(self, now_ns: int, how: Restart) -> OpenCas:
         """Return the cache as it is loaded: after a crash with nothing but what is dirty."""
-        entry, old = self.paths.entry, self.lines
+        old = self.lines
         jobs = Jobs.new(old.capacity, old.jobs.size())
         if how == Restart.UNCLEAN:
             lines = old.recovered(now_ns, old.dirt.emptied(), jobs)
         else:
             lines = old.restarted(old.dirt.restarted(), jobs)
-        queues = int(entry.cleaner.transfers.threads.number)
-        moved = entry.cleaner.transfers._replace(lines=lines, threads=Threads.new(queues))
-        cleaner = Cleaner.new(moved)
-        cleaner.state[LAST_IO_NS] = now_ns
-        entry = entry._replace(
-            cutoff=entry.cutoff.forgotten(),
-            nhit=entry.nhit.forgotten(),
-            cleaner=cleaner,
-            backfills=Backfills.new(entry.backfills.limit, entry.backfills.resume),
+        return self._replace(
+            cutoff=self.cutoff.forgotten(),
+            nhit=self.nhit.forgotten(),
+            transfers=self.transfers.restarted(now_ns, lines),
+            state=np.zeros(2, np.int64),
         )
-        return self._replace(paths=self.paths._replace(entry=entry))
 
     def resume(self, now_ns: int, below: Any) -> None:
         """Run the cleaner, if anything is dirty."""
@@ -203,68 +192,402 @@ class OpenCas(NamedTuple):
     @method
     def room(self):
         """Return how many more parts can be made."""
-        return self.paths.entry.cleaner.transfers.lines.jobs.room()
+        return self.transfers.lines.jobs.room()
 
     @method
     def submit(self, now, slot, requests, below):
         """Take a request from the host."""
-        transfers = self.paths.entry.cleaner.transfers
+        transfers = self.transfers
         jobs = transfers.lines.jobs
         op = requests.op[slot]
         offset = requests.offset[slot]
         length = requests.length[slot]
-        job = jobs.take(slot, INSERT)
+        job = jobs.take(slot, ways.INSERT)
         jobs.thread[job] = transfers.threads.next(REQUESTS)
         requests.path[slot] = BYPASS
         if op == FLUSH or length == 0:
             requests.reason[slot] = FLUSHED
-            jobs.way[job] = FLUSHING
-            jobs.step[job] = ENDS
+            jobs.way[job] = ways.FLUSHING
+            jobs.step[job] = ways.ENDS
             self.flush(now, job, below)
             return
         if op == DISCARD:
             requests.reason[slot] = DISCARDED
-            jobs.way[job] = DISCARDING
-            jobs.step[job] = IS_DISCARDED
+            jobs.way[job] = ways.DISCARDING
+            jobs.step[job] = ways.IS_DISCARDED
             jobs.pending[job] = 1
             below.slow.submit(now, job, DISCARD, offset, length, below.events)
             return
-        self.paths.entry.cleaner.state[LAST_IO_NS] = now
-        self.take_sectors(job, offset, length)
-        offset = jobs.offset[job]
-        end = offset + jobs.length[job]
+        self.transfers.state[LAST_IO_NS] = now
+        end = (offset + length + SECTOR_BYTES - 1) >> SECTOR_SHIFT << SECTOR_SHIFT
+        offset = offset >> SECTOR_SHIFT << SECTOR_SHIFT
+        jobs.offset[job], jobs.length[job] = offset, end - offset
         requests.pages[slot] = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
         requests.reason[slot] = WRITTEN
         jobs.op[job] = op | (requests.flags[slot] & FUA) if op == WRITE else op
         if op == WRITE and requests.flags[slot] & PREFLUSH != 0:
-            jobs.step[job] = ROUTES
+            jobs.step[job] = ways.ROUTES
             self.flush(now, job, below)
         else:
-            self.paths.start(now, job, requests, below)
+            self.start(now, job, requests, below)
 
     @method
     def flush(self, now, job, below):
         """Flush both tiers for a job, once the thread of its queue has time."""
-        transfers = self.paths.entry.cleaner.transfers
+        transfers = self.transfers
         jobs, threads = transfers.lines.jobs, transfers.threads
-        if threads.is_busy(jobs.thread[job]):
-            threads.put(jobs, job, STARTS, LOW)
-        else:
+        if not threads.defers(jobs, job, ways.STARTS, LOW):
             transfers.flush(now, job, below)
 
+    # The start of a request (DESIGN.md 2.13.1).
+
     @method
-    def take_sectors(self, job, offset, length):
-        """Set the range of a job: the sectors that a request touches."""
-        jobs = self.paths.entry.cleaner.transfers.lines.jobs
-        first = offset >> SECTOR_SHIFT
-        end = (offset + length + SECTOR_BYTES - 1) >> SECTOR_SHIFT
-        jobs.offset[job] = first << SECTOR_SHIFT
-        jobs.length[job] = (end - first) << SECTOR_SHIFT
+    def start(self, now, job, requests, below):
+        """Choose the way of a request, and start it, or let it wait for the thread of its queue."""
+        self.route(job, requests)
+        transfers = self.transfers
+        jobs, threads = transfers.lines.jobs, transfers.threads
+        is_busy = threads.is_busy(jobs.thread[job])
+        if not is_busy or self.is_fast(job) or not threads.defers(jobs, job, ways.BEGINS, LOW):
+            self.begin(now, job, requests, below)
+
+    @method
+    def begin(self, now, job, requests, below):
+        """Start a job whose way is chosen."""
+        self.ask_for_lines(now, job, requests, below)
+        self.proceed(now, job, requests, below)
+
+    @method
+    def proceed(self, now, job, requests, below):
+        """Process a job, restarting it as often as needed, until it waits for something."""
+        jobs = self.transfers.lines.jobs
+        while jobs.waits[job] == 0 and not self.go(now, job, requests, below):
+            self.ask_for_lines(now, job, requests, below)
+
+    @method
+    def route(self, job, requests):
+        """Choose the way of a job."""
+        lines = self.transfers.lines
+        jobs = lines.jobs
+        is_read = jobs.op[job] == READ
+        pages = requests.pages[jobs.request[job]]
+        if pages > lines.capacity or self.mode == PT:
+            self.bypass(job, BYPASS, NO_CACHE, requests)
+        elif self.cuts_off(job, pages):
+            jobs.is_cut[job] = 1
+            self.bypass(job, BYPASS, SEQUENTIAL, requests)
+        elif is_read and self.mode == WO:
+            jobs.way[job] = ways.OVERLAY
+        elif is_read and self.state[IS_BLOCKED] == 1:
+            self.bypass(job, MISS, BUSY, requests)
+        elif not is_read and self.mode == WA:
+            jobs.way[job] = ways.UPDATE
+        elif not is_read and self.mode == WI:
+            jobs.way[job] = ways.INVALIDATE
+        else:
+            jobs.way[job] = ways.INSERT
+
+    @method
+    def cuts_off(self, job, pages):
+        """Record a request's place; return whether it belongs to a stream to be cut off."""
+        cutoff, lines = self.cutoff, self.transfers.lines
+        if cutoff.policy == NEVER:
+            return False
+        op = 0 if lines.jobs.op[job] == READ else 1
+        is_long = cutoff.is_long(op, lines.jobs.offset[job], lines.jobs.length[job])
+        is_full = lines.state[FREE] <= cutoff.margin_lines + pages
+        return is_long and (is_full or cutoff.policy == ALWAYS)
+
+    @method
+    def bypass(self, job, path, reason, requests):
+        """Make a job bypass the cache; set the reason of a READ."""
+        jobs = self.transfers.lines.jobs
+        if jobs.op[job] == READ:
+            jobs.way[job] = ways.PASS
+            requests.path[jobs.request[job]] = path
+            requests.reason[jobs.request[job]] = reason
+        else:
+            jobs.way[job] = ways.INVALIDATE
+
+    @method
+    def is_fast(self, job):
+        """Return whether a job does not need the thread of its queue to start.
+
+        In write-back and write-only a READ of valid sectors and a WRITE to lines that are there.
+        """
+        lines = self.transfers.lines
+        jobs = lines.jobs
+        is_here = jobs.way[job] == ways.INSERT or jobs.way[job] == ways.OVERLAY
+        if not is_here or (self.mode != WB and self.mode != WO):
+            return False
+        offset = jobs.offset[job]
+        end = offset + jobs.length[job]
+        for core_line in range(offset // lines.line_bytes, (end - 1) // lines.line_bytes + 1):
+            line = lines.table.find(core_line)
+            if line == NOTHING:
+                return False
+            start, stop = lines.sectors_of(job, core_line)
+            if jobs.op[job] == READ and not lines.valid.has_all(line, start, stop):
+                return False
+        return True
+
+    @method
+    def ask_for_lines(self, now, job, requests, below):
+        """Look up the core lines of a job, allocate lines if needed, and lock them."""
+        lines = self.transfers.lines
+        jobs = lines.jobs
+        offset = jobs.offset[job]
+        end = offset + jobs.length[job]
+        missing = 0
+        is_hit = True
+        is_dirty = True
+        for core_line in range(offset // lines.line_bytes, (end - 1) // lines.line_bytes + 1):
+            line = lines.look_up(core_line)
+            jobs.add_need(job, core_line, line)
+            if line == NOTHING:
+                missing += 1
+                is_hit = is_dirty = False
+                continue
+            start, stop = lines.sectors_of(job, core_line)
+            is_hit = is_hit and lines.valid.has_all(line, start, stop)
+            is_dirty = is_dirty and lines.dirty.has_all(line, start, stop)
+        is_read = jobs.op[job] == READ
+        if is_read and is_dirty and jobs.is_cut[job] == 1:
+            jobs.way[job] = ways.INSERT
+        elif jobs.way[job] == ways.UPDATE:
+            jobs.way[job] = ways.INSERT if is_hit else ways.INVALIDATE
+        if missing > 0 and jobs.way[job] == ways.INSERT:
+            self.find_lines(now, job, missing, requests, below)
+        way = jobs.way[job]
+        shares = way == ways.PASS or way == ways.OVERLAY or (is_read and is_hit)
+        jobs.ask(job, SHARED if shares else EXCLUSIVE)
+
+    @method
+    def find_lines(self, now, job, missing, requests, below):
+        """Allocate lines for the core lines that have none, or make the job bypass the cache."""
+        lines = self.transfers.lines
+        is_new = missing == requests.pages[lines.jobs.request[job]]
+        if is_new and self.is_refused(job):
+            self.bypass(job, MISS, NOT_HOT, requests)
+        elif self.take_lines(job):
+            self.hold_lines(job)
+        else:
+            self.transfers.make_room(now, lines.jobs.thread[job], below)
+            self.bypass(job, MISS, BUSY, requests)
+
+    @method
+    def is_refused(self, job):
+        """Return whether promotion refuses a job because of too few misses."""
+        lines = self.transfers.lines
+        if (
+            self.promotion != NHIT
+            or lines.capacity - lines.state[FREE] < self.nhit.trigger_threshold_lines
+        ):
+            return False
+        needs = lines.jobs.needs
+        is_refused = False
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            if not self.nhit.passes(needs.core_line[need]):
+                is_refused = True
+            need = needs.following[need]
+        return is_refused
+
+    @method
+    def take_lines(self, job):
+        """Allocate lines for core lines that have none; return whether there are enough."""
+        lines = self.transfers.lines
+        needs = lines.jobs.needs
+        need = lines.jobs.first_need[job]
+        first = needs.core_line[need]
+        end = needs.core_line[lines.jobs.last_need[job]] + 1
+        last = NOTHING
+        last_free = NOTHING
+        while need != NOTHING:
+            if needs.is_there[need] == 0:
+                line = last_free = lines.take_free(last_free)
+                if line == NOTHING:
+                    line = last = lines.take_held(last, first, end)
+                if line == NOTHING:
+                    self.give_lines(job)
+                    return False
+                needs.line[need] = line
+            need = needs.following[need]
+        return True
+
+    @method
+    def give_lines(self, job):
+        """Free the lines that were allocated for a job."""
+        lines = self.transfers.lines
+        needs = lines.jobs.needs
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            if needs.is_there[need] == 0 and needs.line[need] != NOTHING:
+                lines.give_free(needs.line[need])
+                needs.line[need] = NOTHING
+            need = needs.following[need]
+
+    @method
+    def hold_lines(self, job):
+        """Assign the lines allocated for a job to their core lines."""
+        lines = self.transfers.lines
+        needs = lines.jobs.needs
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            if needs.is_there[need] == 0:
+                lines.hold(needs.line[need], needs.core_line[need])
+                needs.is_there[need] = 1
+            if self.promotion == NHIT:
+                self.nhit.forget(needs.core_line[need])
+            need = needs.following[need]
+
+    # Processing.
+
+    @method
+    def go(self, now, job, requests, below):
+        """Process a job that has all its locks; return False if it must restart."""
+        jobs = self.transfers.lines.jobs
+        is_there, is_hit, some = self.look_again(job)
+        way = jobs.way[job]
+        is_read = jobs.op[job] == READ
+        if way == ways.INSERT:
+            shared_miss = is_read and not is_hit and jobs.lock[job] == SHARED
+            if shared_miss or not is_there:
+                jobs.give_back(now, job, below.events)
+                jobs.is_cut[job] = 0
+                self.bypass(job, MISS, BUSY, requests)
+                return False
+        if is_read and (way == ways.PASS or (way == ways.INSERT and not is_hit)):
+            if self.transfers.clean(now, job, below):
+                return True
+        self.count_request(job, is_hit, some)
+        if not is_read:
+            self.write(now, job, below)
+        elif is_hit and way != ways.PASS:
+            slot = jobs.request[job]
+            requests.path[slot] = HIT
+            requests.reason[slot] = NONE
+            requests.pages_hit[slot] = requests.pages[slot]
+            jobs.step[job] = ways.ENDS
+            self.transfers.places(now, job, READ, False, below)
+        else:
+            self.read_missing(now, job, requests, below)
+        return True
+
+    @method
+    def look_again(self, job):
+        """Return whether a job has all its lines, whether all sectors are valid, and any is."""
+        lines = self.transfers.lines
+        needs = lines.jobs.needs
+        is_there, is_hit, some = True, True, False
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            line = needs.line[need]
+            core_line = needs.core_line[need]
+            if needs.is_there[need] == 1 and lines.holds(line, core_line):
+                start, stop = lines.sectors_of(job, core_line)
+                is_hit = is_hit and lines.valid.has_all(line, start, stop)
+                some = some or lines.valid.has_any(line, start, stop)
+            else:
+                needs.is_there[need] = 0
+                is_there = is_hit = False
+            need = needs.following[need]
+        return is_there, is_hit, some
+
+    @method
+    def read_missing(self, now, job, requests, below):
+        """Read from the core."""
+        transfers = self.transfers
+        jobs = transfers.lines.jobs
+        if jobs.way[job] == ways.PASS:
+            jobs.step[job] = ways.ENDS
+        else:
+            self.set_reason(job, requests)
+            jobs.step[job] = ways.OVERLAYS
+        if jobs.way[job] == ways.INSERT:
+            jobs.step[job] = ways.BACKFILLS
+            self.make_valid(job)
+            self.state[BACKFILLS] += 1
+            if self.state[BACKFILLS] > self.backfills_max:
+                self.state[IS_BLOCKED] = 1
+        transfers.range_to_origin(now, job, READ, below)
+
+    @method
+    def set_reason(self, job, requests):
+        """Set why a READ is a miss, and, if it is overlaid, how much of it is in the cache."""
+        lines = self.transfers.lines
+        needs = lines.jobs.needs
+        slot = lines.jobs.request[job]
+        requests.path[slot] = MISS
+        reason = NONE
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            core_line = needs.core_line[need]
+            line = needs.line[need] if needs.is_there[need] == 1 else NOTHING
+            start, stop = lines.sectors_of(job, core_line)
+            if line != NOTHING and lines.valid.has_all(line, start, stop):
+                requests.pages_hit[slot] += lines.jobs.way[job] == ways.OVERLAY
+            elif reason == NONE:
+                reason = lines.why_missing(line, core_line)
+            need = needs.following[need]
+        requests.reason[slot] = reason
+
+    @method
+    def make_valid(self, job):
+        """Make all sectors of a job valid; mark the lines in which they were, for a backfill."""
+        lines = self.transfers.lines
+        needs = lines.jobs.needs
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            line = needs.line[need]
+            start, stop = lines.sectors_of(job, needs.core_line[need])
+            needs.is_marked[need] = lines.valid.has_all(line, start, stop)
+            lines.valid.set(line, start, stop)
+            need = needs.following[need]
+
+    @method
+    def write(self, now, job, below):
+        """Write to cache, core or both."""
+        transfers = self.transfers
+        jobs = transfers.lines.jobs
+        op = jobs.op[job]
+        if jobs.way[job] == ways.INVALIDATE:
+            jobs.step[job] = ways.IS_OVERWRITTEN
+            transfers.range_to_origin(now, job, op, below)
+            return
+        self.make_valid(job)
+        transfers.places(now, job, op, False, below)
+        if self.mode == WB or self.mode == WO:
+            jobs.step[job] = ways.IS_WRITTEN_BACK
+        else:
+            jobs.step[job] = ways.ENDS
+            transfers.range_to_origin(now, job, op, below)
+
+    @method
+    def count_request(self, job, is_hit, some):
+        """Count a request as casadm does; `some`: some of its sectors are valid."""
+        transfers = self.transfers
+        jobs, counts = transfers.lines.jobs, transfers.counts
+        write = 0 if jobs.op[job] == READ else 1
+        transfers.bytes_moved[ways.OF_EXPORTED + write] += jobs.length[job]
+        way = jobs.way[job]
+        if way == ways.PASS or way == ways.INVALIDATE:
+            counts[ways.PASS_THROUGH + write] += 1
+            return
+        what = ways.FULL_MISSES
+        if is_hit:
+            what = ways.HITS if jobs.has_waited[job] == 0 else ways.DEFERRED
+        elif some:
+            what = ways.PARTIAL_MISSES
+        counts[ways.OF_WRITES * write + what] += 1
+        counts[ways.OF_WRITES * write + ways.TOTAL] += 1
+
+    # Completed parts.
 
     @method
     def complete(self, now, tag, requests, below):
         """Take a tier's completion; return the slot of a request that is complete, or -1."""
-        jobs = self.paths.entry.cleaner.transfers.lines.jobs
+        jobs = self.transfers.lines.jobs
         jobs.pending[tag] -= 1
         if jobs.pending[tag] > 0:
             return NOTHING
@@ -273,44 +596,48 @@ class OpenCas(NamedTuple):
     @method
     def parts_done(self, now, job, requests, below):
         """Take the next step of a job, or let it wait for the thread of its queue."""
-        transfers = self.paths.entry.cleaner.transfers
+        transfers = self.transfers
         jobs, threads = transfers.lines.jobs, transfers.threads
-        if jobs.step[job] >= BY_THREAD and threads.is_busy(jobs.thread[job]):
-            threads.put(jobs, job, GOES_ON, HIGH)
+        if jobs.step[job] >= ways.BY_THREAD and threads.defers(jobs, job, ways.GOES_ON, HIGH):
             return NOTHING
         return self.go_on(now, job, requests, below)
 
     @method
     def go_on(self, now, job, requests, below):
         """Take the next step of a job; return the slot of a request that is complete, or -1."""
-        paths = self.paths
-        jobs = paths.entry.cleaner.transfers.lines.jobs
+        jobs = self.transfers.lines.jobs
         step = jobs.step[job]
-        if step == ENDS or step == IS_NOTED:
+        if step == ways.ENDS or step == ways.IS_NOTED:
             return self.end(now, job, below.events)
-        if step == BACKFILLS:
+        if step == ways.BACKFILLS:
             slot = jobs.request[job]
             requests.promoted[slot] = job
             return slot
-        if step == IS_BACKFILLED:
-            paths.entry.backfills.end()
+        if step == ways.IS_BACKFILLED:
+            self.state[BACKFILLS] -= 1
+            if self.state[BACKFILLS] < self.backfills_resume:
+                self.state[IS_BLOCKED] = 0
             self.end(now, job, below.events)
             return NOTHING
-        if step == ROUTES:
-            paths.start(now, job, requests, below)
+        if step == ways.ROUTES:
+            self.start(now, job, requests, below)
             return NOTHING
-        if step >= CLEAN_READ:
-            if paths.entry.cleaner.go_on(now, job, below):
-                self.cleaned(now, job, requests, below)
+        if step >= ways.CLEAN_READ:
+            if self.transfers.clean_on(now, job, below):
+                if jobs.way[job] == ways.MAKE_ROOM or jobs.way[job] == ways.CLEAN:
+                    self.transfers.end_batch(now, job, below)
+                else:
+                    self.proceed(now, job, requests, below)
             return NOTHING
-        jobs.step[job] = ENDS if step == OVERLAYS or step == IS_DISCARDED else IS_NOTED
-        if step == IS_WRITTEN_BACK:
-            paths.written_back(now, job, below)
-        elif step == IS_OVERWRITTEN:
-            paths.overwritten(now, job, below)
-        elif step == OVERLAYS:
-            paths.entry.cleaner.transfers.overlay(now, job, below)
-        elif step == IS_DISCARDED:
+        ends = step == ways.OVERLAYS or step == ways.IS_DISCARDED
+        jobs.step[job] = ways.ENDS if ends else ways.IS_NOTED
+        if step == ways.IS_WRITTEN_BACK:
+            self.written_back(now, job, below)
+        elif step == ways.IS_OVERWRITTEN:
+            self.overwritten(now, job, below)
+        elif step == ways.OVERLAYS:
+            self.transfers.overlay(now, job, below)
+        elif step == ways.IS_DISCARDED:
             slot = jobs.request[job]
             self.discard(requests.offset[slot], requests.length[slot])
         if jobs.pending[job] > 0:
@@ -320,24 +647,45 @@ class OpenCas(NamedTuple):
     @method
     def end(self, now, job, events):
         """Release a job and its locks; return the slot of its request."""
-        jobs = self.paths.entry.cleaner.transfers.lines.jobs
+        jobs = self.transfers.lines.jobs
         jobs.give_back(now, job, events)
         jobs.release(job)
         return jobs.request[job]
 
     @method
-    def cleaned(self, now, job, requests, below):
-        """Continue a job whose lines are clean."""
-        way = self.paths.entry.cleaner.transfers.lines.jobs.way[job]
-        if way == MAKE_ROOM or way == CLEAN:
-            self.paths.entry.cleaner.end_batch(now, job, below)
-        else:
-            self.paths.proceed(now, job, requests, below)
+    def written_back(self, now, job, below):
+        """Mark the written sectors as dirty."""
+        lines = self.transfers.lines
+        needs = lines.jobs.needs
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            line = needs.line[need]
+            start, end = lines.sectors_of(job, needs.core_line[need])
+            needs.is_marked[need] = not lines.dirty.has_all(line, start, end)
+            lines.make_dirty(now, line, start, end, below.events)
+            need = needs.following[need]
+        self.transfers.metadata(now, job, lines.jobs.op[job], below)
+
+    @method
+    def overwritten(self, now, job, below):
+        """Invalidate the sectors that were written to the core."""
+        lines = self.transfers.lines
+        needs = lines.jobs.needs
+        need = lines.jobs.first_need[job]
+        while need != NOTHING:
+            needs.is_marked[need] = 0
+            if needs.is_there[need] == 1:
+                line = needs.line[need]
+                start, end = lines.sectors_of(job, needs.core_line[need])
+                needs.is_marked[need] = lines.dirty.has_any(line, start, end)
+                lines.invalidate(line, start, end)
+            need = needs.following[need]
+        self.transfers.metadata(now, job, lines.jobs.op[job], below)
 
     @method
     def discard(self, offset, length):
         """Drop the sectors that lie completely in a range, except in lines in use."""
-        lines = self.paths.entry.cleaner.transfers.lines
+        lines = self.transfers.lines
         end = (offset + length) >> SECTOR_SHIFT << SECTOR_SHIFT
         offset = (offset + SECTOR_BYTES - 1) >> SECTOR_SHIFT << SECTOR_SHIFT
         first = offset // self.page_bytes
@@ -358,42 +706,42 @@ class OpenCas(NamedTuple):
     @method
     def discard_line(self, line, core_line, offset, end):
         """Drop sectors of one line, unless it is in use."""
-        lines = self.paths.entry.cleaner.transfers.lines
+        lines = self.transfers.lines
         if not lines.jobs.is_in_use(line):
-            lines.invalidate(line, lines.start(core_line, offset), lines.end(core_line, end))
+            start, stop = lines.sectors(core_line, offset, end)
+            lines.invalidate(line, start, stop)
 
     @method
     def finished(self, now, slot, requests, below):
         """Write the data of a completed read to the cache."""
         job = requests.promoted[slot]
         if job != NOTHING:
-            transfers = self.paths.entry.cleaner.transfers
+            transfers = self.transfers
             jobs, threads = transfers.lines.jobs, transfers.threads
-            jobs.step[job] = IS_BACKFILLED
-            if threads.is_busy(jobs.thread[job]):
-                threads.put(jobs, job, STORES, HIGH)
-            else:
-                transfers.missing_places(now, job, below)
+            jobs.step[job] = ways.IS_BACKFILLED
+            if not threads.defers(jobs, job, ways.STORES, HIGH):
+                transfers.places(now, job, WRITE, True, below)
 
     @method
     def wake(self, now, number, requests, below):
         """Run an event of the cache; return the slot of a request that is complete, or -1."""
-        transfers = self.paths.entry.cleaner.transfers
+        transfers = self.transfers
         jobs, threads = transfers.lines.jobs, transfers.threads
-        if number == CLEANER:
-            self.paths.entry.cleaner.run_cleaner(now, below)
+        if number == ways.CLEANER:
+            self.transfers.run_cleaner(now, below)
             return NOTHING
-        if number == LET_IN:
+        if number == ways.LET_IN:
             return self.wake_thread(now, requests, below)
-        if number == RESUME:
-            job = jobs.dequeue()
-            if threads.is_busy(jobs.thread[job]):
-                threads.put(jobs, job, PROCEEDS, HIGH)
+        if number == ways.RESUME:
+            job = jobs.queue.pop(0, jobs.following)
+            if not threads.defers(jobs, job, ways.PROCEEDS, HIGH):
+                self.proceed(now, job, requests, below)
+            if jobs.queue.is_empty(0):
+                jobs.is_awake[0] = 0
             else:
-                self.paths.proceed(now, job, requests, below)
-            jobs.queue_on(now, below.events)
+                below.events.push(now, CACHE, ways.RESUME)
             return NOTHING
-        thread = number - THREAD
+        thread = number - ways.THREAD
         threads.is_called[thread] = 0
         if threads.sleeps[thread] == 1:
             return NOTHING
@@ -406,16 +754,16 @@ class OpenCas(NamedTuple):
     @method
     def carry_out(self, now, job, requests, below):
         """Do for a job what waited for the thread."""
-        transfers = self.paths.entry.cleaner.transfers
+        transfers = self.transfers
         todo = transfers.lines.jobs.todo[job]
-        if todo == STARTS:
+        if todo == ways.STARTS:
             transfers.flush(now, job, below)
-        elif todo == BEGINS:
-            self.paths.begin(now, job, requests, below)
-        elif todo == PROCEEDS:
-            self.paths.proceed(now, job, requests, below)
-        elif todo == STORES:
-            transfers.missing_places(now, job, below)
+        elif todo == ways.BEGINS:
+            self.begin(now, job, requests, below)
+        elif todo == ways.PROCEEDS:
+            self.proceed(now, job, requests, below)
+        elif todo == ways.STORES:
+            transfers.places(now, job, WRITE, True, below)
         else:
             return self.go_on(now, job, requests, below)
         return NOTHING
@@ -423,7 +771,7 @@ class OpenCas(NamedTuple):
     @method
     def wake_thread(self, now, requests, below):
         """Go on with the thread that has slept for longest: its request was let in."""
-        transfers = self.paths.entry.cleaner.transfers
+        transfers = self.transfers
         jobs, threads = transfers.lines.jobs, transfers.threads
         thread = threads.wake_first()
         job, slot = threads.job[thread], NOTHING

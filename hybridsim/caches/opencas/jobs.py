@@ -1,4 +1,7 @@
-"""Work in progress in Open CAS: jobs, the lines that each needs, and the locks on these."""
+"""Work in progress in Open CAS: jobs, the lines that each needs, the locks on these, and threads.
+
+The threads of its queues sleep while the disk holds a write back (DESIGN.md 2.13.6).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.lists import NOTHING, Fifos, give_back, taken
+from hybridsim.caches.opencas import ways
 from hybridsim.foundation.arrays import (
     Bytes,
     Int32s,
@@ -19,18 +24,13 @@ from hybridsim.foundation.arrays import (
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 
-NOTHING = -1
 SHARED, EXCLUSIVE = 0, 1
 LOCKED = -1  # value of `owners` for a line that is locked exclusively
-FIRST, LAST, AWAKE = range(3)
-FREE, COUNT = range(2)
-
-RESUME, CLEANER, LET_IN, THREAD = range(4)  # events of the cache; of thread n THREAD + n
 
 
 @state_machine
 class Needs(NamedTuple):
-    """The core lines of jobs, and the line of each."""
+    """A pool of the core lines of jobs, and the line of each."""
 
     core_line: Ints
     line: Ints  # or NOTHING; 64 bits, as it is multiplied to an address
@@ -39,23 +39,12 @@ class Needs(NamedTuple):
     is_marked: Bytes  # 1: to be cleaned, its metadata must be written, or not to be backfilled
     waiting_next: Int32s  # the next need that waits for the same line
     following: Int32s  # the next need of the same job, in order; or in the free list
-    free: Ints  # [FREE, COUNT]
-
-    @classmethod
-    def new(cls, capacity: int) -> Needs:
-        """Return room for `capacity` needs."""
-        return pool_of(cls, capacity)
-
-    def grown(self, capacity: int) -> Needs:
-        """Return the same with room for `capacity` needs."""
-        return grown_pool(self, capacity)
+    free: Ints  # [first free, number of free]
 
     @method
     def take(self, job, core_line, line):
         """Allocate a need."""
-        need = self.free[FREE]
-        self.free[FREE] = self.following[need]
-        self.free[COUNT] -= 1
+        need = taken(self.free, self.following)
         self.core_line[need] = core_line
         self.line[need] = line
         self.job[need] = job
@@ -63,13 +52,6 @@ class Needs(NamedTuple):
         self.is_marked[need] = 0
         self.following[need] = NOTHING
         return need
-
-    @method
-    def release(self, need):
-        """Free a need."""
-        self.following[need] = self.free[FREE]
-        self.free[FREE] = need
-        self.free[COUNT] += 1
 
 
 @state_machine
@@ -80,7 +62,8 @@ class Jobs(NamedTuple):
     owners: Int32s  # by line: number of jobs that share it, or LOCKED
     waiting: Int32s  # by line: the first need that waits, or NOTHING
     last_waiting: Int32s
-    queue: Ints  # [FIRST, LAST, AWAKE]: jobs that have got all their locks
+    queue: Fifos  # of jobs that have got all their locks
+    is_awake: Ints  # [1: an event is scheduled that takes one of them]
     request: Int32s  # slot, or NOTHING
     way: Bytes
     step: Bytes  # the next step after the tiers have completed its parts
@@ -97,18 +80,19 @@ class Jobs(NamedTuple):
     first_need: Int32s
     last_need: Int32s
     following: Int32s  # next in a queue, or in the free list
-    free: Ints  # [FREE, COUNT]
+    free: Ints  # [first free, number of free]
 
     @classmethod
     def new(cls, lines: int, capacity: int) -> Jobs:
         """Return room for `capacity` jobs and needs, with no line locked."""
         return cls._make(
             (
-                Needs.new(capacity),
+                pool_of(Needs, capacity),
                 np.zeros(lines, np.int32),
                 *(np.full(lines, NOTHING, np.int32) for _ in range(2)),
-                np.array([NOTHING, NOTHING, 0]),
-                *columns_of(cls, capacity, cls._fields[5:-2]),
+                Fifos.new(),
+                np.zeros(1, np.int64),
+                *columns_of(cls, capacity, cls._fields[6:-2]),
                 free_list(capacity),
                 np.array([0, capacity]),
             )
@@ -116,8 +100,8 @@ class Jobs(NamedTuple):
 
     def grown(self, capacity: int) -> Jobs:
         """Return the same with room for `capacity` jobs and needs."""
-        larger = self._replace(needs=self.needs.grown(capacity))
-        return with_room(larger, capacity, self._fields[5:-2], "following")
+        larger = self._replace(needs=grown_pool(self.needs, capacity))
+        return with_room(larger, capacity, self._fields[6:-2], "following")
 
     def size(self) -> int:
         """Return the number of jobs there is room for."""
@@ -126,14 +110,12 @@ class Jobs(NamedTuple):
     @method
     def room(self):
         """Return how many more jobs and needs can be allocated."""
-        return min(self.free[COUNT], self.needs.free[COUNT])
+        return min(self.free[1], self.needs.free[1])
 
     @method
     def take(self, request, way):
         """Allocate a job."""
-        job = self.free[FREE]
-        self.free[FREE] = self.following[job]
-        self.free[COUNT] -= 1
+        job = taken(self.free, self.following)
         self.request[job] = request
         self.way[job] = way
         self.pending[job] = 0
@@ -148,9 +130,7 @@ class Jobs(NamedTuple):
     @method
     def release(self, job):
         """Free a job without needs."""
-        self.following[job] = self.free[FREE]
-        self.free[FREE] = job
-        self.free[COUNT] += 1
+        give_back(self.free, self.following, job)
 
     @method
     def add_need(self, job, core_line, line):
@@ -220,7 +200,8 @@ class Jobs(NamedTuple):
         need = self.first_need[job]
         while need != NOTHING:
             line = needs.line[need]
-            if line != NOTHING and not self.lock_now(line, lock):
+            waits = line != NOTHING and self.waiting[line] != NOTHING
+            if waits or (line != NOTHING and not self.enter(line, lock)):
                 self.waits[job] += 1
                 self.has_waited[job] = 1
                 needs.waiting_next[need] = NOTHING
@@ -230,13 +211,6 @@ class Jobs(NamedTuple):
                     needs.waiting_next[self.last_waiting[line]] = need
                 self.last_waiting[line] = need
             need = needs.following[need]
-
-    @method
-    def lock_now(self, line, lock):
-        """Lock a line if no job waits for it and it is compatible; return whether it is locked."""
-        if self.waiting[line] != NOTHING:
-            return False
-        return self.enter(line, lock)
 
     @method
     def enter(self, line, lock):
@@ -263,7 +237,7 @@ class Jobs(NamedTuple):
                 if self.waiting[line] != NOTHING:
                     self.grant_locks(now, line, events)
             following = needs.following[need]
-            needs.release(need)
+            give_back(needs.free, needs.following, need)
             need = following
         self.first_need[job] = NOTHING
         self.last_need[job] = NOTHING
@@ -286,28 +260,96 @@ class Jobs(NamedTuple):
     @method
     def enqueue(self, now, job, events):
         """Queue a job to continue later at this time."""
-        queue = self.queue
-        self.following[job] = NOTHING
-        if queue[FIRST] == NOTHING:
-            queue[FIRST] = job
-        else:
-            self.following[queue[LAST]] = job
-        queue[LAST] = job
-        if queue[AWAKE] == 0:
-            queue[AWAKE] = 1
-            events.push(now, CACHE, RESUME)
+        self.queue.append(0, job, self.following)
+        if self.is_awake[0] == 0:
+            self.is_awake[0] = 1
+            events.push(now, CACHE, ways.RESUME)
+
+
+LOW, HIGH = range(2)  # lists of a thread
+REQUESTS, PASSES, FIRST_ASLEEP, ASLEEP, WAITING_JOBS = range(5)
+
+
+@state_machine
+class Threads(NamedTuple):
+    """What waits for each thread, and where one that sleeps goes on."""
+
+    number: int
+    waiting: Fifos  # by 2 * thread + list: jobs
+    sleeps: Ints  # by thread
+    is_called: Ints  # by thread: whether an event will run it
+    job: Ints  # by thread that sleeps: whose writes it sends, or NOTHING
+    need: Ints  # and where it goes on
+    sector: Ints
+    order: Ints  # a ring of the threads that sleep, in order
+    state: Ints  # [REQUESTS, PASSES, FIRST_ASLEEP, ASLEEP, WAITING]
+
+    @classmethod
+    def new(cls, number: int) -> Threads:
+        """Return threads that have nothing to do."""
+        sleeps, called, job, need, sector, order = np.zeros((6, number), np.int64)
+        state, waiting = np.zeros(5, np.int64), Fifos.new(2 * number)
+        return cls(number, waiting, sleeps, called, job, need, sector, order, state)
 
     @method
-    def dequeue(self):
-        """Remove and return the first job of the queue."""
-        job = self.queue[FIRST]
-        self.queue[FIRST] = self.following[job]
+    def next(self, what):
+        """Return the thread of the next one of REQUESTS or PASSES: each in turn."""
+        thread = self.state[what]
+        self.state[what] = thread + 1 if thread + 1 < self.number else 0
+        return thread
+
+    @method
+    def is_busy(self, thread):
+        """Return whether what comes now has to wait."""
+        if self.state[ASLEEP] == 0 and self.state[WAITING_JOBS] == 0:
+            return False
+        at = 2 * thread
+        waits = not (self.waiting.is_empty(at + LOW) and self.waiting.is_empty(at + HIGH))
+        return self.sleeps[thread] == 1 or waits
+
+    @method
+    def defers(self, jobs, job, todo, which):
+        """If the thread of a job is busy, append the job to its list, and return True."""
+        if not self.is_busy(jobs.thread[job]):
+            return False
+        jobs.todo[job] = todo
+        self.state[WAITING_JOBS] += 1
+        self.waiting.append(2 * jobs.thread[job] + which, job, jobs.following)
+        return True
+
+    @method
+    def take(self, jobs, thread):
+        """Remove and return the next job that waits for a thread, or -1."""
+        high, low = 2 * thread + HIGH, 2 * thread + LOW
+        job = self.waiting.pop(low if self.waiting.is_empty(high) else high, jobs.following)
+        if job != NOTHING:
+            self.state[WAITING_JOBS] -= 1
         return job
 
     @method
-    def queue_on(self, now, events):
-        """Schedule the next job of the queue, if there is one."""
-        if self.queue[FIRST] == NOTHING:
-            self.queue[AWAKE] = 0
-        else:
-            events.push(now, CACHE, RESUME)
+    def call(self, now, thread, events):
+        """Have a thread run in this instant, if something waits for it and it is awake."""
+        if self.sleeps[thread] == 0 and self.is_called[thread] == 0 and self.is_busy(thread):
+            self.is_called[thread] = 1
+            events.push(now, CACHE, ways.THREAD + thread)
+
+    @method
+    def fall_asleep(self, thread, job, need, sector):
+        """Let a thread sleep; then it goes on with the writes of a job (NOTHING: with none)."""
+        state = self.state
+        self.sleeps[thread] = 1
+        self.job[thread] = job
+        self.need[thread] = need
+        self.sector[thread] = sector
+        self.order[(state[FIRST_ASLEEP] + state[ASLEEP]) % self.number] = thread
+        state[ASLEEP] += 1
+
+    @method
+    def wake_first(self):
+        """Wake the thread that has slept for longest, and return it."""
+        state = self.state
+        thread = self.order[state[FIRST_ASLEEP]]
+        state[FIRST_ASLEEP] = (state[FIRST_ASLEEP] + 1) % self.number
+        state[ASLEEP] -= 1
+        self.sleeps[thread] = 0
+        return thread

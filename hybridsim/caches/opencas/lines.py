@@ -1,4 +1,4 @@
-"""The lines of Open CAS: their content, and which one is taken next (DESIGN.md 2.13, 2.13.3)."""
+"""The lines of Open CAS: their content, and which one is taken or cleaned next (DESIGN.md 2.13)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,376 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.dmcache.table import Table
-from hybridsim.caches.opencas.bits import Marks, Sectors
-from hybridsim.caches.opencas.dirt import Dirt
+from hybridsim.caches.lists import NOTHING, Chains, Fifos, Table
+from hybridsim.caches.opencas import ways
 from hybridsim.caches.opencas.jobs import Jobs
-from hybridsim.caches.opencas.lists import LISTS, TAIL, Lists, list_of_lines
-from hybridsim.foundation.arrays import Int32s, Ints
-from hybridsim.foundation.codes import Reason
-from hybridsim.jit import method, state_machine
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.cache_parameters import OpenCasParameters
+from hybridsim.foundation.codes import Cleaning, Reason
+from hybridsim.jit import kernel, method, state_machine
+from hybridsim.jit.events import CACHE, Events
+from hybridsim.jit.jiffies import expiry_ns
 
-NOTHING = -1
+WORD_BITS, WORD_SHIFT = 32, 5
+BYTE = 255
+
+
+@state_machine
+class Sectors(NamedTuple):
+    """A bit for each sector of each line; a range is [start, end)."""
+
+    words_per_line: int
+    words: Ints  # 32 bits of each word are used
+
+    @classmethod
+    def new(cls, lines: int, sectors: int) -> Sectors:
+        """Return cleared bits for `lines` lines of `sectors` sectors."""
+        words_per_line = -(-sectors // WORD_BITS)
+        return cls(words_per_line, np.zeros(lines * words_per_line, np.int64))
+
+    @method
+    def mask(self, word, start, end):
+        """Return the bits of a range in one word of a line."""
+        low = max(start - word * WORD_BITS, 0)
+        high = min(end - word * WORD_BITS, WORD_BITS)
+        return (1 << high) - (1 << low)
+
+    @method
+    def has_all(self, line, start, end):
+        """Return whether every sector of a range is set."""
+        for word in range(start >> WORD_SHIFT, ((end - 1) >> WORD_SHIFT) + 1):
+            mask = self.mask(word, start, end)
+            if self.words[line * self.words_per_line + word] & mask != mask:
+                return False
+        return True
+
+    @method
+    def has_any(self, line, start, end):
+        """Return whether any sector of a range is set."""
+        for word in range(start >> WORD_SHIFT, ((end - 1) >> WORD_SHIFT) + 1):
+            if self.words[line * self.words_per_line + word] & self.mask(word, start, end) != 0:
+                return True
+        return False
+
+    @method
+    def is_empty(self, line):
+        """Return whether no sector of a line is set."""
+        for word in range(self.words_per_line):
+            if self.words[line * self.words_per_line + word] != 0:
+                return False
+        return True
+
+    @method
+    def set(self, line, start, end):
+        """Set a range."""
+        for word in range(start >> WORD_SHIFT, ((end - 1) >> WORD_SHIFT) + 1):
+            self.words[line * self.words_per_line + word] |= self.mask(word, start, end)
+
+    @method
+    def clear(self, line, start, end):
+        """Clear a range."""
+        for word in range(start >> WORD_SHIFT, ((end - 1) >> WORD_SHIFT) + 1):
+            self.words[line * self.words_per_line + word] &= ~self.mask(word, start, end)
+
+    @method
+    def first(self, line, is_set, start, end):
+        """Return the first sector of a range whose bit is `is_set`; `end` if there is none."""
+        at = start
+        base = line * self.words_per_line
+        while at < end:
+            bit = self.words[base + (at >> WORD_SHIFT)] >> (at & (WORD_BITS - 1)) & 1
+            if bit == is_set:
+                return at
+            at += 1
+        return end
+
+
+@state_machine
+class Marks(NamedTuple):
+    """A bit for each core line."""
+
+    eights: Bytes
+
+    @classmethod
+    def new(cls, count: int) -> Marks:
+        """Return `count` cleared bits."""
+        return cls(np.zeros((count + 7) // 8, np.uint8))
+
+    @method
+    def has(self, number):
+        """Return whether a bit is set."""
+        return self.eights[number >> 3] >> (number & 7) & 1 == 1
+
+    @method
+    def set(self, number):
+        """Set a bit."""
+        self.eights[number >> 3] |= 1 << (number & 7)
+
+    @method
+    def clear(self, number):
+        """Clear a bit."""
+        self.eights[number >> 3] &= BYTE - (1 << (number & 7))
+
+    @method
+    def next(self, start, end):
+        """Return the first set bit in [start, end), or -1."""
+        at = start
+        while at < end:
+            if at & 7 == 0 and self.eights[at >> 3] == 0:
+                at += 8
+            elif self.has(at):
+                return at
+            else:
+                at += 1
+        return NOTHING
+
+
+LISTS = 32  # of clean lines, then as many of dirty lines
+CHUNK_SHIFT = 8  # 256 lines in a row stand in the same list
+
+
+@kernel
+def list_of_lines(line):
+    """Return the list of clean (and of free) lines that a line stands in."""
+    return (line >> CHUNK_SHIFT) % LISTS
+
+
+@state_machine
+class Lists(NamedTuple):
+    """Lists of lines from head to tail; the first half of each is hot, rounded down."""
+
+    order: Chains  # the head is the newest
+    list_of: Bytes  # by line: its list + 1, or 0
+    is_hot: Bytes
+    last_hot: Int32s  # by list: a line, or NOTHING
+    counts: Int32s  # by list
+
+    @classmethod
+    def new(cls, lines: int) -> Lists:
+        """Return empty lists."""
+        list_of, is_hot = np.zeros((2, lines), np.uint8)
+        last_hot, counts = np.full(2 * LISTS, NOTHING, np.int32), np.zeros(2 * LISTS, np.int32)
+        return cls(Chains.new(lines, 2 * LISTS), list_of, is_hot, last_hot, counts)
+
+    @method
+    def is_held(self, line):
+        """Return whether a line is in a list."""
+        return self.list_of[line] > 0
+
+    @method
+    def is_dirty(self, line):
+        """Return whether a line is in a list of dirty lines."""
+        return self.list_of[line] > LISTS
+
+    @method
+    def touch(self, line):
+        """Move a cold line to the head of its list."""
+        if self.is_hot[line] == 0:
+            number = self.list_of[line] - 1
+            self.remove(line)
+            self.add(line, number)
+
+    @method
+    def add(self, line, number):
+        """Add a line at the head of a list."""
+        self.order.add(number, line)
+        self.list_of[line] = number + 1
+        self.counts[number] += 1
+        if self.last_hot[number] == NOTHING:
+            self.last_hot[number] = line
+        self.is_hot[line] = 1
+        if self.counts[number] & 1 == 1:  # the number of hot lines stays
+            self.cool(number)
+
+    @method
+    def remove(self, line):
+        """Remove a line from its list."""
+        number = np.int64(self.list_of[line]) - 1
+        self.list_of[line] = 0
+        was_hot = self.is_hot[line] == 1
+        if was_hot:
+            self.is_hot[line] = 0
+            if self.last_hot[number] == line:
+                self.last_hot[number] = self.order.newer[line]
+        self.order.remove(number, line)
+        self.counts[number] -= 1
+        fewer_hot = self.counts[number] & 1 == 1
+        if fewer_hot and not was_hot:
+            self.cool(number)
+        elif was_hot and not fewer_hot:
+            self.warm(number)
+
+    @method
+    def cool(self, number):
+        """Make the last hot line of a list cold."""
+        line = self.last_hot[number]
+        self.is_hot[line] = 0
+        self.last_hot[number] = self.order.newer[line]
+
+    @method
+    def warm(self, number):
+        """Make the first cold line of a list hot."""
+        last = self.last_hot[number]
+        line = self.order.newest[number] if last == NOTHING else np.int64(self.order.older[last])
+        self.is_hot[line] = 1
+        self.last_hot[number] = line
+
+
+SECOND_NS = 1_000_000_000
+CHUNK_BYTES = 100 * 2**20
+BUCKETS = 10
+ASLEEP = (0, 0, NOTHING, 0, -1, 0)  # the state of a cleaner without dirty lines
+NOP, ALRU, ACP = int(Cleaning.NOP), int(Cleaning.ALRU), int(Cleaning.ACP)
+DIRTY, IS_AWAKE, CHUNK, NEXT, FIRST_PLACE, LAST_PLACE = range(6)
+
+
+@state_machine
+class Dirt(NamedTuple):
+    """Dirty lines in the order of the cleaning policy."""
+
+    policy: int
+    wake_up_ns: int
+    staleness_time_ns: int
+    activity_threshold_ns: int
+    flush_max_buffers: int  # per batch
+    stats_interval_ns: int  # interval of casadm's reads of the counters; 0: none
+    stats_start_ns: int  # time of the first of them
+    lines_per_chunk: int
+    written_ns: Ints  # ALRU, by line: when a sector was last made dirty
+    by_age: Chains  # ALRU
+    dirty_in_chunk: Int32s  # ACP, by chunk of the core
+    bucket_of: Int32s  # ACP, by chunk: that in which it stands; none is cleaned in bucket 0
+    place: Ints  # ACP, by chunk: among those of its bucket, ascending
+    dirty: Marks  # ACP, by core line
+    state: Ints  # [DIRTY, IS_AWAKE, CHUNK being cleaned or -1, NEXT core line of it, ...]
+
+    @classmethod
+    def new(cls, parameters: OpenCasParameters, origin_bytes: int) -> Dirt:
+        """Return no dirty lines."""
+        policy, line_bytes = int(parameters.cleaning), parameters.line_bytes
+        aged = parameters.lines if policy == ALRU else 1
+        mapped = origin_bytes if policy == ACP else 1
+        chunks = -(-mapped // CHUNK_BYTES)
+        return cls(
+            policy,
+            parameters.wake_up_ns,
+            parameters.staleness_time_ns,
+            parameters.activity_threshold_ns,
+            parameters.flush_max_buffers,
+            parameters.stats_interval_ns,
+            parameters.stats_start_ns,
+            CHUNK_BYTES // line_bytes,
+            np.zeros(aged, np.int64),
+            Chains.new(aged),
+            np.zeros(chunks, np.int32),
+            np.zeros(chunks, np.int32),
+            np.zeros(chunks, np.int64),
+            Marks.new(-(-mapped // line_bytes)),
+            np.array(ASLEEP, np.int64),
+        )
+
+    def restarted(self) -> Dirt:
+        """Return the same dirty lines; the cleaner sleeps."""
+        return self._replace(state=np.array([self.state[DIRTY], *ASLEEP[1:]]))
+
+    def emptied(self) -> Dirt:
+        """Return no dirty lines."""
+        return self._replace(
+            written_ns=np.zeros_like(self.written_ns),
+            by_age=Chains.new(len(self.written_ns)),
+            dirty_in_chunk=np.zeros_like(self.dirty_in_chunk),
+            bucket_of=np.zeros_like(self.bucket_of),
+            place=np.zeros_like(self.place),
+            dirty=Marks.new(8 * len(self.dirty.eights)),
+            state=np.array(ASLEEP, np.int64),
+        )
+
+    def recover(self, now_ns: int, line: int, core_line: int) -> None:
+        """Add a line that is dirty when the cache starts."""
+        self.add(line, core_line)
+        if self.policy == ALRU:
+            self.written_ns[line] = now_ns
+
+    def resume(self, now_ns: int, events: Events) -> None:
+        """Run the cleaner of a restarted cache at once if anything is dirty."""
+        if self.policy == ACP:  # buckets are counted anew, and round the other way
+            chunks = len(self.place)
+            self.bucket_of[:] = BUCKETS * self.dirty_in_chunk // self.lines_per_chunk
+            self.place[:] = np.arange(chunks)
+            self.state[FIRST_PLACE], self.state[LAST_PLACE] = -1, chunks
+        if self.policy != NOP and self.state[DIRTY] > 0:
+            self.state[IS_AWAKE] = 1
+            events.push(now_ns, CACHE, ways.CLEANER)
+
+    @method
+    def add(self, line, core_line):
+        """Add a line that becomes dirty."""
+        self.state[DIRTY] += 1
+        if self.policy == ALRU:
+            self.by_age.add(0, line)
+        elif self.policy == ACP:
+            self.dirty.set(core_line)
+            self.dirty_in_chunk[core_line // self.lines_per_chunk] += 1
+            self.settle(core_line // self.lines_per_chunk)
+
+    @method
+    def settle(self, chunk):
+        """Move a chunk to the next bucket if its number of dirty lines asks for it (ACP)."""
+        lines = BUCKETS * self.dirty_in_chunk[chunk]
+        bucket = self.bucket_of[chunk]
+        if lines > bucket * self.lines_per_chunk:
+            self.bucket_of[chunk] = bucket + 1
+            self.place[chunk] = self.state[LAST_PLACE]
+            self.state[LAST_PLACE] += 1
+        elif bucket > 0 and lines <= (bucket - 1) * self.lines_per_chunk:
+            self.bucket_of[chunk] = bucket - 1
+            self.place[chunk] = self.state[FIRST_PLACE]
+            self.state[FIRST_PLACE] -= 1
+
+    @method
+    def written(self, now, line, core_line, events):
+        """Record a write of a dirty line, and wake the cleaner."""
+        if self.policy == ACP:
+            self.settle(core_line // self.lines_per_chunk)
+        if self.policy == ALRU:
+            self.by_age.renew(0, line)
+            self.written_ns[line] = now
+        if self.policy != NOP and self.state[IS_AWAKE] == 0:
+            self.state[IS_AWAKE] = 1
+            period = expiry_ns(0, self.wake_up_ns if self.policy == ALRU else SECOND_NS)
+            events.push((now // period + 1) * period, CACHE, ways.CLEANER)
+
+    @method
+    def remove(self, line, core_line):
+        """Remove a line that becomes clean."""
+        self.state[DIRTY] -= 1
+        if self.policy == ALRU:
+            self.by_age.remove(0, line)
+        elif self.policy == ACP:
+            self.dirty.clear(core_line)
+            self.dirty_in_chunk[core_line // self.lines_per_chunk] -= 1
+            self.settle(core_line // self.lines_per_chunk)
+
+    @method
+    def queries(self, now):
+        """Return how often casadm has read the counters up to now."""
+        if self.stats_interval_ns == 0 or now < self.stats_start_ns:
+            return 0
+        return (now - self.stats_start_ns) // self.stats_interval_ns + 1
+
+    @method
+    def densest_chunk(self):
+        """Return the first chunk of the highest bucket, or -1 (ACP)."""
+        best, highest = NOTHING, 0
+        for chunk in range(len(self.bucket_of)):
+            bucket = self.bucket_of[chunk]
+            if bucket > highest or (
+                bucket == highest and best != NOTHING and self.place[chunk] < self.place[best]
+            ):
+                best, highest = chunk, bucket
+        return best
+
+
 SECTOR_SHIFT = 9
 COLD, EVICTED, OVERWRITTEN = int(Reason.COLD), int(Reason.EVICTED), int(Reason.OVERWRITTEN)
 FREE, CURSOR, CLEANING_LIST, EVICTIONS = range(4)
@@ -35,9 +395,8 @@ class Lines(NamedTuple):
     jobs: Jobs
     evicted: Marks  # core lines that were evicted
     overwritten: Marks
+    free: Fifos  # by list: free lines, the one that has been free for longest first
     next_free: Int32s  # by free line: the next of its list, or NOTHING
-    first_free: Int32s  # by list: the line that has been free for longest, or NOTHING
-    last_free: Int32s
     state: Ints  # [FREE ... EVICTIONS]
 
     @classmethod
@@ -58,9 +417,8 @@ class Lines(NamedTuple):
             jobs,
             Marks.new(core_lines),
             Marks.new(core_lines),
+            Fifos.new(LISTS),
             np.full(capacity, NOTHING, np.int32),
-            np.full(LISTS, NOTHING, np.int32),
-            np.full(LISTS, NOTHING, np.int32),
             np.zeros(4, np.int64),
         )
         lines.link_free(np.arange(capacity))
@@ -90,12 +448,12 @@ class Lines(NamedTuple):
 
     def link_free(self, free: Ints) -> None:
         """Set the free lines, each list in ascending order."""
-        self.first_free[:] = self.last_free[:] = NOTHING
+        self.free.first[:] = NOTHING
         for number in range(LISTS):
             mine = free[list_of_lines(free) == number]
             if len(mine):
                 self.next_free[mine[:-1]], self.next_free[mine[-1]] = mine[1:], NOTHING
-                self.first_free[number], self.last_free[number] = mine[0], mine[-1]
+                self.free.first[number], self.free.last[number] = mine[0], mine[-1]
         self.state[FREE] = len(free)
 
     @method
@@ -118,14 +476,17 @@ class Lines(NamedTuple):
         self.lists.add(line, list_of_lines(line))
 
     @method
-    def start(self, core_line, offset):
-        """Return the first sector of a core line that is at or after an offset."""
-        return max(offset - core_line * self.line_bytes, 0) >> SECTOR_SHIFT
+    def sectors(self, core_line, offset, end):
+        """Return the range of sectors of a core line that a range of bytes touches."""
+        base = core_line * self.line_bytes
+        first = max(offset - base, 0) >> SECTOR_SHIFT
+        return first, min(end - base, self.line_bytes) >> SECTOR_SHIFT
 
     @method
-    def end(self, core_line, end):
-        """Return the end of the sectors of a core line that are before an offset."""
-        return min(end - core_line * self.line_bytes, self.line_bytes) >> SECTOR_SHIFT
+    def sectors_of(self, job, core_line):
+        """Return the range of sectors of a core line that a job touches."""
+        offset = self.jobs.offset[job]
+        return self.sectors(core_line, offset, offset + self.jobs.length[job])
 
     @method
     def why_missing(self, line, core_line):
@@ -186,13 +547,7 @@ class Lines(NamedTuple):
     @method
     def give_free(self, line):
         """Append a line to the free lines of its list."""
-        number = list_of_lines(line)
-        self.next_free[line] = NOTHING
-        if self.first_free[number] == NOTHING:
-            self.first_free[number] = line
-        else:
-            self.next_free[self.last_free[number]] = line
-        self.last_free[number] = line
+        self.free.append(list_of_lines(line), line, self.next_free)
         self.state[FREE] += 1
 
     # Taking lines.
@@ -215,12 +570,10 @@ class Lines(NamedTuple):
         if self.state[FREE] == 0:
             return NOTHING
         number = self.list_for(last)
-        while self.first_free[number] == NOTHING:
+        while self.free.is_empty(number):
             number = (number + 1) % LISTS
-        line = self.first_free[number]
-        self.first_free[number] = self.next_free[line]
         self.state[FREE] -= 1
-        return line
+        return self.free.pop(number, self.next_free)
 
     @method
     def take_held(self, last, first, end):
@@ -249,9 +602,9 @@ class Lines(NamedTuple):
         start = self.list_for(last)
         for step in range(LISTS):
             number = (start + step) % LISTS
-            line = lists.ends[4 * number + TAIL]
+            line = lists.order.oldest[number]
             while line != NOTHING and not self.can_be_taken(line, first, end):
-                line = lists.before[line]
+                line = np.int64(lists.order.newer[line])
             if line != NOTHING:
                 return line
         return NOTHING
@@ -270,9 +623,9 @@ class Lines(NamedTuple):
             state[CLEANING_LIST] = self.list_for(NOTHING)
         for step in range(LISTS):
             number = (state[CLEANING_LIST] + step) % LISTS
-            line = lists.ends[4 * (LISTS + number) + TAIL]
+            line = lists.order.oldest[LISTS + number]
             while line != NOTHING and self.jobs.is_in_use(line):
-                line = lists.before[line]
+                line = np.int64(lists.order.newer[line])
             if line != NOTHING:
                 state[CLEANING_LIST] = number
                 return line

@@ -6,12 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.dmcache.table import Table
-from hybridsim.caches.opencas.lists import LAST, Chain
+from hybridsim.caches.lists import NOTHING, Chains, Table
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.jit import method, state_machine
 
-NOTHING = -1
 NEW_STREAMS, ESTABLISHED_STREAMS, ESTABLISHING_REQUESTS = 64, 128, 8
 ENTERED = 0
 
@@ -21,34 +19,29 @@ class Streams(NamedTuple):
     """Streams of consecutive requests; the least recently used one is replaced."""
 
     table: Table  # end of the stream, with its direction -> stream
-    recent: Chain  # unused streams are the oldest
+    recent: Chains  # unused streams are the oldest
     length: Ints
     requests: Ints  # 0: unused
 
     @classmethod
     def new(cls, count: int) -> Streams:
         """Return `count` unused streams."""
-        streams = cls(
-            Table.new(count), Chain.new(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
-        )
-        for stream in range(count):
-            streams.recent.add(stream)
-        return streams
+        return cls(Table.new(count), Chains.of_all(count), *np.zeros((2, count), np.int64))
 
     @method
     def extend(self, stream, key, length):
         """Add a request to a stream, which then ends at `key`."""
         self.table.remove(stream)
-        self.recent.remove(stream)
+        self.recent.remove(0, stream)
         self.enter(stream, key, self.length[stream] + length, self.requests[stream] + 1)
 
     @method
     def replace(self, key, length, requests):
         """Replace the least recently used stream."""
-        stream = self.recent.ends[LAST]
+        stream = self.recent.oldest[0]
         if self.requests[stream] > 0:
             self.table.remove(stream)
-        self.recent.remove(stream)
+        self.recent.remove(0, stream)
         self.enter(stream, key, length, requests)
 
     @method
@@ -57,15 +50,15 @@ class Streams(NamedTuple):
         self.length[stream] = length
         self.requests[stream] = requests
         self.table.insert(stream, key)
-        self.recent.add(stream)
+        self.recent.add(0, stream)
 
     @method
     def forget(self, stream):
         """Mark a stream as unused."""
         self.table.remove(stream)
         self.requests[stream] = 0
-        self.recent.remove(stream)
-        self.recent.add_oldest(stream)
+        self.recent.remove(0, stream)
+        self.recent.add_before(0, stream, self.recent.oldest[0])
 
 
 @state_machine

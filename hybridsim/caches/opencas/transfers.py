@@ -1,4 +1,7 @@
-"""The tier requests of Open CAS jobs (DESIGN.md 2.13.1)."""
+"""The tier requests of Open CAS jobs, and cleaning (DESIGN.md 2.13.1, 2.13.4).
+
+Lines are cleaned for a job, for an eviction without a clean line, and by a policy.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.opencas.lines import SECTOR_SHIFT, Lines
-from hybridsim.caches.opencas.threads import Threads
-from hybridsim.caches.opencas.ways import (
-    BYTES,
-    CLEANED,
-    COUNTERS,
-    METADATA_WRITES,
-    OF_CACHE,
-    OF_ORIGIN,
-)
+from hybridsim.caches.lists import NOTHING
+from hybridsim.caches.opencas import ways
+from hybridsim.caches.opencas.jobs import HIGH, PASSES, SHARED, Threads
+from hybridsim.caches.opencas.lines import ALRU, CHUNK, DIRTY, IS_AWAKE, NEXT, SECTOR_SHIFT, Lines
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.events import CACHE
+from hybridsim.jit.jiffies import expiry_ns
 
-NOTHING = -1
 PAGE_BYTES = 4096
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 
@@ -33,43 +31,50 @@ def lines_per_page(line_bytes: int) -> int:
     return PAGE_BYTES // (10 + line_bytes // 2048)
 
 
+ROOM_LINES = 32  # lines cleaned when none can be evicted
+SECOND_NS = 1_000_000_000
+BLOCKED_NS = SECOND_NS  # pause of the cleaner while casadm reads the counters
+PIECE_LINES, LARGE_PIECE_LINES, MANY_LINES = 128, 1024, 4096  # of a pass, which goes by pieces
+LAST_IO_NS, MAKES_ROOM, BEGAN_NS, EMPTY_S, PIECES = range(5)
+IDLE = (0, 0, 0, -(10**9), 0)  # its state at first; the last pass was long ago
+
+
 @state_machine
 class Transfers(NamedTuple):
-    """Parts of jobs that are sent to the tiers."""
+    """Sends parts of jobs to the tiers; cleans lines of jobs, and batches as jobs of their own."""
 
     lines: Lines
     threads: Threads
     lines_per_page: int
     counts: Ints  # COUNTERS
     bytes_moved: Ints  # BYTES
+    state: Ints  # [LAST_IO_NS, MAKES_ROOM, BEGAN_NS, EMPTY_S, PIECES]
 
     @classmethod
     def new(cls, lines: Lines, queues: int) -> Transfers:
         """Return a structure with nothing in progress."""
-        counts, moved = np.zeros(len(COUNTERS), np.int64), np.zeros(len(BYTES), np.int64)
-        threads = Threads.new(queues)
-        return cls(lines, threads, lines_per_page(lines.line_bytes), counts, moved)
+        counts, moved = np.zeros(len(ways.COUNTERS), np.int64), np.zeros(len(ways.BYTES), np.int64)
+        each = lines_per_page(lines.line_bytes)
+        return cls(lines, Threads.new(queues), each, counts, moved, np.array(IDLE))
 
-    @method
-    def to_origin(self, now, job, op, offset, length, below):
-        """Read or write the core."""
-        self.bytes_moved[OF_ORIGIN + (op & OP_MASK)] += length
-        self.lines.jobs.pending[job] += 1
-        below.slow.submit(now, job, op, offset, length, below.events)
+    def restarted(self, now_ns: int, lines: Lines) -> Transfers:
+        """Return the same counters, with nothing in progress."""
+        state = np.array(IDLE)
+        state[LAST_IO_NS] = now_ns
+        return self._replace(lines=lines, threads=Threads.new(self.threads.number), state=state)
 
     @method
     def to_cache(self, now, job, op, offset, length, below):
         """Read or write lines."""
-        self.bytes_moved[OF_CACHE + (op & OP_MASK)] += length
+        self.bytes_moved[ways.OF_CACHE + (op & OP_MASK)] += length
         self.lines.jobs.pending[job] += 1
         below.fast.submit(now, job, op, offset, length, below.events)
 
     @method
     def flush(self, now, job, below):
         """Flush both tiers."""
-        self.lines.jobs.pending[job] += 1
         self.flush_origin(now, job, below)
-        below.fast.submit(now, job, FLUSH, 0, 0, below.events)
+        self.flush_cache(now, job, below)
 
     @method
     def flush_origin(self, now, job, below):
@@ -89,29 +94,23 @@ class Transfers(NamedTuple):
     def range_to_origin(self, now, job, op, below):
         """Read or write the range of a job in the core."""
         jobs = self.lines.jobs
-        self.to_origin(now, job, op, jobs.offset[job], jobs.length[job], below)
+        self.bytes_moved[ways.OF_ORIGIN + (op & OP_MASK)] += jobs.length[job]
+        jobs.pending[job] += 1
+        below.slow.submit(now, job, op, jobs.offset[job], jobs.length[job], below.events)
 
     @method
-    def places(self, now, job, op, below):
-        """Read or write the range of a job in its lines: each run of adjacent ones at once."""
-        need = self.lines.jobs.first_need[job]
-        while need != NOTHING:
-            need = self.run(now, job, need, op, below)
+    def places(self, now, job, op, but_marked, below):
+        """Read or write the range of a job in its lines: each run of adjacent ones at once.
 
-    @method
-    def missing_places(self, now, job, below):
-        """Write the range of a job to its lines, but not runs that begin at a marked line.
-
-        If all its lines are adjacent, it is written whole.
+        With `but_marked` not runs that begin at a marked line, unless all its lines are adjacent.
         """
-        jobs = self.lines.jobs
-        need = jobs.first_need[job]
-        is_one = self.end_of_run(need) == NOTHING
+        needs, need = self.lines.jobs.needs, self.lines.jobs.first_need[job]
+        takes_all = not but_marked or self.end_of_run(need) == NOTHING
         while need != NOTHING:
-            if jobs.needs.is_marked[need] == 1 and not is_one:
-                need = jobs.needs.following[need]
+            if takes_all or needs.is_marked[need] == 0:
+                need = self.run(now, job, need, op, below)
             else:
-                need = self.run(now, job, need, WRITE, below)
+                need = np.int64(needs.following[need])
 
     @method
     def run(self, now, job, need, op, below):
@@ -142,14 +141,12 @@ class Transfers(NamedTuple):
         """Read the valid sectors of a job from its lines."""
         lines = self.lines
         jobs, needs = lines.jobs, lines.jobs.needs
-        offset = jobs.offset[job]
-        upto = offset + jobs.length[job]
         need = jobs.first_need[job]
         while need != NOTHING:
             if needs.is_there[need] == 1:
                 line = needs.line[need]
-                end = lines.end(needs.core_line[need], upto)
-                at = lines.valid.first(line, 1, lines.start(needs.core_line[need], offset), end)
+                start, end = lines.sectors_of(job, needs.core_line[need])
+                at = lines.valid.first(line, 1, start, end)
                 while at < end:
                     stop = lines.valid.first(line, 0, at, end)
                     place = line * lines.line_bytes + (at << SECTOR_SHIFT)
@@ -168,7 +165,7 @@ class Transfers(NamedTuple):
             while following == end:
                 end += 1
                 following = self.next_page(job, end - 1)
-            self.counts[METADATA_WRITES] += 1
+            self.counts[ways.METADATA_WRITES] += 1
             self.lines.jobs.pending[job] += 1
             at = start + first * PAGE_BYTES
             below.fast.submit(now, job, op, at, (end - first) * PAGE_BYTES, below.events)
@@ -191,9 +188,10 @@ class Transfers(NamedTuple):
     # Cleaning, step by step.
 
     @method
-    def read_dirty(self, now, job, below):
-        """Mark and read the dirty lines of a job; return whether there are any."""
+    def clean(self, now, job, below):
+        """Start to clean a job: mark and read its dirty lines; return whether there are any."""
         lines, needs = self.lines, self.lines.jobs.needs
+        lines.jobs.step[job] = ways.CLEAN_READ
         has_dirty = False
         need = lines.jobs.first_need[job]
         while need != NOTHING:
@@ -209,13 +207,11 @@ class Transfers(NamedTuple):
         return has_dirty
 
     @method
-    def write_dirty(self, now, job, below):
-        """Write the dirty sectors of marked lines to the core."""
-        self.write_from(now, job, self.lines.jobs.first_need[job], 0, below)
-
-    @method
     def write_from(self, now, job, need, sector, below):
-        """Write them from a sector of a line on, until the thread falls asleep."""
+        """Write the dirty sectors of marked lines to the core, from a sector of a line on.
+
+        That ends when the thread falls asleep.
+        """
         lines, needs = self.lines, self.lines.jobs.needs
         sectors = lines.line_bytes >> SECTOR_SHIFT
         while need != NOTHING:
@@ -226,7 +222,7 @@ class Transfers(NamedTuple):
                 while at < sectors:
                     stop = lines.dirty.first(line, 0, at, sectors)
                     length = (stop - at) << SECTOR_SHIFT
-                    self.bytes_moved[CLEANED] += length
+                    self.bytes_moved[ways.CLEANED] += length
                     self.lines.jobs.pending[job] += 1
                     to = base + (at << SECTOR_SHIFT)
                     below.slow.submit_background(now, job, WRITE, to, length, below.events)
@@ -247,3 +243,154 @@ class Transfers(NamedTuple):
             if needs.is_marked[need] == 1:
                 self.lines.make_clean(needs.line[need])
             need = needs.following[need]
+
+    # Cleaning as a whole.
+
+    @method
+    def clean_on(self, now, job, below):
+        """Start the next step of cleaning; return whether the last step is complete."""
+        jobs = self.lines.jobs
+        step: int | np.int64 = np.int64(jobs.step[job])
+        if step == ways.CLEAN_READ:
+            jobs.step[job] = ways.CLEAN_WRITTEN
+            self.write_from(now, job, jobs.first_need[job], 0, below)
+            if jobs.pending[job] > 0:
+                return False
+            step = ways.CLEAN_WRITTEN  # another job has cleaned them meanwhile
+            if self.threads.defers(jobs, job, ways.GOES_ON, HIGH):
+                return False
+        if step == ways.CLEAN_WRITTEN:
+            jobs.step[job] = ways.CLEAN_FLUSHED
+            self.flush_origin(now, job, below)
+        elif step == ways.CLEAN_FLUSHED:
+            jobs.step[job] = ways.CLEAN_NOTED
+            self.make_clean(job)
+            self.metadata(now, job, WRITE, below)
+        elif step == ways.CLEAN_NOTED:
+            jobs.step[job] = ways.CLEAN_STABLE
+            self.flush_cache(now, job, below)
+        return step == ways.CLEAN_STABLE
+
+    # Batches.
+
+    @method
+    def add_to_batch(self, job, line):
+        """Lock a line that is not in use, and add it to a batch."""
+        lines = self.lines
+        lines.jobs.enter(line, SHARED)
+        lines.jobs.add_in_order(job, lines.table.number[line], line)
+
+    @method
+    def make_room(self, now, thread, below):
+        """Clean some lines, so that later requests can evict them."""
+        lines = self.lines
+        if self.state[MAKES_ROOM] == 1:
+            return
+        line = lines.next_to_clean(True)
+        if line == NOTHING:
+            return
+        self.state[MAKES_ROOM] = 1
+        job = lines.jobs.take(NOTHING, ways.MAKE_ROOM)
+        lines.jobs.thread[job] = thread
+        chosen = 0
+        while line != NOTHING:
+            self.add_to_batch(job, line)
+            chosen += 1
+            line = lines.next_to_clean(False) if chosen < ROOM_LINES else NOTHING
+        self.clean(now, job, below)
+
+    @method
+    def end_batch(self, now, job, below):
+        """End a batch after its last step."""
+        jobs, dirt = self.lines.jobs, self.lines.dirt
+        jobs.give_back(now, job, below.events)
+        if jobs.way[job] == ways.MAKE_ROOM:
+            self.state[MAKES_ROOM] = 0
+            jobs.release(job)
+            return
+        self.state[PIECES] -= 1
+        if self.state[PIECES] == 0:
+            pause_ns = 0 if dirt.policy == ALRU else dirt.wake_up_ns
+            if pause_ns == 0 and dirt.queries(now) > dirt.queries(self.state[BEGAN_NS]):
+                pause_ns = BLOCKED_NS
+            below.events.push(expiry_ns(now, pause_ns), CACHE, ways.CLEANER)
+        jobs.release(job)
+
+    @method
+    def run_cleaner(self, now, below):
+        """Clean the lines that the policy chooses, if there are any."""
+        jobs, dirt = self.lines.jobs, self.lines.dirt
+        if dirt.state[DIRTY] == 0:
+            dirt.state[IS_AWAKE] = 0
+            dirt.state[CHUNK] = NOTHING
+            return
+        pause_ns = dirt.wake_up_ns
+        job = jobs.take(NOTHING, ways.CLEAN)
+        chosen = 0
+        if dirt.policy == ALRU:
+            since_s = now // SECOND_NS - self.state[EMPTY_S]
+            is_idle = now - self.state[LAST_IO_NS] >= dirt.activity_threshold_ns
+            if is_idle and since_s > dirt.wake_up_ns // SECOND_NS:
+                chosen = self.choose_oldest(now, job)
+                if jobs.first_need[job] == NOTHING:
+                    self.state[EMPTY_S] = now // SECOND_NS
+        else:
+            chosen = self.choose_densest(job)
+            if chosen == NOTHING:
+                pause_ns = SECOND_NS
+        if jobs.first_need[job] == NOTHING:
+            jobs.release(job)
+            below.events.push(expiry_ns(now, pause_ns), CACHE, ways.CLEANER)
+        else:
+            self.state[BEGAN_NS] = now
+            jobs.thread[job] = self.threads.next(PASSES)
+            limit = LARGE_PIECE_LINES if chosen > MANY_LINES else PIECE_LINES
+            piece = job
+            while piece != NOTHING:
+                rest = jobs.cut(piece, limit)
+                self.state[PIECES] += 1
+                self.clean(now, piece, below)
+                piece = rest
+
+    @method
+    def choose_oldest(self, now, job):
+        """Choose the lines that were not written for longest, and return how many (ALRU)."""
+        jobs, dirt = self.lines.jobs, self.lines.dirt
+        chosen = 0
+        line = dirt.by_age.oldest[0]
+        stale_s = (now - dirt.staleness_time_ns) // SECOND_NS
+        while line != NOTHING and chosen < dirt.flush_max_buffers:
+            if dirt.written_ns[line] // SECOND_NS >= stale_s:
+                break
+            if not jobs.is_in_use(line):
+                self.add_to_batch(job, line)
+                chosen += 1
+            line = dirt.by_age.newer[line]
+        return chosen
+
+    @method
+    def choose_densest(self, job):
+        """Choose the next dirty lines of a chunk, which is cleaned from end to end (ACP).
+
+        Return how many; NOTHING if there is no chunk to clean.
+        """
+        jobs, dirt = self.lines.jobs, self.lines.dirt
+        if dirt.state[CHUNK] == NOTHING:
+            chunk = dirt.densest_chunk()
+            if chunk == NOTHING:
+                return NOTHING
+            dirt.state[CHUNK], dirt.state[NEXT] = chunk, chunk * dirt.lines_per_chunk
+        chosen = 0
+        whole = (dirt.state[CHUNK] + 1) * dirt.lines_per_chunk
+        end = min(whole, 8 * len(dirt.dirty.eights))
+        core_line = dirt.dirty.next(dirt.state[NEXT], end)
+        while core_line != NOTHING and chosen < dirt.flush_max_buffers:
+            line = self.lines.table.find(core_line)
+            if not jobs.is_in_use(line):
+                self.add_to_batch(job, line)
+                chosen += 1
+            dirt.state[NEXT] = core_line + 1
+            core_line = dirt.dirty.next(core_line + 1, end)
+        if chosen < dirt.flush_max_buffers or dirt.state[NEXT] == whole:
+            dirt.state[CHUNK] = NOTHING
+        return chosen

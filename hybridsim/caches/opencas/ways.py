@@ -1,4 +1,4 @@
-"""Constants of Open CAS jobs: their ways, their steps, and the counters."""
+"""Constants of Open CAS jobs: their ways, their steps, events, and the counters."""
 
 # Ways.
 INSERT, UPDATE, INVALIDATE, OVERLAY, PASS, FLUSHING, DISCARDING, MAKE_ROOM, CLEAN = range(9)
@@ -29,3 +29,7 @@ BYTES = (
 # Of READs; the next one is of WRITEs.
 OF_ORIGIN, OF_CACHE, OF_EXPORTED = 0, 2, 4
 CLEANED = 6
+
+RESUME, CLEANER, LET_IN, THREAD = range(4)  # events of the cache; of thread n THREAD + n
+# What a thread is to do with a job.
+STARTS, BEGINS, PROCEEDS, GOES_ON, STORES = range(5)

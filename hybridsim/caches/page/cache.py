@@ -12,41 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.page import dirty as dirt
-from hybridsim.caches.page.cleaning import clean_was_read, end_clean, go_on_cleaning
-from hybridsim.caches.page.dirty import Dirty
-from hybridsim.caches.page.fills import begin_fills, continue_fill, fill_was_written
-from hybridsim.caches.page.names import (
-    BYPASS,
-    CLEAN_READ,
-    CLEAN_WRITE,
-    COUNTERS,
-    DISCARD,
-    DISCARDED,
-    FILL_READ,
-    FILL_WRITE,
-    FLUSH,
-    FLUSHED,
-    IN_FOREGROUND,
-    NO_CACHE,
-    NOTHING,
-    PAGES_PRESENT,
-    PART,
-    PRELOAD_READ,
-    PRESENT,
-    READ,
-    SLOTS_USED,
-    TAG_BITS,
-    TAG_MASK,
-    WRITE,
-    WRITE_BACK,
-    WRITTEN,
+from hybridsim.caches.lists import NOTHING
+from hybridsim.caches.page import names
+from hybridsim.caches.page.fills import (
+    PRELOAD_TIMER,
+    begin_fills,
+    clean_was_read,
+    continue_fill,
+    end_clean,
+    fill_was_written,
+    go_on_cleaning,
+    go_on_preloading,
+    preload_was_read,
 )
 from hybridsim.caches.page.preload import COLD_START, Preload, WarmStart
-from hybridsim.caches.page.preloading import PRELOAD_TIMER, go_on_preloading, preload_was_read
-from hybridsim.caches.page.reads import read
-from hybridsim.caches.page.table import Table
-from hybridsim.caches.page.writes import discard, write_around_or_through, write_back
+from hybridsim.caches.page.requests import discard, read, write_around_or_through, write_back
+from hybridsim.caches.page.table import DIRTY_COUNTERS, LAST_NS, Dirty, Table
 from hybridsim.caches.streams import Streams
 from hybridsim.foundation.arrays import Ints, grown_together
 from hybridsim.foundation.cache_parameters import CacheParameters
@@ -106,7 +87,7 @@ class PageCache(NamedTuple):
         them.
         """
         p = parameters
-        writes_back = p.mode == WRITE_BACK and p.pages > 0
+        writes_back = p.mode == names.WRITE_BACK and p.pages > 0
         fills = [LimitParameters([Op.READ], 1, p.fill_rate, FILL_BURST_NS)] if p.fill_rate else []
         cache = cls(
             p.page_bytes,
@@ -124,7 +105,7 @@ class PageCache(NamedTuple):
             Table.new(p.page_bytes, p.granule_bytes or p.page_bytes, p.pages, ids),
             Dirty.new(p.pages if writes_back else 0, p),
             Preload.new(p.pages, warm, p),
-            np.zeros(len(COUNTERS), np.int64),
+            np.zeros(len(names.COUNTERS), np.int64),
             Streams.new(),
             admission,
             replacement,
@@ -142,12 +123,12 @@ class PageCache(NamedTuple):
             self, np.ascontiguousarray(warm.kept, np.int64),
             np.ascontiguousarray(warm.valid, np.int64),
         )  # fmt: skip
-        self.counts[[SLOTS_USED, PAGES_PRESENT]] = len(warm.kept)
+        self.counts[[names.SLOTS_USED, names.PAGES_PRESENT]] = len(warm.kept)
 
     def emptied(self, at_first: PageCache) -> PageCache:
         """Return the cache as it was `at_first`, empty; the counters continue (DESIGN.md 2.17)."""
         cache = deepcopy(at_first)
-        cache.counts[:PAGES_PRESENT] = self.counts[:PAGES_PRESENT]
+        cache.counts[: names.PAGES_PRESENT] = self.counts[: names.PAGES_PRESENT]
         return cache
 
     def start(self, events: Events) -> None:
@@ -178,8 +159,8 @@ class PageCache(NamedTuple):
 
     def totals(self) -> dict[str, int]:
         """Return the counters so far, by name."""
-        done = zip(COUNTERS[: PAGES_PRESENT + 1], self.counts.tolist(), strict=False)
-        back = zip(dirt.COUNTERS, self.dirty.counts.tolist(), strict=True)
+        done = zip(names.COUNTERS[: names.PAGES_PRESENT + 1], self.counts.tolist(), strict=False)
+        back = zip(DIRTY_COUNTERS, self.dirty.counts.tolist(), strict=True)
         return dict(done) | (dict(back) if self.writes_back else {}) | self.preload.totals()
 
     def dirty_bytes(self) -> int:
@@ -211,19 +192,19 @@ class PageCache(NamedTuple):
         op = requests.op[slot]
         offset = requests.offset[slot]
         length = requests.length[slot]
-        requests.path[slot] = BYPASS
-        if op == FLUSH or length == 0:
-            requests.reason[slot] = FLUSHED
+        requests.path[slot] = names.BYPASS
+        if op == names.FLUSH or length == 0:
+            requests.reason[slot] = names.FLUSHED
             self.flush(now, slot, requests, below)
         elif self.pages == 0:
-            requests.reason[slot] = DISCARDED if op == DISCARD else NO_CACHE
+            requests.reason[slot] = names.DISCARDED if op == names.DISCARD else names.NO_CACHE
             self.send(now, slot, op | requests.flags[slot], offset, length, requests, below)
         else:
             first = offset // self.page_bytes
             last = (offset + length - 1) // self.page_bytes
             requests.pages[slot] = last - first + 1
-            self.dirty.state[dirt.LAST_NS] = now
-            if op == READ:
+            self.dirty.state[LAST_NS] = now
+            if op == names.READ:
                 read(self, now, slot, first, last, requests, below)
             else:
                 self.write_or_discard(now, slot, first, last, requests, below)
@@ -232,11 +213,11 @@ class PageCache(NamedTuple):
     def write_or_discard(self, now, slot, first, last, requests, below):
         """Start a write or a discard that touches the pages `first` to `last`."""
         op = requests.op[slot]
-        if op == DISCARD:
-            requests.reason[slot] = DISCARDED
+        if op == names.DISCARD:
+            requests.reason[slot] = names.DISCARDED
             discard(self, now, slot, first, last, requests, below)
         else:
-            requests.reason[slot] = WRITTEN
+            requests.reason[slot] = names.WRITTEN
             if self.writes_back and requests.flags[slot] & PREFLUSH != 0:
                 self.flush(now, slot, requests, below)
                 return
@@ -250,27 +231,22 @@ class PageCache(NamedTuple):
     @method
     def complete(self, now, tag, requests, below):
         """Continue after a part has completed; return the slot of a complete request, or -1."""
-        number = tag >> TAG_BITS  # of a request, page or clean: see names.py
-        if tag & TAG_MASK != PART:
-            return self.go_on(now, number, tag & TAG_MASK, requests, below)
-        requests.pending[number] -= 1
-        if requests.pending[number] > 0:
-            return NOTHING
-        if self.writes_back or self.fill_when == IN_FOREGROUND:
-            return self.end_parts(now, number, requests, below)
-        return number
-
-    @method
-    def go_on(self, now, number, what, requests, below):
-        """Continue a fill, preload or clean; return the slot of a complete request, or -1."""
-        if what == FILL_READ or what == FILL_WRITE:
+        number, what = tag >> names.TAG_BITS, tag & names.TAG_MASK  # of a request, page or clean
+        if what == names.PART:
+            requests.pending[number] -= 1
+            if requests.pending[number] > 0:
+                return NOTHING
+            if self.writes_back or self.fill_when == names.IN_FOREGROUND:
+                return self.end_parts(now, number, requests, below)
+            return number
+        if what == names.FILL_READ or what == names.FILL_WRITE:
             return self.go_on_filling(now, number, what, requests, below)
-        if what == PRELOAD_READ:
+        if what == names.PRELOAD_READ:
             preload_was_read(self, now, below)
-        elif what == CLEAN_READ or what == CLEAN_WRITE:
+        elif what == names.CLEAN_READ or what == names.CLEAN_WRITE:
             self.dirty.pending[number] -= 1
             if self.dirty.pending[number] == 0:
-                if what == CLEAN_READ:
+                if what == names.CLEAN_READ:
                     clean_was_read(self, now, number, below)
                 else:
                     end_clean(self, now, number, below)
@@ -279,13 +255,13 @@ class PageCache(NamedTuple):
     @method
     def end_parts(self, now, slot, requests, below):
         """Start the next phase of a request; return its slot if there is none, else -1."""
-        is_write = requests.op[slot] == WRITE and requests.length[slot] > 0
+        is_write = requests.op[slot] == names.WRITE and requests.length[slot] > 0
         if self.writes_back and is_write and requests.flags[slot] & PREFLUSH != 0:
             requests.flags[slot] &= FUA
             write_back(self, now, slot, requests, below)
             return NOTHING
         page = requests.promoted[slot]
-        if self.fill_when != IN_FOREGROUND or page == NOTHING:
+        if self.fill_when != names.IN_FOREGROUND or page == NOTHING:
             return slot
         while page != NOTHING:
             requests.pending[slot] += 1
@@ -298,7 +274,7 @@ class PageCache(NamedTuple):
     def go_on_filling(self, now, page, what, requests, below):
         """Continue a fill after a read or write; return the slot of a complete request, or -1."""
         slot = self.table.fill_for[self.table.slot[page]]
-        if what == FILL_READ:
+        if what == names.FILL_READ:
             has_ended = continue_fill(self, now, page, below) == 1
         else:
             has_ended = fill_was_written(self, now, page, below)
@@ -326,23 +302,29 @@ class PageCache(NamedTuple):
     @method
     def flush(self, now, slot, requests, below):
         """Flush the slow tier, and the fast tier if it may hold dirty data."""
-        self.send(now, slot, FLUSH, 0, 0, requests, below)
+        self.send(now, slot, names.FLUSH, 0, 0, requests, below)
         if self.writes_back:
             requests.pending[slot] += 1
-            below.fast.submit(now, slot << TAG_BITS | PART, FLUSH, 0, 0, below.events)
+            below.fast.submit(
+                now, slot << names.TAG_BITS | names.PART, names.FLUSH, 0, 0, below.events
+            )
 
     @method
     def send(self, now, slot, op, offset, length, requests, below):
         """Send a part of a request to the slow tier."""
         requests.pending[slot] += 1
-        below.slow.submit(now, slot << TAG_BITS | PART, op, offset, length, below.events)
+        below.slow.submit(
+            now, slot << names.TAG_BITS | names.PART, op, offset, length, below.events
+        )
 
     @method
     def send_fast(self, now, slot, op, page, start, end, requests, below):
         """Send a range of the volume that lies in a cached page to the fast tier."""
         at = self.table.slot[page] * self.page_bytes + (start - self.table.start(page))
         requests.pending[slot] += 1
-        below.fast.submit(now, slot << TAG_BITS | PART, op, at, end - start, below.events)
+        below.fast.submit(
+            now, slot << names.TAG_BITS | names.PART, op, at, end - start, below.events
+        )
 
     @method
     def is_sequential(self, offset, length):
@@ -356,7 +338,7 @@ class PageCache(NamedTuple):
     @method
     def is_full(self):
         """Return whether every slot has been used, that is, the first filling is over."""
-        return self.counts[SLOTS_USED] == self.pages
+        return self.counts[names.SLOTS_USED] == self.pages
 
 
 @loop
@@ -366,7 +348,7 @@ def _keep(cache, numbers, valid):
         page = cache.table.ids.find(numbers[slot])
         if page == NOTHING:
             page = cache.table.ids.add(numbers[slot])
-        cache.table.state[page] = PRESENT
+        cache.table.state[page] = names.PRESENT
         cache.table.slot[page] = slot
         cache.table.valid[slot] = valid[slot]
         cache.preload.fresh[slot] = 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hybridsim.foundation.codes import Fill, FillWhen, Mode, Op, Path, Reason
 
-NOTHING = -1
 PRELOADED = -2  # in place of the slot of a request that waits for a fill
 ABSENT, FILLING, PRESENT = range(3)  # FILLING: the page has a slot without valid data
 

@@ -1,7 +1,8 @@
-"""The table of pages, the slots that cached pages have, and the content of the slots.
+"""The pages of the page cache, the slots that cached pages have, and the content of the slots.
 
 Granules are bits of a word.  Words are built from a table, never by shifts: a page may have as many
-granules as a word has bits, and the top bit is the sign.
+granules as a word has bits, and the top bit is the sign.  Dirty pages wait, oldest first, for a
+clean.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.page.names import ABSENT, COLD, NOTHING
+from hybridsim.caches.lists import NOTHING, Chains
+from hybridsim.caches.page.names import ABSENT, COLD
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints, longer
+from hybridsim.foundation.cache_parameters import CacheParameters
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.index import Index
+from hybridsim.jit.limits import Limits
 
 GRANULES_MAX = 64
 
@@ -150,3 +156,145 @@ class Table(NamedTuple):
         if self.granules == 1:
             return self.up_to[1]
         return self.up_to[(self.length_of(page, below) - 1) // self.granule_bytes + 1]
+
+
+DIRTY_COUNTERS = ("dirty_pages", "write_backs", "cleaned_bytes", "writes_limited")
+DIRTY_PAGES, WRITE_BACKS, CLEANED_BYTES, WRITES_LIMITED = range(len(DIRTY_COUNTERS))
+WAITING, LIMITED, LAST_NS, POSITION, FREE_CLEANS, IDLE_TIMER, RATE_TIMER = range(7)
+
+
+@state_machine
+class Dirty(NamedTuple):
+    """Dirty data, by slot except for the fields marked `by clean`."""
+
+    dirty_high: int  # pages
+    dirty_low: int
+    clean_above: int
+    clean_idle_ns: int
+    max_cleans: int
+    clean_merge_pages: int
+    clean_window: int
+    rate: Limits
+    granules: Ints  # dirty granules
+    flying: Ints  # those of them that are being cleaned
+    clean: Int32s  # the clean in progress, or NOTHING
+    page: Int32s
+    is_waiting: Int32s
+    order: Chains  # of the waiting pages
+    first: Ints  # by clean: its first page's number
+    pages: Ints  # by clean
+    pending: Ints  # by clean: its requests that the tiers have not completed
+    free_cleans: Ints  # stack
+    state: Ints  # [WAITING ... RATE_TIMER]
+    counts: Ints  # DIRTY_COUNTERS
+
+    @classmethod
+    def new(cls, slots: int, parameters: CacheParameters) -> Dirty:
+        """Return no dirty pages; `slots` 0 if unused."""
+        p = parameters
+        rate, cleans = p.clean_rate, p.max_cleans
+        state = np.zeros(7, np.int64)
+        state[FREE_CLEANS] = cleans
+        return cls._make([
+            p.dirty_high,
+            p.dirty_low,
+            p.clean_above,
+            p.clean_idle_ns,
+            p.max_cleans,
+            p.clean_merge_pages,
+            p.clean_window,
+            Limits.new(1, [LimitParameters([Op.WRITE], 1, rate)] if rate else []),
+            *np.zeros((2, slots), np.int64),
+            *np.full((2, slots), NOTHING, np.int32),
+            np.zeros(slots, np.int32),
+            Chains.new(slots),
+            *np.zeros((3, cleans), np.int64),
+            np.arange(cleans, dtype=np.int64),
+            state,
+            np.zeros(len(DIRTY_COUNTERS), np.int64),
+        ])  # fmt: skip
+
+    @method
+    def is_limited(self):
+        """Return whether no more pages may become dirty."""
+        return self.state[LIMITED] == 1
+
+    @method
+    def add(self, page, slot, granules):
+        """Mark granules as dirty."""
+        if self.granules[slot] == 0:
+            self.page[slot] = page
+            self.counts[DIRTY_PAGES] += 1
+            if self.counts[DIRTY_PAGES] >= self.dirty_high:
+                self.state[LIMITED] = 1
+            if self.clean[slot] == NOTHING:
+                self.wait(slot)
+        self.granules[slot] |= granules
+
+    @method
+    def remove(self, slot, granules):
+        """Mark granules as clean."""
+        if self.granules[slot] == 0:
+            return
+        self.granules[slot] &= ~granules
+        self.flying[slot] &= ~granules
+        if self.granules[slot] != 0:
+            return
+        if self.is_waiting[slot] == 1:
+            self.leave(slot)
+        self.counts[DIRTY_PAGES] -= 1
+        if self.counts[DIRTY_PAGES] <= self.dirty_low:
+            self.state[LIMITED] = 0
+
+    @method
+    def wait(self, slot):
+        """Append a page to the list of pages waiting for a clean."""
+        self.state[WAITING] += 1
+        self.is_waiting[slot] = 1
+        self.order.add(0, slot)
+
+    @method
+    def leave(self, slot):
+        """Remove a page from the list of waiting pages."""
+        self.state[WAITING] -= 1
+        self.is_waiting[slot] = 0
+        self.order.remove(0, slot)
+
+    @method
+    def can_clean(self):
+        """Return whether a page waits and another clean may start."""
+        return self.state[WAITING] > 0 and self.state[FREE_CLEANS] > 0
+
+    @method
+    def has_reason(self, now):
+        """Return whether cleaning is due: many pages wait, or the tiers are idle."""
+        is_idle = now - self.state[LAST_NS] >= self.clean_idle_ns
+        return is_idle or self.state[WAITING] > self.clean_above
+
+    @method
+    def choose(self, ids):
+        """Return the next slot in disk order (elevator) among the oldest waiting pages."""
+        slot = self.order.oldest[0]
+        chosen, ahead = slot, NOTHING
+        lowest, lowest_ahead = ids.number[self.page[slot]], NOTHING
+        looked_at = 0
+        while slot != NOTHING and looked_at < self.clean_window:
+            number = ids.number[self.page[slot]]
+            if number < lowest:
+                chosen, lowest = slot, number
+            if number >= self.state[POSITION] and (ahead == NOTHING or number < lowest_ahead):
+                ahead, lowest_ahead = slot, number
+            slot = self.order.newer[slot]
+            looked_at += 1
+        return chosen if ahead == NOTHING else ahead
+
+    @method
+    def take_clean(self, first, pages):
+        """Allocate a clean for `pages` pages from page number `first` on."""
+        self.state[FREE_CLEANS] -= 1
+        clean = self.free_cleans[self.state[FREE_CLEANS]]
+        self.first[clean] = first
+        self.pages[clean] = pages
+        self.pending[clean] = 0
+        self.state[POSITION] = first + pages
+        return clean

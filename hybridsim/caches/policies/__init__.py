@@ -16,7 +16,8 @@ A replacement policy has
 A class may be both; one object then has both roles.  If it has only one of them, `new` gets
 `admits` or `replaces` as False.  Any two policies can be limited by a write budget (budget.py).
 
-A new policy is one file and one line here.
+A new policy is one file and one line here.  Methods that do nothing, and a `grown` that extends the
+parts and the arrays named by `by_page`, need not be written (`policy` of defaults.py).
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from hybridsim.caches.policies.learned import Learned
     from hybridsim.caches.policies.lru import LRU
     from hybridsim.caches.policies.touches import Touches
-    from hybridsim.caches.policies.write_budget import WriteBudget
 
 ADMISSION = Registry(
     {
@@ -165,15 +165,13 @@ def pair(
             make(replacement, ids, pages, {**parameters, "admits": False}),
         )
     budget = parameters.get("write_budget")
-    return policies if budget is None or pages == 0 else _limited(policies, pages, budget)
-
-
-def _limited(policies: tuple[Any, Any], pages: int, budget: WriteBudget) -> tuple[Any, Any]:
+    if budget is None or pages == 0:
+        return policies
     from hybridsim.caches.policies.budget import Bucket, Budgeted
 
     bucket = Bucket.new(pages, budget.interval(pages), budget.burst(pages), budget.by_access)
-    both = Budgeted.new(*policies, bucket)
-    return both, both
+    limited = Budgeted.new(*policies, bucket)
+    return limited, limited
 
 
 def __getattr__(name: str) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.defaults import policy
+from hybridsim.jit import method
 
 
-@state_machine
+@policy
 class Always(NamedTuple):
     """Has no state."""
 
@@ -16,19 +17,7 @@ class Always(NamedTuple):
         """Return the policy."""
         return cls()
 
-    def grown(self, ids: int) -> Always:
-        """Return the same policy."""
-        return self
-
-    @method
-    def request(self, offset, length, write):
-        """Ignore a request."""
-
     @method
     def consider(self, now, page, write, full):
         """Admit every page."""
         return True
-
-    @method
-    def evicted(self, page):
-        """Ignore an eviction."""

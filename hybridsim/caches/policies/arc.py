@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import NOWHERE, Queues
 from hybridsim.foundation.arrays import Ints
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 
 # T1, T2: cached, seen once or more often; B1, B2: evicted from them; missed while in B1 or B2
 RECENT, FREQUENT, RECENT_GHOST, FREQUENT_GHOST, RETURNING = range(5)
@@ -19,7 +20,7 @@ TARGET, CAME_FROM = 0, 1  # indices of `state`
 FRACTION_BITS = 20  # the target has a fraction of this many bits
 
 
-@state_machine
+@policy
 class ARC(NamedTuple):
     """Two lists of cached pages, two of evicted pages, and the target length of the first."""
 
@@ -31,10 +32,6 @@ class ARC(NamedTuple):
     def new(cls, ids: int, pages: int) -> ARC:
         """Return empty lists for a cache of `pages` pages."""
         return cls(pages, Queues.new(5, ids), np.array([0, NOWHERE]))
-
-    def grown(self, ids: int) -> ARC:
-        """Return the same lists with room for `ids` pages."""
-        return self._replace(queues=self.queues.grown(ids))
 
     @method
     def missed(self, page):

@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.foundation.arrays import Int32s, Ints, longer
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 
 NEVER = 1 << 62
 GONE = -1
 
 
-@state_machine
+@policy
 class Belady(NamedTuple):
     """A heap of (next use, page), the furthest on top.
 
@@ -52,10 +53,6 @@ class Belady(NamedTuple):
             longer(self.page, size),
             self.used,
         )
-
-    @method
-    def missed(self, page):
-        """Ignore a miss."""
 
     @method
     def admit(self, page):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.caches.policies.learned import Learned
-from hybridsim.caches.policies.learned.worth import OVER
+from hybridsim.caches.policies.learned.reuse import OVER
 from hybridsim.foundation.arrays import Floats, Ints, grown_together
 from hybridsim.jit import method, state_machine
 

@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import Queues
-from hybridsim.foundation.arrays import Bytes, longer
-from hybridsim.jit import method, state_machine
+from hybridsim.foundation.arrays import Bytes
+from hybridsim.jit import method
 from hybridsim.jit.prefetch import by_page
 
 
 @by_page("used")
-@state_machine
+@policy
 class CLOCK(NamedTuple):
     """One list in order of arrival or of the last second chance, and a mark for each page."""
 
@@ -27,14 +28,6 @@ class CLOCK(NamedTuple):
     def new(cls, ids: int, pages: int) -> CLOCK:
         """Return an empty clock with room for `ids` pages."""
         return cls(Queues.new(1, ids), np.zeros(ids, np.uint8))
-
-    def grown(self, ids: int) -> CLOCK:
-        """Return the same clock with room for `ids` pages."""
-        return self._replace(queues=self.queues.grown(ids), used=longer(self.used, ids))
-
-    @method
-    def missed(self, page):
-        """Ignore a miss."""
 
     @method
     def admit(self, page):

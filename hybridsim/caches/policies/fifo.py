@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import Queues
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 
 
-@state_machine
+@policy
 class FIFO(NamedTuple):
     """One list in order of arrival."""
 
@@ -19,22 +20,10 @@ class FIFO(NamedTuple):
         """Return an empty queue with room for `ids` pages."""
         return cls(Queues.new(1, ids))
 
-    def grown(self, ids: int) -> FIFO:
-        """Return the same queue with room for `ids` pages."""
-        return self._replace(queues=self.queues.grown(ids))
-
-    @method
-    def missed(self, page):
-        """Ignore a miss."""
-
     @method
     def admit(self, page):
         """Add a page at the end of the queue."""
         self.queues.push(0, page)
-
-    @method
-    def touch(self, page):
-        """Ignore a use of a page."""
 
     @method
     def remove(self, page):

@@ -10,59 +10,42 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.policies.queues import NOWHERE, Queues
-from hybridsim.foundation.arrays import Bytes, Ints, longer
-from hybridsim.jit import method, state_machine
-from hybridsim.jit.prefetch import by_page
+from hybridsim.caches.policies.defaults import policy
+from hybridsim.caches.policies.reject_first import RejectFirst
+from hybridsim.foundation.arrays import Ints
+from hybridsim.jit import method
 
 FRACTION_BITS = 16  # the queue's limit has a fraction of this many bits
 
 
-@by_page("admitted")
-@state_machine
+@policy
 class LARC(NamedTuple):
-    """A queue of rejected pages, its limit, and a mark for each admitted page."""
+    """A filter whose queue adapts its limit."""
 
     pages: int
-    refused: Queues
-    admitted: Bytes  # by page: whether it was admitted and not evicted since
-    limit: Ints  # [maximum length of the queue, with a fraction]
+    filter: RejectFirst
+    limit: Ints  # [that of the queue, with a fraction]
 
     @classmethod
     def new(cls, ids: int, pages: int) -> LARC:
         """Start with a limit of a tenth of the cache's pages."""
-        limit = np.array([(pages << FRACTION_BITS) // 10])
-        return cls(pages, Queues.new(1, ids), np.zeros(ids, np.uint8), limit)
-
-    def grown(self, ids: int) -> LARC:
-        """Return the same memory with room for `ids` pages."""
-        return self._replace(refused=self.refused.grown(ids), admitted=longer(self.admitted, ids))
-
-    @method
-    def request(self, offset, length, write):
-        """Ignore a request."""
+        return cls(pages, RejectFirst.new(ids, pages), np.array([(pages << FRACTION_BITS) // 10]))
 
     @method
     def consider(self, now, page, write, full):
-        """Admit a page that is in the queue; else add it to the queue."""
+        """Adapt the limit; admit a page that is in the queue, else add it to the queue."""
         whole = self.pages << FRACTION_BITS
         limit = self.limit[0]
-        if self.admitted[page]:
+        if self.filter.admitted[page]:
             step = (whole << FRACTION_BITS) // max(whole - limit, 1)
             self.limit[0] = max(limit - step, whole // 10)
-            return True
-        step = (whole << FRACTION_BITS) // max(limit, 1)
-        self.limit[0] = min(limit + step, whole * 9 // 10)
-        if self.refused.where(page) != NOWHERE:
-            self.refused.drop(page)
-            self.admitted[page] = 1
-            return True
-        self.refused.push(0, page)
-        while self.refused.length[0] << FRACTION_BITS > max(self.limit[0], 1 << FRACTION_BITS):
-            self.refused.pop(0)
-        return False
+        else:
+            step = (whole << FRACTION_BITS) // max(limit, 1)
+            self.limit[0] = min(limit + step, whole * 9 // 10)
+            self.filter.limit[0] = max(self.limit[0] >> FRACTION_BITS, 1)
+        return self.filter.consider(now, page, write, full)
 
     @method
     def evicted(self, page):
         """Clear the mark of an evicted page."""
-        self.admitted[page] = 0
+        self.filter.evicted(page)

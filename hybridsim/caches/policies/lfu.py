@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.foundation.arrays import Int32s, Ints, extended_free_list, free_list, longer
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 from hybridsim.jit.prefetch import by_page
 
 NOTHING = -1
@@ -19,7 +20,7 @@ LOWEST, FREE = 0, 1
 
 
 @by_page("group", "older", "newer")
-@state_machine
+@policy
 class LFU(NamedTuple):
     """Groups in order of uses; the pages of a group are a linked list in order of use."""
 
@@ -63,10 +64,6 @@ class LFU(NamedTuple):
             newest=longer(self.newest, ids + 1, NOTHING),
             state=np.array([self.state[LOWEST], free]),
         )
-
-    @method
-    def missed(self, page):
-        """Ignore a miss."""
 
     @method
     def admit(self, page):

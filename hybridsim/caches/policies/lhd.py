@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.foundation.arrays import Int32s, Ints, longer
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 from hybridsim.jit.mixing import mixed
 from hybridsim.jit.prefetch import by_page
 
@@ -46,7 +47,7 @@ def first_steps() -> Ints:
 
 
 @by_page("position")
-@state_machine
+@policy
 class LHD(NamedTuple):
     """Events of pages by class and age, the hit densities from them, and the cached pages."""
 

@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import NOWHERE, Queues
 from hybridsim.foundation.arrays import Ints
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 
 PASSING, GONE, RETURNING = range(3)  # the paper's Q; evicted but still in the stack; missed there
 
 
-@state_machine
+@policy
 class LIRS(NamedTuple):
     """The stack S of the paper, and a queue for each kind of page that is not settled (LIR).
 
@@ -41,10 +42,6 @@ class LIRS(NamedTuple):
             Queues.new(3, ids),
             np.zeros(1, np.int64),
         )
-
-    def grown(self, ids: int) -> LIRS:
-        """Return the same stack with room for `ids` pages."""
-        return self._replace(stack=self.stack.grown(ids), others=self.others.grown(ids))
 
     @method
     def missed(self, page):

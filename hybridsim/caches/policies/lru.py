@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import Queues
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 
 
-@state_machine
+@policy
 class LRU(NamedTuple):
     """One list in order of use."""
 
@@ -18,14 +19,6 @@ class LRU(NamedTuple):
     def new(cls, ids: int, pages: int = 0) -> LRU:
         """Return an empty list with room for `ids` pages; the cache size is not used."""
         return cls(Queues.new(1, ids))
-
-    def grown(self, ids: int) -> LRU:
-        """Return the same list with room for `ids` pages."""
-        return self._replace(queues=self.queues.grown(ids))
-
-    @method
-    def missed(self, page):
-        """Ignore a miss."""
 
     @method
     def admit(self, page):

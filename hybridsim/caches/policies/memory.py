@@ -14,19 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.caches.policies.budget import Budgeted
-from hybridsim.caches.policies.learned import Learned
-from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLASSES, CLOCK_AT, SAMPLED_AT
-from hybridsim.caches.policies.learned.halfoctaves import AGES, EIGHTHS_MAX
+from hybridsim.caches.policies.learned import Learned, habits
 from hybridsim.caches.policies.learned.policy import CLOCK, TAKEN
-from hybridsim.caches.policies.learned.regions import PACE_BITS, PLACES
-from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_FOURS, ROW, SHARE
-from hybridsim.caches.policies.learned.worth import RENT
+from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_FOURS, RENT, ROW, SHARE
 from hybridsim.foundation.arrays import Ints
 
 VERSION = 4  # raise it when the meaning of a class changes
 NEVER = -1
-CLOCK_END = 1 << 62 - CLOCK_AT  # half of the range of a stamp
-PACE_LIMIT = (EIGHTHS_MAX + 1 << PACE_BITS) - 1
+CLOCK_END = 1 << 62 - habits.CLOCK_AT  # half of the range of a stamp
+PACE_LIMIT = (habits.EIGHTHS_MAX + 1 << habits.PACE_BITS) - 1
 # Fields that belong to pages, samples, the current request or the scenario are not kept.
 LEFT = {
     "pages", "held", "held_stamp", "drawn", "promised", "parent", "starts", "sample",
@@ -64,7 +60,7 @@ def learner(admission: Any, replacement: Any) -> Learned | None:
 
 def form(admits: bool, replaces: bool) -> list[int]:
     """Return the values that must agree for one policy to continue from another."""
-    return [VERSION, CLASSES, AGES, PLACES, int(admits), int(replaces)]
+    return [VERSION, habits.CLASSES, habits.AGES, habits.PLACES, int(admits), int(replaces)]
 
 
 def remembered(policy: Learned) -> Columns:
@@ -78,7 +74,7 @@ def remembered(policy: Learned) -> Columns:
 def stamps_of(policy: Learned, ids: Ints) -> Ints:
     """Return the stamps of pages, without their marks of open samples."""
     stamps = policy.pages.stamp[ids]
-    return np.where(stamps == NEVER, NEVER, stamps & ~(1 << SAMPLED_AT))
+    return np.where(stamps == NEVER, NEVER, stamps & ~(1 << habits.SAMPLED_AT))
 
 
 def recall(policy: Learned, memory: Memory) -> None:
@@ -111,10 +107,10 @@ def is_valid(memory: Memory) -> bool:
     return bool(
         0 <= clock < CLOCK_END
         and min(taken, horizon, share, fours) >= 0
-        and 0 <= border < AGES
+        and 0 <= border < habits.AGES
         and 0 <= row < len(fresh.reuse.parent)
-        and np.all(stamps & CLASS_MAX < CLASSES)
-        and np.all((stamps >> CLOCK_AT >= 0) & (stamps >> CLOCK_AT <= clock))
+        and np.all(stamps & habits.CLASS_MAX < habits.CLASSES)
+        and np.all((stamps >> habits.CLOCK_AT >= 0) & (stamps >> habits.CLOCK_AT <= clock))
         and np.all(stored["reuse.heard"] >= 0)
         and np.all(
             (stored["reuse.source"] >= 0) & (stored["reuse.source"] < len(fresh.reuse.source))

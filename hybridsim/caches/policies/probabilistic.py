@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.foundation.arrays import Ints
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 from hybridsim.jit.mixing import MASK, mixed
 
 MILLION = 1_000_000
 
 
-@state_machine
+@policy
 class Probabilistic(NamedTuple):
     """A seed and the number of decisions so far."""
 
@@ -31,21 +32,9 @@ class Probabilistic(NamedTuple):
         """Admit that share of the missed pages."""
         return cls(probability_per_million, seed & MASK, np.zeros(1, np.int64))
 
-    def grown(self, ids: int) -> Probabilistic:
-        """Return the same policy: it has no state per page."""
-        return self
-
-    @method
-    def request(self, offset, length, write):
-        """Ignore a request."""
-
     @method
     def consider(self, now, page, write, full):
         """Decide by a random number."""
         drawn = mixed(mixed(self.seed) ^ self.decisions[0])
         self.decisions[0] += 1
         return drawn * MILLION >> 31 < self.per_million
-
-    @method
-    def evicted(self, page):
-        """Ignore an eviction."""

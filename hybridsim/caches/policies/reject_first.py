@@ -10,33 +10,26 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import NOWHERE, Queues
-from hybridsim.foundation.arrays import Bytes, longer
-from hybridsim.jit import method, state_machine
+from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.jit import method
 from hybridsim.jit.prefetch import by_page
 
 
 @by_page("admitted")
-@state_machine
+@policy
 class RejectFirst(NamedTuple):
     """A queue of rejected pages, and a mark for each admitted page."""
 
-    remembered_pages: int
     refused: Queues
     admitted: Bytes  # by page: whether it was admitted and not evicted since
+    limit: Ints  # [pages in the queue, at most]
 
     @classmethod
     def new(cls, ids: int, pages: int) -> RejectFirst:
         """Return an empty queue."""
-        return cls(pages, Queues.new(1, ids), np.zeros(ids, np.uint8))
-
-    def grown(self, ids: int) -> RejectFirst:
-        """Return the same queue with room for `ids` pages."""
-        return self._replace(refused=self.refused.grown(ids), admitted=longer(self.admitted, ids))
-
-    @method
-    def request(self, offset, length, write):
-        """Ignore a request."""
+        return cls(Queues.new(1, ids), np.zeros(ids, np.uint8), np.array([pages]))
 
     @method
     def consider(self, now, page, write, full):
@@ -48,7 +41,7 @@ class RejectFirst(NamedTuple):
             self.admitted[page] = 1
             return True
         self.refused.push(0, page)
-        if self.refused.length[0] > self.remembered_pages:
+        while self.refused.length[0] > self.limit[0]:
             self.refused.pop(0)
         return False
 

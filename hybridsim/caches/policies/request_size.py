@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.foundation.arrays import Ints
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 
 
-@state_machine
+@policy
 class RequestSize(NamedTuple):
     """The maximum size of a request whose pages are admitted, and the size of the current one."""
 
@@ -22,10 +23,6 @@ class RequestSize(NamedTuple):
         """Admit the pages of requests up to that size."""
         return cls(request_max_bytes, np.zeros(1, np.int64))
 
-    def grown(self, ids: int) -> RequestSize:
-        """Return the same policy: it has no state per page."""
-        return self
-
     @method
     def request(self, offset, length, write):
         """Record the size of a request before its pages."""
@@ -35,7 +32,3 @@ class RequestSize(NamedTuple):
     def consider(self, now, page, write, full):
         """Admit the pages of requests that are small enough."""
         return self.current_bytes[0] <= self.max_bytes
-
-    @method
-    def evicted(self, page):
-        """Ignore an eviction."""

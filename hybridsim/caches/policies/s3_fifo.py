@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import Queues
-from hybridsim.foundation.arrays import Bytes, Ints, longer
-from hybridsim.jit import method, state_machine
+from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.jit import method
 from hybridsim.jit.prefetch import by_page
 
 SMALL, MAIN, GHOST, RETURNING = range(4)
@@ -21,7 +22,7 @@ PROMOTE_USES = 2  # uses in the small queue after which a page goes to the main 
 
 
 @by_page("uses")
-@state_machine
+@policy
 class S3FIFO(NamedTuple):
     """Three queues, and the uses of each cached page."""
 
@@ -39,10 +40,6 @@ class S3FIFO(NamedTuple):
         ghost = pages * 9 // 10
         state = np.zeros(1, np.int64)
         return cls(small, pages - small, ghost, Queues.new(4, ids), np.zeros(ids, np.uint8), state)
-
-    def grown(self, ids: int) -> S3FIFO:
-        """Return the same queues with room for `ids` pages."""
-        return self._replace(queues=self.queues.grown(ids), uses=longer(self.uses, ids))
 
     @method
     def missed(self, page):

@@ -9,16 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import Queues
-from hybridsim.foundation.arrays import Bytes, Ints, longer
-from hybridsim.jit import method, state_machine
+from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.jit import method
 from hybridsim.jit.prefetch import by_page
 
 NOBODY = -1
 
 
 @by_page("used")
-@state_machine
+@policy
 class SIEVE(NamedTuple):
     """One list in order of arrival, a mark for each page, and the hand."""
 
@@ -30,14 +31,6 @@ class SIEVE(NamedTuple):
     def new(cls, ids: int, pages: int) -> SIEVE:
         """Return an empty list with room for `ids` pages."""
         return cls(Queues.new(1, ids), np.zeros(ids, np.uint8), np.array([NOBODY]))
-
-    def grown(self, ids: int) -> SIEVE:
-        """Return the same list with room for `ids` pages."""
-        return self._replace(queues=self.queues.grown(ids), used=longer(self.used, ids))
-
-    @method
-    def missed(self, page):
-        """Ignore a miss."""
 
     @method
     def admit(self, page):

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints, longer
-from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.defaults import policy
+from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.jit import method
 from hybridsim.jit.prefetch import by_page
 
 PARTS = 4  # of the window, each with its own counter
@@ -24,7 +25,7 @@ PART_MIN = 64  # accesses in a part, at least
 
 
 @by_page("counters", "part")
-@state_machine
+@policy
 class SieveStore(NamedTuple):
     """Four counters for each page: for the current part of the window and those before."""
 
@@ -38,14 +39,6 @@ class SieveStore(NamedTuple):
         """Return counters of 0; a part of the window is as many accesses as the cache has pages."""
         counters, part = np.zeros(ids, np.int32), np.zeros(ids, np.int32)
         return cls(max(pages, PART_MIN), counters, part, np.zeros(1, np.int64))
-
-    def grown(self, ids: int) -> SieveStore:
-        """Return the same counters with room for `ids` pages."""
-        return self._replace(counters=longer(self.counters, ids), part=longer(self.part, ids))
-
-    @method
-    def request(self, offset, length, write):
-        """Ignore a request."""
 
     @method
     def consider(self, now, page, write, full):
@@ -63,7 +56,3 @@ class SieveStore(NamedTuple):
             uses += counters & COUNT_MAX
             counters >>= COUNTER_BITS
         return uses >= WANTED
-
-    @method
-    def evicted(self, page):
-        """Ignore an eviction."""

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import Queues
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 
 SEGMENTS = 4
 TOP = SEGMENTS - 1
 
 
-@state_machine
+@policy
 class SLRU(NamedTuple):
     """A list for each segment, the lowest first; the remainder of the division is in the lowest."""
 
@@ -26,14 +27,6 @@ class SLRU(NamedTuple):
     def new(cls, ids: int, pages: int) -> SLRU:
         """Return empty segments for a cache of `pages` pages."""
         return cls(pages // SEGMENTS, Queues.new(SEGMENTS, ids))
-
-    def grown(self, ids: int) -> SLRU:
-        """Return the same segments with room for `ids` pages."""
-        return self._replace(queues=self.queues.grown(ids))
-
-    @method
-    def missed(self, page):
-        """Ignore a miss."""
 
     @method
     def admit(self, page):

@@ -12,15 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.frequencies import Frequencies
 from hybridsim.foundation.arrays import Ints
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 
 PARTS = 16  # per use: the unit of the mean
 SMOOTHING = 16  # weight of the mean against one eviction
 
 
-@state_machine
+@policy
 class TinyLFU(NamedTuple):
     """Recent uses of each page, and the mean of the evicted pages."""
 
@@ -31,14 +32,6 @@ class TinyLFU(NamedTuple):
     def new(cls, ids: int, pages: int) -> TinyLFU:
         """Return counters of 0."""
         return cls(Frequencies.new(ids, pages), np.zeros(1, np.int64))
-
-    def grown(self, ids: int) -> TinyLFU:
-        """Return the same counters with room for `ids` pages."""
-        return self._replace(frequencies=self.frequencies.grown(ids))
-
-    @method
-    def request(self, offset, length, write):
-        """Ignore a request."""
 
     @method
     def consider(self, now, page, write, full):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import Queues
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 
 IN, OUT, MAIN, RETURNING = range(4)  # A1in, A1out (evicted, remembered), Am, missed while in A1out
 
 
-@state_machine
+@policy
 class TwoQ(NamedTuple):
     """The entrance queue, the pages that left it recently, and the main list in order of use."""
 
@@ -26,10 +27,6 @@ class TwoQ(NamedTuple):
     def new(cls, ids: int, pages: int) -> TwoQ:
         """Return empty queues: a quarter of the cache to enter, half as many remembered."""
         return cls(pages // 4, pages // 2, Queues.new(4, ids))
-
-    def grown(self, ids: int) -> TwoQ:
-        """Return the same queues with room for `ids` pages."""
-        return self._replace(queues=self.queues.grown(ids))
 
     @method
     def missed(self, page):

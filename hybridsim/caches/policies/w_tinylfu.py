@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.frequencies import Frequencies
 from hybridsim.caches.policies.queues import Queues
-from hybridsim.jit import method, state_machine
+from hybridsim.jit import method
 
 WINDOW, PROBATION, PROTECTED = range(3)
 
 
-@state_machine
+@policy
 class WTinyLFU(NamedTuple):
     """Three lists in order of use, and the recent uses of each page."""
 
@@ -31,10 +32,6 @@ class WTinyLFU(NamedTuple):
         window = max(pages // 100, 1)
         protected = max(pages - window, 0) * 8 // 10
         return cls(window, protected, Queues.new(3, ids), Frequencies.new(ids, pages))
-
-    def grown(self, ids: int) -> WTinyLFU:
-        """Return the same lists with room for `ids` pages."""
-        return self._replace(queues=self.queues.grown(ids), frequencies=self.frequencies.grown(ids))
 
     @method
     def missed(self, page):

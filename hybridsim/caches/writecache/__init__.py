@@ -1,10 +1,9 @@
 """dm-writecache, the Linux kernel's write cache (DESIGN.md 2.15).
 
-`target` serves requests, `commits` writes metadata, `write_back` copies data to the slow tier, and
-`slots` maps blocks to slots.
+`target` serves requests, `write_back` has their blocks, writes metadata and copies data.
 """
 
-from hybridsim.caches.writecache.commits import metadata_bytes
 from hybridsim.caches.writecache.target import DmWritecache
+from hybridsim.caches.writecache.write_back import metadata_bytes
 
 __all__ = ["DmWritecache", "metadata_bytes"]

@@ -11,49 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.writecache.commits import (
-    CHOOSING,
-    COMMITTED,
-    COUNT,
-    EPOCH,
-    FREED,
-    IDLE,
-    READS_UNDER_WAY,
-    STAGE,
-    UNCOMMITTED,
-    UNDER_WAY,
-    WAITER,
-    WRITES_UNDER_WAY,
-    Commits,
-)
-from hybridsim.caches.writecache.copier import (
-    COPY_FLUSH,
-    COPY_READ,
-    COPY_WRITE,
-    QUEUE_MAX,
-    TAG_BITS,
-)
-from hybridsim.caches.writecache.service import (
-    AROUND_WRITE,
-    CACHED_READ,
-    CACHED_WRITE,
-    COUNTERS,
-    FLUSHES,
-    METADATA,
-    WRITES_BLOCKED,
-    Service,
-)
-from hybridsim.caches.writecache.slots import FLYING, FREE, IS_FREE, NOTHING, Slots
-from hybridsim.caches.writecache.write_back import (
-    AROUND,
-    AUTOCOMMIT,
-    COMMITS,
-    COPIER,
-    FREES,
-    SERVER,
-    WRITER,
-    WriteBack,
-)
+from hybridsim.caches.lists import NOTHING, Fifos
+from hybridsim.caches.writecache import write_back as back
+from hybridsim.caches.writecache.write_back import Commits, Slots, WriteBack
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.cache_parameters import WritecacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
@@ -61,12 +21,27 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import expiry_ns
 
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
-HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
-NONE, NOT_WRITTEN, WRITTEN = int(Reason.NONE), int(Reason.NOT_WRITTEN), int(Reason.WRITE)
+READ, WRITE, DISCARD = int(Op.READ), int(Op.WRITE), int(Op.DISCARD)
+MISS, NOT_WRITTEN = int(Path.MISS), int(Reason.NOT_WRITTEN)
+
+# In the low bits of a tag, as COPY_READ etc.: the kind of a part of a request.
+PART, CACHED_WRITE, AROUND_WRITE, METADATA = range(4)
+CACHED_READ = 7
+
+COUNTERS = (
+    "reads", "read_hits", "writes", "write_hits_uncommitted", "write_hits_committed",
+    "writes_around", "writes_allocated", "writes_blocked", "flushes", "discards",
+)  # fmt: skip
+(READS, READ_HITS, WRITES, HITS_UNCOMMITTED, HITS_COMMITTED, WRITES_AROUND, WRITES_ALLOCATED,
+ WRITES_BLOCKED, FLUSHES, DISCARDS) = range(len(COUNTERS))  # fmt: skip
+
+
+FLUSH = int(Op.FLUSH)
+HIT, BYPASS = int(Path.HIT), int(Path.BYPASS)
+NONE, WRITTEN = int(Reason.NONE), int(Reason.WRITE)
 FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
 
-FIRST, LAST, SERVER_CALLED, TIMER_SET, IS_BLOCKED, WRITTEN_BACK, TO_COMMIT = range(7)
+SERVER_CALLED, TIMER_SET, IS_BLOCKED, WRITTEN_BACK, TO_COMMIT = range(5)
 TO_FLUSH_FIRST = -1  # progress of a request that starts with a flush; else blocks served
 
 
@@ -77,9 +52,11 @@ class DmWritecache(NamedTuple):
     page_bytes: int  # of a block
     autocommit_blocks: int
     autocommit_time_ns: int
+    cleans: bool  # True: option `cleaner`, which caches no more blocks
     write_back: WriteBack
-    service: Service
-    state: Ints  # [FIRST ... WRITTEN_BACK]
+    counts: Ints  # COUNTERS
+    queue: Fifos  # requests that wait, linked by `promoted`; `last_promoted` counts blocks written
+    state: Ints  # [SERVER_CALLED ... TO_COMMIT]
 
     @classmethod
     def new(cls, parameters: WritecacheParameters) -> DmWritecache:
@@ -90,11 +67,9 @@ class DmWritecache(NamedTuple):
         slots = Slots.new(p.blocks)
         times_ns = (p.pause_writeback_ns, p.pass_time_ns)
         write_back = WriteBack.new(block_bytes, marks, times_ns, slots, commits)
-        counts = np.zeros(len(COUNTERS), np.int64)
-        service = Service(block_bytes, False, write_back, counts)
-        state = np.array([NOTHING, NOTHING, 0, 0, 0, 0, 0])
+        counts, state = np.zeros(len(COUNTERS), np.int64), np.zeros(5, np.int64)
         commits_at = (p.autocommit_blocks, p.autocommit_time_ns)
-        return cls(block_bytes, *commits_at, write_back, service, state)
+        return cls(block_bytes, *commits_at, False, write_back, counts, Fifos.new(), state)
 
     def size(self) -> int:
         """Return 0: the cache has no pool of requests."""
@@ -103,7 +78,7 @@ class DmWritecache(NamedTuple):
     def demand(self, longest_bytes: int) -> int:
         """Return the maximum number of parts in one step: of a request, worker or commit."""
         runs = len(self.write_back.commits.is_dirty) // 2 + 1
-        return max(longest_bytes // self.page_bytes + 2, 2 * QUEUE_MAX) + runs + 32
+        return max(longest_bytes // self.page_bytes + 2, 2 * back.QUEUE_MAX) + runs + 32
 
     def grown(self, room: int) -> DmWritecache:
         """Return the cache, which need not grow."""
@@ -113,12 +88,12 @@ class DmWritecache(NamedTuple):
         """Return the counters so far by name, as `dmsetup status` counts them."""
         slots = self.write_back.slots.state
         written_back = int(self.state[WRITTEN_BACK])
-        return dict(zip(COUNTERS, self.service.counts.tolist(), strict=True)) | {
-            "free_blocks": int(slots[FREE]),
-            "blocks_under_writeback": int(slots[FLYING]),
+        return dict(zip(COUNTERS, self.counts.tolist(), strict=True)) | {
+            "free_blocks": int(slots[back.FREE]),
+            "blocks_under_writeback": int(slots[back.FLYING]),
             "blocks_written_back": written_back,
-            "commits": int(self.write_back.commits.state[COUNT]),
-            "pages_present": len(self.write_back.slots.free) - int(slots[FREE]),
+            "commits": int(self.write_back.commits.state[back.COUNT]),
+            "pages_present": len(self.write_back.slots.free) - int(slots[back.FREE]),
         }
 
     # Restarts (DESIGN.md 2.17).
@@ -126,7 +101,7 @@ class DmWritecache(NamedTuple):
     def restarted(self, now_ns: int, how: Restart) -> DmWritecache:
         """Return the cache as it starts again, with the blocks whose metadata is on the SSD."""
         old = self.write_back
-        epoch = int(old.commits.state[EPOCH])
+        epoch = int(old.commits.state[back.EPOCH])
         slots = old.slots.restarted(epoch if how == Restart.UNCLEAN else NOTHING, epoch)
         commits = old.commits.restarted()
         marks = (old.high_watermark_blocks, old.low_watermark_blocks)
@@ -135,9 +110,9 @@ class DmWritecache(NamedTuple):
             marks, pause_writeback_ns = (0, 0), 0
         times_ns = (pause_writeback_ns, old.pass_time_ns)
         write_back = WriteBack.new(self.page_bytes, marks, times_ns, slots, commits)
-        service = self.service._replace(cleans=how == Restart.CLEANER, write_back=write_back)
-        state = np.array([NOTHING, NOTHING, 0, 0, 0, self.state[WRITTEN_BACK], 0])
-        return self._replace(write_back=write_back, service=service, state=state)
+        state = np.array([0, 0, 0, self.state[WRITTEN_BACK], 0])
+        cleans = how == Restart.CLEANER
+        return self._replace(cleans=cleans, write_back=write_back, queue=Fifos.new(), state=state)
 
     def resume(self, now_ns: int, below: Any) -> None:
         """Write back, if more than the high watermark is used."""
@@ -146,12 +121,12 @@ class DmWritecache(NamedTuple):
     def dirty_bytes(self) -> int:
         """Return how much is cached: all of it is dirty."""
         slots = self.write_back.slots
-        return (len(slots.free) - int(slots.state[FREE])) * self.page_bytes
+        return (len(slots.free) - int(slots.state[back.FREE])) * self.page_bytes
 
     def dirty_ranges(self) -> Ints:
         """Return the offset and the length of each cached block, one row each."""
         slots = self.write_back.slots
-        begin = np.unique(slots.table.number[np.flatnonzero(slots.what != IS_FREE)])
+        begin = np.unique(slots.table.number[np.flatnonzero(slots.what != back.IS_FREE)])
         begin *= self.page_bytes
         return np.stack([begin, np.full(len(begin), self.page_bytes)], axis=1)
 
@@ -164,7 +139,7 @@ class DmWritecache(NamedTuple):
     def finished(self, now, slot, requests, below):
         """Do nothing when a request is complete."""
 
-    # Requests: queued ones are linked by `promoted`; `last_promoted` is their progress.
+    # Requests.
 
     @method
     def submit(self, now, slot, requests, below):
@@ -178,7 +153,9 @@ class DmWritecache(NamedTuple):
         elif op == DISCARD:
             requests.reason[slot] = DISCARDED
         else:
-            requests.pages[slot] = self.blocks_of(slot, requests)
+            first = requests.offset[slot] // self.page_bytes
+            last = (requests.offset[slot] + length - 1) // self.page_bytes
+            requests.pages[slot] = last - first + 1
             requests.reason[slot] = WRITTEN
             if op == READ:
                 requests.path[slot] = HIT
@@ -188,47 +165,28 @@ class DmWritecache(NamedTuple):
         self.line_up(now, slot, requests, below)
 
     @method
-    def blocks_of(self, slot, requests):
-        """Return the number of blocks that a request touches."""
-        offset = requests.offset[slot]
-        end = offset + requests.length[slot]
-        return (end - 1) // self.page_bytes - offset // self.page_bytes + 1
-
-    @method
     def line_up(self, now, slot, requests, below):
         """Serve a request at once if the queue is empty and no commit is running; else queue it."""
-        state = self.state
-        requests.promoted[slot] = NOTHING
-        if state[FIRST] == NOTHING and self.write_back.commits.state[STAGE] == IDLE:
-            if not self.serve(now, slot, requests, below):
-                state[FIRST] = slot
-                state[LAST] = slot
-            return
-        if state[FIRST] == NOTHING:
-            state[FIRST] = slot
-        else:
-            requests.promoted[state[LAST]] = slot
-        state[LAST] = slot
+        is_open = self.queue.is_empty(0) and self.write_back.commits.state[back.STAGE] == back.IDLE
+        if not is_open or not self.serve(now, slot, requests, below):
+            self.queue.append(0, slot, requests.promoted)
 
     @method
     def call_server(self, now, events):
         """Schedule the service of the queue at this time."""
         state = self.state
-        if state[FIRST] != NOTHING and state[SERVER_CALLED] == 0:
+        if state[SERVER_CALLED] == 0 and not self.queue.is_empty(0):
             state[SERVER_CALLED] = 1
-            events.push(now, CACHE, SERVER)
+            events.push(now, CACHE, back.SERVER)
 
     @method
     def serve_first(self, now, requests, below):
         """Serve the first request of the queue, and schedule the next one."""
-        state = self.state
-        state[SERVER_CALLED] = 0
-        if self.write_back.commits.state[STAGE] != IDLE:
+        self.state[SERVER_CALLED] = 0
+        if self.write_back.commits.state[back.STAGE] != back.IDLE:
             return
-        slot = state[FIRST]
-        following = requests.promoted[slot]
-        if self.serve(now, slot, requests, below):
-            state[FIRST] = following
+        if self.serve(now, self.queue.first[0], requests, below):
+            self.queue.pop(0, requests.promoted)
             self.call_server(now, below.events)
 
     @method
@@ -238,11 +196,11 @@ class DmWritecache(NamedTuple):
         progress = requests.last_promoted[slot]
         blocks = requests.pages[slot]
         if blocks > 0 and op == READ:
-            self.service.read(now, slot, requests, below)
+            self.read(now, slot, requests, below)
         elif blocks > 0 and 0 <= progress < blocks:
             return self.write(now, slot, requests, below)
         elif op == DISCARD and requests.length[slot] > 0:
-            self.service.discard(now, slot, requests, below)
+            self.discard(now, slot, requests, below)
         else:
             self.flush(now, slot, requests, below)
         return True
@@ -250,58 +208,207 @@ class DmWritecache(NamedTuple):
     @method
     def flush(self, now, slot, requests, below):
         """Flush the slow tier and commit."""
-        self.service.counts[FLUSHES] += 1
+        self.counts[FLUSHES] += 1
         requests.last_promoted[slot] += 1
         commits = self.write_back.commits
-        self.write_back.state[AROUND] += 1  # it puts write-back off, as a write does
-        self.service.send(now, slot, AROUND_WRITE, FLUSH, 0, 0, requests, below)
+        self.write_back.state[back.AROUND] += 1  # it puts write-back off, as a write does
+        self.send(now, slot, AROUND_WRITE, FLUSH, 0, 0, requests, below)
         if commits.begin(now, below):
             requests.pending[slot] += 1
-            commits.state[WAITER] = slot
+            commits.state[back.WAITER] = slot
 
     @method
     def write(self, now, slot, requests, below):
         """Write as many blocks as possible; return whether all are written."""
         commits = self.write_back.commits
-        is_all = self.service.write(now, slot, requests, below)
+        is_all = self.write_blocks(now, slot, requests, below)
         self.write_back.check(now, below.events)
-        if commits.state[UNCOMMITTED] >= self.autocommit_blocks:
+        if commits.state[back.UNCOMMITTED] >= self.autocommit_blocks:
             commits.begin(now, below)
-        elif commits.state[UNCOMMITTED] > 0 and self.state[TIMER_SET] == 0:
+        elif commits.state[back.UNCOMMITTED] > 0 and self.state[TIMER_SET] == 0:
             self.state[TIMER_SET] = 1
-            below.events.push(expiry_ns(now, self.autocommit_time_ns), CACHE, AUTOCOMMIT)
+            below.events.push(expiry_ns(now, self.autocommit_time_ns), CACHE, back.AUTOCOMMIT)
         if not is_all and self.state[IS_BLOCKED] == 0:
-            self.service.counts[WRITES_BLOCKED] += 1
+            self.counts[WRITES_BLOCKED] += 1
         self.state[IS_BLOCKED] = 0 if is_all else 1
         return is_all
+
+    # The tier for each block.
+
+    @method
+    def discard(self, now, slot, requests, below):
+        """Drop the blocks that are discarded completely, and pass the discard to the slow tier."""
+        slots = self.write_back.slots
+        self.counts[DISCARDS] += 1
+        start = requests.offset[slot]
+        end = start + requests.length[slot]
+        first = (start + self.page_bytes - 1) // self.page_bytes
+        for block in range(first, end // self.page_bytes):
+            place = slots.table.find(block)
+            if (
+                place != NOTHING
+                and slots.what[place] == back.HOLDS
+                and slots.twin[place] == NOTHING
+            ):
+                slots.drop(place)
+                self.write_back.commits.note(place)
+        self.send(now, slot, PART, DISCARD, start, end - start, requests, below)
+
+    @method
+    def read(self, now, slot, requests, below):
+        """Read each block from the tier that has it."""
+        slots = self.write_back.slots
+        blocks = requests.pages[slot]
+        first = requests.offset[slot] // self.page_bytes
+        self.counts[READS] += blocks
+        missing = 0
+        for block in range(first, first + blocks + 1):
+            place = slots.table.find(block) if block < first + blocks else NOTHING
+            if place == NOTHING and block < first + blocks:
+                missing += 1
+                continue
+            if missing > 0:
+                self.send_slow(now, slot, PART, READ, block - missing, missing, requests, below)
+                missing = 0
+                requests.path[slot] = MISS
+                requests.reason[slot] = NOT_WRITTEN
+            if place != NOTHING:
+                self.counts[READ_HITS] += 1
+                requests.pages_hit[slot] += 1
+                self.write_back.commits.state[back.READS_UNDER_WAY] += 1
+                self.send_fast(now, slot, CACHED_READ, READ, place, 1, requests, below)
+
+    @method
+    def send(self, now, slot, what, op, offset, length, requests, below):
+        """Send a part of a request to the slow tier."""
+        requests.pending[slot] += 1
+        below.slow.submit(now, slot << back.TAG_BITS | what, op, offset, length, below.events)
+
+    @method
+    def send_slow(self, now, slot, what, op, block, number, requests, below):
+        """Send blocks to the slow tier, which may end within the last block."""
+        at = block * self.page_bytes
+        length = min(number * self.page_bytes, below.slow.capacity_bytes - at)
+        self.send(now, slot, what, op, at, length, requests, below)
+
+    @method
+    def send_fast(self, now, slot, what, op, place, number, requests, below):
+        """Send a range of slots to the fast tier."""
+        requests.pending[slot] += 1
+        at, length = np.int64(place) * self.page_bytes, number * self.page_bytes
+        below.fast.submit(now, slot << back.TAG_BITS | what, op, at, length, below.events)
+
+    @method
+    def write_blocks(self, now, slot, requests, below):
+        """Write as many blocks as possible; return whether all are written."""
+        slots = self.write_back.slots
+        first = requests.offset[slot] // self.page_bytes
+        blocks = np.int64(requests.pages[slot])
+        done = np.int64(requests.last_promoted[slot])
+        while done < blocks:
+            block = first + done
+            left = blocks - done
+            place = slots.table.find(block)
+            if place != NOTHING and slots.what[place] == back.HOLDS:
+                done += self.overwrite(now, slot, block, place, left, requests, below)
+            elif slots.state[back.FREE] > 0 and not (self.cleans and place == NOTHING):
+                done += self.allocate(now, slot, block, left, requests, below)
+            elif place == NOTHING:
+                done += self.write_around(now, slot, block, left, requests, below)
+            else:
+                break
+        requests.last_promoted[slot] = done
+        return done == blocks
+
+    @method
+    def overwrite(self, now, slot, block, place, left, requests, below):
+        """Write cached blocks to their slots; return their number."""
+        slots, commits = self.write_back.slots, self.write_back.commits.state
+        number = 0
+        while (
+            number < left
+            and place + number < len(slots.free)
+            and slots.table.find(block + number) == place + number
+            and slots.what[place + number] == back.HOLDS
+        ):
+            is_committed = slots.epoch[place + number] != commits[back.EPOCH]
+            if is_committed:
+                commits[back.OVERWROTE] = 1
+            if number > 0:  # the kernel counts a part's first block only as a hit
+                self.counts[WRITES_ALLOCATED] += 1
+            else:
+                self.counts[HITS_COMMITTED if is_committed else HITS_UNCOMMITTED] += 1
+            number += 1
+        self.write_fast(now, slot, place, number, requests, below)
+        return number
+
+    @method
+    def allocate(self, now, slot, block, left, requests, below):
+        """Write blocks that are not cached to free slots; return their number."""
+        slots, commits = self.write_back.slots, self.write_back.commits
+        place = slots.first_free()
+        number = 0
+        while number < left and slots.first_free() == place + number:
+            held = slots.table.find(block + number)
+            if held != NOTHING and slots.what[held] == back.HOLDS:
+                break
+            slots.take(block + number, commits.state[back.EPOCH])
+            commits.is_new[(place + number) // back.REGION_SLOTS] = 1
+            number += 1
+        commits.state[back.UNCOMMITTED] += number
+        self.counts[WRITES_ALLOCATED] += number
+        self.write_fast(now, slot, place, number, requests, below)
+        return number
+
+    @method
+    def write_fast(self, now, slot, place, number, requests, below):
+        """Write blocks to a range of slots."""
+        self.counts[WRITES] += number
+        self.write_back.commits.state[back.WRITES_UNDER_WAY] += 1
+        self.send_fast(now, slot, CACHED_WRITE, WRITE, place, number, requests, below)
+
+    @method
+    def write_around(self, now, slot, block, left, requests, below):
+        """Write blocks that are not cached to the slow tier; return their number."""
+        number = 1
+        while number < left and self.write_back.slots.table.find(block + number) == NOTHING:
+            number += 1
+        self.counts[WRITES] += number
+        self.counts[WRITES_AROUND] += number
+        self.write_back.state[back.AROUND] += 1
+        self.send_slow(now, slot, AROUND_WRITE, WRITE, block, number, requests, below)
+        return number
 
     # Completions.
 
     @method
     def complete(self, now, tag, requests, below):
         """Take a tier's completion; return the slot of a request that is complete, or -1."""
-        what = tag & (1 << TAG_BITS) - 1
-        number = tag >> TAG_BITS
-        if what == COPY_READ:
-            self.write_back.on_read(now, number, below)
-        elif what == COPY_WRITE:
+        what = tag & (1 << back.TAG_BITS) - 1
+        number = tag >> back.TAG_BITS
+        if what == back.COPY_READ:
+            self.write_back.copier.on_read(number)
+            self.write_back.work(now, below)
+        elif what == back.COPY_WRITE:
             self.state[WRITTEN_BACK] += self.write_back.copier.run[number]
-            self.write_back.on_written(now, number, below)
-        elif what == COPY_FLUSH:
+            self.write_back.copier.on_written(number)
+            self.write_back.work(now, below)
+        elif what == back.COPY_FLUSH:
             self.write_back.flushed(now, below)
         elif what == METADATA:
             return self.commit_went_on(now, requests, below)
         else:
             commits = self.write_back.commits
             if what == CACHED_WRITE:
-                commits.state[WRITES_UNDER_WAY] -= 1
+                state = commits.state
+                state[back.WRITES_UNDER_WAY] -= 1
                 commits.flush(now, below)
-                if commits.state[STAGE] == CHOOSING and commits.state[WRITES_UNDER_WAY] == 0:
-                    commits.state[STAGE] = IDLE
+                if state[back.STAGE] == back.CHOOSING and state[back.WRITES_UNDER_WAY] == 0:
+                    state[back.STAGE] = back.IDLE
                     self.write_back.choose(now, below)
                     self.unlock(now, below)
             elif what == CACHED_READ:
-                commits.state[READS_UNDER_WAY] -= 1
+                commits.state[back.READS_UNDER_WAY] -= 1
                 commits.on_read(now, below)
             elif what == AROUND_WRITE:
                 self.write_back.on_write_around(now, below.events)
@@ -313,30 +420,30 @@ class DmWritecache(NamedTuple):
         """Start the next step of who has the lock; after the last one let go on who waits."""
         commits = self.write_back.commits
         over = commits.go_on(now, below)
-        if over == FREED:
+        if over == back.FREED:
             self.write_back.freed(now, below)
-        elif over == COMMITTED and self.write_back.state[COMMITS] == 1:
-            self.write_back.state[COMMITS] = 0
+        elif over == back.COMMITTED and self.write_back.state[back.COMMITS] == 1:
+            self.write_back.state[back.COMMITS] = 0
             self.write_back.choose(now, below)
-        if over != UNDER_WAY:
+        if over != back.UNDER_WAY:
             self.unlock(now, below)
-        if over != COMMITTED:
+        if over != back.COMMITTED:
             return NOTHING
-        waiter = commits.state[WAITER]
-        commits.state[WAITER] = NOTHING
+        waiter = commits.state[back.WAITER]
+        commits.state[back.WAITER] = NOTHING
         return NOTHING if waiter == NOTHING else self.end_part(now, waiter, requests, below)
 
     @method
     def unlock(self, now, below):
         """Let go on what waits for the lock, unless it is taken again."""
         commits = self.write_back.commits
-        if commits.state[STAGE] == IDLE and self.write_back.state[FREES] == 1:
+        if commits.state[back.STAGE] == back.IDLE and self.write_back.state[back.FREES] == 1:
             self.write_back.free_flushed(now, below)
-        if commits.state[STAGE] == IDLE and self.state[TO_COMMIT] == 1:
+        if commits.state[back.STAGE] == back.IDLE and self.state[TO_COMMIT] == 1:
             self.state[TO_COMMIT] = 0
-            if commits.state[UNCOMMITTED] > 0:
+            if commits.state[back.UNCOMMITTED] > 0:
                 commits.begin(now, below)
-        if commits.state[STAGE] == IDLE:
+        if commits.state[back.STAGE] == back.IDLE:
             self.call_server(now, below.events)
             self.write_back.call(now, below.events)
 
@@ -358,17 +465,18 @@ class DmWritecache(NamedTuple):
     @method
     def wake(self, now, number, requests, below):
         """Run an event of the cache."""
-        if number == SERVER:
+        if number == back.SERVER:
             self.serve_first(now, requests, below)
-        elif number == WRITER:
+        elif number == back.WRITER:
             self.write_back.run_writer(now, below)
-        elif number == COPIER:
-            self.write_back.let_in(now, below)
+        elif number == back.COPIER:
+            self.write_back.copier.state[back.SLEEPS] = 0  # the disk has let its write in
+            self.write_back.work(now, below)
         else:
             self.state[TIMER_SET] = 0
             commits = self.write_back.commits
-            if commits.state[STAGE] != IDLE:
+            if commits.state[back.STAGE] != back.IDLE:
                 self.state[TO_COMMIT] = 1
-            elif commits.state[UNCOMMITTED] > 0:
+            elif commits.state[back.UNCOMMITTED] > 0:
                 commits.begin(now, below)
         return NOTHING

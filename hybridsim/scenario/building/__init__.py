@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridsim.caches.dmcache.migrations import COPIER as DM_CACHE_COPIER
-from hybridsim.caches.opencas.jobs import LET_IN
+from hybridsim.caches.opencas.ways import LET_IN
 from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.caches.writecache.write_back import COPIER
 from hybridsim.engine.machine import Machine

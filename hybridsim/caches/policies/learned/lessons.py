@@ -13,13 +13,21 @@ from hybridsim.caches.policies.learned.habits import (
     FIRST,
     GAPS,
     HEATS,
+    RESTS,
+    SIZES,
+    STARTS,
     TURNS,
+    age_of,
 )
-from hybridsim.caches.policies.learned.halfoctaves import STARTS, age_of
 from hybridsim.caches.policies.learned.policy import Learned
-from hybridsim.caches.policies.learned.regions import RESTS, SIZES
-from hybridsim.caches.policies.learned.reuse import BORDER, HORIZON, MEAN_BITS
-from hybridsim.caches.policies.learned.worth import READING, RENT, WRITING
+from hybridsim.caches.policies.learned.reuse import (
+    BORDER,
+    HORIZON,
+    MEAN_BITS,
+    READING,
+    RENT,
+    WRITING,
+)
 from hybridsim.foundation.arrays import Floats
 
 OFTEN = ("for the 2nd time", "for the 3rd time", "for the 4th or 5th time")

@@ -1,11 +1,16 @@
 """Learned admission and replacement by one quantity: the disk reads that a page will save.
 
 An access belongs to a class by what is known at that moment (habits.py).  For each class the policy
-learns whether and when its pages are touched again (reuse.py), and from that the value of caching
-them (worth.py).  The victim is the least worthy of some pages drawn at random; a page is admitted
-if it is worthier than the victim, and if its expected saving, less the rent of its space, is worth
-a fill (DESIGN.md 2.4.1).  While the cache has free space, every page is admitted: nothing has been
-learned yet.  A cache that starts full admits as many pages at their second touch.
+learns whether and when its pages are touched again, and from that the value of caching them
+(reuse.py).  The victim is the least worthy of some pages drawn at random; a page is admitted if it
+is worthier than the victim, and if its expected saving, less the rent of its space, is worth a fill
+(DESIGN.md 2.4.1).  While the cache has free space, every page is admitted: nothing has been learned
+yet.  A cache that starts full admits as many pages at their second touch.
+
+Pages that were touched together are evicted together: a request waits for its last page.  The pages
+of a request are a ring: each links to the page accessed before it, the first page to the last, by
+the field `before` of its record.  After a page was evicted, the page before it is the next victim,
+if it was not touched since and its density is not higher.
 
 It can be used for admission only, with any replacement, for replacement only, and for both: then
 the two are one object.
@@ -17,10 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.policies.learned.companions import GONE_STAMP, TOGETHER, Companions
 from hybridsim.caches.policies.learned.habits import (
     CLASSES,
     CLOCK_AT,
+    PACE,
+    Regions,
+    age_of,
     class_again,
     class_of,
     clock_of,
@@ -31,20 +38,70 @@ from hybridsim.caches.policies.learned.habits import (
     size_of,
     stamped,
 )
-from hybridsim.caches.policies.learned.halfoctaves import age_of
-from hybridsim.caches.policies.learned.regions import PACE, Regions
-from hybridsim.caches.policies.learned.reuse import Reuse
-from hybridsim.caches.policies.learned.worth import USUAL_BYTES, Worth
+from hybridsim.caches.policies.learned.reuse import USUAL_BYTES, Reuse, Worth
 from hybridsim.foundation.arrays import Floats, Int32s, Ints, Records, more_records, records
 from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.mixing import mixed
 from hybridsim.jit.prefetch import by_page, prefetch
 
+NONE = -1
+TOGETHER = 64  # accesses: maximum distance of two pages of a request
+FIRST, LATEST, GONE, GONE_STAMP, GONE_CLOCK = range(5)
+
+
+@state_machine
+class Companions(NamedTuple):
+    """The pages of the current request, and the last victim."""
+
+    state: Ints  # [FIRST, LATEST page of the current request; GONE: last victim, its stamp, clock]
+
+    @classmethod
+    def new(cls) -> Companions:
+        """Return an empty structure."""
+        return cls(np.full(5, NONE, np.int64))
+
+    @method
+    def request(self, pages):
+        """Close the ring of the previous request."""
+        state = self.state
+        if state[FIRST] != NONE:
+            pages[state[FIRST]].before = state[LATEST]
+        state[FIRST] = state[LATEST] = NONE
+
+    @method
+    def on_access(self, pages, page):
+        """Add a page to the current request."""
+        state = self.state
+        if state[FIRST] == NONE:
+            state[FIRST] = page
+        else:
+            pages[page].before = state[LATEST]
+        state[LATEST] = page
+
+    @method
+    def on_evict(self, page, stamp, clock):
+        """Record a victim, the stamp of its last access, and the clock."""
+        self.state[GONE] = page
+        self.state[GONE_STAMP] = stamp
+        self.state[GONE_CLOCK] = clock
+
+    @method
+    def missed(self, page, clock):
+        """If the page was just chosen as the victim, its eviction was refused: clear that."""
+        if page == self.state[GONE] and clock == self.state[GONE_CLOCK]:
+            self.state[GONE] = NONE
+
+    @method
+    def next(self, pages):
+        """Return the page that was accessed before the last victim, or NONE."""
+        gone = self.state[GONE]
+        return np.int64(pages[gone].before) if gone != NONE else NONE
+
+
 DRAWN = 32
 DRAW_BITS = 31
 PRICE_ONE = 1000
-NONE = -1
 CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT, TAKEN, SIZE, DRAWN_FROM, VICTIM_AT = range(10)
 
 PAGE = np.dtype(
