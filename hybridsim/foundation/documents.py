@@ -1,6 +1,6 @@
 """Dataclasses as objects of JSON documents: a class says once which keys there are.
 
-`show/schemas/typed.py` makes the schema of such an object from the same class.
+`show/schemas/` makes the schema of such an object from the same class.
 """
 
 from __future__ import annotations
