@@ -48,10 +48,8 @@ OPENCAS, DMCACHE, WRITECACHE = "caches/opencas/", "caches/dmcache/", "caches/wri
 DEVICES, HDD, RAID = "storage/devices/", "storage/devices/hdd/", "storage/raid/"
 COUNTERPARTS = {
     "source": ("requests/source.py", "engine/think.py", "requests/inflight.py"),
-    "jobs": ("requests/jobs.py",),
-    "depths": ("requests/depths.py",),
-    "host": ("requests/host.py",),
-    "limits": ("jit/limits.py",),
+    "jobs": ("requests/jobs.py", "requests/depths.py"),
+    "limits": ("jit/limits.py", "requests/host.py"),
     "machine": ("engine/machine.py", "engine/loops.py", "engine/stack.py"),
     "life": ("engine/life.py",),
     "timers": ("jit/jiffies.py",),

@@ -27,8 +27,8 @@ from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit.events import FAST, KIND_BITS, Events
 from hybridsim.storage import catalog
 from hybridsim.storage.devices import Flash
-from hybridsim.storage.devices.flash_timing import write_amplification
 from hybridsim.storage.devices.ftl import Mapping
+from hybridsim.storage.devices.ssd_timing import write_amplification
 from hybridsim.storage.drives import Placement, SolidState
 
 US, SECOND = 1000, 10**9

@@ -32,10 +32,9 @@ from hybridsim.reference import (
 )
 from hybridsim.scenario import Backing, Scenario
 from hybridsim.scenario.caches import CacheTable
-from hybridsim.storage.devices import volume_timing
-from hybridsim.storage.devices.flash_timing import flash_timing
+from hybridsim.storage.devices import volume as volume_timing
 from hybridsim.storage.devices.hdd_geometry import hdd_parameters
-from hybridsim.storage.devices.ssd_timing import timing
+from hybridsim.storage.devices.ssd_timing import flash_timing, timing
 from hybridsim.storage.drives import CloudVolume, HardDisk
 
 LEVELS = {"single": Level.STRIPE} | {

@@ -19,8 +19,7 @@ from hybridsim.reference import Controller as PlainController
 from hybridsim.requests.inflight import Batch
 from hybridsim.scenario import Scenario, building
 from hybridsim.storage.controller import Controller
-from hybridsim.storage.controller.ordered import OrderedSet
-from hybridsim.storage.controller.slots import Slots
+from hybridsim.storage.controller.memory import OrderedSet, Slots
 
 KIB = 1024
 SECTOR = 512

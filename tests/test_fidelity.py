@@ -9,7 +9,7 @@ from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.fidelity import Fidelity, demerit
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.show.terminal import render
-from hybridsim.storage.raid.line import Line
+from hybridsim.storage.raid.tier import Line
 
 MS = 1_000_000
 

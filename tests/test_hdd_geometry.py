@@ -11,8 +11,7 @@ from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.storage import catalog
 from hybridsim.storage.devices.hdd.platters import Platters
-from hybridsim.storage.devices.hdd_geometry import hdd_parameters
-from hybridsim.storage.devices.hdd_seek import TABLE_LENGTH_MAX
+from hybridsim.storage.devices.hdd_geometry import TABLE_LENGTH_MAX, hdd_parameters
 from hybridsim.storage.drives import HardDisk
 
 ALL_HDDS = catalog.names("hdd")

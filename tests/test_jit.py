@@ -26,7 +26,7 @@ from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import Level, Mode, Op, Replay
 from hybridsim.foundation.machine_parameters import ArrayParameters, SsdParameters
 from hybridsim.foundation.version import PACKAGE
-from hybridsim.jit import internals, kernel, loop, method, shipped, state_machine
+from hybridsim.jit import code_folder, internals, kernel, loop, method, state_machine
 from hybridsim.jit.code_folder import COMPILED, sources
 from hybridsim.jit.events import FAST, SLOW
 from hybridsim.jit.internals import NumbaError
@@ -243,24 +243,24 @@ def test_a_full_disk_or_a_damaged_cache_only_costs_time(run, tmp_path):
 @needs_compiler
 def test_machine_code_in_the_package_is_used_with_an_empty_cache(run, tmp_path, monkeypatch):
     place = tmp_path / "hybridsim/jit/code"
-    monkeypatch.setenv("NUMBA_CPU_NAME", shipped.CPU)
-    monkeypatch.setenv("NUMBA_CPU_FEATURES", ",".join(f"+{each}" for each in shipped.FEATURES))
-    monkeypatch.setenv(shipped.INTO, str(place))
+    monkeypatch.setenv("NUMBA_CPU_NAME", code_folder.CPU)
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", ",".join(f"+{each}" for each in code_folder.FEATURES))
+    monkeypatch.setenv(code_folder.INTO, str(place))
     assert run()[:2] == ["6", "0"]
     monkeypatch.undo()
     shutil.rmtree(tmp_path / "cache")
-    if not shipped.suits_this_cpu():
-        pytest.skip(f"this CPU does not run machine code for {shipped.CPU}")
+    if not code_folder.suits_this_cpu():
+        pytest.skip(f"this CPU does not run machine code for {code_folder.CPU}")
     victim, hits, folder = run()
     assert (victim, hits) == ("6", "1")
     assert not any((tmp_path / "cache/hybridsim" / folder).rglob("tiny*.nbc"))  # nothing to keep
-    older = "from hybridsim.jit import shipped; shipped.FEATURES = ('of-no-cpu',)\n"
+    older = "from hybridsim.jit import code_folder; code_folder.FEATURES = ('of-no-cpu',)\n"
     assert run(older)[:2] == ["6", "0"]  # a CPU with less compiles for itself
 
 
 @needs_compiler
 def test_machine_code_of_other_source_is_not_used(run, tmp_path, monkeypatch):
-    monkeypatch.setenv(shipped.INTO, str(tmp_path / "hybridsim/jit/code"))
+    monkeypatch.setenv(code_folder.INTO, str(tmp_path / "hybridsim/jit/code"))
     run()
     monkeypatch.undo()
     shutil.rmtree(tmp_path / "cache")

@@ -10,7 +10,8 @@ from numba import njit
 
 from hybridsim import jit
 from hybridsim.foundation.arrays import Ints
-from hybridsim.jit import kernel, lean, loop, method, state_machine
+from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.jit.lean import library as lean
 from hybridsim.jit.octaves import octave
 from hybridsim.jit.prefetch import prefetch
 
@@ -89,7 +90,7 @@ def of_both(function, a, b, dtype):
 
 def is_ours(function):
     """Return whether this function, or what a loop calls, was not left to numba."""
-    found = [each for (one, _), each in lean.library._functions.items() if one is function]
+    found = [each for (one, _), each in lean._functions.items() if one is function]
     return found and all(isinstance(each, lean.Compiled) for each in found)
 
 

@@ -16,7 +16,8 @@ from numba import typeof, types
 from numba.core.registry import cpu_target
 
 from hybridsim import jit
-from hybridsim.jit import compiling, lean
+from hybridsim.jit import compiling
+from hybridsim.jit.lean import library as lean
 
 pytestmark = pytest.mark.skipif(not jit.compiled, reason="NUMBA_DISABLE_JIT is set")
 
@@ -120,7 +121,7 @@ def compared(folder, seed):
         wanted = by_interpreter(interpreted, names, a_machine(module, n), arguments)
         assert ours == wanted, f"seed {seed}, arguments {arguments}"
     made = [
-        each for (one, _), each in lean.library._functions.items()
+        each for (one, _), each in lean._functions.items()
         if (one.__module__, one.__name__) == (module.__name__, "go")
     ]  # fmt: skip
     assert [type(each) for each in made] == [lean.Compiled]

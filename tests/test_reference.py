@@ -28,12 +28,11 @@ from hybridsim.reference import (
 )
 from hybridsim.reference import source as source_module
 from hybridsim.reference.cache import Runs, Slots
-from hybridsim.reference.hdd_state import Segment as ReadSegment
-from hybridsim.reference.member import Range
+from hybridsim.reference.hdd import Segment as ReadSegment
 from hybridsim.reference.platters import Platters
 from hybridsim.reference.source import parents
 from hybridsim.reference.ssd import Ssd
-from hybridsim.reference.tier import Segment, row_segments
+from hybridsim.reference.tier import Range, Segment, row_segments
 from hybridsim.requests import source as compiled_source
 
 US, MS = 1000, 1_000_000

@@ -25,7 +25,7 @@ from hybridsim.reference import (
     VolumeParameters,
 )
 from hybridsim.storage import catalog
-from hybridsim.storage.devices import volume_timing
+from hybridsim.storage.devices import volume as volume_timing
 from hybridsim.storage.drives import CloudVolume, ContradictionError
 
 MIB = 2**20

@@ -6,7 +6,7 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.jit import loop
-from hybridsim.jit.heap import Heap
+from hybridsim.jit.events import Heap
 from hybridsim.requests.source import LOOKBACK
 
 LAST_NUMBER, LAST_DONE_NS = range(2)

@@ -3,14 +3,12 @@
 compiling    how a class of methods becomes machine code: all use of numba's internals
 lean         a small compiler for methods, a tenth of numba's work
 waiting      what is being compiled, for those who wait for it
-code_folder  the folder that keeps machine code from one run to the next
-shipped      machine code inside the package, made where a wheel is built
+code_folder  the folders of machine code: that of earlier runs, and that inside the package
 prefetch     fetching memory before it is needed
 octaves      log2 of whole numbers
 mixing       pseudo-random numbers, the same in each run
 index        dense ids for sparse numbers
-heap         a binary heap by time
-events       scheduled events, each with the part that it concerns
+events       a heap by time, and scheduled events, each with the part that it concerns
 limits       token buckets
 """
 

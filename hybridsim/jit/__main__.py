@@ -1,4 +1,4 @@
-"""Make machine code for a wheel: see shipped.py."""
+"""Make machine code for a wheel: see code_folder.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hybridsim.jit.shipped import CPU, FEATURES, INTO, KEPT
+from hybridsim.jit.code_folder import CPU, FEATURES, INTO, KEPT
 
 CACHES = ("page", "bcache", "dm-cache", "dm-writecache", "open-cas")
 LOAD = "gen:zipf,requests=3000,read=70%"

@@ -1,4 +1,13 @@
-"""The folder that keeps machine code from one run to the next."""
+"""The folders of machine code: that of earlier runs, and that inside the package.
+
+    python -m hybridsim.jit [FOLDER]
+
+makes the latter where a wheel is built, so that its users need not compile: it runs some commands
+with an empty cache, and keeps their machine code in FOLDER, by default `code` beside this file, for
+the Python that runs it and every CPU of level CPU.  A wheel that is built then holds it.  Machine
+code of other source, of another Python or numba, or for more than this CPU has, is not used: what
+is missing is compiled as without it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +15,9 @@ import atexit
 import functools
 import hashlib
 import os
+import platform
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -16,6 +27,14 @@ from hybridsim.foundation.version import PACKAGE
 COMPILED = (
     "caches", "engine", "foundation", "jit", "requests", "storage", "traces", "workloads",
 )  # fmt: skip
+CPU = "x86-64-v3"  # most servers since 2013 (Haswell), 2015 (Excavator)
+# Of that level, beyond x86-64 (System V ABI, AMD64 supplement 1.0, table 3.1), as LLVM names them.
+FEATURES = (
+    "cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3",
+    "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave",
+)  # fmt: skip
+KEPT = PACKAGE / "jit" / "code"
+INTO = "HYBRIDSIM_SHIP_INTO"  # environment variable: the folder that takes machine code
 
 
 def sources() -> list[Path]:
@@ -36,7 +55,7 @@ def _of_sources() -> bytes:
     return result.digest()
 
 
-def code_folder(compiler: str) -> Path:
+def own_folder(compiler: str) -> Path:
     """Return the folder for a compiler's machine code of this source; create it if missing.
 
     HYBRIDSIM_CACHE_DIR overrides its place.  If no folder can be written to, return a temporary
@@ -60,3 +79,24 @@ def _can_be_written(folder: Path) -> bool:
     except OSError:
         return False
     return os.access(folder, os.W_OK)
+
+
+def shipped_folder(compiler: str) -> Path:
+    """Return the folder that holds or takes this source's machine code, by compiler."""
+    return Path(os.environ.get(INTO) or KEPT) / digest(compiler)
+
+
+def is_being_made() -> bool:
+    """Return whether machine code is to be kept for a wheel."""
+    return bool(os.environ.get(INTO))
+
+
+@functools.cache
+def suits_this_cpu() -> bool:
+    """Return whether this CPU runs machine code for CPU."""
+    if platform.machine() != "x86_64" or sys.platform != "linux":
+        return False
+    from llvmlite.binding import get_host_cpu_features
+
+    features = get_host_cpu_features()
+    return all(features.get(each) for each in FEATURES)

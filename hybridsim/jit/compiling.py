@@ -42,8 +42,7 @@ from numba.extending import (
     unbox,
 )
 
-from hybridsim.jit import lean, shipped, waiting
-from hybridsim.jit.code_folder import code_folder
+from hybridsim.jit import code_folder, waiting
 from hybridsim.jit.internals import (
     AbstractTemplate,
     AttributeTemplate,
@@ -58,6 +57,8 @@ from hybridsim.jit.internals import (
     rtsys,
     signature,
 )
+from hybridsim.jit.lean import library as lean
+from hybridsim.jit.lean.kinds import Unsupported
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -109,7 +110,7 @@ def loop(function: F) -> F:
     cache = compiled_loop._cache
     cache.__class__ = _QuickCache
     place = _shipped_folder() / function.__module__
-    cache.shipped = IndexDataCacheFile(str(place), cache._impl.filename_base, shipped.CPU)
+    cache.shipped = IndexDataCacheFile(str(place), cache._impl.filename_base, code_folder.CPU)
     return compiled_loop
 
 
@@ -161,7 +162,7 @@ class _QuickCache(FunctionCache):
         """Return the loop from the package's own machine code, or None."""
         with contextlib.suppress(*DAMAGED):
             data = self.shipped.load(self._shipped_key(sig))
-            if data is not None and shipped.suits_this_cpu():
+            if data is not None and code_folder.suits_this_cpu():
                 return self._impl.rebuild(target_context, data)
         return None
 
@@ -174,7 +175,7 @@ class _QuickCache(FunctionCache):
         if all(function.__module__.startswith("hybridsim.") for function, _ in _methods):
             with contextlib.suppress(*DAMAGED):
                 super().save_overload(sig, data)
-            if shipped.is_being_made():
+            if code_folder.is_being_made():
                 Path(self.shipped._cache_path).mkdir(parents=True, exist_ok=True)
                 self.shipped.save(self._shipped_key(sig), self._impl.reduce(data))
 
@@ -275,20 +276,20 @@ def check_part(part: Any, role: str, methods: Iterable[str], from_python: Iterab
 @functools.cache
 def cache_folder() -> Path:
     """Return the folder for this source's machine code."""
-    return code_folder(_compiler(sys.version))
+    return code_folder.own_folder(_compiler(sys.version))
 
 
 def is_kept(name: str) -> bool:
     """Return whether there is machine code in files of this name, which may have wildcards."""
     places = [cache_folder()]
-    if shipped.suits_this_cpu():
+    if code_folder.suits_this_cpu():
         places.append(_shipped_folder())
     return any(any(place.rglob(name)) for place in places)
 
 
 @functools.cache
 def _shipped_folder() -> Path:
-    return shipped.folder(_compiler(sys.version_info[:2]))
+    return code_folder.shipped_folder(_compiler(sys.version_info[:2]))
 
 
 def _compiler(python: object) -> str:
@@ -527,7 +528,7 @@ def _compiled(context: Any, function: Any, arguments: tuple[types.Type, ...]) ->
     """Compile a method for argument types into the shared library, or return it from there."""
     key = (function, arguments)
     if key not in _methods and not numba.config.BOUNDSCHECK:
-        with contextlib.suppress(lean.Unsupported), waiting.translating(lean.count):
+        with contextlib.suppress(Unsupported), waiting.translating(lean.count):
             _methods[key] = lean.for_numba(function, arguments)
     if key not in _methods:
         target = cpu_target.target_context

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 
 def octave(number: int) -> int:
@@ -21,16 +19,11 @@ def octave(number: int) -> int:
 @overload(octave)
 def _compiled_octave(number: int) -> Any:
     def find(number: int) -> int:
-        return _octave(number)
+        """Count: what numba compiles instead of lean/ need not be fast."""
+        found = 0
+        while number > 1:
+            number >>= 1
+            found += 1
+        return found
 
     return find
-
-
-@intrinsic
-def _octave(context: Any, number: Any) -> Any:
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        odd = builder.or_(args[0], ir.Constant(args[0].type, 1))
-        zeros = builder.ctlz(odd, ir.Constant(ir.IntType(1), 1))
-        return builder.sub(ir.Constant(args[0].type, 63), zeros)
-
-    return types.int64(types.int64), generate

@@ -3,7 +3,7 @@
 It is written from the text alone and shares no code with the compiled engine, which must agree with
 it to the nanosecond. One file per section of the text:
 
-    parameters, facts  inputs and outputs; caches' and machines' parameters are in foundation/
+    parameters   inputs and outputs; caches' and machines' parameters are in foundation/
     clock        2.1  time and order
     source, jobs 2.2  when requests are issued
     cache, page
@@ -12,14 +12,12 @@ it to the nanosecond. One file per section of the text:
     learned      2.4.1  the learned policy
     budget       2.4.4  a write budget
     runs         2.3, 2.11  sequential runs
-    tier, member
-                 2.5  arrays: parity writes, rebuild
-    hdd, hdd_state, media_cache, platters, ssd
+    tier         2.5  arrays: parity writes, rebuild
+    hdd, media_cache, platters, ssd
                  2.6, 2.7  devices
-    flash, nand, ftl  2.8  SSDs in detail
-    volume, host 2.9, 2.10  cloud volumes, and the host in front of the cache; both use `limits`
-    controller, link
-                 2.11  a RAID controller's DRAM
+    flash        2.8  SSDs in detail
+    volume, limits  2.9, 2.10  cloud volumes, and the host in front of the cache
+    controller   2.11  a RAID controller's DRAM
     bcache       2.12  bcache with its buckets, index, journal, bypass and write-back
     opencas      2.13  Open CAS with its lines, streams, promotion and cleaning
     dmcache, smq 2.14  dm-cache with its policy, locks and workers
@@ -32,6 +30,8 @@ it to the nanosecond. One file per section of the text:
 A layer hands a request down by calling `submit(op, offset, length, done)` on the layer below, which
 calls `done()` when it is complete: later, from an event, never from within `submit`.
 """
+
+# ruff: noqa: F401 - what tests and users of the reference import from here
 
 from hybridsim.foundation.cache_parameters import (
     BcacheParameters,
@@ -60,13 +60,12 @@ from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device
 from hybridsim.reference.dmcache import DmCache
-from hybridsim.reference.facts import Fact, Outcome
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
 from hybridsim.reference.learned import Learned
 from hybridsim.reference.machine import Machine, simulate
 from hybridsim.reference.opencas import OpenCas
-from hybridsim.reference.parameters import Request, SourceParameters
+from hybridsim.reference.parameters import Fact, Outcome, Request, SourceParameters
 from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd
@@ -74,55 +73,3 @@ from hybridsim.reference.throttle import Throttle
 from hybridsim.reference.tier import Tier
 from hybridsim.reference.volume import Volume
 from hybridsim.reference.writecache import Writecache
-
-__all__ = [
-    "Admission",
-    "BcacheParameters",
-    "BudgetParameters",
-    "CacheParameters",
-    "Clock",
-    "ClosedSource",
-    "Controller",
-    "ControllerParameters",
-    "Device",
-    "DmCache",
-    "DmCacheParameters",
-    "Done",
-    "EventParameters",
-    "Fact",
-    "Flash",
-    "FlashParameters",
-    "Hdd",
-    "HddParameters",
-    "HostParameters",
-    "JobParameters",
-    "Learned",
-    "LimitParameters",
-    "Lru",
-    "Machine",
-    "OpenCas",
-    "OpenCasParameters",
-    "OpenSource",
-    "Outcome",
-    "PageCache",
-    "Parts",
-    "RebuildParameters",
-    "Replacement",
-    "Request",
-    "Source",
-    "SourceParameters",
-    "Ssd",
-    "SsdParameters",
-    "ThinkSource",
-    "Throttle",
-    "ThrottleParameters",
-    "Tier",
-    "TierParameters",
-    "Touches",
-    "Verdict",
-    "Volume",
-    "VolumeParameters",
-    "Writecache",
-    "WritecacheParameters",
-    "simulate",
-]

@@ -1,4 +1,6 @@
-"""The RAID controller (2.11): DRAM that reads ahead and writes back, in front of an array."""
+"""The link of a RAID controller (2.11)."""
+
+from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
@@ -8,9 +10,38 @@ from enum import Enum
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.link import Link
 from hybridsim.reference.runs import Runs
 from hybridsim.reference.tier import Tier
+
+
+class Link:
+    """The link between DRAM and host, which carries one transfer at a time."""
+
+    def __init__(self, clock: Clock, latency_ns: int, bytes_per_s: int) -> None:
+        self.clock = clock
+        self.latency_ns = latency_ns
+        self.bytes_per_s = bytes_per_s
+        self.free = 0
+        self.transfers: deque[tuple[int, Done]] = deque()  # (completion time, callback)
+
+    def send(self, size: int, done: Done) -> None:
+        """Transfer bytes after all transfers requested before."""
+        self.free = max(self.free, self.clock.now) + size * 10**9 // self.bytes_per_s
+        self.transfers.append((self.free + self.latency_ns, done))
+        if len(self.transfers) == 1:
+            self.schedule()
+
+    def schedule(self) -> None:
+        """Schedule the completion of the first transfer."""
+        self.clock.at(self.transfers[0][0], self.complete)
+
+    def complete(self) -> None:
+        """Schedule the next transfer, then report the completion of this one."""
+        _, done = self.transfers.popleft()
+        if self.transfers:
+            self.schedule()
+        done()
+
 
 SECTOR = 512
 NEVER = 2**62
@@ -52,7 +83,7 @@ class Line:
 class Queued:
     """A request in the queue, with its remaining steps."""
 
-    steps: deque[Callable[["Queued"], bool]]  # each returns True when done
+    steps: deque[Callable[[Queued], bool]]  # each returns True when done
     offset: int
     length: int
     parts: Parts

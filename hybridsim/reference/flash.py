@@ -1,15 +1,236 @@
-"""The solid-state disk in detail (2.8.1): request queue, buffer and data placement."""
+"""The solid-state disk in detail (2.8): request queue, buffer, dies, data placement."""
 
-from collections import deque
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from functools import partial
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.device import Device
-from hybridsim.reference.ftl import Mapping
-from hybridsim.reference.nand import Nand, Program, Sense
 from hybridsim.reference.ssd import level
+
+
+@dataclass
+class Sense:
+    """The reads of one die for one request."""
+
+    length: int = 0
+    duration: int = 0
+    arrived: Done = lambda: None
+
+
+@dataclass
+class Program:
+    """A program of a die; `left` is the remaining time in ns while it is suspended."""
+
+    work: int
+    complete: Done
+    left: int = 0
+    forced: list[Done] = field(default_factory=list)  # callbacks of writes with FUA
+
+
+@dataclass(eq=False)
+class Channel:
+    """A channel: dies with data to send, and dies that wait for a command."""
+
+    busy: bool = False
+    out: deque[Die] = field(default_factory=deque)
+    commands: deque[Die] = field(default_factory=deque)
+
+
+@dataclass(eq=False)
+class Die:
+    """A die: its current operation and its queues."""
+
+    channel: Channel
+    senses: deque[Sense] = field(default_factory=deque)
+    programs: deque[Program] = field(default_factory=deque)
+    work: int = 0  # ns of work before the next program
+    at: Sense | Program | None = None
+    suspended: Program | None = None
+    running: Program | None = None
+    runs: int = 0  # number of times a program was begun or resumed
+    end: int = 0  # end time of the running program
+
+
+class Nand:
+    """Dies and the channels that they share (2.8.2)."""
+
+    def __init__(self, clock: Clock, parameters: FlashParameters) -> None:
+        self.clock = clock
+        self.parameters = p = parameters
+        channels = [Channel() for _ in range(p.channels)]
+        self.dies = [Die(channels[number % p.channels]) for number in range(p.dies)]
+
+    def sense(self, number: int, sense: Sense) -> None:
+        """Queue a read for a die; suspend its program if that is worthwhile."""
+        die, suspended = self.dies[number], self.clock.now + self.parameters.suspend_ns
+        die.senses.append(sense)
+        if die.at is None:
+            self.go_on(die)
+        elif die.running is not None and die.end > suspended:
+            die.running.left = die.end - suspended
+            die.suspended, die.running = die.running, None
+            self.clock.at(suspended, lambda: self.next(die))
+
+    def program(self, number: int, program: Program) -> None:
+        """Queue a program for a die."""
+        die = self.dies[number]
+        die.programs.append(program)
+        die.work += program.work
+        if die.at is None:
+            self.go_on(die)
+
+    def next(self, die: Die) -> None:
+        """Start the next operation of a die, and those that wait for its channel."""
+        self.go_on(die)
+        self.look(die.channel)
+
+    def go_on(self, die: Die) -> None:
+        """Start the next operation of a die."""
+        if die.senses:
+            die.at = die.senses.popleft()
+        elif die.suspended is not None:
+            die.at = program = die.suspended
+            die.suspended = None
+            self.run(die, program, program.left)
+            return
+        elif die.programs:
+            die.at = die.programs.popleft()
+        else:
+            die.at = None
+            return
+        die.channel.commands.append(die)
+        self.look(die.channel)
+
+    def look(self, channel: Channel) -> None:
+        """Serve the dies that wait for a channel, while it is free."""
+        while not channel.busy:
+            if channel.out:
+                die = channel.out.popleft()
+                assert isinstance(die.at, Sense)
+                self.occupy(channel, die.at.length, partial(self.sent, die, die.at))
+            elif channel.commands:
+                die = channel.commands.popleft()
+                if isinstance(die.at, Sense):
+                    self.clock.at(self.clock.now + die.at.duration, partial(self.sensed, die))
+                else:
+                    assert die.at is not None
+                    size = self.parameters.program_units * self.parameters.unit_bytes
+                    self.occupy(channel, size, partial(self.received, die, die.at))
+            else:
+                return
+
+    def occupy(self, channel: Channel, size: int, done: Done) -> None:
+        """Occupy a channel for a transfer of `size` bytes."""
+        channel.busy = True
+        wire = size * 10**9 // self.parameters.channel_bytes_per_s
+        self.clock.at(self.clock.now + self.parameters.bus_ns + wire, done)
+
+    def sensed(self, die: Die) -> None:
+        """Queue the data in a die's register for the channel."""
+        die.channel.out.append(die)
+        self.look(die.channel)
+
+    def sent(self, die: Die, sense: Sense) -> None:
+        """Handle the arrival of a die's data at the controller."""
+        die.channel.busy = False
+        self.next(die)
+        sense.arrived()
+
+    def received(self, die: Die, program: Program) -> None:
+        """Begin a program whose data have arrived in the die."""
+        die.channel.busy = False
+        self.run(die, program, die.work + self.parameters.program_ns)
+        die.work = 0
+        self.look(die.channel)
+
+    def run(self, die: Die, program: Program, duration: int) -> None:
+        """Run a program for `duration` ns, unless it is suspended."""
+        die.running = program
+        die.end = self.clock.now + duration
+        die.runs += 1
+        this_run = die.runs
+
+        def ended() -> None:
+            if die.running is program and die.runs == this_run:
+                die.running = None
+                self.next(die)
+                program.complete()
+
+        self.clock.at(die.end, ended)
+
+
+class Mapping:
+    """Data placement (2.8.3): one write frontier and greedy garbage collection."""
+
+    def __init__(self, parameters: FlashParameters) -> None:
+        self.parameters = parameters
+        self.where: dict[int, int] = {}
+        # of each block the logical unit at each place written, None where it is invalid
+        self.blocks: list[list[int | None]] = [[] for _ in range(parameters.blocks)]
+        self.frontier: int | None = 0  # None: full and collected
+        self.free = list(range(1, parameters.blocks))
+        self.debt: Counter[int] = Counter()  # by die
+        self.placed = self.moved = 0
+        if parameters.filled:
+            for unit in range(parameters.mapped_units):
+                self.append(unit)
+            if self.needs_frontier():
+                self.frontier = self.free.pop(0)
+
+    def needs_frontier(self) -> bool:
+        """Whether the frontier is full."""
+        return self.frontier is None or self.is_full(self.frontier)
+
+    def is_full(self, block: int) -> bool:
+        """Whether a block is written completely."""
+        return len(self.blocks[block]) == self.parameters.block_units
+
+    def write(self, unit: int) -> int:
+        """Write a unit; return its new place."""
+        while self.needs_frontier() and len(self.free) < 2:
+            self.collect()
+        self.forget(unit)
+        self.placed += 1
+        return self.append(unit)
+
+    def forget(self, unit: int) -> None:
+        """Invalidate the place of a unit."""
+        at = self.where.pop(unit, None)
+        if at is not None:
+            block, place = divmod(at, self.parameters.block_units)
+            self.blocks[block][place] = None
+
+    def append(self, unit: int) -> int:
+        """Write a unit at the frontier; return its place."""
+        if self.frontier is None or self.is_full(self.frontier):
+            self.frontier = self.free.pop(0)
+        block = self.blocks[self.frontier]
+        self.where[unit] = at = self.frontier * self.parameters.block_units + len(block)
+        block.append(unit)
+        return at
+
+    def collect(self) -> None:
+        """Collect the full block with fewest valid units."""
+        p = self.parameters
+        full = [block for block in range(p.blocks) if self.is_full(block)]
+        victim = max(full, key=lambda block: self.blocks[block].count(None))  # the first of equals
+        move_ns = (p.read_ns + p.program_ns) // p.program_units
+        for unit in self.blocks[victim]:
+            if unit is not None:
+                self.debt[self.append(unit) // p.program_units % p.dies] += move_ns
+                self.moved += 1
+        self.blocks[victim] = []
+        if victim == self.frontier:
+            self.frontier = None
+        self.free.append(victim)
+        first = victim * p.block_units // p.program_units
+        for each in range(min(p.block_units // p.program_units, p.dies)):
+            self.debt[(first + each) % p.dies] += p.erase_ns
 
 
 @dataclass

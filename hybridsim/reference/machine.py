@@ -27,14 +27,13 @@ from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device
 from hybridsim.reference.dmcache import DmCache
-from hybridsim.reference.facts import Fact, Outcome
-from hybridsim.reference.host import Host
 from hybridsim.reference.jobs import JobsSource
 from hybridsim.reference.learned import Learned
 from hybridsim.reference.life import PASS_FROM, Life
+from hybridsim.reference.limits import Host
 from hybridsim.reference.models import ADMISSION, DEVICES, REPLACEMENT
 from hybridsim.reference.opencas import OpenCas
-from hybridsim.reference.parameters import Request, SourceParameters
+from hybridsim.reference.parameters import Fact, Outcome, Request, SourceParameters
 from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.throttle import Throttle

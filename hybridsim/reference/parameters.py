@@ -1,9 +1,11 @@
 """What happens in a simulation: requests, their source, and events; plain dataclasses."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 from hybridsim.foundation.cache_parameters import Plain
-from hybridsim.foundation.codes import Op, Replay
+from hybridsim.foundation.codes import Op, Path, Reason, Replay
 from hybridsim.foundation.machine_parameters import JobParameters
 
 
@@ -39,3 +41,33 @@ class Request(Plain):
         self.op = Op(self.op)
         if self.op == Op.WRITE_ZEROES:
             self.op = Op.WRITE
+
+
+@dataclass
+class Fact:
+    """The result of one request; times in nanoseconds."""
+
+    number: int
+    issue_ns: int
+    done_ns: int
+    op: Op
+    length: int
+    path: Path
+    reason: Reason
+    pages: int  # pages touched; 0 without a cache
+    pages_hit: int  # pages that a READ got from the fast tier
+
+
+@dataclass
+class Outcome:
+    """The result of a simulation: facts in order of completion, and counters.
+
+    Counters: `fills_started` (pages reserved) is `fills_completed` + `fills_doomed` at the end;
+    `evictions`; for each tier (slow_, fast_), of all its devices together, `read_bytes` and
+    `write_bytes`, and of hard disks' accesses to the media `move_ns` (with settling), `rotation_ns`
+    and `transfer_ns`, of volumes `iops_limit_ns`, `bandwidth_limit_ns` and `latency_ns` (of all
+    requests) and `throttled_ns` (of the volume, while any request waited).
+    """
+
+    facts: list[Fact] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)

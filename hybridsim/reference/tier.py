@@ -1,17 +1,52 @@
-"""Arrays (2.5): equal devices behind one range of bytes."""
+"""The members of an array (2.5): devices and their health."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import pairwise
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
 from hybridsim.foundation.machine_parameters import HddParameters, RebuildParameters, TierParameters
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.device import Device
-from hybridsim.reference.member import Health, Member, Range
+
+
+class Health(Enum):
+    """The health of a member."""
+
+    WHOLE = "whole"
+    FAILED = "failed"
+    REBUILDING = "rebuilding"
+
+
+@dataclass
+class Range:
+    """Bytes of one member."""
+
+    member: int
+    start: int
+    end: int
+
+
+@dataclass
+class Member:
+    """A place in the array, with the device in it."""
+
+    device: Device
+    health: Health = Health.WHOLE
+    began: list[int] = field(default_factory=list)  # start times of requests under way
+    idle_until: int = 0  # start of the current or last busy period
+    head: int = 0  # end of the last request
+    next_read: int = -1  # end of the last READ
+
+    @property
+    def under_way(self) -> int:
+        """The number of device requests under way."""
+        return len(self.began)
+
 
 STRIPE = 4096  # bytes of each member that md treats as one
 SECOND = 10**9

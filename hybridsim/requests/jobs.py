@@ -12,7 +12,7 @@ from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.machine_parameters import JobParameters
 from hybridsim.jit import method, state_machine
-from hybridsim.jit.heap import Heap
+from hybridsim.jit.events import Heap
 from hybridsim.requests.depths import DRAINS, IS_DONE, MEASURED_NS, NOW, Depths
 from hybridsim.requests.source import NEVER, WANTS_BATCH
 

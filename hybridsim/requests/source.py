@@ -9,7 +9,7 @@ import numpy as np
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.codes import Replay
 from hybridsim.jit import method, state_machine
-from hybridsim.jit.heap import Heap
+from hybridsim.jit.events import Heap
 
 OPEN, CLOSED, THINK = int(Replay.OPEN), int(Replay.CLOSED), int(Replay.THINK)
 NOTHING = -1

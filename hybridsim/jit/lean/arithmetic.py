@@ -12,8 +12,17 @@ from numba import types
 
 from hybridsim.jit.lean import kinds
 from hybridsim.jit.lean.body import Body
-from hybridsim.jit.lean.kinds import BOOL, FLOAT, INT, UINT, is_float, is_int, llvm
-from hybridsim.jit.lean.values import Number, Unsupported
+from hybridsim.jit.lean.kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    UINT,
+    Number,
+    Unsupported,
+    is_float,
+    is_int,
+    llvm,
+)
 
 BINARY: dict[type[ast.operator], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,

@@ -8,7 +8,7 @@ from typing import Any
 from numba import types
 
 from hybridsim.jit.lean import kinds
-from hybridsim.jit.lean.values import Number, Parts, Unsupported, Value
+from hybridsim.jit.lean.kinds import Number, Parts, Unsupported, Value
 
 STEADY = ", !invariant.load !0"  # what a frame holds does not change while a loop runs
 

@@ -1,9 +1,12 @@
-"""Expressions."""
+"""Expressions, and the state of a function while it is translated."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+import builtins
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -16,18 +19,216 @@ from hybridsim.jit.lean.arithmetic import (
     FALSE,
     TRUE,
     UNARY,
+    absolute,
     binary,
+    chosen,
     compared,
+    converted,
     literal,
     negated,
     truth,
     unary,
 )
-from hybridsim.jit.lean.body import assembled, leaves_of
-from hybridsim.jit.lean.calls import called
-from hybridsim.jit.lean.kinds import BOOL, INT
-from hybridsim.jit.lean.translation import Translation, as_kind, number
-from hybridsim.jit.lean.values import AnyValue, Bound, Known, Number, Parts, Unsupported, Value
+from hybridsim.jit.lean.body import Body, assembled, leaves_of
+from hybridsim.jit.lean.kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    AnyValue,
+    Bound,
+    Known,
+    Number,
+    Parts,
+    Unsupported,
+    Value,
+    is_float,
+    is_int,
+)
+from hybridsim.jit.octaves import octave
+from hybridsim.jit.prefetch import prefetch
+
+
+class AgainError(Exception):
+    """A variable has a wider kind than was assumed: translate again from the start."""
+
+
+@dataclass
+class Translation:
+    """A function while it is translated: its text so far, its variables, what it calls."""
+
+    function: Callable[..., Any]
+    variable_kinds: dict[str, Any]  # kept when it is translated again
+    compile: Callable[[Any, tuple[Any, ...]], Any]  # of another function and kinds: a Compiled
+    body: Body
+    rooms: dict[str, Sequence[str]] = field(default_factory=dict)  # by variable: its leaves
+    callees: list[Any] = field(default_factory=list)
+    loops: list[tuple[str, str]] = field(default_factory=list)  # labels of continue and break
+
+    def known(self, name: str) -> Any:
+        """Return the Python object of a name that is not a variable."""
+        free = self.function.__code__.co_freevars
+        if name in free:
+            return (self.function.__closure__ or ())[free.index(name)].cell_contents
+        names: Mapping[str, Any] = self.function.__globals__
+        if name in names:
+            return names[name]
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        raise Unsupported(f"the name {name}")
+
+    def variable(self, name: str) -> Value:
+        """Return the value of a variable."""
+        kind = self.variable_kinds[name]
+        operands = [
+            self.body.emit(f"load {kinds.llvm(leaf)}, ptr {room}")
+            for leaf, room in zip(kinds.leaves(kind), self.rooms[name], strict=True)
+        ]
+        return assembled(kind, operands)
+
+    def assign(self, name: str, value: Value) -> None:
+        """Assign to a variable."""
+        value = self.held(name, value, kinds.joined)
+        if name not in self.rooms:
+            self.rooms[name] = [self.body.room(leaf) for leaf in kinds.leaves(value.kind)]
+        for leaf, room in zip(leaves_of(value), self.rooms[name], strict=True):
+            self.body.act(f"store {kinds.llvm(leaf.kind)} {leaf.text}, ptr {room}")
+
+    def held(self, name: str, value: Value, join: Callable[[Any, Any], Any]) -> Value:
+        """Return a value as the kind that a variable has; the variable's kind may grow."""
+        kind = self.variable_kinds.setdefault(name, value.kind)
+        wider = join(kind, value.kind)
+        if wider != kind:
+            self.variable_kinds[name] = wider
+            raise AgainError
+        return as_kind(self.body, value, kind)
+
+    def has(self, name: str) -> bool:
+        """Return whether a name is a variable that was assigned to."""
+        return name in self.rooms
+
+
+def as_kind(body: Body, value: Value, kind: Any) -> Value:
+    """Return a value as a wider kind."""
+    if value.kind == kind:
+        return value
+    if isinstance(value, Parts):
+        parts = [as_kind(body, item, part) for item, part in zip(value.items, kind.types)]
+        return Parts(kind, parts)
+    return converted(body, value, kind)
+
+
+def number(value: AnyValue) -> Number:
+    """Return a value that must be a number or an address."""
+    if not isinstance(value, Number) or value.kind is kinds.NONE:
+        raise Unsupported(f"{value} for a number")
+    return value
+
+
+NUMBERS = {np.int64: INT, np.uint64: kinds.UINT, np.int32: types.int32, np.float64: FLOAT}
+INTRINSICS = {math.log: "llvm.log", math.exp: "llvm.exp", np.log2: "llvm.log2"}
+
+
+def called(t: Translation, target: AnyValue, arguments: Sequence[AnyValue]) -> Value:
+    """Return the result of a call."""
+    if isinstance(target, Bound):
+        return _method(t, target.function, [target.machine, *map(_value, arguments)])
+    if not isinstance(target, Known):
+        raise Unsupported(f"a call of {target}")
+    function = target.item
+    if hasattr(function, "function") and not isinstance(function, type):  # a Method
+        return _method(t, function.function, list(map(_value, arguments)))
+    if function in (builtins.min, builtins.max) and len(arguments) > 1:
+        return chosen(t.body, list(map(number, arguments)), function is builtins.min)
+    if function is builtins.len and len(arguments) == 1:
+        return _length(t, arguments[0])
+    if function in NUMBERS or function in (int, float, bool):
+        return _as_number(t, function, number(*arguments))
+    if function is builtins.abs:
+        return absolute(t.body, number(*arguments))
+    if function in INTRINSICS and len(arguments) == 1:
+        value = converted(t.body, number(*arguments), FLOAT)
+        return _intrinsic(t, INTRINSICS[function], [value])
+    if function is math.pow and len(arguments) == 2:
+        values = [number(each) for each in arguments]
+        if any(not is_float(each.kind) for each in values[1:]):
+            raise Unsupported("a power of a whole number")
+        return _intrinsic(t, "llvm.pow", [converted(t.body, each, FLOAT) for each in values])
+    if function is prefetch:
+        found = _value(arguments[0])
+        for each in found.items if isinstance(found, Parts) else [found]:
+            _prefetch(t, number(each), number(arguments[1]))
+        return Number(kinds.NONE, "")
+    if function is octave:
+        return _octave(t, converted(t.body, number(*arguments), INT))
+    raise Unsupported(f"a call of {function}")
+
+
+def _value(value: AnyValue) -> Value:
+    if not isinstance(value, (Number, Parts)):
+        raise Unsupported(f"{value} as an argument")
+    return value
+
+
+def _method(t: Translation, function: Callable[..., Any], arguments: list[Value]) -> Value:
+    """Call a method or a kernel: it takes every integer as 64 bits."""
+    plain = [
+        converted(t.body, each, INT) if isinstance(each, Number) and is_int(each.kind) else each
+        for each in arguments
+    ]
+    callee = t.compile(function, tuple(each.kind for each in plain))
+    t.callees.append(callee)
+    operands = ", ".join(operand for each in plain for operand in t.body.operands(each))
+    result = kinds.returned(callee.returns)
+    call = f'call {result} @"{callee.symbol}"({operands})'
+    if result == "void":
+        t.body.act(call)
+        return Number(kinds.NONE, "")
+    return t.body.whole(callee.returns, t.body.emit(call))
+
+
+def _length(t: Translation, value: AnyValue) -> Number:
+    if isinstance(value, Parts) and kinds.is_tuple(value.kind):
+        return Number(INT, str(len(value.items)))
+    if isinstance(value, Known):
+        return Number(INT, str(len(value.item)))
+    found = _value(value)
+    kinds.as_array(found.kind)
+    return memory.length(t.body, found)
+
+
+def _as_number(t: Translation, function: Any, value: Number) -> Number:
+    if function is bool:
+        return truth(t.body, value)
+    kind = NUMBERS.get(function) or (FLOAT if function is float else None)
+    if kind is None:
+        _, kind = kinds.operation(int, value.kind)
+    return converted(t.body, value, kind)
+
+
+def _intrinsic(t: Translation, name: str, values: Sequence[Number]) -> Number:
+    parameters = ", ".join("double" for _ in values)
+    t.body.intrinsic(f"{name}.f64", "double", parameters)
+    operands = ", ".join(f"double {each.text}" for each in values)
+    return Number(FLOAT, t.body.emit(f"call double @{name}.f64({operands})"))
+
+
+def _prefetch(t: Translation, array: Number, index: Number) -> None:
+    """Fetch an item into all levels of the data cache, to read it."""
+    if not isinstance(array.kind, types.Array) or array.kind.ndim != 1 or index.kind is BOOL:
+        raise Unsupported("prefetch")
+    # Any index is harmless, so a negative one does not count from the end.
+    at = converted(t.body, index, kinds.UINT)
+    address = memory.place(t.body, array, [at])
+    t.body.intrinsic("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+    t.body.act(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
+
+
+def _octave(t: Translation, value: Number) -> Number:
+    """Count the zeros before the first bit that is set."""
+    odd = t.body.emit(f"or i64 {value.text}, 1")
+    t.body.intrinsic("llvm.ctlz.i64", "i64", "i64, i1")
+    zeros = t.body.emit(f"call i64 @llvm.ctlz.i64(i64 {odd}, i1 true)")
+    return Number(INT, t.body.emit(f"sub i64 63, {zeros}"))
 
 
 def value(t: Translation, node: ast.expr) -> Value:

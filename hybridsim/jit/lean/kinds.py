@@ -1,4 +1,4 @@
-"""Types: as LLVM names them, what they are made of, and what operators return.
+"""What an expression is worth, and its type: as LLVM names it, what it is made of.
 
 A kind is a numba type.  A leaf is a kind that is one LLVM operand; a tuple is its parts' leaves.
 """
@@ -6,13 +6,59 @@ A kind is a numba type.  A leaf is a kind that is one LLVM operand; a tuple is i
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from numba import types
 
 from hybridsim.jit.internals import cpu_target
-from hybridsim.jit.lean.values import Unsupported
+
+
+class Unsupported(Exception):  # noqa: N818  (numba compiles the method then: not an error)
+    """Something that only numba compiles."""
+
+
+@dataclass(slots=True, frozen=True)
+class Number:
+    """A number, or the address of an array, a record or a state machine: one LLVM operand."""
+
+    kind: Any  # numba's type
+    text: str
+
+    @property
+    def constant(self) -> int | None:
+        """The value of an integer that is known here."""
+        digits = self.text.removeprefix("-")
+        return int(self.text) if digits.isdigit() else None
+
+
+@dataclass(slots=True, frozen=True)
+class Parts:
+    """A tuple: its parts, one by one."""
+
+    kind: Any
+    items: Sequence[Value]
+
+
+@dataclass(slots=True, frozen=True)
+class Known:
+    """A Python object: a module, a function, a class, a tuple of constants."""
+
+    item: Any
+
+
+@dataclass(slots=True, frozen=True)
+class Bound:
+    """A method of a state machine, before it is called."""
+
+    machine: Number
+    function: Callable[..., Any]
+
+
+Value: TypeAlias = Number | Parts
+AnyValue: TypeAlias = Number | Parts | Known | Bound
+
 
 INT, BOOL, FLOAT, NONE = types.int64, types.boolean, types.float64, types.none
 UINT, ADDRESS = types.uint64, types.voidptr
@@ -139,11 +185,6 @@ def met(one: Any, other: Any) -> Any:
     return joined(one, other)
 
 
-def plain(kind: Any) -> Any:
-    """Return the kind that a method takes for an argument: every integer as int64."""
-    return INT if is_int(kind) else kind
-
-
 @functools.cache
 def operation(operator: Any, *kinds: Any) -> tuple[tuple[Any, ...], Any]:
     """Return to which kinds numba converts operands, and the kind of the result."""
@@ -160,8 +201,3 @@ def unified(one: Any, other: Any) -> Any:
     if found is None or not is_number(found):
         raise Unsupported(f"{one} with {other}")
     return found
-
-
-def machines_in(kinds: Sequence[Any]) -> Iterator[Any]:
-    """Yield the state machines among kinds."""
-    return (each for each in kinds if is_machine(each))

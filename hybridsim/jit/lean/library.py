@@ -1,9 +1,16 @@
-"""Functions that are compiled, and their text for a loop's library."""
+"""Functions: the source of each, the whole of it compiled, and their text for a loop's library."""
 
 from __future__ import annotations
+import __future__
 
+import ast
+import functools
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+import inspect
+import linecache
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import llvmlite.binding
@@ -13,9 +20,125 @@ from numba import types
 from hybridsim.jit import waiting
 from hybridsim.jit.internals import NumbaError, cgutils, cpu_target
 from hybridsim.jit.lean import kinds
-from hybridsim.jit.lean.function import Compiled, compiled
+from hybridsim.jit.lean.body import Body, assembled
+from hybridsim.jit.lean.expressions import AgainError, Translation
+from hybridsim.jit.lean.kinds import Number, Unsupported
 from hybridsim.jit.lean.memory import frame
-from hybridsim.jit.lean.values import Unsupported
+from hybridsim.jit.lean.statements import RESULT, block, leave
+
+OF_CLASS = getattr(inspect, "CO_METHOD", 0)
+
+
+def tree_of(function: Callable[..., Any]) -> ast.FunctionDef:
+    """Return the syntax tree of a function.
+
+    Raises Unsupported if there is no source, or if it is not what the function was made from, as
+    after a file was edited.
+    """
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    text = "".join(linecache.getlines(code.co_filename))
+    whole, functions = _trees(text)
+    tree = functions.get(code.co_firstlineno)
+    if tree is None:
+        raise Unsupported("no source")
+    # To compile only the function saves most of the time.  Its code depends on what is imported,
+    # and on the variables of a function around it.
+    imports = [each for each in whole.body if isinstance(each, (ast.Import, ast.ImportFrom))]
+    part = whole if code.co_freevars else ast.Module([*imports, tree], [])
+    future = code.co_flags & __future__.annotations.compiler_flag
+    made = compile(part, code.co_filename, "exec", future, dont_inherit=True)
+    if _plain(code) not in map(_plain, _inside(made)):
+        raise Unsupported("other source")
+    return tree
+
+
+@functools.cache
+def _trees(text: str) -> tuple[ast.Module, dict[int, ast.FunctionDef]]:
+    """Return a file's tree, and its functions by the line where they begin, decorators included."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise Unsupported("no source") from error
+    return tree, {
+        min([each.lineno, *(one.lineno for one in each.decorator_list)]): each
+        for each in ast.walk(tree)
+        if isinstance(each, ast.FunctionDef)
+    }
+
+
+def _plain(code: CodeType) -> CodeType:
+    """Return code without the flag that Python 3.14 gives to what is defined in a class."""
+    return code.replace(co_flags=code.co_flags & ~OF_CLASS)
+
+
+def _inside(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of everything that is defined in a piece of code."""
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield each
+            yield from _inside(each)
+
+
+TRIES_MAX = 20  # to find the kinds of the variables; each makes one of them wider
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A function in LLVM's language."""
+
+    symbol: str  # its name there
+    returns: Any  # a kind
+    head: str  # from the type of the result on
+    definition: str  # of the function, and of its constants
+    declared: Collection[str]
+    machines: Collection[Any]
+    callees: Sequence[Compiled]
+
+
+def compiled(function: Callable[..., Any], takes: tuple[Any, ...], symbol: str) -> Compiled:
+    """Translate a function for arguments of these kinds; raise Unsupported if numba has to."""
+    tree = tree_of(function)
+    found = tree.args
+    if found.defaults or found.kwonlyargs or found.vararg or found.kwarg or found.posonlyargs:
+        raise Unsupported("parameters with defaults")
+    names = [each.arg for each in found.args]
+    if len(names) != len(takes):
+        raise Unsupported("other arguments")
+    variables: dict[str, Any] = dict(zip(names, takes))
+    for _ in range(TRIES_MAX):
+        t = Translation(function, variables, translated, Body(symbol))
+        parameters = _take(t, names, takes)
+        try:
+            block(t, tree.body)
+            if t.body.is_open:
+                leave(t, Number(kinds.NONE, ""))
+        except AgainError:
+            continue
+        return _finished(t, takes, parameters)
+    raise Unsupported("variables of changing types")
+
+
+def _take(t: Translation, names: Sequence[str], takes: Sequence[Any]) -> list[str]:
+    """Make variables of the arguments; return the parameters."""
+    parameters = []
+    for n, (name, kind) in enumerate(zip(names, takes)):
+        operands = [f"%a{n}.{m}" for m in range(len(kinds.leaves(kind)))]
+        parameters += [
+            f"{kinds.llvm(leaf)} {text}" for leaf, text in zip(kinds.leaves(kind), operands)
+        ]
+        t.assign(name, assembled(kind, operands))
+    return parameters
+
+
+def _finished(t: Translation, takes: Sequence[Any], parameters: Sequence[str]) -> Compiled:
+    body, returns = t.body, t.variable_kinds[RESULT]
+    machines = {*body.machines, *filter(kinds.is_machine, takes)}
+    head = f'{kinds.returned(returns)} @"{body.symbol}"({", ".join(parameters)})'
+    begin = f"define linkonce_odr {head} nounwind {{\nentry:"
+    whole = "\n".join([*body.constants, begin, *body.entry, *body.lines, "}"])
+    return Compiled(body.symbol, returns, head, whole, body.declared, machines, t.callees)
+
 
 _functions: dict[tuple[Any, ...], Compiled | Exception] = {}
 _symbols: set[str] = set()
@@ -33,7 +156,7 @@ def translated(function: Callable[..., Any], takes: tuple[Any, ...]) -> Compiled
     if key not in _functions:
         _functions[key] = Unsupported("recursion")
         try:
-            found = compiled(function, takes, _symbol(function, takes), translated)
+            found = compiled(function, takes, _symbol(function, takes))
             _verify(found)
             _functions[key] = found
         except REASONS as reason:

@@ -12,8 +12,17 @@ from hybridsim.jit.internals import from_dtype
 from hybridsim.jit.lean import kinds
 from hybridsim.jit.lean.arithmetic import converted
 from hybridsim.jit.lean.body import STEADY, Body, leaves_of
-from hybridsim.jit.lean.kinds import BOOL, INT, is_int, llvm, stored
-from hybridsim.jit.lean.values import Number, Parts, Unsupported, Value
+from hybridsim.jit.lean.kinds import (
+    BOOL,
+    INT,
+    Number,
+    Parts,
+    Unsupported,
+    Value,
+    is_int,
+    llvm,
+    stored,
+)
 
 
 def field(body: Body, machine: Number, name: str) -> Value:

@@ -10,10 +10,16 @@ from numba import types
 
 from hybridsim.jit.lean import kinds, memory
 from hybridsim.jit.lean.arithmetic import BINARY, binary, converted
-from hybridsim.jit.lean.expressions import anything, branch, indices, is_certain, value
-from hybridsim.jit.lean.kinds import INT
-from hybridsim.jit.lean.translation import Translation, number
-from hybridsim.jit.lean.values import Known, Number, Parts, Unsupported, Value
+from hybridsim.jit.lean.expressions import (
+    Translation,
+    anything,
+    branch,
+    indices,
+    is_certain,
+    number,
+    value,
+)
+from hybridsim.jit.lean.kinds import INT, Known, Number, Parts, Unsupported, Value
 
 RESULT = ""  # the variable that holds what the function returns
 

@@ -1,11 +1,8 @@
 """A RAID controller's DRAM: read-ahead and write-back between the SSD cache and the array.
 
-    slots, ordered  containers of fixed size
-    slots, ordered  containers of fixed size
-    jobs            requests in progress, and the link to the host
-    windows, reads  read-ahead: its data, and its control
-    lines, writes   write-back: its data, and its control
-    dram            all of these assembled, in front of an array
+    memory  what is in DRAM: windows that are read ahead, lines that are written back
+    jobs    requests in progress, and the link to the host
+    dram    all of these assembled, in front of an array, and their control
 
 It has the methods of `raid.Tier`, and replaces it as the slow tier (DESIGN.md 2.11).
 """

@@ -7,37 +7,317 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.foundation.arrays import Ints, doubled
-from hybridsim.foundation.codes import OP_MASK, PREFLUSH, Op
+from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import ControllerParameters
-from hybridsim.jit import method, state_machine
-from hybridsim.storage.controller.counts import (
-    DESTAGE,
-    DRAIN_FIRST,
-    FIRST_QUEUED,
-    JOB,
-    LAST_NS,
-    LAST_QUEUED,
-    NAMES,
-    PLACE,
-    TIMER,
-    WINDOW,
-)
-from hybridsim.storage.controller.jobs import LINK, Jobs, Link
-from hybridsim.storage.controller.lines import SECTOR, Lines
-from hybridsim.storage.controller.reads import read, window_arrived
-from hybridsim.storage.controller.windows import Windows
-from hybridsim.storage.controller.writes import (
-    STARTS_MAX,
-    destage_done,
-    discard,
-    drained,
-    flush,
-    go_on,
-    put_in_queue,
+from hybridsim.jit import kernel, method, state_machine
+from hybridsim.jit.events import CONTROLLER
+from hybridsim.storage.controller.jobs import IDLE, LINK, Jobs, Link
+from hybridsim.storage.controller.memory import READY, SECTOR, Lines, Windows
+
+# indices of `state`
+DESTAGES, DRAINING, LAST_NS, TIMER, FIRST_QUEUED, LAST_QUEUED = range(6)
+
+# The tag of an array request is number << 2 | one of these; number is a job or a window.
+JOB, WINDOW, DESTAGE = range(3)
+
+# The next step of a queued job.
+DRAIN_FIRST, PLACE, DRAIN_LAST = range(3)
+
+# indices of `counts`
+(
+    DRAM_READ,
+    WINDOW_WAITED,
+    AHEAD_READ,
+    WRITTEN,
+    OVERWRITTEN,
+    DISCARDED,
+    DESTAGED,
+    DESTAGES_DONE,
+    FULL_STRIPES,
+) = range(9)
+NAMES = (
+    "dram_read_bytes",  # read from DRAM
+    "waited_bytes",  # read from a window that was still being read from the array
+    "ahead_bytes",  # read ahead from the array
+    "write_back_bytes",  # written to DRAM; then overwritten, discarded or destaged
+    "overwritten_bytes",
+    "discarded_bytes",
+    "destaged_bytes",
+    "destages",
+    "full_stripes",  # destages of a whole row of the array
 )
 
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
+READ = int(Op.READ)
 NOTHING = -1
+
+
+@kernel
+def read(controller, now, job, events):
+    """Read each sector from DRAM or array, and read ahead of sequential streams."""
+    windows = controller.windows
+    offset = controller.jobs.offset[job]
+    length = controller.jobs.length[job]
+    start = offset // SECTOR * SECTOR
+    end = (offset + length + SECTOR - 1) // SECTOR * SECTOR
+    missing, missing_end, in_dram = gather(controller, job, start, end)
+    if windows.slots.used() > 0:
+        windows.drop_passed(start, end)
+    if in_dram > 0:
+        controller.counts[DRAM_READ] += in_dram
+        controller.jobs.pending[job] += 1
+        controller.link.send(now, controller.link.take(job, in_dram), events)
+    if missing != NOTHING:
+        begin = max(missing, offset)
+        upto = min(missing_end, offset + length)
+        controller.ask_array(now, job, controller.jobs.op[job], begin, upto - begin, events)
+    if windows.slots.capacity > 0:
+        stream = windows.streams.extend(offset, length)
+        if windows.streams.run_requests[stream] >= windows.after:
+            read_ahead(controller, now, end, events)
+
+
+@kernel
+def gather(controller, job, start, end):
+    """Locate each sector; return start and end of the missing range, and the bytes in DRAM."""
+    lines = controller.lines
+    windows = controller.windows
+    missing = NOTHING
+    missing_end = NOTHING
+    in_dram = 0
+    at = start
+    while at < end:
+        upto = end
+        held = False
+        if windows.slots.used() > 0:
+            upto = min(upto, windows.border(at))
+        if lines.slots.used() > 0:
+            upto = min(upto, lines.border(at))
+            of_line = lines.held(at)
+            mask = lines.mask(at, upto)
+            if of_line & mask != 0 and of_line & mask != mask:
+                upto = at + SECTOR
+                mask = lines.mask(at, upto)
+            held = of_line & mask != 0
+        window = NOTHING if held else windows.holding(at)
+        if held:
+            in_dram += upto - at
+        elif window == NOTHING:
+            if missing == NOTHING:
+                missing = at
+            missing_end = upto
+        elif windows.state[window] == READY:
+            windows.ready.touch(window)
+            in_dram += upto - at
+        else:
+            wait_for(controller, window, job, upto - at)
+        at = upto
+    return missing, missing_end, in_dram
+
+
+@kernel
+def wait_for(controller, window, job, length):
+    """Queue a transfer of a job's bytes until the window has been read."""
+    controller.counts[WINDOW_WAITED] += length
+    windows = controller.windows
+    last = windows.last_waiting[window]
+    if windows.first_waiting[window] == NOTHING:
+        windows.first_waiting[window] = windows.last_waiting[window] = waiter(
+            controller, job, length
+        )
+    elif controller.link.job[last] == job:
+        controller.link.length[last] += length
+    else:
+        windows.last_waiting[window] = controller.link.next[last] = waiter(controller, job, length)
+
+
+@kernel
+def waiter(controller, job, length):
+    """Allocate a transfer that will be sent later."""
+    controller.jobs.pending[job] += 1
+    return controller.link.take(job, length)
+
+
+@kernel
+def read_ahead(controller, now, at, events):
+    """Make sure that the data after byte `at` is in DRAM or being read."""
+    windows = controller.windows
+    end = min(at + windows.ahead_bytes, controller.capacity_bytes)
+    if at >= end:
+        return
+    size = windows.window_bytes
+    for number in range(at // size, (end - 1) // size + 1):
+        if windows.slots.find(number) != NOTHING:
+            continue
+        start = max(at, number * size)
+        slot = windows.claim(number, start)
+        if slot == NOTHING:
+            return
+        length = windows.end(number) - start
+        controller.counts[AHEAD_READ] += length
+        controller.array.submit(now, slot << 2 | WINDOW, READ, start, length, events)
+
+
+@kernel
+def window_arrived(controller, now, window, events):
+    """Send the transfers that waited for a window, and make it ready."""
+    link = controller.link
+    transfer = controller.windows.first_waiting[window]
+    while transfer != NOTHING:
+        behind = link.next[transfer]
+        link.send(now, transfer, events)
+        transfer = behind
+    controller.windows.arrived(window)
+
+
+WRITE, FLUSH = int(Op.WRITE), int(Op.FLUSH)
+NEVER = 1 << 62
+STARTS_MAX = 2  # destages started at once: limits the array requests of one step
+
+
+@kernel
+def flush(controller, now, job, events):
+    """Make written data durable: at once with a protected DRAM, else by destaging and flushing."""
+    if controller.lines.slots.capacity == 0:
+        controller.ask_array(now, job, FLUSH, 0, 0, events)
+    elif controller.protected != 0:
+        controller.jobs.pending[job] += 1
+        controller.link.send(now, controller.link.take(job, 0), events)
+    else:
+        put_in_queue(controller, job, DRAIN_FIRST)
+        go_on(controller, now, events)
+
+
+@kernel
+def discard(controller, start, end):
+    """Drop the dirty sectors that are discarded completely."""
+    start = (start + SECTOR - 1) // SECTOR * SECTOR
+    end = end // SECTOR * SECTOR
+    if start < end and controller.lines.slots.used() > 0:
+        controller.counts[DISCARDED] += SECTOR * controller.lines.drop(start, end)
+
+
+@kernel
+def put_in_queue(controller, job, stage):
+    """Queue a job; it is not complete before its turn."""
+    jobs = controller.jobs
+    jobs.pending[job] += 1
+    jobs.stage[job] = stage
+    if controller.state[FIRST_QUEUED] == NOTHING:
+        controller.state[FIRST_QUEUED] = job
+    else:
+        jobs.next[controller.state[LAST_QUEUED]] = job
+    controller.state[LAST_QUEUED] = job
+
+
+@kernel
+def leave_queue(controller):
+    """Remove the first job of the queue; return its tag if it is complete, else -1."""
+    job = controller.state[FIRST_QUEUED]
+    controller.state[FIRST_QUEUED] = controller.jobs.next[job]
+    return controller.jobs.completed(job)
+
+
+@kernel
+def go_on(controller, now, events):
+    """Serve the queue, destage if there is a reason, and set the idle timer."""
+    job = controller.state[FIRST_QUEUED]
+    while job != NOTHING and serve(controller, now, job, events):
+        leave_queue(controller)  # its transfer is in progress
+        job = controller.state[FIRST_QUEUED]
+    used = controller.lines.slots.used()
+    if used == 0:
+        controller.state[DRAINING] = 0
+        return
+    if used >= controller.high_lines:
+        controller.state[DRAINING] = 1
+    if used <= controller.low_lines:
+        controller.state[DRAINING] = 0
+    idle = now - controller.state[LAST_NS] >= controller.idle_ns
+    flushing = job != NOTHING and controller.jobs.stage[job] != PLACE
+    if idle or flushing or controller.state[DRAINING] != 0:
+        for _ in range(STARTS_MAX):
+            if controller.state[DESTAGES] < controller.destages_max:
+                destage(controller, now, events)
+    if not idle and controller.idle_ns < NEVER and controller.state[TIMER] == 0:
+        controller.state[TIMER] = 1
+        events.push(controller.state[LAST_NS] + controller.idle_ns, CONTROLLER, IDLE)
+
+
+@kernel
+def serve(controller, now, job, events):
+    """Serve the first job of the queue; return whether its turn is over."""
+    jobs = controller.jobs
+    if jobs.stage[job] == PLACE:
+        if not place(controller, job):
+            return False
+        jobs.pending[job] += 1
+        controller.link.send(now, controller.link.take(job, jobs.length[job]), events)
+        if controller.protected != 0 or jobs.op[job] & FUA == 0:
+            return True
+        jobs.stage[job] = DRAIN_LAST
+    if jobs.flushing[job] == 0 and controller.lines.slots.used() == 0:
+        jobs.flushing[job] = 1
+        controller.ask_array(now, job, FLUSH, 0, 0, events)
+    return False
+
+
+@kernel
+def place(controller, job):
+    """Put a write's sectors into DRAM while there is room; return whether all are there."""
+    lines = controller.lines
+    jobs = controller.jobs
+    end = (jobs.offset[job] + jobs.length[job] + SECTOR - 1) // SECTOR * SECTOR
+    while jobs.placed[job] < end:
+        at = jobs.placed[job]
+        if not lines.has_place(at):
+            return False
+        upto = min(end, lines.border(at))
+        controller.counts[WRITTEN] += upto - at
+        controller.counts[OVERWRITTEN] += SECTOR * lines.write(at, upto)
+        jobs.placed[job] = upto
+    return True
+
+
+@kernel
+def drained(controller, job):
+    """Continue the first job of the queue after a flush of the array; return its tag if done."""
+    jobs = controller.jobs
+    jobs.flushing[job] = 0
+    if jobs.stage[job] == DRAIN_FIRST and jobs.op[job] & OP_MASK == WRITE:
+        jobs.stage[job] = PLACE
+        return jobs.completed(job)
+    jobs.pending[job] -= 1
+    return leave_queue(controller)
+
+
+@kernel
+def destage(controller, now, events):
+    """Send a run of dirty sectors to the array, if there is one."""
+    lines = controller.lines
+    start = lines.next_start(lines.slots.used() > controller.oldest_above_lines)
+    if start == NOTHING:
+        return
+    length = lines.start(start) - start
+    controller.state[DESTAGES] += 1
+    controller.counts[DESTAGED] += length
+    controller.counts[DESTAGES_DONE] += 1
+    controller.counts[FULL_STRIPES] += length == lines.stripe_bytes
+    job = controller.jobs.take(NOTHING, WRITE, start, length)
+    controller.array.submit(now, job << 2 | DESTAGE, WRITE, start, length, events)
+
+
+@kernel
+def destage_done(controller, now, job, events):
+    """End a destage: free its lines, unless they are dirty again."""
+    start = controller.jobs.offset[job]
+    controller.state[DESTAGES] -= 1
+    controller.lines.landed(start, start + controller.jobs.length[job])
+    controller.invalidate(job)
+    controller.jobs.release(job)
+    go_on(controller, now, events)
+
+
+READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 
 
 @state_machine

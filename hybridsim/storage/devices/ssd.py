@@ -9,8 +9,7 @@ import numpy as np
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import SsdParameters
-from hybridsim.jit import method, state_machine
-from hybridsim.storage.devices.ssd_levels import level, scattered
+from hybridsim.jit import kernel, method, state_machine
 
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1
@@ -18,7 +17,24 @@ UNITS, REQUESTS, OWED_NS = 0, 1, 2
 IS_DIRTY, LAST_DONE_NS = 0, 1
 IN_SLC, BUFFERED_NS, ERASED, UNFOLDED = 0, 1, 2, 3
 STREAMS = 8  # writes in sequence that a drive follows at once
+SCATTER = 1_327_217_885  # 2^31 over the golden ratio
 state_machine(SsdParameters)  # a part of this one
+
+
+# What a drive derives from addresses as if by chance: the lane of a write, the level of a page.
+
+
+@kernel
+def scattered(address):
+    """Return a number below 32,768 that differs between neighbouring addresses."""
+    return address % 2_147_483_648 * SCATTER % 2_147_483_648 // 65_536
+
+
+@kernel
+def level(address):
+    """Return the extra read steps of a page over the fastest page: 0, 1 or 3, a third each."""
+    kind = scattered(address) % 3
+    return kind + kind // 2
 
 
 @state_machine

@@ -1,4 +1,4 @@
-"""From an SSD's datasheet to the integers that `DESIGN.md` 2.7 computes with.
+"""From an SSD's datasheet to the integers that `DESIGN.md` 2.7 and 2.8 compute with.
 
 Each datasheet figure fixes one parameter, in closed form:
 
@@ -21,16 +21,24 @@ Each datasheet figure fixes one parameter, in closed form:
 
 They are exact because writes go to the dies in turn. With `write_rule = "requests"` s is of
 each request, sequential ones too: 32 p + s = dies * 128 KiB / rate; and the pipe is the link.
+
+Parameters of flash in detail that are not specified follow from the datasheet too: the time of a
+read from the latency, that of a program from sequential writes, which keep all dies programming.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import exp
+from typing import TYPE_CHECKING, Any
 
-from hybridsim.foundation.machine_parameters import SsdParameters
+from hybridsim.foundation.machine_parameters import FlashParameters, SsdParameters
+from hybridsim.storage.devices.flash import Flash as FlashBank
+from hybridsim.storage.devices.ssd import SSD
 
 if TYPE_CHECKING:
     from hybridsim.storage.drives import SolidState
+    from hybridsim.storage.drives.datasheet import Placement
+    from hybridsim.storage.drives.ssd import Flash
 
 UNIT_BYTES = 4096
 SEQUENTIAL_UNITS = 32  # datasheets give sequential rates of 128 KiB requests
@@ -158,3 +166,81 @@ def _die_time_of_writes(drive: SolidState, rate: int, iops: int) -> tuple[int, i
     if random <= map_units * program:
         return round(unit), 0
     return round(program), round(random - map_units * program)
+
+
+SECOND_NS = 10**9
+BLOCKS = 4096  # in the capacity visible to the host, unless specified
+
+
+def write_amplification(spare: float) -> float:
+    """Return the units programmed per unit that the host writes, for uniform random writes.
+
+    WA = a / (a + W0(-a exp(-a))), a = 1 + spare: the limit of first-in-first-out collection, and
+    with large blocks also of greedy collection (Luojie and Kurkoski 2011; Desnoyers 2012).
+    """
+    from scipy.special import lambertw  # loads slowly, and most machines do not need it
+
+    a = 1 + spare
+    return float(a / (a + lambertw(-a * exp(-a)).real))
+
+
+def flash_timing(drive: SolidState, flash: Flash, capacity_bytes: int) -> FlashParameters:
+    """Return the parameters of a drive of this capacity."""
+    bus_ns = flash.channel_command_ns
+    unit_ns = bus_ns + UNIT_BYTES * SECOND_NS // flash.channel_rate
+    program_ns = flash.program_ns
+    if program_ns is None:
+        transfer_ns = bus_ns + drive.program_bytes * SECOND_NS // flash.channel_rate
+        rate = drive.native_write or drive.sequential_write  # it has no SLC cache
+        cycle_ns = drive.dies * drive.program_bytes * SECOND_NS // rate
+        program_ns = max(cycle_ns - transfer_ns, 0)
+    read_ns = flash.read_ns if flash.read_ns is not None else max(drive.read_ns - unit_ns, 0)
+    program_units = drive.program_bytes // UNIT_BYTES
+    excess = write_amplification(flash.spare) - 1 if flash.gc == "closed-form" else 0
+    return FlashParameters(
+        dies=drive.dies,
+        channels=flash.channels,
+        unit_bytes=UNIT_BYTES,
+        program_units=program_units,
+        interval_ns=round(SECOND_NS / drive.random_read_iops),
+        command_ns=drive.command_ns,
+        write_ns=drive.write_latency_ns - drive.command_ns - drive.wire_ns,
+        read_ns=read_ns,
+        step_ns=drive.read_step_ns,
+        program_ns=program_ns,
+        collect_ns=round(excess * (read_ns + program_ns)),
+        suspend_ns=drive.suspend_ns,
+        flush_ns=drive.flush_ns,
+        bus_ns=bus_ns,
+        is_protected=int(drive.power_loss_protection),
+        is_blocking=int(drive.blocking_flush),
+        is_static=int(flash.placement == "by-address"),
+        buffer_units=max(drive.write_buffer_bytes // UNIT_BYTES, program_units),
+        channel_bytes_per_s=flash.channel_rate,
+        link_bytes_per_s=drive.sequential_read,
+        capacity_bytes=capacity_bytes,
+        erase_ns=flash.erase_ns,
+        filled=int(flash.filled),
+        **_mapping(drive, flash, capacity_bytes),
+    )
+
+
+def _mapping(drive: SolidState, flash: Flash, capacity_bytes: int) -> dict[str, int]:
+    """Return the sizes of the mapping, if it is simulated."""
+    if flash.gc != "simulated":
+        return {}
+    units = -(-capacity_bytes // UNIT_BYTES)
+    program_units = drive.program_bytes // UNIT_BYTES
+    block_units = (flash.block_bytes or 0) // UNIT_BYTES
+    if not block_units:
+        block_units = max(units // BLOCKS // program_units, 1) * program_units
+    full = -(-units // block_units)
+    blocks = max(round(units * (1 + flash.spare) / block_units), full + 2)
+    return {"mapped_units": units, "blocks": blocks, "block_units": block_units}
+
+
+def bank(drive: SolidState, members: int, use: Placement) -> Any:
+    """Return `members` idle SSDs; with `flash`, of the model with flash in detail."""
+    if drive.flash is not None:
+        return FlashBank.new(members, flash_timing(drive, drive.flash, use.capacity_bytes))
+    return SSD.new(members, timing(drive, use.capacity_bytes))

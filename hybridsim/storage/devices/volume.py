@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Iterator
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import OP_MASK, Op
-from hybridsim.foundation.machine_parameters import VolumeParameters
+from hybridsim.foundation.machine_parameters import (
+    READ_OR_WRITE,
+    WHOLE_REQUEST,
+    LimitParameters,
+    VolumeParameters,
+)
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.limits import NOTHING, READS, S_NS, WRITES, Limits
+
+if TYPE_CHECKING:
+    from hybridsim.storage.drives import CloudVolume
+    from hybridsim.storage.drives.datasheet import Placement
 
 READ, WRITE = int(Op.READ), int(Op.WRITE)
 OF_READS, OF_WRITES = range(2)
@@ -18,6 +30,7 @@ THROTTLED, IOPS_LIMIT, BANDWIDTH_LIMIT, LATENCY, BYTES_READ, BYTES_WRITTEN = ran
 QUANTILES = 1024
 QUANTILE_SHIFT = 22  # 32 random bits to 10
 MASK = (1 << 32) - 1
+ENDLESS_BYTES_PER_S = 1 << 62
 GOLDEN = 0x9E3779B1  # 2^32 / golden ratio: spreads members over the random numbers
 
 
@@ -145,3 +158,67 @@ class Volume(NamedTuple):
             counts_bytes = self.limits.unit_bytes[binding] == 1
             self.counts[member, BANDWIDTH_LIMIT if counts_bytes else IOPS_LIMIT] += start - now
         return start
+
+
+# From a provider's rules for a volume to the limits and tables that DESIGN.md 2.9 computes with.
+
+
+def parameters(drive: CloudVolume, capacity_bytes: int, seed: int) -> VolumeParameters:
+    """Return the parameters of a volume that is simulated with this capacity.
+
+    A rate that scales with size is min(max(base + per GiB * size, minimum), maximum).  A volume
+    with bursts has two buckets: one that fills at this rate and holds its credits, and one for the
+    peak rate; if the volume is so large that the peak does not exceed its own rate, it needs no
+    credits.
+    """
+    return VolumeParameters(
+        limits=list(limits(drive)),
+        read_latency_ns=quantiles(drive.read_latency),
+        write_latency_ns=quantiles(drive.write_latency),
+        stream_bytes_per_s=drive.stream_rate or ENDLESS_BYTES_PER_S,
+        capacity_bytes=capacity_bytes,
+        seed=seed,
+        random_unit_bytes=max(drive.random_unit_bytes, 1),
+        stall_ns=drive.stall_ns,
+        stall_every_ns=max(drive.stall_every_ns, 1),
+    )
+
+
+def limits(drive: CloudVolume) -> Iterator[LimitParameters]:
+    """Yield the volume's buckets."""
+    unit_bytes = drive.io_unit_bytes or WHOLE_REQUEST
+    both, reads, writes = READ_OR_WRITE, (Op.READ,), (Op.WRITE,)
+    rows = (
+        (both, unit_bytes, drive.sustained_iops, drive.iops_peak, drive.iops_credits),
+        (both, 1, drive.sustained_bandwidth, drive.peak_bandwidth, drive.credits_bytes),
+        (reads, unit_bytes, drive.read_iops_max, None, 0),
+        (reads, 1, drive.read_bandwidth_max, None, 0),
+        (writes, unit_bytes, drive.write_iops_max, None, 0),
+        (writes, 1, drive.write_bandwidth_max, None, 0),
+    )
+    for ops, unit, rate, peak, credits in rows:
+        if rate and peak and peak > rate:
+            yield LimitParameters(ops, unit, rate, credits * S_NS // rate)
+            rate = peak
+        if rate:
+            yield LimitParameters(ops, unit, rate, drive.burst_ns)
+
+
+def quantiles(points: tuple[tuple[float, int], ...]) -> list[int]:
+    """Return the latencies in ns at the middles of QUANTILES equal shares of all requests.
+
+    Between two specified percentiles the logarithm of the time is linear in the normal score of the
+    share, so that two percentiles give a piece of a log-normal distribution; below the first and
+    above the last the latency is constant.
+    """
+    score = NormalDist().inv_cdf
+    known = [score(percent / 100) for percent, _ in points]
+    times = [math.log(time_ns) for _, time_ns in points]
+    shares = [score((index + 0.5) / QUANTILES) for index in range(QUANTILES)]
+    table: list[int] = np.rint(np.exp(np.interp(shares, known, times))).astype(np.int64).tolist()
+    return table
+
+
+def bank(drive: CloudVolume, members: int, use: Placement) -> Any:
+    """Return `members` idle volumes."""
+    return Volume.new(members, parameters(drive, use.capacity_bytes, use.seed))

@@ -53,7 +53,7 @@ class Flash(Part):
 class SolidState(Datasheet):
     """A drive of flash or similar memory: dies behind a controller and a link."""
 
-    device: ClassVar[str] = "hybridsim.storage.devices.flash_timing:bank"
+    device: ClassVar[str] = "hybridsim.storage.devices.ssd_timing:bank"
     kind: Literal["ssd"]
     capacity_bytes: Size = Field(ge=2**20)
     read_latency_ns: Time = Field(gt=0)  # 4 KiB random, queue depth 1

@@ -69,7 +69,7 @@ Iops = Annotated[int, Field(ge=1, le=10**9)]
 class CloudVolume(Datasheet):
     """A volume in a network that its provider throttles."""
 
-    device: ClassVar[str] = "hybridsim.storage.devices.volume_timing:bank"
+    device: ClassVar[str] = "hybridsim.storage.devices.volume:bank"
     random: ClassVar[str] = "the latencies of {} cloud volumes"
 
     kind: Literal["volume"]

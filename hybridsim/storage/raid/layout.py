@@ -1,11 +1,14 @@
-"""Where an array's chunks lie on its members: one parametrised layout for all RAID levels."""
+"""Where an array's chunks lie on its members, for all RAID levels, and which copy is read.
+
+Of arrays without parity also the parts of a request on the members (DESIGN.md 2.5.2).
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from hybridsim.foundation.codes import Level, Spread
-from hybridsim.jit import method, state_machine
+from hybridsim.foundation.codes import Level, Op, Spread
+from hybridsim.jit import kernel, method, state_machine
 
 NEAR, FAR = int(Spread.NEAR), int(Spread.FAR)
 NOTHING = -1
@@ -77,3 +80,80 @@ class Layout(NamedTuple):
         """Return the member of data index 0 of a row: md's left-symmetric layout, P then Q."""
         parity = (self.members - 1) - row % self.members
         return (parity + self.parities) % self.members
+
+
+@kernel
+def mirror(tier, chunk, within, length):
+    """Return the member and start of the copy of a chunk to read, mostly as md does."""
+    layout = tier.layout
+    best = NOTHING
+    best_start = least = 0
+    for copy in range(layout.copies):
+        member, row = layout.place(chunk, copy)
+        start = row * layout.chunk_bytes + within
+        if not tier.can_read(member, start + length):
+            continue
+        if layout.spread != NEAR or tier.head[member] == start:
+            best, best_start = member, start
+            break
+        if tier.next_read[member] == start:
+            best, best_start = member, start
+            break
+        cost = tier.usage.under_way[member]
+        if tier.rotates == 1 and cost > 0:
+            cost = 1 + abs(start - tier.head[member])
+        if best == NOTHING or cost < least:
+            best, best_start, least = member, start, cost
+    tier.next_read[best] = best_start + length
+    return best, best_start
+
+
+READ = int(Op.READ)
+
+
+@kernel
+def gather_chunks(tier, now, group, op, offset, length, events):
+    """Gather the range on each member; a write goes to every copy."""
+    layout = tier.layout
+    end = offset + length
+    at = offset
+    while at < end:
+        chunk = at // layout.chunk_bytes
+        upto = min((chunk + 1) * layout.chunk_bytes, end)
+        if op == READ or layout.copies == 1:
+            member, start = tier.source(at, upto - at)
+            gather(tier, now, group, member, op, start, start + upto - at, events)
+        else:
+            within = at % layout.chunk_bytes
+            for copy in range(layout.copies):
+                member, row = layout.place(chunk, copy)
+                start = row * layout.chunk_bytes + within
+                if tier.state[member] != FAILED:
+                    gather(tier, now, group, member, op, start, start + upto - at, events)
+        at = upto
+
+
+@kernel
+def gather(tier, now, group, member, op, start, end, events):
+    """Add a piece to a member's range; issue the old range if the piece does not continue it."""
+    if tier.open_start[member] != NOTHING and tier.open_end[member] != start:
+        issue_open(tier, now, group, member, op, events)
+    if tier.open_start[member] == NOTHING:
+        tier.open_start[member] = start
+    tier.open_end[member] = end
+
+
+@kernel
+def issue_open(tier, now, group, member, op, events):
+    """Issue the range gathered for a member."""
+    start = tier.open_start[member]
+    tier.fork(now, group, member, op, start, tier.open_end[member] - start, events)
+    tier.open_start[member] = NOTHING
+
+
+@kernel
+def issue_gathered(tier, now, group, op, events):
+    """Issue all gathered ranges, in order of member."""
+    for member in range(tier.members):
+        if tier.open_start[member] != NOTHING:
+            issue_open(tier, now, group, member, op, events)

@@ -11,9 +11,16 @@ from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import ArrayParameters, RebuildParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
-from hybridsim.storage.raid.chunks import gather_chunks, issue_gathered
-from hybridsim.storage.raid.copying import end_copy, go_on_rebuilding, write_copy
-from hybridsim.storage.raid.groups import (
+from hybridsim.storage.raid.layout import (
+    FAILED,
+    REBUILDING,
+    WHOLE,
+    Layout,
+    gather_chunks,
+    issue_gathered,
+    mirror,
+)
+from hybridsim.storage.raid.parity import (
     COPY_READ,
     COPY_WRITTEN,
     FLUSHED,
@@ -25,13 +32,129 @@ from hybridsim.storage.raid.groups import (
     WRITING,
     Groups,
     Stripes,
+    cut_rows,
+    end_segment,
+    write_segment,
 )
-from hybridsim.storage.raid.layout import FAILED, REBUILDING, WHOLE, Layout
-from hybridsim.storage.raid.line import Line
-from hybridsim.storage.raid.mirrors import mirror
-from hybridsim.storage.raid.parity import cut_rows, end_segment, write_segment
-from hybridsim.storage.raid.rebuild import NEVER, REBUILD_TIMER, WAKE_NS, WINDOW, Rebuild
-from hybridsim.storage.raid.usage import Usage
+from hybridsim.storage.raid.rebuild import (
+    NEVER,
+    REBUILD_TIMER,
+    WAKE_NS,
+    WINDOW,
+    Rebuild,
+    end_copy,
+    go_on_rebuilding,
+    write_copy,
+)
+
+
+@state_machine
+class Line(NamedTuple):
+    """A FIFO in a ring, in front of an array; `depth` requests may be inside, 0: no limit."""
+
+    depth: int
+    tag: Ints
+    op: Bytes
+    offset: Ints
+    length: Ints
+    state: Ints  # [first entry, number of entries, requests inside]
+
+    @classmethod
+    def new(cls, depth: int, capacity: int = 64) -> Line:
+        """Return an empty queue; without a depth it is never used."""
+        size = capacity if depth else 0
+        longs = (np.zeros(size, np.int64) for _ in range(3))
+        tag, offset, length = longs
+        return cls(depth, tag, np.zeros(size, np.uint8), offset, length, np.zeros(3, np.int64))
+
+    def grown(self, capacity: int) -> Line:
+        """Return the same queue with room for `capacity` requests."""
+        first, count, inside = self.state.tolist()
+        longer = Line.new(self.depth, capacity)
+        entries = (first + np.arange(count)) % max(len(self.tag), 1)
+        longer.tag[:count] = self.tag[entries]
+        longer.op[:count] = self.op[entries]
+        longer.offset[:count] = self.offset[entries]
+        longer.length[:count] = self.length[entries]
+        longer.state[:] = (0, count, inside)
+        return longer
+
+    @method
+    def has_room(self, demand):
+        """Return whether `demand` more requests could wait."""
+        return self.depth == 0 or len(self.tag) - self.state[1] >= demand
+
+    @method
+    def lets_in(self):
+        """Return whether a request may enter, and count it as inside if so."""
+        if self.state[2] >= self.depth:
+            return False
+        self.state[2] += 1
+        return True
+
+    @method
+    def push(self, tag, op, offset, length):
+        """Queue a request."""
+        entry = (self.state[0] + self.state[1]) % len(self.tag)
+        self.state[1] += 1
+        self.tag[entry] = tag
+        self.op[entry] = op
+        self.offset[entry] = offset
+        self.length[entry] = length
+
+    @method
+    def left(self):
+        """Count a request that leaves; return the entry that replaces it, or -1."""
+        if self.state[1] == 0:
+            self.state[2] -= 1
+            return -1
+        entry = self.state[0]
+        self.state[0] = (entry + 1) % len(self.tag)
+        self.state[1] -= 1
+        return entry
+
+
+REQUESTS_NS, IN_USE_NS = range(2)
+
+
+@state_machine
+class Usage(NamedTuple):
+    """The time that members are in use, and the sum of request times (DESIGN.md 2.5.5).
+
+    The start of a request is subtracted, its end is added.
+    """
+
+    under_way: Ints  # by member: number of device requests in progress
+    spent: Ints  # [REQUESTS_NS, IN_USE_NS], correct when no request is in progress
+
+    @classmethod
+    def new(cls, members: int) -> Usage:
+        """Return idle members."""
+        return cls(np.zeros(members, np.int64), np.zeros(2, np.int64))
+
+    @method
+    def begin(self, now, member):
+        """Count the start of a device request."""
+        if self.under_way[member] == 0:
+            self.spent[IN_USE_NS] -= now
+        self.under_way[member] += 1
+        self.spent[REQUESTS_NS] -= now
+
+    @method
+    def end(self, now, member):
+        """Count the end of a device request."""
+        self.under_way[member] -= 1
+        if self.under_way[member] == 0:
+            self.spent[IN_USE_NS] += now
+        self.spent[REQUESTS_NS] += now
+
+    def totals(self, now_ns: int) -> dict[str, int]:
+        """Return both sums in ns by name; requests in progress count as if they ended now."""
+        requests, in_use = self.spent.tolist()
+        requests += int(self.under_way.sum()) * now_ns
+        in_use += int((self.under_way > 0).sum()) * now_ns
+        return {"requests_ns": requests, "in_use_ns": in_use}
+
 
 READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 NOTHING = -1

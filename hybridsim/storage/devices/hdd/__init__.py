@@ -1,8 +1,7 @@
 """Hard disks: an arm over turning platters, a queue, read-ahead segments and a write cache.
 
-platters     the place of each byte, and the times of moves and transfers
-queue        waiting commands
-window       the waiting commands that the disk chooses from
+platters     the place of each byte, the arms, and the times of moves and transfers
+queue        waiting commands, and those of them that the disk chooses from
 read_ahead   data in the buffer, and read-ahead in progress
 write_cache  acknowledged writes that are not yet on the platters
 media_cache  writes in a log on the platters, on the way to shingled bands

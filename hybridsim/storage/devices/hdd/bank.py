@@ -10,12 +10,10 @@ from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.jit import method, state_machine
-from hybridsim.storage.devices.hdd.arm import Arm
 from hybridsim.storage.devices.hdd.media_cache import MediaCache
-from hybridsim.storage.devices.hdd.platters import Platters
-from hybridsim.storage.devices.hdd.queue import Queue
+from hybridsim.storage.devices.hdd.platters import Arm, Platters
+from hybridsim.storage.devices.hdd.queue import Queue, Window
 from hybridsim.storage.devices.hdd.read_ahead import ReadAhead
-from hybridsim.storage.devices.hdd.window import Window
 from hybridsim.storage.devices.hdd.write_cache import WriteCache
 
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)

@@ -1,0 +1,487 @@
+"""What is in a controller's DRAM: windows that are read ahead, and lines that are written back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridsim.caches.policies.lru import LRU
+from hybridsim.caches.streams import Streams
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, free_list
+from hybridsim.foundation.machine_parameters import ControllerParameters
+from hybridsim.jit import method, state_machine
+
+NOTHING = -1
+MULTIPLIER = 0x61C88647  # 2^32 / golden ratio, negated: Knuth's multiplicative hashing
+LOW_BITS = 0x7FFFFFFF
+
+
+@state_machine
+class Slots(NamedTuple):
+    """A fixed number of slots; each holds one number, and no number is in two: a hash table."""
+
+    capacity: int
+    number: Ints
+    next: Int32s  # next slot of the same bucket, or next free slot
+    bucket: Int32s  # first slot, or NOTHING; a power of two of buckets
+    free: Ints  # [first free slot, number of free slots]
+
+    @classmethod
+    def new(cls, capacity: int) -> Slots:
+        """Return empty slots; `capacity` may be 0."""
+        length = max(capacity, 1)
+        buckets = 1 << (2 * length - 1).bit_length()
+        return cls(
+            capacity,
+            np.zeros(length, np.int64),
+            free_list(length),
+            np.full(buckets, NOTHING, np.int32),
+            np.array([0, capacity]),
+        )
+
+    @method
+    def used(self):
+        """Return the number of used slots."""
+        return self.capacity - self.free[1]
+
+    @method
+    def find(self, number):
+        """Return the slot that holds a number, or -1."""
+        slot = self.bucket[self.home(number)]
+        while slot != NOTHING and self.number[slot] != number:
+            slot = self.next[slot]
+        return slot
+
+    @method
+    def take(self, number):
+        """Put a number that no slot holds into a free slot; there must be one."""
+        slot = self.free[0]
+        self.free[0] = self.next[slot]
+        self.free[1] -= 1
+        home = self.home(number)
+        self.number[slot] = number
+        self.next[slot] = self.bucket[home]
+        self.bucket[home] = slot
+        return slot
+
+    @method
+    def release(self, slot):
+        """Free a slot."""
+        home = self.home(self.number[slot])
+        if self.bucket[home] == slot:
+            self.bucket[home] = self.next[slot]
+        else:
+            before = self.bucket[home]
+            while self.next[before] != slot:
+                before = self.next[before]
+            self.next[before] = self.next[slot]
+        self.next[slot] = self.free[0]
+        self.free[0] = slot
+        self.free[1] += 1
+
+    @method
+    def home(self, number):
+        """Return the bucket of a number; products stay within 63 bits."""
+        scattered = ((number ^ (number >> 31)) & LOW_BITS) * MULTIPLIER >> 20
+        return scattered & (len(self.bucket) - 1)
+
+
+SHIFT = 5
+BITS = 1 << SHIFT
+LOW = BITS - 1
+ONES = (1 << BITS) - 1
+
+
+@state_machine
+class OrderedSet(NamedTuple):
+    """Numbers, one bit each; unused parts of the array take no physical memory."""
+
+    words: Ints  # of all levels, the numbers themselves first
+    level: Ints  # first word of each level; the last level has one word
+
+    @classmethod
+    def below(cls, limit: int) -> OrderedSet:
+        """Return an empty set for numbers 0..limit-1."""
+        sizes = [-(-max(limit, 1) // BITS)]
+        while sizes[-1] > 1:
+            sizes.append(-(-sizes[-1] // BITS))
+        starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+        return cls(np.zeros(sum(sizes), np.int64), starts)
+
+    @method
+    def add(self, number):
+        """Add a number."""
+        for start in self.level:
+            word = start + (number >> SHIFT)
+            before = self.words[word]
+            self.words[word] = before | (1 << (number & LOW))
+            if before != 0:
+                return
+            number >>= SHIFT
+
+    @method
+    def discard(self, number):
+        """Remove a number, if it is in the set."""
+        for start in self.level:
+            word = start + (number >> SHIFT)
+            self.words[word] &= ~(1 << (number & LOW))
+            if self.words[word] != 0:
+                return
+            number >>= SHIFT
+
+    @method
+    def at_least(self, number):
+        """Return the smallest number of the set that is not below `number`, or -1."""
+        for height in range(len(self.level)):
+            upto = len(self.words)
+            if height + 1 < len(self.level):
+                upto = self.level[height + 1]
+            word = self.level[height] + (number >> SHIFT)
+            if word >= upto:
+                return NOTHING
+            later = self.words[word] & (ONES << (number & LOW))
+            if later != 0:
+                number = (number & ~LOW) | self.lowest(later)
+                return self.descend(height, number)
+            number = (number >> SHIFT) + 1
+        return NOTHING
+
+    @method
+    def descend(self, height, number):
+        """Return the smallest number below the bit `number` of a level."""
+        while height > 0:
+            height -= 1
+            number = (number << SHIFT) | self.lowest(self.words[self.level[height] + number])
+        return number
+
+    @method
+    def lowest(self, word):
+        """Return the index of the lowest set bit of a word."""
+        place = 0
+        while word & 1 == 0:
+            word >>= 1
+            place += 1
+        return place
+
+
+READING, DOOMED, READY = 1, 2, 3  # DOOMED: being read, but stale on arrival
+
+
+@state_machine
+class Windows(NamedTuple):
+    """The windows in DRAM or being read, and the streams that they are read for."""
+
+    window_bytes: int
+    ahead_bytes: int  # read-ahead distance
+    after: int  # number of requests that make a stream sequential
+    capacity_bytes: int  # of the array
+    slots: Slots
+    state: Bytes
+    start: Ints  # first byte that was read
+    first_waiting: Int32s  # transfers that wait for the window
+    last_waiting: Int32s
+    ready: LRU
+    streams: Streams
+
+    @classmethod
+    def new(cls, parameters: ControllerParameters, capacity_bytes: int) -> Windows:
+        """Return empty DRAM."""
+        p, length = parameters, max(parameters.windows, 1)
+        return cls(
+            p.window_bytes,
+            p.ahead_bytes,
+            p.after,
+            capacity_bytes,
+            Slots.new(p.windows),
+            np.zeros(length, np.uint8),
+            np.zeros(length, np.int64),
+            np.full(length, NOTHING, np.int32),
+            np.full(length, NOTHING, np.int32),
+            LRU.new(length),
+            Streams.new(p.streams),
+        )
+
+    @method
+    def holding(self, byte):
+        """Return the window that has a byte, or will have it after the read in progress; or -1."""
+        slot = self.slots.find(byte // self.window_bytes)
+        if slot == NOTHING or self.state[slot] == DOOMED or byte < self.start[slot]:
+            return NOTHING
+        return slot
+
+    @method
+    def border(self, byte):
+        """Return the next byte after which the state of bytes may change."""
+        number = byte // self.window_bytes
+        slot = self.slots.find(number)
+        if slot != NOTHING and byte < self.start[slot]:
+            return self.start[slot]
+        return (number + 1) * self.window_bytes
+
+    @method
+    def end(self, number):
+        """Return the byte after the last of a window."""
+        return min((number + 1) * self.window_bytes, self.capacity_bytes)
+
+    @method
+    def claim(self, number, start):
+        """Allocate a slot for a new window, to be read from `start` on; -1 if there is none."""
+        if self.slots.free[1] == 0:
+            victim = self.ready.evict()
+            if victim == NOTHING:
+                return NOTHING
+            self.slots.release(victim)
+        slot = self.slots.take(number)
+        self.state[slot] = READING
+        self.start[slot] = start
+        self.first_waiting[slot] = NOTHING
+        return slot
+
+    @method
+    def arrived(self, slot):
+        """Make a window that has been read ready, or free it if it is doomed."""
+        if self.state[slot] == DOOMED:
+            self.slots.release(slot)
+        else:
+            self.state[slot] = READY
+            self.ready.admit(slot)
+
+    @method
+    def drop_window(self, slot):
+        """Drop a window; one that is being read keeps its slot."""
+        if self.state[slot] == READY:
+            self.ready.remove(slot)
+            self.slots.release(slot)
+        else:
+            self.state[slot] = DOOMED
+
+    @method
+    def drop_passed(self, start, end):
+        """Drop the windows whose end a read from `start` to `end` has reached."""
+        for number in range(start // self.window_bytes, (end - 1) // self.window_bytes + 1):
+            if self.end(number) <= end:
+                slot = self.slots.find(number)
+                if slot != NOTHING:
+                    self.drop_window(slot)
+
+    @method
+    def invalidate(self, start, end):
+        """Drop all windows that overlap a range."""
+        if self.slots.used() == 0:
+            return
+        first = start // self.window_bytes
+        last = (end - 1) // self.window_bytes
+        if last - first < self.slots.capacity:
+            for number in range(first, last + 1):
+                slot = self.slots.find(number)
+                if slot != NOTHING:
+                    self.drop_window(slot)
+            return
+        for slot in range(self.slots.capacity):  # a discard of half a disk
+            number = self.slots.number[slot]
+            if first <= number <= last and self.slots.find(number) == slot:
+                self.drop_window(slot)
+
+
+SECTOR = 512
+
+
+@state_machine
+class Lines(NamedTuple):
+    """Lines by number in the array, with one bit per sector.
+
+    A line *waits* if it is dirty and no part of it is being destaged: only then can it be destaged.
+    """
+
+    line_bytes: int
+    stripe_bytes: int  # data of a row of the array; a multiple of the line size
+    slots: Slots
+    dirty: Ints  # newer than on the array and not being destaged
+    flying: Ints  # being destaged
+    waiting: LRU  # lines that wait, longest first
+    rows: OrderedSet  # rows with waiting lines; also some that have none any more
+    position: Ints  # [row of the last destage]
+
+    @classmethod
+    def new(cls, line_bytes: int, lines: int, stripe_bytes: int, capacity_bytes: int) -> Lines:
+        """Return empty DRAM."""
+        length = max(lines, 1)
+        return cls(
+            line_bytes,
+            stripe_bytes,
+            Slots.new(lines),
+            np.zeros(length, np.int64),
+            np.zeros(length, np.int64),
+            LRU.new(length),
+            OrderedSet.below(-(-capacity_bytes // stripe_bytes) if lines else 1),
+            np.zeros(1, np.int64),
+        )
+
+    @method
+    def border(self, byte):
+        """Return the byte after the last of a byte's line."""
+        return (byte // self.line_bytes + 1) * self.line_bytes
+
+    @method
+    def mask(self, start, end):
+        """Return the bits of the sectors from `start` to `end`, within one line."""
+        first = start % self.line_bytes // SECTOR
+        return ((1 << (end - start) // SECTOR) - 1) << first
+
+    @method
+    def held(self, byte):
+        """Return the bits of the sectors in DRAM of a byte's line."""
+        slot = self.slots.find(byte // self.line_bytes)
+        return 0 if slot == NOTHING else self.dirty[slot] | self.flying[slot]
+
+    @method
+    def has_place(self, byte):
+        """Return whether a byte's line is in DRAM, or there is a free slot for it."""
+        return self.slots.free[1] > 0 or self.slots.find(byte // self.line_bytes) != NOTHING
+
+    @method
+    def write(self, start, end):
+        """Make sectors of one line dirty; return how many of them were dirty already."""
+        number = start // self.line_bytes
+        mask = self.mask(start, end)
+        slot = self.slots.find(number)
+        if slot == NOTHING:
+            slot = self.slots.take(number)
+            self.dirty[slot] = 0
+            self.flying[slot] = 0
+        again = self.dirty[slot] & mask
+        if self.dirty[slot] == 0 and self.flying[slot] == 0:
+            self.wait(slot)
+        self.dirty[slot] |= mask
+        return self.bits(again)
+
+    @method
+    def wait(self, slot):
+        """Add a line to those that wait."""
+        self.waiting.admit(slot)
+        self.rows.add(self.slots.number[slot] * self.line_bytes // self.stripe_bytes)
+
+    @method
+    def drop(self, start, end):
+        """Drop the dirty sectors of a range; return their number."""
+        first = start // self.line_bytes
+        last = (end - 1) // self.line_bytes
+        dropped = 0
+        if last - first < self.slots.capacity:
+            for number in range(first, last + 1):
+                dropped += self.drop_in(self.slots.find(number), start, end)
+            return dropped
+        for slot in range(self.slots.capacity):  # a discard of half a disk
+            if self.slots.find(self.slots.number[slot]) == slot:
+                dropped += self.drop_in(slot, start, end)
+        return dropped
+
+    @method
+    def drop_in(self, slot, start, end):
+        """Drop the dirty sectors of a range in one line; return their number."""
+        if slot == NOTHING:
+            return 0
+        begin = self.slots.number[slot] * self.line_bytes
+        start = max(start, begin)
+        end = min(end, begin + self.line_bytes)
+        if start >= end:
+            return 0
+        gone = self.dirty[slot] & self.mask(start, end)
+        self.dirty[slot] &= ~gone
+        if gone != 0 and self.dirty[slot] == 0 and self.flying[slot] == 0:
+            self.waiting.remove(slot)
+            self.slots.release(slot)
+        return self.bits(gone)
+
+    @method
+    def waits(self, number):
+        """Return the slot of a line that waits, or -1."""
+        slot = self.slots.find(number)
+        return slot if slot != NOTHING and self.flying[slot] == 0 else NOTHING
+
+    @method
+    def next_start(self, oldest_first):
+        """Return the first byte to destage next, or -1 if no line waits."""
+        oldest = self.waiting.oldest()
+        if oldest == NOTHING:
+            return NOTHING
+        row = self.slots.number[oldest] * self.line_bytes // self.stripe_bytes
+        if not oldest_first:
+            row = self.next_row(self.position[0])
+        start = self.first_waiting(row)
+        while start == NOTHING:  # no line of the row waits any more
+            self.rows.discard(row)
+            row = self.next_row(row)
+            start = self.first_waiting(row)
+        self.position[0] = row
+        return start
+
+    @method
+    def next_row(self, row):
+        """Return the first row with waiting lines from `row` on, wrapping round if needed."""
+        after = self.rows.at_least(row)
+        return after if after != NOTHING else self.rows.at_least(0)
+
+    @method
+    def first_waiting(self, row):
+        """Return the first dirty byte of a waiting line of this row, or -1."""
+        per_row = self.stripe_bytes // self.line_bytes
+        for number in range(row * per_row, (row + 1) * per_row):
+            slot = self.waits(number)
+            if slot != NOTHING:
+                return number * self.line_bytes + self.lowest(self.dirty[slot]) * SECTOR
+        return NOTHING
+
+    @method
+    def start(self, begin):
+        """Start the destage of dirty sectors from `begin` on, within the row; return their end."""
+        row_end = (begin // self.stripe_bytes + 1) * self.stripe_bytes
+        at = begin
+        while at < row_end:
+            slot = self.waits(at // self.line_bytes)
+            if slot == NOTHING:
+                break
+            upto = at
+            border = self.border(at)
+            while upto < border and self.dirty[slot] & self.mask(upto, upto + SECTOR) != 0:
+                upto += SECTOR
+            if upto == at:
+                break
+            mask = self.mask(at, upto)
+            self.dirty[slot] &= ~mask
+            self.flying[slot] = mask
+            self.waiting.remove(slot)
+            at = upto
+            if upto < border:
+                break
+        return at
+
+    @method
+    def landed(self, start, end):
+        """End a destage: free its lines, unless they are dirty again."""
+        for number in range(start // self.line_bytes, (end - 1) // self.line_bytes + 1):
+            slot = self.slots.find(number)
+            self.flying[slot] = 0
+            if self.dirty[slot] != 0:
+                self.wait(slot)
+            else:
+                self.slots.release(slot)
+
+    @method
+    def bits(self, word):
+        """Return how many bits of a word are set."""
+        count = 0
+        while word != 0:
+            word &= word - 1
+            count += 1
+        return count
+
+    @method
+    def lowest(self, word):
+        """Return the index of the lowest set bit of a word."""
+        place = 0
+        while word & 1 == 0:
+            word >>= 1
+            place += 1
+        return place
