@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from numba import types
@@ -111,15 +111,11 @@ def leaves_of(value: Value) -> list[Number]:
     return [] if value.kind is kinds.NONE else [value]
 
 
-def assembled(kind: Any, operands: Sequence[str]) -> Value:
+def assembled(kind: Any, operands: Iterable[str]) -> Value:
     """Return a value of the operands of its leaves."""
-    rest = list(operands)
-    return _assembled(kind, rest)
-
-
-def _assembled(kind: Any, rest: list[str]) -> Value:
+    rest = iter(operands)
     if isinstance(kind, types.BaseTuple):
-        return Parts(kind, [_assembled(part, rest) for part in kind.types])
+        return Parts(kind, [assembled(part, rest) for part in kind.types])
     if isinstance(kind, kinds.View):
-        return Parts(kind, [Number(leaf, rest.pop(0)) for leaf in kinds.leaves(kind)])
-    return Number(kind, "" if kind is kinds.NONE else rest.pop(0))
+        return Parts(kind, [Number(leaf, next(rest)) for leaf in kinds.leaves(kind)])
+    return Number(kind, "" if kind is kinds.NONE else next(rest))

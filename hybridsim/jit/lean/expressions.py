@@ -102,10 +102,6 @@ class Translation:
             raise AgainError
         return as_kind(self.body, value, kind)
 
-    def has(self, name: str) -> bool:
-        """Return whether a name is a variable that was assigned to."""
-        return name in self.rooms
-
 
 def as_kind(body: Body, value: Value, kind: Any) -> Value:
     """Return a value as a wider kind."""
@@ -261,7 +257,7 @@ def _constant(t: Translation, item: Any) -> Value:
 
 
 def _name(t: Translation, node: ast.Name) -> AnyValue:
-    if t.has(node.id):
+    if node.id in t.rooms:
         return t.variable(node.id)
     if node.id in t.function.__code__.co_varnames:
         raise Unsupported(f"{node.id} before it is set")
@@ -288,7 +284,7 @@ def _attribute(t: Translation, node: ast.Attribute) -> AnyValue:
     if kinds.is_machine(owner.kind):
         return _of_machine(t, owner, node.attr)
     if isinstance(owner.kind, types.Record):
-        return memory.member_value(t.body, owner, node.attr)
+        return memory.load(t.body, memory.member(t.body, owner, node.attr))
     if isinstance(owner.kind, types.Array) and node.attr == "shape":
         parts = [memory.length(t.body, owner, axis) for axis in range(owner.kind.ndim)]
         return Parts(types.UniTuple(INT, owner.kind.ndim), parts)
@@ -311,11 +307,11 @@ def _subscript(t: Translation, node: ast.Subscript) -> AnyValue:
     if isinstance(base, Bound):
         raise Unsupported("a part of a method")
     if kinds.is_tuple(base.kind) and isinstance(base, Parts):
-        return _part(t, base, number(value(t, node.slice)))
+        return _part(base, number(value(t, node.slice)).constant)
     found = indices(t, node.slice)
     if len(found) < kinds.as_array(base.kind).ndim:
         return memory.view(t.body, base, found)
-    return memory.item(t.body, base, memory.place(t.body, base, found))
+    return memory.load(t.body, memory.item(t.body, base, found))
 
 
 def _table(t: Translation, item: Any) -> Value:
@@ -325,13 +321,12 @@ def _table(t: Translation, item: Any) -> Value:
     return _constant(t, item)
 
 
-def _part(t: Translation, base: Parts, index: Number) -> Value:
-    constant = index.constant
-    if constant is not None:
-        if not -len(base.items) <= constant < len(base.items):
-            raise Unsupported("no such part")
-        return base.items[constant]
-    raise Unsupported("a part by a number that is not a constant")
+def _part(base: Parts, constant: int | None) -> Value:
+    if constant is None:
+        raise Unsupported("a part by a number that is not a constant")
+    if not -len(base.items) <= constant < len(base.items):
+        raise Unsupported("no such part")
+    return base.items[constant]
 
 
 def indices(t: Translation, index: ast.expr) -> list[Number]:
@@ -435,25 +430,22 @@ def _choice(t: Translation, node: ast.IfExp) -> Value:
     return _met(t, arms, after)
 
 
+@dataclass
 class _Arm:
     """One of several computations of a value: its text is added when the kind of all is known."""
 
-    def __init__(self, begin: str) -> None:
-        self.start = begin  # label; empty if the block is open already
-        self.lines: list[str] = []
-        self.value: Value = Number(kinds.NONE, "")
-        self.block = ""  # in which it ends
-        self.ending: list[str] = []  # instructions that leave the block
-        self.next = ""
+    lines: list[str]
+    value: Value
+    block: str  # in which it ends
+    ending: list[str] = field(default_factory=list)  # instructions that leave the block
+    next: str = ""
 
 
 def _arm(t: Translation, node: ast.expr, label: str = "") -> _Arm:
-    arm = _Arm(label)
-    outside, t.body.lines = t.body.lines, arm.lines
+    outside, t.body.lines = t.body.lines, []
     if label:
         t.body.begin(label)
-    arm.value = value(t, node)
-    arm.block = t.body.block
+    arm = _Arm(t.body.lines, value(t, node), t.body.block)
     t.body.lines = outside
     return arm
 
@@ -490,14 +482,10 @@ def _call(t: Translation, node: ast.Call) -> Value:
     return called(t, target, [anything(t, each) for each in node.args])
 
 
-def _literal(t: Translation, node: ast.Constant) -> Value:
-    return _constant(t, node.value)
-
-
 KINDS: dict[type[ast.expr], Callable[[Translation, Any], AnyValue]] = {
     ast.Name: _name, ast.Attribute: _attribute, ast.Subscript: _subscript, ast.BinOp: _binary,
     ast.UnaryOp: _unary, ast.Compare: _compare, ast.BoolOp: _either, ast.IfExp: _choice,
-    ast.Tuple: _tuple, ast.Call: _call, ast.Constant: _literal,
+    ast.Tuple: _tuple, ast.Call: _call, ast.Constant: lambda t, node: _constant(t, node.value),
 }  # fmt: skip
 
 

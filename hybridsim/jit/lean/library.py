@@ -210,13 +210,11 @@ def call(context: Any, builder: Any, callee: Compiled, sig: Any, args: Any) -> A
     operands: list[Any] = []
     for kind, value in zip(sig.args, args, strict=True):
         _flatten(builder, kind, value, operands)
-    result = ir.VoidType()
-    found = kinds.leaves(callee.returns)
-    words = [context.get_value_type(leaf) for leaf in found]
-    words = [cgutils.voidptr_t if isinstance(leaf, types.Array) else word
-             for leaf, word in zip(found, words)]  # fmt: skip
-    if words:
-        result = words[0] if len(words) == 1 else ir.LiteralStructType(words)
+    words = [
+        cgutils.voidptr_t if isinstance(leaf, types.Array) else context.get_value_type(leaf)
+        for leaf in kinds.leaves(callee.returns)
+    ]
+    result = ir.LiteralStructType(words) if len(words) > 1 else [*words, ir.VoidType()][0]
     whole = ir.FunctionType(result, [each.type for each in operands])
     function = cgutils.get_or_insert_function(builder.module, whole, callee.symbol)
     # A loop may fill the same frames again: what is read from them must not outlast the call.

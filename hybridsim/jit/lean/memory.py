@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -130,55 +130,51 @@ def view(body: Body, array: Value, indices: Sequence[Number]) -> Parts:
     return Parts(kinds.View(kind.copy(ndim=len(lengths))), [address, *lengths])
 
 
-def item(body: Body, array: Value, address: str) -> Number:
-    """Return the item at an address: a number, or a record by its address."""
+class Item(NamedTuple):
+    """An item of an array, or a field of a record, in memory."""
+
+    kind: Any
+    address: str
+    owner: Any  # the kind of its array or record
+
+
+def item(body: Body, array: Value, indices: Sequence[Number]) -> Item:
+    """Return an item of an array."""
     whole = kinds.as_array(array.kind)
-    kind = whole.dtype
-    if isinstance(kind, types.Record):
-        return Number(kind, address)
-    return _read(body, kind, address, "" if whole.aligned else ", align 1")
+    return Item(whole.dtype, place(body, array, indices), whole)
 
 
-def _read(body: Body, kind: Any, address: str, aligned: str) -> Number:
-    if not kinds.is_number(kind):
-        raise Unsupported(f"items of {kind}")
-    text = body.emit(f"load {stored(kind)}, ptr {address}{aligned}")
-    return Number(kind, body.emit(f"icmp ne i8 {text}, 0") if kind is BOOL else text)
-
-
-def _write(body: Body, kind: Any, address: str, value: Number, aligned: str) -> None:
-    if not kinds.is_number(kind):
-        raise Unsupported(f"items of {kind}")
-    text = converted(body, value, kind).text
-    if kind is BOOL:
-        text = body.emit(f"zext i1 {text} to i8")
-    body.act(f"store {stored(kind)} {text}, ptr {address}{aligned}")
-
-
-def store(body: Body, array: Value, address: str, value: Number) -> None:
-    """Set the item at an address."""
-    kind = kinds.as_array(array.kind)
-    _write(body, kind.dtype, address, value, "" if kind.aligned else ", align 1")
-
-
-def member(body: Body, record: Number, name: str) -> tuple[Any, str, str]:
-    """Return kind, address and alignment of a record's field."""
+def member(body: Body, record: Number, name: str) -> Item:
+    """Return a field of a record."""
     if name not in record.kind.fields:
         raise Unsupported(f"{record.kind}.{name}")
     offset, kind = record.kind.offset(name), record.kind.typeof(name)
     address = body.emit(f"getelementptr inbounds i8, ptr {record.text}, i64 {offset}")
-    return kind, address, "" if record.kind.aligned else ", align 1"
+    return Item(kind, address, record.kind)
 
 
-def member_value(body: Body, record: Number, name: str) -> Number:
-    """Return a field of a record."""
-    return _read(body, *member(body, record, name))
+def load(body: Body, where: Item) -> Number:
+    """Return what is in memory: a number, or a record by its address."""
+    kind = where.kind
+    if isinstance(kind, types.Record):
+        return Number(kind, where.address)
+    text = body.emit(f"load {_at(where)}")
+    return Number(kind, body.emit(f"icmp ne i8 {text}, 0") if kind is BOOL else text)
 
 
-def set_member(body: Body, record: Number, name: str, value: Number) -> None:
-    """Set a field of a record."""
-    kind, address, aligned = member(body, record, name)
-    _write(body, kind, address, value, aligned)
+def store(body: Body, where: Item, value: Number) -> None:
+    """Set what is in memory."""
+    text = converted(body, value, where.kind).text
+    if where.kind is BOOL:
+        text = body.emit(f"zext i1 {text} to i8")
+    body.act(f"store {_at(where, f' {text}')}")
+
+
+def _at(where: Item, text: str = "") -> str:
+    if not kinds.is_number(where.kind):
+        raise Unsupported(f"items of {where.kind}")
+    aligned = "" if where.owner.aligned else ", align 1"
+    return f"{stored(where.kind)}{text}, ptr {where.address}{aligned}"
 
 
 def fill(body: Body, array: Value, first: str, stop: str, value: Number) -> None:
@@ -195,8 +191,8 @@ def fill(body: Body, array: Value, first: str, stop: str, value: Number) -> None
     now = body.emit(f"load i64, ptr {at}")
     body.split(body.emit(f"icmp slt i64 {now}, {stop}"), inside, after)
     body.begin(inside)
-    item_ = _item(kind.dtype)
-    store(body, array, body.emit(f"getelementptr inbounds {item_}, ptr {base}, i64 {now}"), value)
+    address = body.emit(f"getelementptr inbounds {_item(kind.dtype)}, ptr {base}, i64 {now}")
+    store(body, Item(kind.dtype, address, kind), value)
     body.act(f"store i64 {body.emit(f'add i64 {now}, 1')}, ptr {at}")
     body.jump(head)
     body.begin(after)

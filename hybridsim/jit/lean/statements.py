@@ -62,32 +62,31 @@ def _set(t: Translation, target: ast.expr, found: Value) -> None:
     elif isinstance(target, ast.Subscript):
         _set_item(t, target, number(found))
     elif isinstance(target, ast.Attribute):
-        memory.set_member(t.body, _record(t, target), target.attr, number(found))
+        memory.store(t.body, _member(t, target), number(found))
     else:
         raise Unsupported(type(target).__name__)
 
 
-def _record(t: Translation, target: ast.Attribute) -> Number:
+def _member(t: Translation, target: ast.Attribute) -> memory.Item:
     record = number(value(t, target.value))
     if not isinstance(record.kind, types.Record):
         raise Unsupported(f"setting {record.kind}.{target.attr}")
-    return record
+    return memory.member(t.body, record, target.attr)
 
 
 def _set_item(t: Translation, target: ast.Subscript, found: Number) -> None:
-    array = _array(t, target)
     if isinstance(target.slice, ast.Slice):
-        _fill(t, array, target.slice, found)
+        _fill(t, _array(t, target), target.slice, found)
     else:
-        memory.store(t.body, array, place(t, array, target.slice), found)
+        memory.store(t.body, _item(t, target), found)
 
 
-def place(t: Translation, array: Value, index: ast.expr) -> str:
-    """Return the address of an item of an array."""
-    found = indices(t, index)
+def _item(t: Translation, target: ast.Subscript) -> memory.Item:
+    array = _array(t, target)
+    found = indices(t, target.slice)
     if len(found) != kinds.as_array(array.kind).ndim:
         raise Unsupported("setting a row")
-    return memory.place(t.body, array, found)
+    return memory.item(t.body, array, found)
 
 
 def _array(t: Translation, target: ast.Subscript) -> Value:
@@ -100,10 +99,8 @@ def _array(t: Translation, target: ast.Subscript) -> Value:
 def _fill(t: Translation, array: Value, cut: ast.Slice, found: Number) -> None:
     if cut.step is not None or not kinds.is_number(found.kind):
         raise Unsupported("a slice with a step")
-    if cut.lower is None and cut.upper is None:
-        memory.fill(t.body, array, "0", memory.items(t.body, array), found)
-        return
-    if kinds.as_array(array.kind).ndim != 1:
+    is_whole = cut.lower is None and cut.upper is None
+    if not is_whole and kinds.as_array(array.kind).ndim != 1:
         raise Unsupported("a slice of several axes")
     first, stop = "0", memory.items(t.body, array)
     if cut.lower is not None:
@@ -116,26 +113,18 @@ def _fill(t: Translation, array: Value, cut: ast.Slice, found: Number) -> None:
 def _changed(t: Translation, node: ast.AugAssign) -> None:
     if type(node.op) not in BINARY:
         raise Unsupported(type(node.op).__name__)
-    of = BINARY[type(node.op)]
-    target = node.target
+    of, target = BINARY[type(node.op)], node.target
     if isinstance(target, ast.Name):
         old = number(value(t, ast.Name(target.id, ast.Load())))
         t.assign(target.id, binary(t.body, of, old, number(value(t, node.value))))
-    elif isinstance(target, ast.Subscript):
-        array = _array(t, target)
-        address = place(t, array, target.slice)
-        old = memory.item(t.body, array, address)
-        memory.store(t.body, array, address, binary(t.body, of, old, number(value(t, node.value))))
-    else:
-        record = _record(t, target)
-        old = memory.member_value(t.body, record, target.attr)
-        new = binary(t.body, of, old, number(value(t, node.value)))
-        memory.set_member(t.body, record, target.attr, new)
+        return
+    where = _item(t, target) if isinstance(target, ast.Subscript) else _member(t, target)
+    old = memory.load(t.body, where)
+    memory.store(t.body, where, binary(t.body, of, old, number(value(t, node.value))))
 
 
 def _return(t: Translation, node: ast.Return) -> None:
-    found = Number(kinds.NONE, "") if node.value is None else value(t, node.value)
-    leave(t, found)
+    leave(t, Number(kinds.NONE, "") if node.value is None else value(t, node.value))
 
 
 def leave(t: Translation, found: Value) -> None:
@@ -251,7 +240,7 @@ def _walk(t: Translation, node: ast.For, array: Value) -> None:
         raise Unsupported("a loop over rows")
 
     def item(now: str) -> Value:
-        return memory.item(t.body, array, memory.place(t.body, array, [Number(kinds.UINT, now)]))
+        return memory.load(t.body, memory.item(t.body, array, [Number(kinds.UINT, now)]))
 
     _repeat(t, node, "0", memory.length(t.body, array).text, 1, item)
 
@@ -292,20 +281,10 @@ def _repeat(
     t.body.begin(after)
 
 
-def _break(t: Translation, node: ast.Break) -> None:
-    t.body.jump(t.loops[-1][1])
-
-
-def _continue(t: Translation, node: ast.Continue) -> None:
-    t.body.jump(t.loops[-1][0])
-
-
-def _pass(t: Translation, node: ast.Pass) -> None:
-    """Do nothing."""
-
-
 KINDS: dict[type[ast.stmt], Callable[[Translation, Any], None]] = {
     ast.Expr: _expression, ast.Assign: _assign, ast.AnnAssign: _annotated, ast.AugAssign: _changed,
-    ast.Return: _return, ast.If: _if, ast.While: _while, ast.For: _for, ast.Break: _break,
-    ast.Continue: _continue, ast.Pass: _pass,
+    ast.Return: _return, ast.If: _if, ast.While: _while, ast.For: _for,
+    ast.Continue: lambda t, node: t.body.jump(t.loops[-1][0]),
+    ast.Break: lambda t, node: t.body.jump(t.loops[-1][1]),
+    ast.Pass: lambda t, node: None,
 }  # fmt: skip
