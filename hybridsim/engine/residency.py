@@ -173,8 +173,11 @@ def run_pages(cache, ids, reads, first):
 
 
 @loop
-def run(cache, ids, requests):
-    """Access the pages of requests, by their ids."""
+def run(cache, ids, requests, next_use):
+    """Access the pages of requests, by their ids.
+
+    `next_use` of each access is given to the replacement policy before it, unless it is None.
+    """
     ends, last = requests.ends, len(ids) - 1
     start = 0
     for i in range(len(ends)):
@@ -188,30 +191,11 @@ def run(cache, ids, requests):
         hits, begin = 0, offset // cache.page_bytes * cache.page_bytes
         for at in range(start, ends[i]):
             prefetch(cache.by_page, ids[min(at + AHEAD, last)])
+            if next_use is not None:
+                cache.replacement.upcoming[ids[at]] = next_use[at]
             whole = begin >= offset and begin + cache.page_bytes <= offset + length
             hits += cache.access(now, ids[at], write, sequential, whole, at)
             begin += cache.page_bytes
         pages = ends[i] - start
         cache.note(write, pages, hits, 1, hits == pages)
         start = ends[i]
-
-
-@loop
-def run_foreseen(cache, ids, requests, next_use):
-    """Access the pages of requests; the replacement policy gets the next use of each page."""
-    start = 0
-    for i in range(len(requests.ends)):
-        write = np.int64(requests.write[i])
-        offset, length = requests.offset[i], requests.length[i]
-        now = requests.arrival_ns[i]
-        cache.admission.request(offset, length, write)
-        sequential = cache.is_sequential(offset, length)
-        hits, begin = 0, offset // cache.page_bytes * cache.page_bytes
-        for at in range(start, requests.ends[i]):
-            cache.replacement.upcoming[ids[at]] = next_use[at]
-            whole = begin >= offset and begin + cache.page_bytes <= offset + length
-            hits += cache.access(now, ids[at], write, sequential, whole, at)
-            begin += cache.page_bytes
-        pages = requests.ends[i] - start
-        cache.note(write, pages, hits, 1, hits == pages)
-        start = requests.ends[i]

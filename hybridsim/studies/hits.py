@@ -44,7 +44,6 @@ from hybridsim.engine.residency import (
     WRONG_VICTIM,
     Residency,
     run,
-    run_foreseen,
     run_pages,
 )
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
@@ -405,7 +404,7 @@ class Cache:
             if isinstance(part, PageReads):
                 jit.fitting(run_pages, self._state)(self._state, ids, part, first)
             else:
-                jit.fitting(run, self._state)(self._state, ids, part)
+                jit.fitting(run, self._state)(self._state, ids, part, None)
         finally:  # a policy in Python that chose a wrong victim may have failed since
             self._check(part, first)
 
@@ -416,7 +415,7 @@ class Cache:
         if len(self._state.present) < capacity:
             self._state = self._state.grown(capacity)
         requests = part.as_requests() if isinstance(part, PageReads) else part
-        jit.fitting(run_foreseen, self._state)(self._state, ids, requests, next_use)
+        jit.fitting(run, self._state)(self._state, ids, requests, next_use)
         self._check(part, first)
 
     def _check(self, part: Part, first: int) -> None:

@@ -133,7 +133,7 @@ class Witness:
             base = int(part.ends[start - 1]) if start else 0
             row = int(np.searchsorted(part.ends, base + step - done % step, "left")) + 1
             piece, of_piece = _rows(part, ids, start, min(row, stop))
-            jit.fitting(run, self._cache)(self._cache, of_piece, piece)
+            jit.fitting(run, self._cache)(self._cache, of_piece, piece, None)
             self._now = int(piece.arrival_ns[-1])
             start = min(row, stop)
             if int(self._cache.admission.state[CLOCK]) // step > done // step:
@@ -151,7 +151,7 @@ class Witness:
         cache = self._cache
         watched_policy: Any = _Watched(cache.admission, watched, self)
         jit.fitting(run, cache, interpreted=True)(
-            cache._replace(admission=watched_policy), of_piece, piece
+            cache._replace(admission=watched_policy), of_piece, piece, None
         )
         for number in watched_policy.not_considered():
             self._record_scan(number, bool(piece.write[0]))
