@@ -14,8 +14,7 @@ from hybridsim import fit
 from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.foundation.errors import FitError, ScenarioError, UsageError, WorkloadError
 from hybridsim.foundation.reading import whole_text
-from hybridsim.foundation.toml.parsing import parsed
-from hybridsim.foundation.toml.problems import PROBLEMS_MAX
+from hybridsim.foundation.toml.problems import PROBLEMS_MAX, parsed
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.overrides import value_of
 from hybridsim.workloads import workload as workload_text

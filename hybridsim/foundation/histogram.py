@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from hybridsim.foundation.arrays import Ints
 
 BITS = 6
 GROUPS = 29
@@ -42,10 +41,6 @@ VALUES = value_of(np.arange(BINS, dtype=np.int64))
 LAST_NS = int(VALUES[-1])  # stands for everything from 17 s up
 
 
-def _no_counts() -> Ints:
-    return np.zeros(BINS, np.int64)
-
-
 @dataclass(frozen=True)
 class Distribution:
     """A distribution of latencies: exact count, sum and maximum in ns, and counts by bin."""
@@ -53,7 +48,7 @@ class Distribution:
     count: int = 0
     total_ns: int = 0
     max_ns: int = 0
-    bins: Ints = field(default_factory=_no_counts)
+    bins: Ints = field(default_factory=lambda: np.zeros(BINS, np.int64))
 
     @classmethod
     def of(cls, values: Ints) -> Distribution:

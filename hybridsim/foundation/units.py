@@ -94,13 +94,10 @@ def _unknown_unit(number: str, unit: str, units: Mapping[str, int], what: str, e
     if not unit:
         return f"a {what} needs a unit: write for example {example}"
     near = nearest(unit, units)
-    begins = near and len(near) > 1 and _begin_alike(near.casefold(), unit.casefold())
+    one, other = (near or "").casefold(), unit.casefold()
+    begins = len(one) > 1 and (one.startswith(other) or other.startswith(one))
     remedy = f"did you mean '{number}{near}'?" if begins else f"choose from {', '.join(units)}"
     return f"unknown {what} unit {unit!r}: {remedy}"
-
-
-def _begin_alike(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
 
 
 def _checked(number: Fraction, text: object, whole: str) -> int:

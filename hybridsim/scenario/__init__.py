@@ -27,8 +27,8 @@ from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.in_notebooks import table_html, with_keywords
 from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.suggest import hint
-from hybridsim.foundation.toml.parsing import cleaned
 from hybridsim.foundation.toml.places import Path
+from hybridsim.foundation.toml.problems import cleaned
 from hybridsim.scenario import presets
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hybridsim.foundation.errors import ScenarioError
-from hybridsim.foundation.toml.parsing import parsed
 from hybridsim.foundation.toml.places import Path, Places
-from hybridsim.foundation.toml.problems import Problem
+from hybridsim.foundation.toml.problems import Problem, parsed
 from hybridsim.scenario.options import OPTIONS
 
 

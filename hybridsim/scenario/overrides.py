@@ -15,8 +15,8 @@ from typing import Any
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.suggest import hint
-from hybridsim.foundation.toml.parsing import parsed
 from hybridsim.foundation.toml.places import Path
+from hybridsim.foundation.toml.problems import parsed
 from hybridsim.scenario.origin import Origin
 
 SET = "--set "  # prefix of such a value's name in errors and `Scenario.options`
@@ -31,7 +31,11 @@ def over(origin: Origin, values: Mapping[str, Any]) -> Origin:
     paths: dict[Path, Any] = {}
     named: dict[Path, str] = {}
     for key, value in values.items():
-        for one, single in _spelled_out(key, value):
+        spelled_out = {key: value}
+        if key == POLICY:
+            admission, replacement = policies(str(value))
+            spelled_out = {"cache.admission": admission, "cache.replacement": replacement}
+        for one, single in spelled_out.items():
             path = path_of(one)
             paths[path], named[path] = single, SET + one
     return origin.with_values(_with_drives(origin, paths), named)
@@ -90,13 +94,6 @@ def written(value: Any) -> str:
 
 def _in_list(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str) else written(value)
-
-
-def _spelled_out(key: str, value: Any) -> list[tuple[str, Any]]:
-    if key != POLICY:
-        return [(key, value)]
-    admission, replacement = policies(str(value))
-    return [("cache.admission", admission), ("cache.replacement", replacement)]
 
 
 def policies(name: str) -> tuple[str, str]:

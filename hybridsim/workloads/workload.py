@@ -18,9 +18,8 @@ from hybridsim.foundation.errors import WorkloadError
 from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.registry import Registry
 from hybridsim.foundation.suggest import hint
-from hybridsim.foundation.toml.parsing import cleaned, parsed
 from hybridsim.foundation.toml.places import Path, Places
-from hybridsim.foundation.toml.problems import Problem, explain, report
+from hybridsim.foundation.toml.problems import Problem, cleaned, explain, parsed, report
 from hybridsim.foundation.toml.table import Part, Time
 from hybridsim.requests.rows import Requests, joined, no_requests
 from hybridsim.workloads import KINDS, icf

@@ -13,7 +13,7 @@ from typing import Literal
 Path = tuple[str | int, ...]
 
 _BLANK = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
-_DOT = re.compile(r"[ \t]*+\.[ \t]*+")
+_DOT = re.compile(r"(?:[ \t]*+\.[ \t]*+)?")
 _KEY = re.compile(r"[A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
 _SCALAR = re.compile(
     r'"""(?:[^\\]|\\[\s\S])*?"{3,5}'
@@ -86,14 +86,10 @@ class Places:
         parts = []
         while True:
             self._blank()
-            match = _KEY.match(self._text, self._at)
-            assert match, "tomllib has accepted the text"
-            parts.append((_plain(match[0]), self._at))
-            self._at = match.end()
-            dot = _DOT.match(self._text, self._at)
-            if dot is None:
+            at = self._at
+            parts.append((_plain(self._take(_KEY)), at))
+            if not self._take(_DOT):
                 return parts
-            self._at = dot.end()
 
     def _value(self, path: Path) -> None:
         self._blank()
@@ -103,9 +99,7 @@ class Places:
         elif self._text[self._at] == "[":
             self._items("[", "]", path)
         else:
-            match = _SCALAR.match(self._text, self._at)
-            assert match, "tomllib has accepted the text"
-            self._at = match.end()
+            self._take(_SCALAR)
 
     def _items(self, opening: str, closing: str, path: Path) -> None:
         self._skip(opening)
@@ -131,8 +125,13 @@ class Places:
         self._at += len(mark)
 
     def _blank(self) -> None:
-        match = _BLANK.match(self._text, self._at)
-        self._at = match.end() if match else self._at
+        self._take(_BLANK)
+
+    def _take(self, pattern: re.Pattern[str]) -> str:
+        match = pattern.match(self._text, self._at)
+        assert match, "tomllib has accepted the text"
+        self._at = match.end()
+        return match[0]
 
 
 def _plain(key: str) -> str:

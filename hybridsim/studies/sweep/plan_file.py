@@ -27,9 +27,8 @@ from pydantic import Field, ValidationError
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.reading import whole_text
-from hybridsim.foundation.toml.parsing import cleaned, parsed
 from hybridsim.foundation.toml.places import Path, Places
-from hybridsim.foundation.toml.problems import Problem, explain, report
+from hybridsim.foundation.toml.problems import Problem, cleaned, explain, parsed, report
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.event import check_no_events
 from hybridsim.scenario.overrides import path_of

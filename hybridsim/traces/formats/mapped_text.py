@@ -13,7 +13,7 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import ColumnsError
 from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.suggest import hint
-from hybridsim.foundation.toml.parsing import cleaned, parsed
+from hybridsim.foundation.toml.problems import cleaned, parsed
 from hybridsim.foundation.units import parse_size
 from hybridsim.traces.formats.column_reader import ColumnReader
 from hybridsim.traces.formats.columns import BLANKS, BOM, COMMENT, OPS, SKIPPED, Field, Table, To
