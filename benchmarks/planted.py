@@ -74,24 +74,17 @@ COUNTERPARTS = {
     "dmcache": tuple(DMCACHE + name for name in ("target.py", "migrations.py")),
     "smq": (DMCACHE + "smq.py", "caches/lists.py"),
     "writecache": (WRITECACHE + "target.py", WRITECACHE + "write_back.py"),
-    "tier": tuple(RAID + name for name in ("tier.py", "parity.py", "groups.py", "layout.py",
-        "line.py", "chunks.py")),
-    "member": tuple(RAID + name for name in ("rebuild.py", "copying.py", "mirrors.py",
-        "usage.py")),
-    "hdd": tuple(HDD + name for name in ("bank.py", "read_ahead.py", "write_cache.py", "queue.py",
-        "window.py", "arm.py")),
-    "platters": (HDD + "platters.py",),
-    "media_cache": (HDD + "media_cache.py",),
-    "ssd": (DEVICES + "ssd.py", DEVICES + "lines.py"),
-    "flash": (DEVICES + "flash.py", DEVICES + "flash_requests.py"),
-    "nand": (DEVICES + "flash_dies.py",),
-    "ftl": (DEVICES + "ftl.py",),
+    "tier": tuple(RAID + name for name in ("tier.py", "parity.py", "layout.py", "rebuild.py")),
+    "hdd": tuple(HDD + name for name in ("bank.py", "buffer.py", "queue.py")),
+    "platters": (HDD + "platters.py", HDD + "media_cache.py"),
+    "ssd": (DEVICES + "ssd.py",),
+    "flash": tuple(DEVICES + name for name in ("flash.py", "flash_dies.py", "ftl.py")),
     "volume": (DEVICES + "volume.py",),
-    "controller": tuple("storage/controller/" + name for name in ("dram.py", "reads.py",
-        "writes.py", "lines.py", "jobs.py", "windows.py", "slots.py", "ordered.py")),
+    "controller": tuple("storage/controller/" + name for name in ("dram.py", "jobs.py",
+        "memory.py")),
     "throttle": ("storage/throttle.py",),
 }  # fmt: skip
-DATA = ("parameters.py", "facts.py", "__init__.py")  # of the reference: no model
+DATA = ("parameters.py", "__init__.py")  # of the reference: no model
 # Tests that hold the models against something else than hand-worked figures and the reference.
 INDEPENDENT = {
     "invariants at every instant": r"test_(simulation|tiny_caches)\.py"

@@ -1,4 +1,4 @@
-"""A scenario file as parameters of the reference, as scenario/building/ makes it for the engine.
+"""A scenario file as parameters of the reference, as scenario/building.py makes it for the engine.
 
 The timing of a drive and the parameters of a cache come from the functions that both share; how
 drives form an array is derived here independently.
@@ -104,7 +104,7 @@ def array(backing: Backing, volume_bytes: int, seed: int) -> TierParameters:
         failed=list(backing.failed),
         rebuild=RebuildParameters(**vars(new)) if new else None,
         queue_depth=backing.queue_depth,
-        path_ns=backing.path_latency_ns,
+        path_latency_ns=backing.path_latency_ns,
         has_fua=getattr(backing.drive, "fua", True),
     )
 
@@ -127,25 +127,25 @@ def dram(backing: Backing) -> ControllerParameters | None:
         low_lines=int(parse_percent(it.low_water) * lines),
         oldest_above_lines=int(parse_percent(it.oldest_first_above) * lines),
         idle_ns=it.idle_ns,
-        destages_max=it.max_destages,
+        max_destages=it.max_destages,
         window_bytes=it.window_bytes,
         windows=it.read_memory_bytes // it.window_bytes,
-        ahead_bytes=it.read_ahead_bytes,
-        after=it.sequential_after,
+        read_ahead_bytes=it.read_ahead_bytes,
+        sequential_after=it.sequential_after,
         streams=it.streams,
         line_bytes=it.line_bytes,
         lines=lines,
         stripe_bytes=max(data.get(backing.kind, backing.members), 1) * backing.chunk_bytes,
         latency_ns=it.latency_ns,
-        bytes_per_s=it.rate,
+        rate=it.rate,
     )
 
 
 def cache_device(cache: CacheTable, pages: int, seed: int) -> TierParameters:
     """Return the fast tier, with the drives' own capacity or the part that the cache needs."""
-    from hybridsim.scenario.building import caches
+    from hybridsim.scenario.building import metadata_bytes
 
-    needed = max(pages, 1) * cache.page_bytes + caches.metadata_bytes(cache, pages)
+    needed = max(pages, 1) * cache.page_bytes + metadata_bytes(cache, pages)
     rows = -(-needed // (cache.members * cache.chunk_bytes))
     member_bytes = max(rows * cache.chunk_bytes, cache.drive.capacity_bytes)
     drive = device(cache.drive, member_bytes, seed)

@@ -268,7 +268,7 @@ def tiers(draw: st.DrawFn, kind: str = "any", most_members: int = 6) -> TierPara
         failed=lost,
         rebuild=rebuild,
         queue_depth=draw(st.sampled_from([0, 0, 1, 2, 5])),
-        path_ns=draw(st.sampled_from([0, 0, 1, 300_000])),
+        path_latency_ns=draw(st.sampled_from([0, 0, 1, 300_000])),
         has_fua=draw(st.booleans()),
     )
 
@@ -366,8 +366,8 @@ def hdds(draw: st.DrawFn, chunk: int) -> HddParameters:
         segments=draw(st.sampled_from([1, 1, 2, 4])),
         read_behind_bytes=draw(st.sampled_from([0, 8 * KIB, 100_000])),
         read_tracks=draw(st.booleans()),
-        read_percent=draw(st.sampled_from([0, 33, 100])),
-        write_percent=draw(st.sampled_from([0, 50, 100])),
+        read_watermark=draw(st.sampled_from([0, 33, 100])),
+        write_watermark=draw(st.sampled_from([0, 50, 100])),
         read_stop_tracks=draw(st.integers(0, 2)),
         segment_bytes=draw(st.sampled_from([4096, 20 * KIB, 100_000, 2**62])),
         reacquire_ns=draw(st.sampled_from([0, 0, 50_000])),
@@ -389,16 +389,16 @@ def media_caches(draw: st.DrawFn, capacity_bytes: int) -> dict[str, int]:
     """Draw the values of a shingled disk."""
     span = draw(st.sampled_from([size for size in MEDIA_CACHES if size <= capacity_bytes]))
     return {
-        "media_span_bytes": span,
-        "media_first_byte": draw(st.sampled_from([0, (capacity_bytes - span) // 2])),
-        "media_padding_bytes": draw(st.sampled_from([0, 512, 3000])),
-        "media_write_bytes": draw(st.sampled_from([700, 5000, 2**62])),
-        "media_entries": draw(st.sampled_from([1, 2, 5, 100])),
-        "media_idle_ns": draw(st.sampled_from([0, 5_000_000, 50_000_000])),
-        "media_run_bytes": draw(st.sampled_from([0, 5000, 2**30])),
-        "media_map_entries": draw(st.sampled_from([0, 1, 3, 2**62])),
-        "media_map_ns": draw(st.sampled_from([0, 7_000_000])),
-        "media_piece_ns": draw(st.sampled_from([0, 0, 3_000_000])),
+        "media_cache_span_bytes": span,
+        "media_cache_first_byte": draw(st.sampled_from([0, (capacity_bytes - span) // 2])),
+        "media_cache_padding_bytes": draw(st.sampled_from([0, 512, 3000])),
+        "media_cache_write_bytes": draw(st.sampled_from([700, 5000, 2**62])),
+        "media_cache_entries": draw(st.sampled_from([1, 2, 5, 100])),
+        "media_cache_idle_ns": draw(st.sampled_from([0, 5_000_000, 50_000_000])),
+        "media_cache_run_bytes": draw(st.sampled_from([0, 5000, 2**30])),
+        "media_cache_map": draw(st.sampled_from([0, 1, 3, 2**62])),
+        "media_cache_map_write_ns": draw(st.sampled_from([0, 7_000_000])),
+        "media_cache_piece_ns": draw(st.sampled_from([0, 0, 3_000_000])),
         "band_bytes": draw(st.sampled_from([1000, 4 * KIB, 16 * KIB, 10**9])),
     }
 
@@ -543,7 +543,7 @@ def hosts() -> st.SearchStrategy[HostParameters]:
     return st.builds(
         HostParameters,
         max_iops=st.sampled_from([0, 1000, 23_500, 10**6]),
-        max_bytes_per_s=st.sampled_from([0, 10**8, 3 * 2**20]),
+        max_bandwidth=st.sampled_from([0, 10**8, 3 * 2**20]),
         overhead_ns=st.sampled_from([0, 0, 17_000]),
         hold_ns=st.sampled_from([0, 0, 1, 120_000, 5_000_000]),
         hold_from=st.sampled_from([1, 2, 5]),
@@ -565,17 +565,17 @@ def controllers(draw: st.DrawFn, array: TierParameters) -> ControllerParameters:
         low_lines=low,
         oldest_above_lines=draw(st.sampled_from([0, low, lines])),
         idle_ns=draw(st.sampled_from([0, 1000, 20_000_000, 1 << 62])),
-        destages_max=draw(st.integers(1, 6)),
+        max_destages=draw(st.integers(1, 6)),
         window_bytes=window_bytes,
         windows=draw(st.integers(0, 6)),
-        ahead_bytes=draw(st.sampled_from([0, 1, window_bytes, 3 * window_bytes])),
-        after=draw(st.integers(1, 3)),
+        read_ahead_bytes=draw(st.sampled_from([0, 1, window_bytes, 3 * window_bytes])),
+        sequential_after=draw(st.integers(1, 3)),
         streams=draw(st.integers(1, 3)),
         line_bytes=line_bytes,
         lines=lines,
         stripe_bytes=draw(st.integers(1, array.members)) * array.chunk_bytes,
         latency_ns=draw(st.sampled_from([0, 1000, 50_000])),
-        bytes_per_s=draw(st.sampled_from([10**9, 333_333_333, 10**12])),
+        rate=draw(st.sampled_from([10**9, 333_333_333, 10**12])),
     )
 
 

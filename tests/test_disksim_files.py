@@ -73,7 +73,7 @@ def test_values_become_parameters(made):
     assert parameters.after_other_ns == [410_000, 210_000, 720_000, 520_000]
     assert parameters.segment_bytes == 64 * 512
     assert parameters.read_ahead_bytes == 60 * 512
-    assert (parameters.read_percent, parameters.write_percent) == (75, 0)
+    assert (parameters.read_watermark, parameters.write_watermark) == (75, 0)
     assert (parameters.write_cache_bytes, parameters.write_cache_ranges) == (64 * 512, 2)
     assert parameters.host_ps_per_byte == round(1e12 / 5_120_000)
     assert parameters.reacquire_ns == 0

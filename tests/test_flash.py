@@ -27,8 +27,7 @@ def on_engine(parameters, requests, members=1):
     bank = device(parameters, members)
     events, done, todo = Events.new(4), [], list(enumerate(requests))
     while todo or not events.heap.is_empty():
-        if events.heap.room() < 200:
-            events = events.grown(2 * len(events.heap.time_ns))
+        events = events.with_room(200)
         if bank.room() < 4:
             bank = bank.grown(2 * bank.size())
         at = events.heap.time_ns[0] if not events.heap.is_empty() else None

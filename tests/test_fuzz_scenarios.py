@@ -20,7 +20,7 @@ from scenarios import Workload
 from hybridsim.foundation.codes import Op, Replay
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.scenario import Scenario, building
-from hybridsim.scenario.keys import known_keys
+from hybridsim.scenario.machine import known_keys
 
 MIB = 1 << 20
 VOLUME = 64 * MIB
@@ -87,7 +87,7 @@ def check_possible(seed):
 
 
 def check_simulated(seed):
-    """Run a short trace on the machine that scenario/building/ creates, and on the reference's."""
+    """Run a short trace on the machine that scenario/building.py makes, and on the reference."""
     scenario = Scenario.loads(scenario_text(seed), "site.toml")
     if not is_quick(scenario):
         return

@@ -33,14 +33,14 @@ def test_iops_do_not_exceed_the_cap():
 
 
 def test_bandwidth_does_not_exceed_the_cap():
-    host = HostParameters(max_bytes_per_s=65_536 * 1000)
+    host = HostParameters(max_bandwidth=65_536 * 1000)
     for length, rate in ((65_536, 1000), (4096, 16_000)):
         facts = run(host, same(1200, length=length), 64)
         assert iops(facts) == pytest.approx(rate, rel=0.05)
 
 
 def test_each_cap_is_reached_if_the_other_does_not_bind():
-    host = HostParameters(max_iops=10_000, max_bytes_per_s=65_536 * 1000)
+    host = HostParameters(max_iops=10_000, max_bandwidth=65_536 * 1000)
     assert iops(run(host, same(1200, length=4096), 64)) == pytest.approx(10_000, rel=0.05)
     assert iops(run(host, same(1200, length=65_536), 64)) == pytest.approx(1000, rel=0.05)
 
@@ -60,7 +60,7 @@ def test_latency_includes_the_wait_at_the_host():
 
 
 def test_flushes_and_discards_count_towards_the_iops_cap():
-    host = HostParameters(max_iops=1000, max_bytes_per_s=1)
+    host = HostParameters(max_iops=1000, max_bandwidth=1)
     facts = run(host, [Request(0, op, 0, 0) for op in (Op.FLUSH, Op.DISCARD, Op.READ)] * 2, 6)
     assert facts[-1].done_ns == 50_000 + 5 * 1_000_000
 

@@ -33,7 +33,7 @@ from hybridsim.reference import CacheParameters, Outcome, Request, simulate
 from hybridsim.scenario import Scenario as Site
 from hybridsim.scenario import building
 
-PLACE = building.caches.Place(pages=8, origin_bytes=1 << 30, seed=1)
+PLACE = building.Place(pages=8, origin_bytes=1 << 30, seed=1)
 
 SLOW, FAST = TestCache.SLOW, TestCache.FAST  # 1 ms and 0.1 ms per request
 BACK = CacheParameters(
@@ -251,7 +251,7 @@ def test_a_page_has_at_most_64_granules() -> None:
 
 def test_write_around_is_another_name_for_read_only() -> None:
     caches = [
-        building.caches.cache(Site.loads(f'[cache]\nmode = "{mode}"').cache, PLACE)
+        building.cache(Site.loads(f'[cache]\nmode = "{mode}"').cache, PLACE)
         for mode in ("read-only", "write-around")
     ]
     assert caches[0].mode == caches[1].mode == Mode.READ_ONLY
@@ -259,7 +259,7 @@ def test_write_around_is_another_name_for_read_only() -> None:
 
 def test_defaults_of_write_back_are_set() -> None:
     site = Site.loads('[cache]\nmode = "write-back"')
-    cache = building.caches.cache(site.cache, PLACE._replace(pages=1000))
+    cache = building.cache(site.cache, PLACE._replace(pages=1000))
     dirty = cache.dirty
     assert (dirty.dirty_high, dirty.dirty_low, dirty.clean_above) == (500, 450, 100)
     assert (dirty.clean_merge_pages, dirty.clean_window, dirty.max_cleans) == (8, 128, 8)

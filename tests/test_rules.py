@@ -57,7 +57,7 @@ from hybridsim.requests.depths import (
 from hybridsim.requests.rows import Findings
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.building import machine
-from hybridsim.storage.devices.hdd.write_cache import WriteCache
+from hybridsim.storage.devices.hdd.buffer import WriteCache
 from hybridsim.storage.drives import DRIVES
 from hybridsim.storage.raid.layout import Layout
 from hybridsim.storage.raid.rebuild import DUE_NS, Rebuild

@@ -40,12 +40,12 @@ DISK = HddParameters(
     read_ahead_bytes=0,
     read_behind_bytes=0,
     capacity_bytes=20 * TRACK,
-    media_span_bytes=4 * TRACK,
-    media_first_byte=10 * TRACK,
-    media_padding_bytes=SECTOR,
-    media_entries=100,
-    media_idle_ns=50 * MS,
-    media_run_bytes=GIB,
+    media_cache_span_bytes=4 * TRACK,
+    media_cache_first_byte=10 * TRACK,
+    media_cache_padding_bytes=SECTOR,
+    media_cache_entries=100,
+    media_cache_idle_ns=50 * MS,
+    media_cache_run_bytes=GIB,
     band_bytes=2 * TRACK,
 )
 
@@ -109,7 +109,7 @@ def test_a_disk_that_is_idle_for_less_rewrites_nothing():
 def test_a_full_log_has_a_write_wait_for_a_band():
     """With two entries, the third write waits for the first one's band: from 20.5 ms on, read to
     50, log to 60.1, write to 90; then the log's sector 4: at 100.4."""
-    small = replace(DISK, media_entries=2)
+    small = replace(DISK, media_cache_entries=2)
     writes = [(0, Op.WRITE, 241, 1), (10.3, Op.WRITE, 841, 1), (20.5, Op.WRITE, 1441, 1)]
     assert served(small, *writes)[2] == pytest.approx(100.6)
 
@@ -117,18 +117,18 @@ def test_a_full_log_has_a_write_wait_for_a_band():
 def test_with_more_entries_than_its_memory_holds_a_write_writes_the_map_too():
     """The second write, whose entry is the second one, ends 3 ms later than its sector passes."""
     writes = (0, Op.WRITE, 1234, 1), (10.3, Op.WRITE, 77, 1)
-    small = replace(DISK, media_map_entries=1, media_map_ns=3 * MS)
+    small = replace(DISK, media_cache_map=1, media_cache_map_write_ns=3 * MS)
     assert served(small, *writes) == [10.2, pytest.approx(23.4)]
-    assert served(replace(small, media_map_entries=2), *writes) == [10.2, 20.4]
+    assert served(replace(small, media_cache_map=2), *writes) == [10.2, 20.4]
 
 
 def test_each_piece_of_a_band_takes_its_time():
     """As above: the band has been read at 50 ms, and the log's sector, a seek of 1 ms away, passes
     at 60; it is missed if the piece is sought later than at 59."""
-    small = replace(DISK, media_entries=2)
+    small = replace(DISK, media_cache_entries=2)
     writes = [(0, Op.WRITE, 241, 1), (10.3, Op.WRITE, 841, 1), (20.5, Op.WRITE, 1441, 1)]
     for piece_ns, done_ms in ((9 * MS, 100.6), (9 * MS + US, 110.6)):
-        each = replace(small, media_piece_ns=piece_ns)
+        each = replace(small, media_cache_piece_ns=piece_ns)
         assert served(each, *writes)[2] == pytest.approx(done_ms)
 
 
@@ -151,13 +151,13 @@ def test_a_flush_does_not_wait_for_later_writes():
 def test_no_more_goes_to_the_log_together_than_it_writes_at_once():
     cached = replace(DISK, write_cache_bytes=10 * SECTOR, write_cache_ranges=10)
     writes = [(0, Op.WRITE, 241, 1), (1, Op.WRITE, 841, 1), (2, Op.WRITE, 1441, 1)]
-    times = served(replace(cached, media_write_bytes=SECTOR), *writes, (3, Op.FLUSH, 0, 0))
+    times = served(replace(cached, media_cache_write_bytes=SECTOR), *writes, (3, Op.FLUSH, 0, 0))
     assert times[3] == pytest.approx(10.6)
 
 
 def test_what_was_written_anew_takes_no_entry():
     """Of sector 841 the older copy is dead, though not the oldest: the fourth write has room."""
-    small = replace(DISK, media_entries=3)
+    small = replace(DISK, media_cache_entries=3)
     writes = [(0, Op.WRITE, 241, 1), (10.3, Op.WRITE, 841, 1), (20.5, Op.WRITE, 841, 1)]
     assert served(small, *writes, (30.7, Op.WRITE, 1441, 1))[3] == pytest.approx(40.8)
 
@@ -168,7 +168,7 @@ def test_the_longest_piece_is_cleaned_first():
     sector 1400 on, which passes at 60, to 80; the log at 90.4, to 92.4; home from 100 to 120; then
     the log's sector 27, at 122.7.  So sector 1440 is at home, where it passes at 124, and sector
     241 still in the log, where it passes at 130."""
-    small = replace(DISK, media_entries=4)
+    small = replace(DISK, media_cache_entries=4)
     requests = [
         (0, Op.WRITE, 241, 1), (10.3, Op.WRITE, 842, 1), (20.5, Op.WRITE, 1440, 20),
         (42.6, Op.WRITE, 1800, 1), (52.9, Op.WRITE, 1000, 1), (122.95, Op.READ, 1440, 1),
@@ -183,7 +183,7 @@ def test_a_large_write_is_logged_in_pieces():
     1 ms after the end of the first at 20 ms, waits for a revolution."""
     write = (0, Op.WRITE, 200, 150)
     assert served(DISK, write) == [pytest.approx(25.1)]
-    in_pieces = replace(DISK, media_write_bytes=100 * SECTOR, write_ns=MS)
+    in_pieces = replace(DISK, media_cache_write_bytes=100 * SECTOR, write_ns=MS)
     assert served(in_pieces, write) == [pytest.approx(35.1)]
 
 
@@ -197,7 +197,7 @@ def test_a_band_that_was_written_as_a_whole_is_not_read():
 
 def test_a_long_run_of_writes_goes_home():
     """The second write makes the run long enough: track 3 begins at 20 ms, and stays there."""
-    run = replace(DISK, media_run_bytes=150 * SECTOR)
+    run = replace(DISK, media_cache_run_bytes=150 * SECTOR)
     times = served(run, (0, Op.WRITE, 200, 100), (20.2, Op.WRITE, 300, 100))
     assert times[1] == pytest.approx(40)
     flush = (20.15, Op.FLUSH, 0, 0)

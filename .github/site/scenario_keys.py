@@ -7,7 +7,7 @@ import re
 
 from hybridsim.foundation.toml.table import Part
 from hybridsim.scenario.key_help import Key, keys_of
-from hybridsim.scenario.keys import Table, tables
+from hybridsim.scenario.machine import Table, tables
 
 HEAD = """\
 # Keys of a scenario

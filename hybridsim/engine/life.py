@@ -20,10 +20,10 @@ from hybridsim.caches import PageCache
 from hybridsim.caches.nothing import NoCache
 from hybridsim.engine import loops
 from hybridsim.engine.loops import HOLD_NS, NOW_NS, PASS_AT, PASS_END, PASS_EVERY_NS, PASS_NS
-from hybridsim.engine.machine import FOREVER, Below, Machine, Run, with_room
-from hybridsim.foundation.arrays import Ints, doubled
+from hybridsim.engine.machine import FOREVER, Machine, Run
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Change, Restart
-from hybridsim.foundation.machine_parameters import EventParameters, RebuildParameters
+from hybridsim.foundation.machine_parameters import EventParameters
 from hybridsim.jit.events import CACHE, KIND_MASK, Events
 from hybridsim.requests.inflight import Batch, Facts
 from hybridsim.requests.jobs import JobBatch
@@ -49,9 +49,8 @@ class Happened:
     dirty_after_bytes: int = 0  # when the load goes on
     cached_after_pages: int = 0
     removed_load_ns: int | None = None  # time of the load when the cache was out, after a detach
-    lost: Ints = field(
-        default_factory=lambda: NO_RANGES
-    )  # offset, length of what the SSD had alone
+    # offset, length of what the SSD had alone
+    lost: Ints = field(default_factory=lambda: NO_RANGES)
     not_issued: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # see `Run.numbers`
     next_number: int = 0  # requests from here on were not issued yet, nor were `not_issued`
 
@@ -149,9 +148,7 @@ class LivedRun(Run):
         if step.change == Change.DISK_FAILS:
             array_of(below.slow).fail(step.member)
             return
-        rates = step.min_bytes_per_s, step.max_bytes_per_s
-        rebuild = RebuildParameters(step.member, *rates)
-        array = array_of(below.slow).replaced(due_ns, rebuild, below.events)
+        array = array_of(below.slow).replaced(due_ns, step.rebuild, below.events)
         slow = with_array(below.slow, array)
         more = slow.demand(0) - below.slow.demand(0)
         machine.demand[loops.SLOW_DEMAND] += more
@@ -251,7 +248,7 @@ class LivedRun(Run):
             below, demand = self.machine.below, self.machine.demand
             if loop(below, self.machine.clock, demand, until_ns) != loops.NEEDS_ROOM:
                 return
-            self.machine = self.machine._replace(below=_grown(below, demand))
+            self.machine = self.machine._replace(below=below.with_room(demand))
 
     def _not_issued(self) -> tuple[Ints, int]:
         """Return the numbers of requests loaded and not issued, and of the first not loaded."""
@@ -287,13 +284,3 @@ def with_array(slow: Any, array: Tier) -> Any:
     if isinstance(slow, Tier):
         return array
     return slow._replace(array=with_array(slow.array, array))
-
-
-def _grown(below: Below, demand: Ints) -> Below:
-    slow = with_room(below.slow, int(demand[loops.SLOW_DEMAND]))
-    fast = with_room(below.fast, int(demand[loops.FAST_DEMAND]))
-    events, heap = below.events, below.events.heap
-    wanted = int(demand[loops.EVENTS_DEMAND]) + int(slow.reserved() + fast.reserved())
-    if heap.room() < wanted:
-        events = events.grown(doubled(len(heap.time_ns), int(heap.room()), wanted))
-    return Below(slow, fast, events)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.engine.machine import with_room
-from hybridsim.foundation.arrays import Ints, doubled
+from hybridsim.foundation.arrays import Ints, longer
 from hybridsim.jit import fitting, loop, state_machine
 from hybridsim.jit.events import CONTROLLER, FAST, KIND_BITS, KIND_MASK, SLOW, Events
 
@@ -30,11 +30,6 @@ class Completions(NamedTuple):
     tag: Ints
     at_ns: Ints
     used: Ints  # [number of entries]
-
-    @classmethod
-    def new(cls, capacity: int) -> Completions:
-        """Make room for `capacity` completions."""
-        return cls(*(np.zeros(size, np.int64) for size in (capacity, capacity, 1)))
 
 
 @loop
@@ -80,7 +75,7 @@ class LiveArray:
         self.tier = tier
         self.now_ns = 0
         self._events = Events.new(256)
-        self._completions = Completions.new(256)
+        self._completions = Completions(*(np.zeros(size, np.int64) for size in (256, 256, 1)))
         self._order = np.zeros(5, np.int64)
         self._longest = 0
         self._demand = 0
@@ -132,14 +127,8 @@ class LiveArray:
     def _grow(self) -> None:
         """Grow all pools that have too little room."""
         self.tier = with_room(self.tier, self._demand)
-        wanted = 2 * self._demand + int(self.tier.reserved())
-        heap = self._events.heap
-        if heap.room() < wanted:
-            self._events = self._events.grown(doubled(len(heap.time_ns), heap.room(), wanted))
-        done = self._completions
-        if done.used[0] == len(done.tag):
-            self._completions = Completions(
-                np.append(done.tag, np.zeros_like(done.tag)),
-                np.append(done.at_ns, np.zeros_like(done.at_ns)),
-                done.used,
-            )
+        self._events = self._events.with_room(2 * self._demand + int(self.tier.reserved()))
+        tag, at_ns, used = self._completions
+        if used[0] == len(tag):
+            size = 2 * len(tag)
+            self._completions = Completions(longer(tag, size), longer(at_ns, size), used)

@@ -12,7 +12,7 @@ from hybridsim.caches.page.names import FILLS_STARTED, IS_WRONG, WRONG_AT, WRONG
 from hybridsim.caches.policies import ADMISSION_METHODS, REPLACEMENT_METHODS, reject_victim
 from hybridsim.engine import loops
 from hybridsim.engine.loops import EVENTS_DEMAND, FAST_DEMAND, NOW_NS, PAGES_DEMAND, SLOW_DEMAND
-from hybridsim.foundation.arrays import Ints, doubled
+from hybridsim.foundation.arrays import Ints, doubled, grown_pool
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.foundation.machine_parameters import HostParameters
 from hybridsim.jit import method, state_machine
@@ -36,6 +36,13 @@ class Below(NamedTuple):
     slow: Any
     fast: Any
     events: Events
+
+    def with_room(self, demand: Ints) -> Below:
+        """Return the same parts, with room for a step that needs as much."""
+        slow = with_room(self.slow, int(demand[SLOW_DEMAND]))
+        fast = with_room(self.fast, int(demand[FAST_DEMAND]))
+        wanted = int(demand[EVENTS_DEMAND]) + int(slow.reserved() + fast.reserved())
+        return Below(slow, fast, self.events.with_room(wanted))
 
 
 @state_machine
@@ -107,21 +114,13 @@ class Machine(NamedTuple):
 
     def grown(self) -> Machine:
         """Return the same machine, with at least twice the room in each pool that is too small."""
-        requests, cache, below = self.requests, self.cache, self.below
-        demand = [int(entry) for entry in self.demand]
+        requests, cache, pages = self.requests, self.cache, int(self.demand[PAGES_DEMAND])
         if requests.free[1] == 0:
             requests = requests.grown(2 * len(requests.number))
-        if cache.room() < demand[PAGES_DEMAND]:
-            cache = cache.grown(doubled(cache.size(), cache.room(), demand[PAGES_DEMAND]))
-        events = below.events
-        room = events.heap.room()
-        wanted = demand[EVENTS_DEMAND] + int(below.slow.reserved() + below.fast.reserved())
-        if room < wanted:
-            size = doubled(len(events.heap.time_ns), room, wanted)
-            events = events.grown(size)
-        slow = with_room(below.slow, demand[SLOW_DEMAND])
-        fast = with_room(below.fast, demand[FAST_DEMAND])
-        return self._replace(requests=requests, cache=cache, below=Below(slow, fast, events))
+        if cache.room() < pages:
+            cache = cache.grown(doubled(cache.size(), cache.room(), pages))
+        below = self.below.with_room(self.demand)
+        return self._replace(requests=requests, cache=cache, below=below)
 
 
 def check_parts(machine: Machine) -> None:
@@ -144,7 +143,8 @@ def with_room(tier: Any, demand: int) -> Any:
         return tier.grown(demand, with_room(tier.array, demand + waiting))
     groups = tier.groups
     if groups.free[1] < demand:
-        groups = groups.grown(doubled(len(groups.pending), int(groups.free[1]), demand))
+        size = doubled(len(groups.pending), int(groups.free[1]), demand)
+        groups = grown_pool(groups, size)
     device = tier.device
     demand += int(tier.reserved())
     if device.room() < demand:

@@ -51,10 +51,8 @@ def records(kind: np.dtype[Any], length: int, **fills: int) -> Records:
 
 def more_records(old: Records, length: int, **fills: int) -> Records:
     """Return a copy of `old` extended to `length` records; the new ones are as in `records`."""
-    made = np.zeros(length, old.dtype).view(np.recarray)
+    made = records(old.dtype, length, **fills)
     made[: len(old)] = old
-    for name, fill in fills.items():
-        made[name][len(old) :] = fill
     return made
 
 
@@ -98,16 +96,21 @@ def columns_of(
     ]
 
 
+def filled(machine: type[Machine], length: int, **given: Any) -> Machine:
+    """Return a state machine with these fields; the others are zeros, `length` entries each."""
+    rest = [name for name in machine.__annotations__ if name not in given]
+    return machine(**given, **dict(zip(rest, columns_of(machine, length, rest))))
+
+
 def pool_of(machine: type[Machine], capacity: int) -> Machine:
     """Return a pool in which all entries are free.
 
     That is a state machine of arrays with an entry for each thing in it; its last two fields are
     the links of the free list, and [first free, number of free].
     """
-    cls: Any = machine
-    columns = columns_of(machine, capacity, cls._fields[:-2])
-    pool: Machine = cls._make([*columns, free_list(capacity), np.array([0, capacity])])
-    return pool
+    *_, links, free = cast("Any", machine)._fields
+    ends = {links: free_list(capacity), free: np.array([0, capacity])}
+    return filled(machine, capacity, **ends)
 
 
 def grown_pool(pool: Machine, capacity: int) -> Machine:

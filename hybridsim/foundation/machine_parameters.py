@@ -51,8 +51,8 @@ class HddParameters(DeviceParameters):
     read_tracks: bool = False
     read_stop_tracks: int = 0  # the read-ahead stops at the end of the track (2: or the next one)
     segment_bytes: int = 2**62
-    read_percent: int = 0  # of a read, in the buffer before its transfer to the host begins
-    write_percent: int = 100  # of a write, in the disk before it goes to the platters
+    read_watermark: int = 0  # of a read, in the buffer before its transfer to the host begins
+    write_watermark: int = 100  # of a write, in the disk before it goes to the platters
     reacquire_ns: int = 0
     flush_ns: int = 0
     host_ps_per_byte: int = 0
@@ -65,16 +65,16 @@ class HddParameters(DeviceParameters):
     is_protected: bool = False  # the write cache survives a loss of power
     # read_ns, hit_ns, write_ns and write_hit_ns after a command of the other kind; empty: the same
     after_other_ns: list[int] = field(default_factory=list)
-    media_span_bytes: int = 0  # of the media cache; 0: none, and the bands are not shingled
-    media_first_byte: int = 0  # whose place is that of the media cache's position 0
-    media_padding_bytes: int = 0  # that each entry takes more
-    media_write_bytes: int = 2**62  # written to it at once
-    media_entries: int = 1
-    media_idle_ns: int = 0  # without work, then it is cleaned
-    media_run_bytes: int = 0  # of writes in sequence that pass it by
-    media_map_entries: int = 2**62  # with more, each write to it writes a part of its map as well
-    media_map_ns: int = 0  # which takes so long
-    media_piece_ns: int = 0  # of cleaning, for each entry
+    media_cache_span_bytes: int = 0  # of the media cache; 0: none, and the bands are not shingled
+    media_cache_first_byte: int = 0  # whose place is that of the media cache's position 0
+    media_cache_padding_bytes: int = 0  # that each entry takes more
+    media_cache_write_bytes: int = 2**62  # written to it at once
+    media_cache_entries: int = 1
+    media_cache_idle_ns: int = 0  # without work, then it is cleaned
+    media_cache_run_bytes: int = 0  # of writes in sequence that pass it by
+    media_cache_map: int = 2**62  # with more, each write to it writes a part of its map as well
+    media_cache_map_write_ns: int = 0  # which takes so long
+    media_cache_piece_ns: int = 0  # of cleaning, for each entry
     band_bytes: int = 1
     cylinders: int = 0  # that the zones have; no model needs it
 
@@ -202,7 +202,7 @@ class HostParameters(Plain):
     """The limits of the host in front of the cache (2.10); 0: no limit."""
 
     max_iops: int = 0
-    max_bytes_per_s: int = 0
+    max_bandwidth: int = 0  # bytes per second
     overhead_ns: int = 0
     hold_ns: int = 0
     hold_from: int = 1
@@ -222,7 +222,7 @@ class ArrayParameters(Plain):
     failed: list[int] = field(default_factory=list)  # members that are missing
     rebuild: RebuildParameters | None = None
     queue_depth: int = 0  # maximum number of requests under way; 0: no limit
-    path_ns: int = 0  # of the path to the array and back: each request completes so much later
+    path_latency_ns: int = 0  # to the array and back: each request completes so much later
     has_fua: bool = True  # else a FLUSH of the members follows a WRITE with FUA
 
 
@@ -247,22 +247,22 @@ class ThrottleParameters(Plain):
 class ControllerParameters(Plain):
     """A RAID controller's DRAM (2.11); windows = 0: no read-ahead; lines = 0: writes through."""
 
-    protected: int
+    protected: bool
     high_lines: int
     low_lines: int
     oldest_above_lines: int
     idle_ns: int
-    destages_max: int
+    max_destages: int
     window_bytes: int
     windows: int
-    ahead_bytes: int
-    after: int
+    read_ahead_bytes: int
+    sequential_after: int
     streams: int
     line_bytes: int
     lines: int
     stripe_bytes: int
     latency_ns: int
-    bytes_per_s: int
+    rate: int  # bytes per second
 
 
 class EventParameters(NamedTuple):
@@ -276,6 +276,11 @@ class EventParameters(NamedTuple):
     max_bytes_per_s: int = 1
     every_ns: int = 1  # of a pass: time between two reads
     end_bytes: int = 0  # of a pass: where it ends
+
+    @property
+    def rebuild(self) -> RebuildParameters:
+        """What is rebuilt, and how fast."""
+        return RebuildParameters(self.member, self.min_bytes_per_s, self.max_bytes_per_s)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints, longer
+from hybridsim.foundation.arrays import Ints, doubled, filled, longer
 from hybridsim.jit import method, state_machine
 
 
@@ -22,8 +22,7 @@ class Heap(NamedTuple):
     @classmethod
     def new(cls, capacity: int) -> Heap:
         """Return an empty heap with room for `capacity` entries."""
-        columns = (np.zeros(capacity, np.int64) for _ in range(3))
-        return cls._make((*columns, np.zeros(1, np.int64)))
+        return filled(cls, capacity, used=np.zeros(1, np.int64))
 
     def grown(self, capacity: int) -> Heap:
         """Return the same heap with room for `capacity` entries."""
@@ -108,9 +107,12 @@ class Events(NamedTuple):
         """Return an empty schedule with room for `capacity` events."""
         return cls(Heap.new(capacity), np.zeros(1, np.int64))
 
-    def grown(self, capacity: int) -> Events:
-        """Return the same events with room for `capacity`."""
-        return self._replace(heap=self.heap.grown(capacity))
+    def with_room(self, wanted: int) -> Events:
+        """Return the same events with room for so many more."""
+        heap, room = self.heap, int(self.heap.room())
+        if room >= wanted:
+            return self
+        return self._replace(heap=heap.grown(doubled(len(heap.time_ns), room, wanted)))
 
     @method
     def push(self, time_ns, kind, number):

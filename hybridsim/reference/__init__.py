@@ -13,8 +13,7 @@ it to the nanosecond. One file per section of the text:
     budget       2.4.4  a write budget
     runs         2.3, 2.11  sequential runs
     tier         2.5  arrays: parity writes, rebuild
-    hdd, media_cache, platters, ssd
-                 2.6, 2.7  devices
+    hdd, platters, ssd  2.6, 2.7  devices
     flash        2.8  SSDs in detail
     volume, limits  2.9, 2.10  cloud volumes, and the host in front of the cache
     controller   2.11  a RAID controller's DRAM

@@ -1,4 +1,4 @@
-"""The link of a RAID controller (2.11)."""
+"""The RAID controller (2.11): DRAM between the cache and the slow tier."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.runs import Runs
 from hybridsim.reference.tier import Tier
+
+SECTOR = 512
+NEVER = 2**62
 
 
 class Link:
@@ -41,10 +44,6 @@ class Link:
         if self.transfers:
             self.schedule()
         done()
-
-
-SECTOR = 512
-NEVER = 2**62
 
 
 class State(Enum):
@@ -101,7 +100,7 @@ class Controller:
         self.array = array
         self.capacity_bytes = array.capacity_bytes
         self.devices = array.devices
-        self.link = Link(clock, parameters.latency_ns, parameters.bytes_per_s)
+        self.link = Link(clock, parameters.latency_ns, parameters.rate)
         self.windows: dict[int, Window] = {}
         self.recent: OrderedDict[int, None] = OrderedDict()  # READY windows, most recent last
         self.runs = Runs(parameters.streams)
@@ -196,7 +195,7 @@ class Controller:
         self.counters["waited_bytes"] += coming.total()
         if self.parameters.windows:
             run = self.runs.extend(offset, length)
-            if run.requests >= self.parameters.after:
+            if run.requests >= self.parameters.sequential_after:
                 self.read_ahead(end)
 
     def is_written(self, sector: int) -> bool:
@@ -214,7 +213,7 @@ class Controller:
     def read_ahead(self, at: int) -> None:
         """Request the following windows, as far as there is room for them."""
         p = self.parameters
-        stop = min(at + p.ahead_bytes, self.capacity_bytes)
+        stop = min(at + p.read_ahead_bytes, self.capacity_bytes)
         if at >= stop:
             return
         for number in range(at // p.window_bytes, -(-stop // p.window_bytes)):
@@ -374,16 +373,16 @@ class Controller:
         drains = bool(self.queue) and self.queue[0].steps[0] == self.drain
         if self.draining or idle or drains:
             for _ in range(2):
-                if self.destages < p.destages_max and self.waiting:
+                if self.destages < p.max_destages and self.waiting:
                     self.destage(self.choose_row())
+
+        def wake() -> None:
+            self.timer = False
+            self.go_on()
+
         if p.idle_ns < NEVER and not idle and not self.timer:
             self.timer = True
-            self.clock.at(self.last + p.idle_ns, self.wake)
-
-    def wake(self) -> None:
-        """Handle the idle timer."""
-        self.timer = False
-        self.go_on()
+            self.clock.at(self.last + p.idle_ns, wake)
 
     def row_of(self, line: int) -> int:
         """Return the array row of a line."""

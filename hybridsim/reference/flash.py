@@ -279,11 +279,8 @@ class Flash(Device):
 
     def accept_flush(self, done: Done) -> None:
         """Flush at once on a drive with power-loss protection, otherwise through the queue."""
-        p = self.parameters
-        if p.is_protected:
-            cost = p.flush_ns if self.dirty else 0
-            self.dirty = False
-            self.clock.at(self.clock.now + p.command_ns + cost, done)
+        if self.parameters.is_protected:
+            self.flush(done)
         else:
             self.wait(Waiting(Op.FLUSH, 0, 0, done))
 
@@ -326,7 +323,8 @@ class Flash(Device):
             if request.op == Op.FLUSH or request.op & PREFLUSH:
                 if not self.drained():
                     return
-                self.start_flush()
+                self.flushing = True
+                self.flush(self.end_flush)
             elif request.op == Op.READ:
                 self.queue.popleft()
                 self.read(request.offset, request.length, request.done)
@@ -344,13 +342,11 @@ class Flash(Device):
             return False
         return self.reading == 0 or not self.parameters.is_blocking
 
-    def start_flush(self) -> None:
+    def flush(self, done: Done) -> None:
         """Begin the last part of a flush."""
-        p = self.parameters
-        cost = p.flush_ns if self.dirty else 0
+        cost = self.parameters.flush_ns if self.dirty else 0
         self.dirty = False
-        self.flushing = True
-        self.clock.at(self.clock.now + p.command_ns + cost, self.end_flush)
+        self.clock.at(self.clock.now + self.parameters.command_ns + cost, done)
 
     def end_flush(self) -> None:
         """End a flush, and the FLUSH request if there is one."""

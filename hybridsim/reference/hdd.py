@@ -1,4 +1,4 @@
-"""The state of a hard disk (2.6)."""
+"""The hard disk (2.6): arm and platters, read-ahead, write cache."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
-from hybridsim.reference.media_cache import MediaCache
-from hybridsim.reference.platters import Platters
+from hybridsim.reference.platters import MediaCache, Platters
 
 
 @dataclass
@@ -91,7 +90,7 @@ class Hdd(Device):
         self.destaged_last = False
         self.claim = 0  # of the commands in the queue; above 0: a command is next, no destage
         # The media cache.
-        self.media = MediaCache(parameters) if parameters.media_span_bytes else None
+        self.media = MediaCache(parameters) if parameters.media_cache_span_bytes else None
         self.run = 0  # bytes written in sequence since the last other write or flush
         self.last_event = 0
 
@@ -122,7 +121,7 @@ class Hdd(Device):
         elif length > 0 and what == Op.WRITE:
             if (op & FUA and not p.is_protected) or length > p.write_cache_bytes:
                 self.enqueue(command, self.overhead("write_ns", command))
-                percent = p.write_percent
+                percent = p.write_watermark
                 command.arrived = command.prepared + self.wire(length) * percent // 100
             elif self.without_room or not self.has_room(command):
                 self.without_room.append(command)
@@ -221,12 +220,9 @@ class Hdd(Device):
             waited = self.clock.now - self.without_room[0].submitted
             if waited >= self.parameters.age_limit_ns:
                 return True
-        return not any(self.needs_no_move(each) for each in self.queue[: self.parameters.window])
-
-    def needs_no_move(self, command: Command) -> bool:
-        """Whether the read-ahead serves a waiting command."""
-        reading = self.covering(command)
-        return reading is not None and self.is_streamed(command, reading)
+        window = self.queue[: self.parameters.window]
+        covered = ((each, self.covering(each)) for each in window)
+        return not any(reading and self.is_streamed(each, reading) for each, reading in covered)
 
     def choose(self) -> Command:
         """Choose the oldest command past the age limit, else the cheapest in the window."""
@@ -273,14 +269,19 @@ class Hdd(Device):
                 done = self.stream(command, reading)
             else:
                 done = self.read_rest(command, reading)
+        self.occupy(done, command.done)
+
+    def occupy(self, until: int, then: Done = lambda: None) -> None:
+        """Keep the arm busy until a time; go on then, and call `then`."""
 
         def finish() -> None:
             self.busy = False
+            self.writing.clear()
             self.go_on()
-            command.done()
+            then()
 
         self.busy = True
-        self.clock.at(done, finish)
+        self.clock.at(until, finish)
 
     def ready(self, command: Command) -> int:
         """Return when a chosen command can go to the platters."""
@@ -404,7 +405,7 @@ class Hdd(Device):
 
     def buffered(self, begin: int, passed: int) -> int:
         """Return when enough of a read is in the buffer for its transfer to begin."""
-        return begin + (passed - begin) * self.parameters.read_percent // 100
+        return begin + (passed - begin) * self.parameters.read_watermark // 100
 
     def read(self, command: Command) -> int:
         """Read a command from the platters; return its completion time."""
@@ -496,15 +497,7 @@ class Hdd(Device):
         self.pause()
         ready = max(self.clock.now, chosen.ready)
         latest = self.flushes[0].serial if self.flushes else self.admitted
-        done = self.write(ready, ready, chosen.start, chosen.end, latest)
-
-        def finish() -> None:
-            self.busy = False
-            self.writing.clear()
-            self.go_on()
-
-        self.busy = True
-        self.clock.at(done, finish)
+        self.occupy(self.write(ready, ready, chosen.start, chosen.end, latest))
 
     def begin(self, each: Range) -> None:
         """Take a range from the write cache, to be written."""
@@ -522,9 +515,9 @@ class Hdd(Device):
 
     # The media cache.
 
-    def access(self, ready: int, offset: int, length: int, write: bool) -> int:
-        """Move to bytes and pass over them; return when that is done."""
-        return self.reach(ready, offset, write) + self.pass_over(offset, length)
+    def access(self, ready: int, offset: int, length: int, write: bool, arrived: int = 0) -> int:
+        """Move to bytes and pass over them, `arrived` or later; return when that is done."""
+        return self.reach(ready, offset, write, arrived) + self.pass_over(offset, length)
 
     def write(self, ready: int, arrived: int, start: int, end: int, latest: int = 0) -> int:
         """Write to the platters, at home or to the media cache; return when that is done.
@@ -532,14 +525,14 @@ class Hdd(Device):
         Of the write cache, ranges that begin with writes up to `latest` are logged along with it.
         """
         if self.media is None:
-            return self.reach(ready, start, True, arrived) + self.pass_over(start, end - start)
+            return self.access(ready, start, end - start, True, arrived)
         if self.passes_by(start, end):
             self.media.drop(start, end)
-            return self.reach(ready, start, True, arrived) + self.pass_over(start, end - start)
+            return self.access(ready, start, end - start, True, arrived)
         while not self.media.has_room(start, end):
             ready = self.clean(ready)
         place, length = self.media.add(start, end)
-        left = self.parameters.media_write_bytes - (end - start)
+        left = self.parameters.media_cache_write_bytes - (end - start)
         for each in [each for each in self.ranges if each.serial <= latest]:
             size = each.end - each.start
             if each.ready > ready or size > left or self.passes_by(each.start, each.end):
@@ -554,22 +547,18 @@ class Hdd(Device):
         """Write `length` bytes from a position on, in pieces; return when that is done."""
         assert self.media is not None
         p = self.parameters
-        while length > p.media_write_bytes + p.media_padding_bytes:
-            begin = self.reach(ready, self.media.byte(place), True, arrived)
-            done = begin + self.pass_over(self.media.byte(place), p.media_write_bytes)
-            ready = done + p.write_ns
-            place += p.media_write_bytes
-            length -= p.media_write_bytes
-        begin = self.reach(ready, self.media.byte(place), True, arrived)
-        done = begin + self.pass_over(self.media.byte(place), length)
-        if self.media.entries <= p.media_map_entries:
-            return done
-        return done + p.media_map_ns
+        while length > p.media_cache_write_bytes + p.media_cache_padding_bytes:
+            byte = self.media.byte(place)
+            ready = self.access(ready, byte, p.media_cache_write_bytes, True, arrived) + p.write_ns
+            place += p.media_cache_write_bytes
+            length -= p.media_cache_write_bytes
+        done = self.access(ready, self.media.byte(place), length, True, arrived)
+        return done + p.media_cache_map_write_ns * (self.media.entries > p.media_cache_map)
 
     def passes_by(self, start: int, end: int) -> bool:
         """Whether a write goes home at once: in a long run of writes, or too large for the log."""
         assert self.media is not None
-        is_long = self.run >= self.parameters.media_run_bytes
+        is_long = self.run >= self.parameters.media_cache_run_bytes
         within = self.last_write_end - self.run <= start and end <= self.last_write_end
         return (is_long and within) or not self.media.fits(start, end)
 
@@ -600,24 +589,18 @@ class Hdd(Device):
             time = self.access(time, first, last - first, write=False)
         for entry in entries:
             where = self.media.byte(entry.place)
-            time += self.parameters.media_piece_ns
+            time += self.parameters.media_cache_piece_ns
             time = self.access(time, where, entry.end - entry.start, write=False)
         self.media.drop(first, last)
         return self.access(time, first, last - first, write=True)
 
     def clean_while_idle(self) -> None:
         """Clean bands from a while after the last event until now; the last one to its end."""
-        time = self.last_event + self.parameters.media_idle_ns
+        time = self.last_event + self.parameters.media_cache_idle_ns
         if self.media is None or self.busy or not self.media.entries or time >= self.clock.now:
             return
         self.pause()
         while self.media.entries and time < self.clock.now:
             time = self.clean(time)
         if time > self.clock.now:
-
-            def finish() -> None:
-                self.busy = False
-                self.go_on()
-
-            self.busy = True
-            self.clock.at(time, finish)
+            self.occupy(time)

@@ -1,21 +1,19 @@
-"""Depth search (2.2.2): the maximum number of requests under way that meets a latency."""
+"""Jobs (2.2.1): several closed loops at once, and their search for a depth (2.2.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import count
 
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.machine_parameters import JobParameters
-from hybridsim.reference.clock import Clock
-from hybridsim.reference.parameters import Request, SourceParameters
+from hybridsim.reference.parameters import Request
 from hybridsim.reference.source import Source
 
 ALL = 10**6
 
 
 class Depth:
-    """The queue depth of a job, fixed or searched."""
+    """The queue depth of a job, fixed or searched: the maximum that meets a latency."""
 
     def __init__(self, parameters: JobParameters) -> None:
         self.parameters = parameters
@@ -188,22 +186,6 @@ class Job:
 class JobsSource(Source):
     """All jobs; a group begins when all jobs of the group before are over."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        parameters: SourceParameters,
-        requests: Sequence[Request],
-        issue: Callable[[int], None],
-    ) -> None:
-        super().__init__(clock, parameters, requests, issue)
-        self.jobs = []
-        for number, job in enumerate(parameters.jobs):
-            own = [request for request in requests if request.stream == number]
-            self.jobs.append(Job(number, job, own))
-        self.ranks = count()
-        self.awake: list[tuple[Job, int]] = []  # jobs that go on, with their ranks
-        self.is_settling = False
-
     def request(self, number: int) -> Request:
         """Return a request by its number: index within its job * number of jobs + job."""
         index, job = divmod(number, len(self.jobs))
@@ -215,6 +197,13 @@ class JobsSource(Source):
 
     def start(self) -> None:
         """Begin the first group."""
+        self.jobs = []
+        for number, job in enumerate(self.parameters.jobs):
+            own = [request for request in self.requests if request.stream == number]
+            self.jobs.append(Job(number, job, own))
+        self.ranks = count()
+        self.awake: list[tuple[Job, int]] = []  # jobs that go on, with their ranks
+        self.is_settling = False
         self.begin(0, self.clock.now)
 
     def begin(self, group: int, now: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import Change, Mode, Op, Restart
-from hybridsim.foundation.machine_parameters import EventParameters, RebuildParameters
+from hybridsim.foundation.machine_parameters import EventParameters
 from hybridsim.reference.cache import PageCache
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.parameters import Request
@@ -214,8 +214,7 @@ class Life:
         if event.change == Change.DISK_FAILS:
             array.fail(event.member)
             return
-        rates = event.min_bytes_per_s, event.max_bytes_per_s
-        array.replace(RebuildParameters(event.member, *rates))
+        array.replace(event.rebuild)
 
     def remove(self, due: int) -> None:
         """Take the cache out: all requests go to the slow tier from now on."""

@@ -1,4 +1,4 @@
-"""Token buckets (2.9) of volumes and hosts, in exact rational numbers."""
+"""Token buckets (2.9) of volumes and hosts, in exact rational numbers; the host (2.10)."""
 
 from __future__ import annotations
 
@@ -53,20 +53,17 @@ class Buckets:
 
 
 class Host:
-    """Passes requests in order, limited in IOPS and bytes per second."""
+    """In front of the cache: passes requests in order, limited in IOPS and bytes per second."""
 
     def __init__(self, clock: Clock, parameters: HostParameters) -> None:
         self.clock = clock
-        self.overhead_ns = parameters.overhead_ns
+        self.parameters = parameters
         limits = []
         if parameters.max_iops:
             limits.append(LimitParameters(list(Op), 2**62, parameters.max_iops))
-        if parameters.max_bytes_per_s:
-            limits.append(LimitParameters([Op.READ, Op.WRITE], 1, parameters.max_bytes_per_s))
+        if parameters.max_bandwidth:
+            limits.append(LimitParameters([Op.READ, Op.WRITE], 1, parameters.max_bandwidth))
         self.buckets = Buckets(limits)
-        self.hold_ns = parameters.hold_ns
-        self.hold_from = parameters.hold_from
-        self.hold_within_ns = parameters.hold_within_ns
         self.is_holding = False
         self.counted: list[int] = []  # times of the completions of this period, while none is held
         self.interrupt_ns = 0  # the next one, or the last
@@ -77,26 +74,27 @@ class Host:
         if length == 0 or op not in (Op.READ, Op.WRITE):
             op, length = Op.FLUSH, 0  # it moves no data
         start, _ = self.buckets.admit(self.clock.now, op, length)
-        self.clock.at(start + self.overhead_ns, passed)
+        self.clock.at(start + self.parameters.overhead_ns, passed)
 
     def complete(self, delivered: Done) -> None:
         """Take a completed request; `delivered` is called when the host learns of it."""
-        if not self.hold_ns:
+        p = self.parameters
+        if not p.hold_ns:
             delivered()
             return
-        now, within = self.clock.now, self.hold_within_ns
+        now, within = self.clock.now, p.hold_within_ns
         if self.is_holding and now >= self.interrupt_ns:
-            self.is_holding = 2 * self.waiting > self.hold_from
+            self.is_holding = 2 * self.waiting > p.hold_from
             self.waiting = 0
         elif not self.is_holding and self.counted and now >= self.counted[0] + within:
             is_recent = now < self.counted[0] + 2 * within
-            self.is_holding = is_recent and len(self.counted) >= self.hold_from
+            self.is_holding = is_recent and len(self.counted) >= p.hold_from
             self.counted = []
         if not self.is_holding:
             self.counted.append(now)
             delivered()
             return
         if not self.waiting:
-            self.interrupt_ns = now + self.hold_ns
+            self.interrupt_ns = now + p.hold_ns
         self.waiting += 1
         self.clock.at(self.interrupt_ns, delivered)

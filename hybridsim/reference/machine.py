@@ -71,6 +71,8 @@ VOLUME_COUNTERS = ("throttled_ns", "iops_limit_ns", "bandwidth_limit_ns", "laten
 class Machine:
     """A source, a cache and two tiers; override a `make_` method to replace a part.
 
+    `fast` may be None if the cache has no pages.
+
     >>> class FailingDisk(Hdd):
     ...     '''A disk whose accesses take three more revolutions after its first second.'''
     ...     def pass_over(self, offset, length):
@@ -107,7 +109,7 @@ class Machine:
             self.tiers["fast"] = self.make_tier(fast, "fast")
         self.controller: Controller | None = None
         if controller is not None:
-            self.controller = self.make_controller(controller, self.tiers["slow"])
+            self.controller = Controller(self.clock, controller, self.tiers["slow"])
         self.throttle: Throttle | None = None
         if throttle is not None:
             self.throttle = Throttle(self.clock, throttle, self.tiers["slow"])
@@ -137,12 +139,8 @@ class Machine:
 
     def tiers_are_idle(self) -> bool:
         """Whether all requests to the tiers are complete."""
-        waiting = [tier.outstanding for tier in self.tiers.values()]
-        if self.controller is not None:
-            waiting.append(self.controller.outstanding)
-        if self.throttle is not None:
-            waiting.append(self.throttle.outstanding)
-        return not any(waiting)
+        parts = [*self.tiers.values(), self.controller, self.throttle]
+        return not any(part.outstanding for part in parts if part is not None)
 
     def issue(self, number: int) -> None:
         """Submit a request to the cache; on completion append its fact and notify the source."""
@@ -195,19 +193,17 @@ class Machine:
         """Return the counters of the cache, of each tier's devices, and of the controller."""
         result: dict[str, int] = dict(self.life.removed or {}) | self.cache.counters
         for name in ("slow", "fast"):
-            devices = self.tiers[name].devices if name in self.tiers else []
+            tier = self.tiers.get(name)
+            devices = tier.devices if tier else []
             is_volume = any(isinstance(device, Volume) for device in devices)
             for key in COUNTERS + VOLUME_COUNTERS * is_volume:
                 result[f"{name}_{key}"] = sum(device.totals()[key] for device in devices)
-            tier = self.tiers.get(name)
             if tier is not None:
                 result |= {f"{name}_{key}": value for key, value in tier.usage().items()}
             if tier is not None and tier.rebuild is not None:
                 result[f"{name}_rebuilt_bytes"] = tier.rebuild.line
-        if self.controller is not None:
-            result |= self.controller.counters
-        if self.throttle is not None:
-            result |= self.throttle.counters
+        for part in (self.controller, self.throttle):
+            result |= part.counters if part is not None else {}
         return result
 
     # The parts.
@@ -234,14 +230,7 @@ class Machine:
         if parameters.budget and parameters.pages:
             budget = Budget(parameters.pages, *vars(parameters.budget).values())
             admission = replacement = Budgeted(admission, replacement, budget)
-        return PageCache(
-            clock,
-            parameters,
-            admission,
-            replacement,
-            slow,
-            fast,
-        )
+        return PageCache(clock, parameters, admission, replacement, slow, fast)
 
     def make_admission(self, parameters: CacheParameters) -> Admission:
         """Create the admission policy."""
@@ -265,10 +254,6 @@ class Machine:
             raise ValueError(f"unknown replacement policy {parameters.replacement}")
         return REPLACEMENT[parameters.replacement](parameters.pages)
 
-    def make_controller(self, parameters: ControllerParameters, array: Tier) -> Controller:
-        """Create the controller between the cache and the slow tier."""
-        return Controller(self.clock, parameters, array)
-
     def make_tier(self, parameters: TierParameters, tier: str) -> Tier:
         """Create the tier named "slow" or "fast"."""
         devices = [
@@ -282,16 +267,6 @@ class Machine:
         return DEVICES[type(parameters)](self.clock, parameters, member)
 
 
-def simulate(
-    requests: Sequence[Request],
-    source: SourceParameters,
-    cache: CacheKind,
-    slow: TierParameters,
-    fast: TierParameters | None,
-    host: HostParameters | None = None,
-    controller: ControllerParameters | None = None,
-    throttle: ThrottleParameters | None = None,
-    events: Sequence[EventParameters] = (),
-) -> Outcome:
-    """Run a trace through a machine; `fast` may be None if the cache has no pages."""
-    return Machine(requests, source, cache, slow, fast, host, controller, throttle, events).run()
+def simulate(*parts: Any, **more: Any) -> Outcome:
+    """Run a trace through a `Machine`, of which these are the arguments."""
+    return Machine(*parts, **more).run()

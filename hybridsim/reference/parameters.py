@@ -1,4 +1,4 @@
-"""What happens in a simulation: requests, their source, and events; plain dataclasses."""
+"""What goes into a simulation beside its parts, and what comes out; plain dataclasses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The members of an array (2.5): devices and their health."""
+"""Arrays (2.5): equal devices behind one range of bytes."""
 
 from __future__ import annotations
 
@@ -81,8 +81,7 @@ class Tier:
         self.parity_writes = ParityWrites(self)
         self.rebuild: Rebuild | None = None
         if p.rebuild is not None:
-            self.members[p.rebuild.member].health = Health.REBUILDING
-            self.rebuild = Rebuild(self, p.rebuild)
+            self.replace(p.rebuild)
 
     @property
     def is_idle(self) -> bool:
@@ -94,7 +93,7 @@ class Tier:
         self.members[number].health = Health.FAILED
 
     def replace(self, parameters: RebuildParameters) -> None:
-        """Begin to rebuild a failed member now."""
+        """Begin to rebuild a member now."""
         self.members[parameters.member].health = Health.REBUILDING
         self.rebuild = Rebuild(self, parameters)
 
@@ -114,12 +113,12 @@ class Tier:
         return False
 
     def begin(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Issue a request to the members; it completes `path_ns` after its last part."""
+        """Issue a request to the members; it completes `path_latency_ns` after its last part."""
         self.under_way += 1
 
         def on_its_way() -> None:
-            if self.parameters.path_ns:
-                self.clock.at(self.clock.now + self.parameters.path_ns, complete)
+            if self.parameters.path_latency_ns:
+                self.clock.at(self.clock.now + self.parameters.path_latency_ns, complete)
             else:
                 complete()
 
@@ -207,11 +206,6 @@ class Tier:
         n = len(self.members)
         return (n - 1) - row % n
 
-    def parity_members(self, row: int) -> set[int]:
-        """Return the members that hold the parities of a row."""
-        n = len(self.members)
-        return {(self.parity_member(row) + each) % n for each in range(self.parities)}
-
     def data_member(self, row: int, index: int) -> int:
         """Return the member that holds a data chunk of a row with parity."""
         return (self.parity_member(row) + self.parities + index) % len(self.members)
@@ -231,11 +225,6 @@ class Tier:
             case Spread.OFFSET:
                 row, member = row * self.copies + copy, (member + copy) % n
         return member, row * self.chunk
-
-    def chunks_by_place(self) -> dict[tuple[int, int], int]:
-        """Map (member, first byte) to the chunk there, for arrays of copies."""
-        chunks = range(self.capacity_bytes // self.chunk)
-        return {self.place(k, copy): k for k in chunks for copy in range(self.copies)}
 
     def is_readable(self, number: int, end: int) -> bool:
         """Whether a member has valid data up to this byte."""
@@ -455,7 +444,7 @@ class ParityWrites:
         write.state = "reads"
         parts = Parts(lambda: self.write(write))
         for member in sorted(sources):
-            self.to_member(Op.READ, member, start, end, parts)
+            self.tier.to_member(Op.READ, Range(member, start, end), parts.another())
 
     def sources(self, segment: Segment, end: int) -> set[int]:
         """Return the members to read before a segment is written."""
@@ -477,8 +466,8 @@ class ParityWrites:
     def written_members(self, segment: Segment) -> set[int]:
         """Return the members of a segment's data and parities."""
         tier = self.tier
-        data = {tier.data_member(segment.row, index) for index in segment.data}
-        return data | tier.parity_members(segment.row)
+        parities = range(-tier.parities, 0)  # before the first data chunk
+        return {tier.data_member(segment.row, index) for index in [*parities, *segment.data]}
 
     def write(self, write: SegmentWrite) -> None:
         """Write data and parities to the members that have not failed."""
@@ -487,11 +476,7 @@ class ParityWrites:
         parts = Parts(lambda: self.complete(write))
         for member in sorted(self.written_members(write.segment)):
             if self.tier.members[member].health != Health.FAILED:
-                self.to_member(write.op, member, start, end, parts)
-
-    def to_member(self, op: int, member: int, start: int, end: int, parts: Parts) -> None:
-        """Submit the range of a segment to a member."""
-        self.tier.to_member(op, Range(member, start, end), parts.another())
+                self.tier.to_member(write.op, Range(member, start, end), parts.another())
 
     def complete(self, write: SegmentWrite) -> None:
         """Complete the joined segments, begin the waiting ones, then complete this one."""
@@ -525,7 +510,8 @@ class Rebuild:
             for row in range(tier.rows)
             for start in range(0, tier.chunk, self.PIECE_BYTES)
         ]
-        self.chunks = {} if tier.parities else tier.chunks_by_place()
+        chunks = range(0 if tier.parities else tier.capacity_bytes // tier.chunk)
+        self.chunks = {tier.place(k, copy): k for k in chunks for copy in range(tier.copies)}
         self.next = 0
         self.oldest = 0  # the first piece that is not written
         self.written: set[int] = set()  # pieces written beyond it
@@ -626,12 +612,8 @@ class Rebuild:
                 self.written.remove(self.oldest)
                 self.oldest += 1
             if self.is_over:
-                self.finish()
+                self.tier.members[self.member].health = Health.WHOLE
             else:
                 self.look()
 
         self.tier.to_member(Op.WRITE, Range(self.member, start, end), done)
-
-    def finish(self) -> None:
-        """Mark the member as whole."""
-        self.tier.members[self.member].health = Health.WHOLE

@@ -42,8 +42,8 @@ class Host(NamedTuple):
         p, limits = parameters, []
         if p.max_iops:
             limits.append(LimitParameters(list(Op), WHOLE_REQUEST, p.max_iops))
-        if p.max_bytes_per_s:
-            limits.append(LimitParameters(READ_OR_WRITE, 1, p.max_bytes_per_s))
+        if p.max_bandwidth:
+            limits.append(LimitParameters(READ_OR_WRITE, 1, p.max_bandwidth))
         return cls(
             int(bool(limits) or p.overhead_ns > 0),
             p.overhead_ns,

@@ -5,13 +5,12 @@ each with its line, a caret and the correction.
 
     origin                the specified values and their places
     presets, resolve      systems and drives of the catalog, and defaults, filled in
-    backing, controller, cache, bcache, dmcache, opencas, writecache, host, machine
+    machine, backing, cache, bcache, dmcache, opencas, writecache
                           the tables; each validates itself
     fast_tier, caches     what the tables of all kinds of cache share; the list of these kinds
     levels                the kinds of arrays, their capacity and the losses they survive
     event                 what happens to the machine during the load
     overrides             values of any key set over the file: cache.size=16GiB
-    keys                  the tables and the keys of each, for suggestions in error messages
     key_help              what each key takes and means, for `hybridsim explain` and the site
 """
 
@@ -34,8 +33,7 @@ from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.event import Event
-from hybridsim.scenario.host import Host
-from hybridsim.scenario.machine import Price, Replay
+from hybridsim.scenario.machine import Host, Price, Replay
 from hybridsim.scenario.options import OPTIONS, Options
 from hybridsim.scenario.origin import Origin
 from hybridsim.scenario.overrides import SET, over, written
@@ -44,6 +42,9 @@ from hybridsim.storage import catalog
 from hybridsim.storage.drives import HardDisk, Part
 
 COMMENT_COLUMN = 40
+# Of an identity: prices change no result.
+TABLES = ("backing", "cache", "host", "replay")
+DISKS = ("backing", "host", "replay")
 CATALOG = "catalog"  # prefix of the source of values from `like`
 
 __all__ = ["OPTIONS", "Backing", "Cache", "Host", "Price", "Replay", "Scenario"]
@@ -153,30 +154,18 @@ class Scenario:
         commented out below its `like`: to change a value, remove the comment sign; to change the
         drive, change `like`.
         """
-        return _to_toml(self)
-
-
-def _to_toml(scenario: Scenario) -> str:
-    """Return each value of the scenario with its source in a comment."""
-    sections: list[tuple[str, Part | None]] = [
-        ("backing", scenario.backing),
-        ("cache", scenario.cache),
-        ("host", scenario.host),
-        ("replay", scenario.replay),
-        ("price", scenario.price),
-    ]
-    lines = [_line(scenario, ("seed",), scenario.seed)]
-    preset = scenario.origin.specified.get("preset")
-    if preset:
-        lines.insert(0, _line(scenario, ("preset",), preset))
-    for name, part in sections:
-        if part is not None:
-            lines += _table(scenario, (name,), part.model_dump(by_alias=True, exclude_none=True))
-    for number, event in enumerate(scenario.events):
-        lines += ["", "[[event]]"]
-        values = event.model_dump(by_alias=True, exclude_defaults=True)
-        lines += [_line(scenario, ("event", number, key), value) for key, value in values.items()]
-    return "\n".join(lines) + "\n"
+        preset = self.origin.specified.get("preset")
+        lines = [_line(self, ("preset",), preset)] if preset else []
+        lines.append(_line(self, ("seed",), self.seed))
+        for name in (*TABLES, "price"):
+            part: Part | None = getattr(self, name)
+            if part is not None:
+                lines += _table(self, (name,), part.model_dump(by_alias=True, exclude_none=True))
+        for number, event in enumerate(self.events):
+            lines += ["", "[[event]]"]
+            values = event.model_dump(by_alias=True, exclude_defaults=True)
+            lines += [_line(self, ("event", number, key), value) for key, value in values.items()]
+        return "\n".join(lines) + "\n"
 
 
 def _table(scenario: Scenario, path: Path, values: dict[str, Any]) -> Iterator[str]:
@@ -220,12 +209,9 @@ def _source(scenario: Scenario, path: Path) -> str:
 
 def _follows(scenario: Scenario, path: Path) -> bool:
     """Return whether the array's queue has the value of its drive."""
-    drive = scenario.backing.drive
-    if not isinstance(drive, HardDisk):
-        return False
-    if path[-1] == "window":
-        return scenario.backing.window == drive.window
-    return scenario.backing.age_limit_ns == drive.age_limit_ns
+    array, drive = scenario.backing, scenario.backing.drive
+    name = "window" if path[-1] == "window" else "age_limit_ns"
+    return isinstance(drive, HardDisk) and bool(getattr(array, name) == getattr(drive, name))
 
 
 def _source_in_drive(scenario: Scenario, path: Path) -> str:
@@ -238,3 +224,13 @@ def _source_in_drive(scenario: Scenario, path: Path) -> str:
     if row is None:
         return CATALOG if path[-1] in ("kind", "name") else "default"
     return f"{CATALOG}, {row.mark}" + (f": {row.source}" if row.source else "")
+
+
+def identity(scenario: Scenario, tables: tuple[str, ...] = TABLES) -> str:
+    """Return the seed and all values of these tables as JSON: equal for the same machine."""
+    values: dict[str, Any] = {
+        name: getattr(scenario, name).model_dump(mode="json", by_alias=True) for name in tables
+    }
+    if scenario.events:
+        values["event"] = [each.text for each in scenario.events]
+    return json.dumps({"seed": scenario.seed, **values}, sort_keys=True)

@@ -1,4 +1,4 @@
-"""The table `backing` (the slow tier)."""
+"""The table `backing` (the slow tier), and in it `controller`, the DRAM of a RAID controller."""
 
 from __future__ import annotations
 
@@ -8,13 +8,82 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from hybridsim.foundation.errors import ScenarioError
-from hybridsim.foundation.machine_parameters import ArrayParameters
-from hybridsim.foundation.units import format_size, human_size, parse_size, parse_time
+from hybridsim.foundation.machine_parameters import ArrayParameters, ControllerParameters
+from hybridsim.foundation.toml.table import Share
+from hybridsim.foundation.units import (
+    format_size,
+    human_size,
+    parse_percent,
+    parse_size,
+    parse_time,
+)
 from hybridsim.scenario import levels
-from hybridsim.scenario.controller import ControllerDram
-from hybridsim.storage.drives import Drive, Part, Size, Time
+from hybridsim.storage.drives import Drive, Part, Rate, Size, Time
 
 SECTOR_BYTES = 512
+
+
+class ControllerDram(Part):
+    """DRAM between the SSD cache and the array, for read-ahead and write-back.
+
+    The default sizes are those of a controller with 512 MiB, three quarters of it for writes.
+    Latency and rate are assumed, within the range of hits in the DRAM of such controllers.
+    """
+
+    read_memory_bytes: Size = 128 * 2**20  # 0: never reads ahead
+    window_bytes: Size = Field(2**20, ge=SECTOR_BYTES)  # size of one read-ahead
+    read_ahead_bytes: Size = 4 * 2**20  # distance ahead of the reader
+    sequential_after: int = Field(3, ge=1, le=65_536)  # consecutive requests that make a stream
+    streams: int = Field(32, ge=1, le=1024)
+    write_memory_bytes: Size = 384 * 2**20  # 0: write-through
+    line_bytes: Size = Field(4096, ge=SECTOR_BYTES, le=32 * SECTOR_BYTES)
+    protected: bool = True  # battery or flash: DRAM survives a power failure
+    high_water: Share = "80%"  # of the memory: destaging begins
+    low_water: Share = "70%"  # and ends
+    oldest_first_above: Share = "100%"  # destage by age instead of address
+    idle_ns: Time = 100_000_000  # after this idle time: destage all
+    max_destages: int = Field(64, ge=1, le=4096)
+    latency_ns: Time = 50_000
+    rate: Rate = 1_500_000_000  # bytes per second, to and from DRAM
+
+    @property
+    def memory_bytes(self) -> int:
+        """Total size of the DRAM in bytes."""
+        return self.read_memory_bytes + self.write_memory_bytes
+
+    @property
+    def lines(self) -> int:
+        """Number of lines in the write memory."""
+        return self.write_memory_bytes // self.line_bytes
+
+    def parameters(self, stripe_bytes: int) -> ControllerParameters:
+        """Return the parameters of the model, in front of an array with such stripes."""
+        shares = (self.high_water, self.low_water, self.oldest_first_above)
+        high, low, oldest = (int(parse_percent(share) * self.lines) for share in shares)
+        return self.parameters_of(
+            ControllerParameters,
+            high_lines=high,
+            low_lines=low,
+            oldest_above_lines=oldest,
+            windows=self.read_memory_bytes // self.window_bytes,
+            stripe_bytes=stripe_bytes,
+        )
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Yield (key, message) for each invalid combination of values."""
+        if self.line_bytes & (self.line_bytes - 1):
+            yield "line", "a line must be a power of two"
+        if self.window_bytes % SECTOR_BYTES:
+            yield "window", f"a window must be a multiple of {SECTOR_BYTES} bytes"
+        if 0 < self.read_memory_bytes < 2 * self.window_bytes:
+            minimum = format_size(2 * self.window_bytes)
+            yield "read_memory", f"the minimum is two windows ({minimum}); 0 turns read-ahead off"
+        if 0 < self.write_memory_bytes < self.line_bytes:
+            yield "write_memory", f"less than one line ({format_size(self.line_bytes)})"
+        elif parse_percent(self.low_water) >= parse_percent(self.high_water):
+            yield "low_water", f"low_water must be below high_water ({self.high_water})"
+
+
 THROTTLE_HDD_NS, THROTTLE_SSD_NS = 75_000_000, 2_000_000  # the kernel's, by queue/rotational
 
 

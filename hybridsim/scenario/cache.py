@@ -16,6 +16,7 @@ from hybridsim.foundation.cache_parameters import (
 )
 from hybridsim.foundation.cache_parameters import CacheParameters as Model
 from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.toml.table import Share, percentage
 from hybridsim.foundation.units import parse_percent
 from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier, word
 from hybridsim.storage.drives import Rate, Size, Time
@@ -25,10 +26,7 @@ MERGE_PAGES_MAX = 256
 ELEVATOR = 128  # oldest dirty pages, cleaned in order of address
 
 
-def _chance(text: Any) -> str:
-    if not 0 < parse_percent(str(text)) <= 1:
-        raise ValueError(f"{text!r} is not a probability: above 0%, at most 100%")
-    return str(text)
+Chance = Annotated[str, percentage("a probability: above 0%, at most 100%", is_above_0=True)]
 
 
 def _name_of(family: Mapping[str, Any]) -> BeforeValidator:
@@ -40,15 +38,6 @@ def _name_of(family: Mapping[str, Any]) -> BeforeValidator:
         return name
 
     return BeforeValidator(check)
-
-
-def _share(text: Any) -> str:
-    if not isinstance(text, str) or not 0 <= parse_percent(text) <= 1:
-        raise ValueError(f"{text!r} is not a share: '0%' to '100%'")
-    return text
-
-
-Share = Annotated[str, BeforeValidator(_share)]
 
 
 class Cache(FastTier):
@@ -64,7 +53,7 @@ class Cache(FastTier):
     mode: Literal["read-only", "write-around", "write-through", "write-back"] = "write-through"
     admission: Annotated[str, _name_of(ADMISSION)] = "learned"
     touches: int = Field(2, ge=1, le=255)  # with admission "touches": admitted at this access
-    probability: Annotated[str, BeforeValidator(_chance)] = "10%"  # with "probabilistic"
+    probability: Chance = "10%"  # with "probabilistic"
     request_max_bytes: Size = 64 * 1024  # with "request-size"
     replacement: Annotated[str, _name_of(REPLACEMENT)] = "learned"  # "lru" with another admission
     # cost of a 64 KiB fill in reads, of the disks and the SSD's wear; "learned"
@@ -160,9 +149,7 @@ class Cache(FastTier):
 
     def pages(self, footprint_bytes: int) -> int:
         """Return the number of pages, for a trace with this footprint."""
-        if self.kind == "none":
-            return 0
-        return self.pieces(self.page_bytes, footprint_bytes)
+        return 0 if self.kind == "none" else super().pages(footprint_bytes)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield (key, message) for each invalid combination of values."""

@@ -66,10 +66,6 @@ class DmCacheTable(FastTier):
         """Return the parameters of the model of a cache of so many blocks."""
         return self.parameters_of(Model, block_bytes=self.page_bytes, blocks=blocks)
 
-    def pages(self, footprint_bytes: int) -> int:
-        """Return the number of blocks, for a trace with this footprint."""
-        return self.pieces(self.page_bytes, footprint_bytes)
-
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield (key, message) for each value that the kernel refuses."""
         if self.page_bytes % SMALLEST_BLOCK or not 0 < self.page_bytes <= LARGEST_BLOCK:

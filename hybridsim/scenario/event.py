@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from hybridsim.foundation.errors import UsageError
-from hybridsim.scenario.levels import wrong_losses
+from hybridsim.scenario.levels import RATE_MAX, RATE_MIN, wrong_losses
 from hybridsim.storage.drives import Part, Rate, Time
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 # The keys that specify what happens; each event has one.
 WHAT = ("reboot", "detach", "ssd", "disk", "rebuild", "backup")
-RATE_MIN, RATE_MAX = 10**6, 2 * 10**8  # bytes a second, of a rebuild: md's defaults
 EXAMPLE = "--event at=10m,reboot=unclean"
 # Why an event is not simulated.
 NO_DETACH = (
@@ -83,9 +82,7 @@ class Event(Part):
     @property
     def rates(self) -> tuple[int, int]:
         """The minimum and the maximum rate of a rebuild, in bytes a second."""
-        usual = (RATE_MIN, RATE_MAX)
-        own = (self.min_bytes_per_s, self.max_bytes_per_s)
-        return own[0] or usual[0], own[1] or usual[1]
+        return self.min_bytes_per_s or RATE_MIN, self.max_bytes_per_s or RATE_MAX
 
 
 def ordered(events: Iterable[Event]) -> list[Event]:
@@ -171,20 +168,14 @@ def check_no_events(scenario: Scenario) -> None:
 
 def read_all(texts: Sequence[str]) -> list[dict[str, Any]]:
     """Return the tables of the values of `--event`; raise UsageError for one without a meaning."""
-    return [read(text) for text in texts]
-
-
-def read(text: str) -> dict[str, Any]:
-    """Return the table of one value of `--event`."""
-    table: dict[str, Any] = {}
-    for part in text.split(","):
-        key, equals, value = (each.strip() for each in part.partition("="))
-        if not key or (equals and not value) or key in table:
-            raise UsageError(f"--event {text}: expected for example {EXAMPLE}")
-        table[key] = int(value) if key == "member" and value.isdecimal() else value
-        if not equals:
-            table[key] = True
-    return table
-
-
-__all__ = ["EXAMPLE", "Event", "read", "read_all", "refused"]
+    tables = []
+    for text in texts:
+        table: dict[str, Any] = {}
+        for part in text.split(","):
+            key, equals, value = (each.strip() for each in part.partition("="))
+            if not key or (equals and not value) or key in table:
+                raise UsageError(f"--event {text}: expected for example {EXAMPLE}")
+            is_number = key == "member" and value.isdecimal()
+            table[key] = (int(value) if is_number else value) if equals else True
+        tables.append(table)
+    return tables

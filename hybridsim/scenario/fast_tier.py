@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from enum import IntEnum
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -15,7 +14,6 @@ from hybridsim.storage.drives import Drive, Part, Size
 
 SECTOR_BYTES = 512
 AUTO = "auto"  # value of a key: the kind's own choice
-P = TypeVar("P")
 
 
 def share_or_size(text: Any) -> str:
@@ -41,13 +39,6 @@ AutoSize = Annotated[str, BeforeValidator(auto_or_size)]
 def word(code: IntEnum) -> Any:
     """Return the word that a table has for a code: "re-read" for Fill.RE_READ."""
     return code.name.lower().replace("_", "-")
-
-
-def _coded(kind: Any, value: Any) -> Any:
-    """Return a parameter of the model: a code for a word, and 0 for no limit."""
-    if isinstance(kind, type) and issubclass(kind, IntEnum):
-        return kind[value.upper().replace("-", "_")]
-    return 0 if value is None else value
 
 
 class FastTier(Part):
@@ -86,26 +77,15 @@ class FastTier(Part):
         mode = getattr(self, "mode", "write-back")
         return next((word for word, own in self.modes.items() if own == mode), mode)
 
-    def parameters_of(self, kind: type[P], **derived: Any) -> P:
-        """Return the parameters of a model: `derived`, and the keys that have their names.
-
-        What is neither has its default: it has no key.
-        """
-        values = {
-            each.name: _coded(each.type, getattr(self, each.name))
-            for each in fields(kind)  # type: ignore[arg-type]
-            if each.name not in derived and hasattr(self, each.name)
-        }
-        return kind(**values, **derived)
-
-    def pieces(self, piece_bytes: int, footprint_bytes: int) -> int:
-        """Return how many pieces of `piece_bytes` the cache has, for a trace with this footprint.
+    def pages(self, footprint_bytes: int) -> int:
+        """Return how many pages, blocks or lines the cache has, for a trace with this footprint.
 
         A share of the footprint may exceed the drive's capacity: it asks how much SSD is needed.
         """
+        page_bytes: int = self.page_bytes  # type: ignore[attr-defined]  # each kind's own
         if "%" in self.size:
-            return max(1, int(parse_percent(self.size) * footprint_bytes / piece_bytes))
-        return parse_size(self.size) // piece_bytes
+            return max(1, int(parse_percent(self.size) * footprint_bytes / page_bytes))
+        return parse_size(self.size) // page_bytes
 
     def wrong_size(self, minimum_bytes: int, piece: str) -> Iterator[tuple[str, str]]:
         """Yield (key, message) for a cache smaller than one piece or larger than its drives."""

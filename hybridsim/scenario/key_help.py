@@ -22,7 +22,7 @@ from hybridsim.foundation.units import (
     parse_size,
     parse_time,
 )
-from hybridsim.scenario.keys import Table, tables
+from hybridsim.scenario.machine import Table, tables
 
 UNITS: dict[Any, tuple[str, Any]] = {
     parse_size: ("size", format_size),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from hybridsim.foundation.codes import Level, Spread
+from hybridsim.foundation.codes import Level
 from hybridsim.storage.drives import Part, Rate
 
 
@@ -37,15 +37,15 @@ KINDS = {
     "raid6": Kind(Level.RAID6, 4, 4, parities=2),
     "raid10": Kind(Level.RAID10, 2, 4, copies=2),
 }
-SPREADS = {"near": Spread.NEAR, "far": Spread.FAR, "offset": Spread.OFFSET}
+RATE_MIN, RATE_MAX = 10**6, 2 * 10**8  # bytes per second, of a rebuild: md's defaults
 
 
 class Rebuild(Part):
     """Rebuild of a replaced member, at md's speed limits."""
 
     member: int = Field(ge=0)
-    min_bytes_per_s: Rate = Field(10**6, alias="min")  # guaranteed under load
-    max_bytes_per_s: Rate = Field(2 * 10**8, alias="max")  # while the array is idle
+    min_bytes_per_s: Rate = Field(RATE_MIN, alias="min")  # guaranteed under load
+    max_bytes_per_s: Rate = Field(RATE_MAX, alias="max")  # while the array is idle
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse a minimum rate above the maximum."""

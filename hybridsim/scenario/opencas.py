@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from hybridsim.foundation.cache_parameters import OpenCasParameters as Model
+from hybridsim.foundation.toml.table import percentage
 from hybridsim.foundation.units import format_size, parse_percent, parse_time
 from hybridsim.scenario.fast_tier import AUTO, FastTier, word
 from hybridsim.storage.drives import Size, Time
@@ -41,10 +42,7 @@ def _auto_or_count(number: Any) -> Any:
     return number
 
 
-def _share(text: Any) -> str:
-    if not 0 <= parse_percent(str(text)) <= 1:
-        raise ValueError(f"{text!r} is not a share of the cache: 0% to 100%")
-    return str(text)
+Filled = Annotated[str, percentage("a share of the cache: 0% to 100%")]
 
 
 class OpenCasTable(FastTier):
@@ -66,7 +64,7 @@ class OpenCasTable(FastTier):
     promotion: Literal["always", "nhit"] = word(Model.promotion)
     # nhit: insert at this miss
     insertion_threshold: int = Field(Model.insertion_threshold, ge=2, le=1000)
-    trigger_threshold: Annotated[str, BeforeValidator(_share)] = "80%"  # nhit: when fuller
+    trigger_threshold: Filled = "80%"  # nhit: when fuller
     sequential_cutoff_policy: Literal["full", "always", "never"] = word(
         Model.sequential_cutoff_policy
     )
@@ -103,10 +101,6 @@ class OpenCasTable(FastTier):
             return FLUSH_MAX_BUFFERS.get(self.cleaning, 1)
         return int(self.most_buffers)
 
-    def trigger_threshold_lines(self, lines: int) -> int:
-        """Return the number of used lines from which nhit refuses first misses."""
-        return int(lines * parse_percent(self.trigger_threshold))
-
     @property
     def words(self) -> str:
         """Name of the cache in reports."""
@@ -118,12 +112,8 @@ class OpenCasTable(FastTier):
 
     def parameters(self, lines: int, seed: int) -> Model:
         """Return the parameters of the model of a cache of so many lines."""
-        threshold = self.trigger_threshold_lines(lines)
+        threshold = int(lines * parse_percent(self.trigger_threshold))
         return self.parameters_of(Model, lines=lines, trigger_threshold_lines=threshold)
-
-    def pages(self, footprint_bytes: int) -> int:
-        """Return the number of lines, for a trace with this footprint."""
-        return self.pieces(self.line_bytes, footprint_bytes)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield (key, message) for each value that casadm refuses."""

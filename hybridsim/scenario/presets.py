@@ -15,10 +15,7 @@ from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.suggest import hint
 from hybridsim.storage.catalog import FOLDER, systems
 
-
-def names() -> list[str]:
-    """Return the names of all presets."""
-    return systems()
+names = systems  # of all presets
 
 
 @cache

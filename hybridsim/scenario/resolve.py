@@ -11,8 +11,7 @@ from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.toml.places import Path
 from hybridsim.foundation.toml.problems import Problem, explain, report
 from hybridsim.scenario import levels, presets
-from hybridsim.scenario.keys import known_keys, path_in_text
-from hybridsim.scenario.machine import DEFAULT_KINDS, Machine
+from hybridsim.scenario.machine import DEFAULT_KINDS, Machine, known_keys, path_in_text
 from hybridsim.scenario.origin import Origin
 from hybridsim.storage import catalog
 

@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import Field
 
 from hybridsim.foundation.cache_parameters import WritecacheParameters as Model
+from hybridsim.foundation.toml.table import Share
 from hybridsim.foundation.units import format_size, parse_percent
-from hybridsim.scenario.controller import Share
 from hybridsim.scenario.fast_tier import FastTier
 from hybridsim.storage.drives import Size, Time
 
@@ -33,10 +33,6 @@ class WritecacheTable(FastTier):
     def words(self) -> str:
         """Name of the cache in reports."""
         return f"dm-writecache, {format_size(self.page_bytes)} blocks"
-
-    def pages(self, footprint_bytes: int) -> int:
-        """Return the number of blocks, for a trace with this footprint."""
-        return self.pieces(self.page_bytes, footprint_bytes)
 
     def parameters(self, blocks: int, seed: int) -> Model:
         """Return the parameters of the model of a cache of so many blocks."""

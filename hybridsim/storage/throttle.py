@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, doubled, free_list, with_room
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, doubled, filled, free_list, with_room
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.foundation.machine_parameters import ThrottleParameters
 from hybridsim.jit import kernel, method, state_machine
@@ -99,20 +99,15 @@ class Throttle(NamedTuple):
         state[[MOST, NORMAL, BACKGROUND]] = limits_of(depth_of(p.queue_depth, 0)[0])
         state[[LAST_READ, LAST_READ_DONE]] = NEVER
         state[WATCHED] = NOTHING
-        longs = [np.zeros(room, np.int64) for _ in range(4)]
-        return cls(
-            p.target_ns,
-            p.queue_depth,
-            int(p.has_write_cache),
-            int(array.capacity_bytes),
-            calls,
-            array,
-            tag=longs[0],
-            op=np.zeros(room, np.uint8),
-            offset=longs[1],
-            length=longs[2],
-            since_ns=longs[3],
-            what=np.zeros(room, np.uint8),
+        return filled(
+            cls,
+            room,
+            target_ns=p.target_ns,
+            queue_depth=p.queue_depth,
+            has_write_cache=int(p.has_write_cache),
+            capacity_bytes=int(array.capacity_bytes),
+            calls=calls,
+            array=array,
             next=free_list(room),
             free=np.array([0, room]),
             windows_ns=np.array(windows),

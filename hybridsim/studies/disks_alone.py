@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.requests.inflight import Batch
-from hybridsim.scenario import Scenario
-from hybridsim.scenario.identity import DISKS, identity
+from hybridsim.scenario import DISKS, Scenario, identity
 
 if TYPE_CHECKING:
     from hybridsim.answers.metrics import Collector

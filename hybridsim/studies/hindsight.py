@@ -22,8 +22,7 @@ from hybridsim.answers.result import sides
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.engine.machine import Machine
 from hybridsim.requests.rows import joined
-from hybridsim.scenario import Scenario, building
-from hybridsim.scenario.identity import DISKS, identity
+from hybridsim.scenario import DISKS, Scenario, building, identity
 from hybridsim.studies.continued import FEWEST
 from hybridsim.studies.disks_alone import Ran
 from hybridsim.studies.machine_run import Pump

@@ -16,7 +16,7 @@ from hybridsim.foundation.errors import DeviceError, UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.writing import write_text
 from hybridsim.scenario import Cache, Scenario
-from hybridsim.scenario.building.caches import Place, page_cache
+from hybridsim.scenario.building import Place, page_cache
 from hybridsim.serving import claims, nbd, remote
 from hybridsim.serving.cache import Device, Figures, Medium, ServedCache
 from hybridsim.serving.generations import DATA_FROM, Generations, place

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints, doubled
+from hybridsim.foundation.arrays import Ints, doubled, grown_pool, pool_of, with_room
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.jit import kernel, method, state_machine
@@ -72,7 +72,7 @@ def read(controller, now, job, events):
         controller.ask_array(now, job, controller.jobs.op[job], begin, upto - begin, events)
     if windows.slots.capacity > 0:
         stream = windows.streams.extend(offset, length)
-        if windows.streams.run_requests[stream] >= windows.after:
+        if windows.streams.run_requests[stream] >= windows.sequential_after:
             read_ahead(controller, now, end, events)
 
 
@@ -118,30 +118,25 @@ def gather(controller, job, start, end):
 def wait_for(controller, window, job, length):
     """Queue a transfer of a job's bytes until the window has been read."""
     controller.counts[WINDOW_WAITED] += length
-    windows = controller.windows
-    last = windows.last_waiting[window]
-    if windows.first_waiting[window] == NOTHING:
-        windows.first_waiting[window] = windows.last_waiting[window] = waiter(
-            controller, job, length
-        )
-    elif controller.link.job[last] == job:
-        controller.link.length[last] += length
-    else:
-        windows.last_waiting[window] = controller.link.next[last] = waiter(controller, job, length)
-
-
-@kernel
-def waiter(controller, job, length):
-    """Allocate a transfer that will be sent later."""
+    windows, link = controller.windows, controller.link
+    is_first, last = windows.first_waiting[window] == NOTHING, windows.last_waiting[window]
+    if not is_first and link.job[last] == job:
+        link.length[last] += length
+        return
     controller.jobs.pending[job] += 1
-    return controller.link.take(job, length)
+    transfer = link.take(job, length)
+    if is_first:
+        windows.first_waiting[window] = transfer
+    else:
+        link.next[last] = transfer
+    windows.last_waiting[window] = transfer
 
 
 @kernel
 def read_ahead(controller, now, at, events):
     """Make sure that the data after byte `at` is in DRAM or being read."""
     windows = controller.windows
-    end = min(at + windows.ahead_bytes, controller.capacity_bytes)
+    end = min(at + windows.read_ahead_bytes, controller.capacity_bytes)
     if at >= end:
         return
     size = windows.window_bytes
@@ -236,7 +231,7 @@ def go_on(controller, now, events):
     flushing = job != NOTHING and controller.jobs.stage[job] != PLACE
     if idle or flushing or controller.state[DRAINING] != 0:
         for _ in range(STARTS_MAX):
-            if controller.state[DESTAGES] < controller.destages_max:
+            if controller.state[DESTAGES] < controller.max_destages:
                 destage(controller, now, events)
     if not idle and controller.idle_ns < NEVER and controller.state[TIMER] == 0:
         controller.state[TIMER] = 1
@@ -329,7 +324,7 @@ class Controller(NamedTuple):
     low_lines: int
     oldest_above_lines: int
     idle_ns: int
-    destages_max: int
+    max_destages: int
     capacity_bytes: int
     array: Any
     windows: Windows
@@ -347,13 +342,13 @@ class Controller(NamedTuple):
         state = np.zeros(6, np.int64)
         state[[FIRST_QUEUED, LAST_QUEUED]] = NOTHING
         return cls(
-            **{name: getattr(p, name) for name in cls._fields[:6]},
+            **{name: int(getattr(p, name)) for name in cls._fields[:6]},
             capacity_bytes=size,
             array=array,
             windows=Windows.new(p, size),
             lines=Lines.new(p.line_bytes, p.lines, p.stripe_bytes, size),
-            jobs=Jobs.new(capacity),
-            link=Link.new(p.latency_ns, p.bytes_per_s, capacity),
+            jobs=pool_of(Jobs, capacity),
+            link=Link.new(p.latency_ns, p.rate, capacity),
             state=state,
             counts=np.zeros(len(NAMES), np.int64),
         )
@@ -382,8 +377,9 @@ class Controller(NamedTuple):
 
     def demand(self, request_bytes: int) -> int:
         """Return the maximum that a request of that length can need from any one pool."""
-        windows = self.windows
-        ahead = windows.ahead_bytes // windows.window_bytes + 2 if windows.slots.capacity else 0
+        windows, ahead = self.windows, 0
+        if windows.slots.capacity:
+            ahead = windows.read_ahead_bytes // windows.window_bytes + 2
         return int(
             self.array.demand(request_bytes)
             + ahead * self.array.demand(windows.window_bytes)
@@ -415,9 +411,10 @@ class Controller(NamedTuple):
         """Return the same controller with room for this demand, and a larger array."""
         jobs, link = self.jobs, self.link
         if jobs.free[1] < demand:
-            jobs = jobs.grown(doubled(len(jobs.tag), int(jobs.free[1]), demand))
+            jobs = grown_pool(jobs, doubled(len(jobs.tag), int(jobs.free[1]), demand))
         if link.free[1] < demand:
-            link = link.grown(doubled(len(link.job), int(link.free[1]), demand))
+            size = doubled(len(link.job), int(link.free[1]), demand)
+            link = with_room(link, size, ("job", "length", "done_ns"), "next")
         return self._replace(jobs=jobs, link=link, array=array)
 
     @method

@@ -10,10 +10,8 @@ from hybridsim.foundation.arrays import (
     Bytes,
     Int32s,
     Ints,
+    filled,
     free_list,
-    grown_pool,
-    pool_of,
-    with_room,
 )
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CONTROLLER
@@ -37,15 +35,6 @@ class Jobs(NamedTuple):
     placed: Ints  # of a write: end of the part that is in DRAM
     next: Int32s  # next job in the queue, or next free job
     free: Ints  # [first free job, number of free jobs]
-
-    @classmethod
-    def new(cls, capacity: int) -> Jobs:
-        """Return room for `capacity` jobs."""
-        return pool_of(cls, capacity)
-
-    def grown(self, capacity: int) -> Jobs:
-        """Return the same jobs with room for `capacity`."""
-        return grown_pool(self, capacity)
 
     @method
     def take(self, tag, op, offset, length):
@@ -98,21 +87,11 @@ class Link(NamedTuple):
     @classmethod
     def new(cls, latency_ns: int, bytes_per_s: int, capacity: int) -> Link:
         """Return an idle link with room for `capacity` transfers."""
-        return cls(
-            latency_ns,
-            bytes_per_s,
-            np.zeros(capacity, np.int32),
-            np.zeros(capacity, np.int64),
-            np.zeros(capacity, np.int64),
-            free_list(capacity),
-            np.array([0, capacity]),
-            np.full(2, NOTHING, np.int64),
-            np.zeros(1, np.int64),
-        )
-
-    def grown(self, capacity: int) -> Link:
-        """Return the same link with room for `capacity` transfers."""
-        return with_room(self, capacity, ("job", "length", "done_ns"), "next")
+        return filled(
+            cls, capacity, latency_ns=latency_ns, bytes_per_s=bytes_per_s,
+            next=free_list(capacity), free=np.array([0, capacity]),
+            queue=np.full(2, NOTHING, np.int64), free_ns=np.zeros(1, np.int64),
+        )  # fmt: skip
 
     @method
     def take(self, job, length):

@@ -11,6 +11,7 @@ from hybridsim.caches.streams import Streams
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints, free_list
 from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.octaves import octave
 
 NOTHING = -1
 MULTIPLIER = 0x61C88647  # 2^32 / golden ratio, negated: Knuth's multiplicative hashing
@@ -142,7 +143,7 @@ class OrderedSet(NamedTuple):
                 return NOTHING
             later = self.words[word] & (ONES << (number & LOW))
             if later != 0:
-                number = (number & ~LOW) | self.lowest(later)
+                number = (number & ~LOW) | octave(later & -later)
                 return self.descend(height, number)
             number = (number >> SHIFT) + 1
         return NOTHING
@@ -152,17 +153,9 @@ class OrderedSet(NamedTuple):
         """Return the smallest number below the bit `number` of a level."""
         while height > 0:
             height -= 1
-            number = (number << SHIFT) | self.lowest(self.words[self.level[height] + number])
+            word = self.words[self.level[height] + number]
+            number = (number << SHIFT) | octave(word & -word)  # its lowest bit
         return number
-
-    @method
-    def lowest(self, word):
-        """Return the index of the lowest set bit of a word."""
-        place = 0
-        while word & 1 == 0:
-            word >>= 1
-            place += 1
-        return place
 
 
 READING, DOOMED, READY = 1, 2, 3  # DOOMED: being read, but stale on arrival
@@ -173,8 +166,8 @@ class Windows(NamedTuple):
     """The windows in DRAM or being read, and the streams that they are read for."""
 
     window_bytes: int
-    ahead_bytes: int  # read-ahead distance
-    after: int  # number of requests that make a stream sequential
+    read_ahead_bytes: int  # distance
+    sequential_after: int  # number of requests that make a stream sequential
     capacity_bytes: int  # of the array
     slots: Slots
     state: Bytes
@@ -190,8 +183,8 @@ class Windows(NamedTuple):
         p, length = parameters, max(parameters.windows, 1)
         return cls(
             p.window_bytes,
-            p.ahead_bytes,
-            p.after,
+            p.read_ahead_bytes,
+            p.sequential_after,
             capacity_bytes,
             Slots.new(p.windows),
             np.zeros(length, np.uint8),
@@ -430,7 +423,8 @@ class Lines(NamedTuple):
         for number in range(row * per_row, (row + 1) * per_row):
             slot = self.waits(number)
             if slot != NOTHING:
-                return number * self.line_bytes + self.lowest(self.dirty[slot]) * SECTOR
+                dirty = self.dirty[slot]
+                return number * self.line_bytes + octave(dirty & -dirty) * SECTOR
         return NOTHING
 
     @method
@@ -476,12 +470,3 @@ class Lines(NamedTuple):
             word &= word - 1
             count += 1
         return count
-
-    @method
-    def lowest(self, word):
-        """Return the index of the lowest set bit of a word."""
-        place = 0
-        while word & 1 == 0:
-            word >>= 1
-            place += 1
-        return place

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.foundation.arrays import Int32s, Ints, filled, longer
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit import method, state_machine
@@ -31,10 +31,8 @@ class Requests(NamedTuple):
     @classmethod
     def new(cls, members: int, capacity: int) -> Requests:
         """Return room for `capacity` requests."""
-        columns = [np.zeros(capacity, np.int64) for _ in range(5)]
         waiting = Lines.new(members + 1, capacity).extend(members, range(capacity))
-        pending = np.zeros(capacity, np.int32)
-        return cls._make([*columns, pending, waiting, np.array([capacity])])
+        return filled(cls, capacity, waiting=waiting, free=np.array([capacity]))
 
     def grown(self, capacity: int) -> Requests:
         """Return the same requests with room for `capacity`."""
@@ -176,40 +174,49 @@ class Flash(NamedTuple):
     def submit_flush(self, now, member, tag, kind, events):
         """Make the data in the buffer durable, if a power loss could destroy it."""
         if self.model.is_protected == 1:
-            flush_ns = self.model.flush_ns if self.drive[member, DIRTY] == 1 else 0
-            self.drive[member, DIRTY] = 0
-            events.push(now + self.model.command_ns + flush_ns, kind, tag)
-            return
-        self.wait(now, member, tag, FLUSH, 0, 0, 0, kind, events)
+            self.flush_buffer(now, member, tag, kind, events)
+        else:
+            self.wait(now, member, self.requests.take(tag, FLUSH, 0, 0), kind, events)
 
     @method
     def submit_write(self, now, member, tag, op, offset, length, kind, events):
         """Transfer data over the link into the buffer, or queue the write for it."""
-        drive = self.drive
-        wire_ns = length * 1_000_000_000 // self.model.link_bytes_per_s
-        out = max(now, drive[member, LINK_FREE_NS])
-        drive[member, LINK_FREE_NS] = out + max(wire_ns, self.model.interval_ns)
-        ready = out + wire_ns + self.model.command_ns + self.model.write_ns
-        if self.model.is_protected == 1 and op & PREFLUSH and drive[member, DIRTY] == 1:
+        ready = self.cross(now, member, length) + self.model.command_ns + self.model.write_ns
+        if self.model.is_protected == 1 and op & PREFLUSH and self.drive[member, DIRTY] == 1:
             ready += self.model.flush_ns
         if self.model.is_protected == 1:
             op = WRITE
         in_line = not self.requests.waiting.is_empty(member) or not self.has_space(member)
+        slot = self.requests.take(tag, op, offset, length)
+        self.requests.ready_ns[slot] = ready
         if in_line or op & PREFLUSH != 0:
-            self.wait(now, member, tag, op, offset, length, ready, kind, events)
-        elif op & FUA != 0:
-            slot = self.requests.take(tag, op, offset, length)
-            self.requests.ready_ns[slot] = ready
+            self.wait(now, member, slot, kind, events)
+        else:
+            self.accept(now, member, slot, kind, events)
+
+    @method
+    def cross(self, now, member, length):
+        """Occupy the link to the host; return when the data have crossed it."""
+        wire_ns = length * 1_000_000_000 // self.model.link_bytes_per_s
+        out = max(now, self.drive[member, LINK_FREE_NS])
+        self.drive[member, LINK_FREE_NS] = out + max(wire_ns, self.model.interval_ns)
+        return out + wire_ns
+
+    @method
+    def accept(self, now, member, slot, kind, events):
+        """Take a write into the buffer; with FUA it waits until its data is programmed."""
+        requests = self.requests
+        offset, length = requests.offset[slot], requests.length[slot]
+        if requests.op[slot] & FUA != 0:
             self.store(now, member, offset, length, slot, kind, events)
         else:
             self.store(now, member, offset, length, NOTHING, kind, events)
-            events.push(ready, kind, tag)
+            events.push(max(now, requests.ready_ns[slot]), kind, requests.release(slot))
 
     @method
-    def wait(self, now, member, tag, op, offset, length, ready, kind, events):
+    def wait(self, now, member, slot, kind, events):
         """Queue a request, and start it if possible."""
-        slot = self.requests.take(tag, op, offset, length)
-        self.requests.ready_ns[slot] = ready
+        op = self.requests.op[slot]
         if op == FLUSH or op & PREFLUSH != 0:
             self.drive[member, BARRIERS] += 1
         self.requests.waiting.append(member, slot)
@@ -231,19 +238,14 @@ class Flash(NamedTuple):
             if op & OP_MASK == FLUSH or op & PREFLUSH != 0:
                 if not self.is_drained(now, member, kind, events):
                     return
-                self.start_flush(now, member, kind, events)
+                self.drive[member, FLUSHING] = 1
+                self.flush_buffer(now, member, -1 - member, kind, events)
             elif op == READ:
                 waiting.pop(member)
                 self.read(now, member, slot, kind, events)
             elif self.has_space(member):
                 waiting.pop(member)
-                offset, length = requests.offset[slot], requests.length[slot]
-                if op & FUA != 0:
-                    self.store(now, member, offset, length, slot, kind, events)
-                else:
-                    self.store(now, member, offset, length, NOTHING, kind, events)
-                    ready = max(now, requests.ready_ns[slot])
-                    events.push(ready, kind, requests.release(slot))
+                self.accept(now, member, slot, kind, events)
             else:
                 return
 
@@ -258,12 +260,11 @@ class Flash(NamedTuple):
         return self.model.is_blocking == 0 or drive[member, READING] == 0
 
     @method
-    def start_flush(self, now, member, kind, events):
-        """Start the last part of a flush, which nothing can delay."""
+    def flush_buffer(self, now, member, number, kind, events):
+        """Start the last part of a flush, which nothing can delay; its event has this number."""
         flush_ns = self.model.flush_ns if self.drive[member, DIRTY] == 1 else 0
         self.drive[member, DIRTY] = 0
-        self.drive[member, FLUSHING] = 1
-        events.push(now + self.model.command_ns + flush_ns, kind, -1 - member)
+        events.push(now + self.model.command_ns + flush_ns, kind, number)
 
     @method
     def end_flush(self, now, member, kind, events):
@@ -389,15 +390,11 @@ class Flash(NamedTuple):
     @method
     def end_read(self, now, member, slot, kind, events):
         """Send the data read to the host; return the tag if that takes no time."""
-        drive = self.drive
-        wire_ns = self.requests.length[slot] * 1_000_000_000 // self.model.link_bytes_per_s
-        out = max(now, drive[member, LINK_FREE_NS])
-        drive[member, LINK_FREE_NS] = out + max(wire_ns, self.model.interval_ns)
-        drive[member, READING] -= 1
+        done = self.cross(now, member, self.requests.length[slot]) + self.model.command_ns
+        self.drive[member, READING] -= 1
         tag = self.requests.release(slot)
         if self.model.is_blocking == 1:
             self.proceed(now, member, kind, events)
-        done = out + wire_ns + self.model.command_ns
         if done == now:
             return tag
         events.push(done, kind, tag)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.foundation.arrays import Int32s, Ints, filled, longer
 from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit import method, state_machine
 
@@ -84,8 +84,7 @@ class Senses(NamedTuple):
     def new(cls, dies: int, capacity: int) -> Senses:
         """Return room for `capacity` entries."""
         waiting = Lines.new(dies + 1, capacity).extend(dies, range(capacity))
-        columns = (np.zeros(capacity, kind) for kind in (np.int32, np.int64, np.int64))
-        return cls._make([*columns, waiting, Lines.new(dies, capacity)])
+        return filled(cls, capacity, waiting=waiting, forced=Lines.new(dies, capacity))
 
     def grown(self, capacity: int) -> Senses:
         """Return the same entries with room for `capacity`."""
@@ -102,11 +101,6 @@ class Senses(NamedTuple):
         self.length[entry] = length
         self.sense_ns[entry] = sense_ns
         return entry
-
-    @method
-    def append(self, die, request, length, sense_ns):
-        """Queue a read of a die."""
-        self.waiting.append(die, self.take(request, length, sense_ns))
 
     @method
     def force(self, die, request, program):
@@ -164,7 +158,8 @@ class Dies(NamedTuple):
     def read(self, now, die, request, length, sense_ns, kind, events):
         """Queue a read of a die; a program in progress is suspended if that saves time."""
         state = self.state
-        self.senses.append(die, request, length, sense_ns)
+        senses = self.senses
+        senses.waiting.append(die, senses.take(request, length, sense_ns))
         if state[die, DOING] == IDLE:
             self.go_on(now, die, kind, events)
         elif state[die, DOING] == PROGRAMMING and state[die, LEFT_NS] == 0:

@@ -139,6 +139,9 @@ def hdd_parameters(
     hit_ns = _or(drive.hit_overhead_ns, read_ns)
     write_ns = _or(drive.write_overhead_ns, read_ns)
     write_hit_ns = _or(drive.write_hit_overhead_ns, write_ns)
+    span_bytes = min(drive.media_cache_bytes, capacity)
+    rest_bytes = capacity - span_bytes
+    first = {"outer": 0, "middle": rest_bytes // 2, "inner": rest_bytes}[drive.media_cache_at]
     known: dict[str, Any] = {
         **_geometry(drive, capacity, short_stroke),
         "read_ns": read_ns,
@@ -151,29 +154,17 @@ def hdd_parameters(
             _or(drive.write_overhead_after_read_ns, write_ns),
             _or(drive.write_hit_overhead_after_read_ns, write_hit_ns),
         ],
-        "flush_ns": drive.flush_ns,
         "host_ps_per_byte": 0 if drive.interface is None else round(10**12 / drive.interface),
-        "read_percent": drive.read_watermark,
-        "write_percent": drive.write_watermark,
-        "window": drive.window,
         "aging_ppm": round(drive.aging * 1e6),
-        "age_limit_ns": drive.age_limit_ns,
         "order": ORDERS[drive.order],
-        "reacquire_ns": drive.reacquire_ns,
         "read_behind_bytes": _or(drive.read_behind_bytes, drive.read_ahead_bytes),
-        "read_tracks": drive.read_tracks,
         "read_stop_tracks": READ_AHEAD_TO.index(drive.read_ahead_to),
-        "segment_bytes": _or(drive.segment_bytes, 2**62),
-        "segments": drive.segments,
-        "read_ahead_bytes": drive.read_ahead_bytes,
-        "write_cache_bytes": drive.write_cache_bytes,
-        "write_cache_ranges": drive.write_cache_ranges,
-        "destage_window": drive.destage_window,
         "takes_turns": drive.destage_rule == "turns",
         "is_protected": drive.power_loss_protection,
-        **_media_cache(drive, capacity),
+        "media_cache_span_bytes": span_bytes,
+        "media_cache_first_byte": first,  # its places are those of bytes of the volume
     }
-    return HddParameters(**known | how)
+    return drive.parameters_of(HddParameters, **known | how)
 
 
 def _geometry(drive: HardDisk, capacity: int, short_stroke: bool) -> dict[str, Any]:
@@ -191,7 +182,6 @@ def _geometry(drive: HardDisk, capacity: int, short_stroke: bool) -> dict[str, A
     first = np.cumsum([0, *(each.cylinders for each in zones[:-1])]) * surfaces
     return {
         "capacity_bytes": capacity,
-        "rev_ns": drive.rev_ns,
         "zone_byte": starts.astype(np.int64),
         "zone_track": first.astype(np.int64),
         "zone_track_bytes": np.array([each.track_bytes for each in zones], np.int64),
@@ -203,26 +193,6 @@ def _geometry(drive: HardDisk, capacity: int, short_stroke: bool) -> dict[str, A
         "surfaces": surfaces,
         "cylinders": cylinders,
         **moves(drive, cylinders, whole_disk),
-    }
-
-
-def _media_cache(drive: HardDisk, capacity_bytes: int) -> dict[str, int]:
-    """Return the parameters of the media cache; its places are those of bytes of the volume."""
-    span_bytes = min(drive.media_cache_bytes, capacity_bytes)
-    rest_bytes = capacity_bytes - span_bytes
-    first = {"outer": 0, "middle": rest_bytes // 2, "inner": rest_bytes}[drive.media_cache_at]
-    return {
-        "media_span_bytes": span_bytes,
-        "media_first_byte": first,
-        "media_padding_bytes": drive.media_cache_padding_bytes,
-        "media_write_bytes": _or(drive.media_cache_write_bytes, 2**62),
-        "media_entries": drive.media_cache_entries,
-        "media_idle_ns": drive.media_cache_idle_ns,
-        "media_run_bytes": drive.media_cache_run_bytes,
-        "media_map_entries": _or(drive.media_cache_map, 2**62),
-        "media_map_ns": drive.media_cache_map_write_ns,
-        "media_piece_ns": drive.media_cache_piece_ns,
-        "band_bytes": drive.band_bytes,
     }
 
 

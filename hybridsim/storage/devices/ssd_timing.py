@@ -73,18 +73,15 @@ def timing(drive: SolidState, capacity_bytes: int | None = None) -> SsdParameter
     if drive.program_load_ns:
         collect_ns = _reads_of_a_collection(drive, program_ns, scatter_ns)
     drain_ns = drive.write_buffer_bytes * 10**9 // drive.sequential_write
-    return SsdParameters(
+    return drive.parameters_of(
+        SsdParameters,
         capacity_bytes=capacity_bytes or drive.capacity_bytes,
-        dies=dies,
         unit_bytes=UNIT_BYTES,
-        command_ns=drive.command_ns,
         interval_ns=round(10**9 / drive.random_read_iops),
         write_interval_ns=round(10**9 / _writes_accepted(drive)),
-        read_ns=drive.read_ns,
         program_ns=program_ns,
         scatter_ns=scatter_ns,
         is_by_stream=int(drive.write_rule == "streams"),
-        suspend_ns=drive.suspend_ns,
         write_ns=drive.write_latency_ns - drive.wake_up_ns - drive.command_ns - drive.pipe_ns,
         # at depth 1 the host must not wait for the die
         buffer_ns=max(
@@ -97,7 +94,6 @@ def timing(drive: SolidState, capacity_bytes: int | None = None) -> SsdParameter
         link_bytes_per_s=drive.sequential_read,
         step_ns=drive.read_step_ns,
         program_units=program_units,
-        flush_ns=drive.flush_ns,
         is_protected=int(drive.power_loss_protection),
         is_blocking=int(drive.blocking_flush),
         needs_flush=int(drive.needs_flush),
@@ -105,7 +101,6 @@ def timing(drive: SolidState, capacity_bytes: int | None = None) -> SsdParameter
         map_units=map_units,
         slc_units=slc_units,
         slc_units_per_s=max(drive.slc_refill // UNIT_BYTES, 1),
-        slc_idle_ns=drive.slc_idle_ns,
         native_program_ns=native_program_ns,
         native_scatter_ns=native_scatter_ns,
         erased_units=_erased_beyond(drive) // UNIT_BYTES,
@@ -115,7 +110,6 @@ def timing(drive: SolidState, capacity_bytes: int | None = None) -> SsdParameter
         load_ns=drive.program_load_ns,
         collect_ns=collect_ns,
         page_units=drive.page_bytes // UNIT_BYTES,
-        write_lanes=drive.write_lanes,
         wake_ns=drive.wake_up_ns,
         sleep_ns=drive.sleep_after_ns,
     )
@@ -197,20 +191,17 @@ def flash_timing(drive: SolidState, flash: Flash, capacity_bytes: int) -> FlashP
     read_ns = flash.read_ns if flash.read_ns is not None else max(drive.read_ns - unit_ns, 0)
     program_units = drive.program_bytes // UNIT_BYTES
     excess = write_amplification(flash.spare) - 1 if flash.gc == "closed-form" else 0
-    return FlashParameters(
-        dies=drive.dies,
+    return drive.parameters_of(
+        FlashParameters,
         channels=flash.channels,
         unit_bytes=UNIT_BYTES,
         program_units=program_units,
         interval_ns=round(SECOND_NS / drive.random_read_iops),
-        command_ns=drive.command_ns,
         write_ns=drive.write_latency_ns - drive.command_ns - drive.wire_ns,
         read_ns=read_ns,
         step_ns=drive.read_step_ns,
         program_ns=program_ns,
         collect_ns=round(excess * (read_ns + program_ns)),
-        suspend_ns=drive.suspend_ns,
-        flush_ns=drive.flush_ns,
         bus_ns=bus_ns,
         is_protected=int(drive.power_loss_protection),
         is_blocking=int(drive.blocking_flush),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Ints, filled
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.foundation.machine_parameters import (
     READ_OR_WRITE,
@@ -64,19 +64,15 @@ class Volume(NamedTuple):
         """Return `members` idle volumes with full buckets."""
         p = parameters
         first = [mixed((p.seed + GOLDEN * (member + 1)) & MASK) for member in range(members)]
-        return cls(
-            p.stream_bytes_per_s,
-            p.stall_ns,
-            p.stall_every_ns,
-            p.random_unit_bytes,
-            p.capacity_bytes,
-            Limits.new(members, p.limits),
-            np.array([p.read_latency_ns, p.write_latency_ns]),
-            np.array(first, np.int64),
-            np.zeros(members, np.int64),
-            np.zeros(members, np.int64),
-            np.full(members, NOTHING, np.int64),
-            np.zeros((members, 6), np.int64),
+        return filled(
+            cls,
+            members,
+            **{name: getattr(p, name) for name in cls._fields[:5]},
+            limits=Limits.new(members, p.limits),
+            latency_ns=np.array([p.read_latency_ns, p.write_latency_ns]),
+            first_draw=np.array(first, np.int64),
+            last_end=np.full(members, NOTHING, np.int64),
+            counts=np.zeros((members, 6), np.int64),
         )
 
     @method

@@ -104,10 +104,8 @@ def _us(time_ms: float) -> str:
 
 def _mechanics(model: _File) -> dict[str, Value]:
     """Return the platters and the arm."""
-    blocks, surfaces = (
-        int(model.number("Block count")),
-        int(model.number("Number of data surfaces")),
-    )
+    blocks = int(model.number("Block count"))
+    surfaces = int(model.number("Number of data surfaces"))
     cylinders, zones = _used(list(_zones(model)), blocks, surfaces, model)
     settle_ms = model.number("Add. write settling delay")
     seeks = _within(_seeks(model), cylinders - 1)
@@ -136,9 +134,7 @@ def _used(
     left = blocks
     for zone, end in zip(zones, ends, strict=True):
         per_cylinder = surfaces * int(zone[1])
-        if used and zone[1:] == used[-1][1:]:
-            pass  # the same tracks as in the zone before
-        else:
+        if not used or zone[1:] != used[-1][1:]:  # other tracks than in the zone before
             used.append(zone)
         needed = -(-left // per_cylinder)
         if needed <= end - int(zone[0]):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from hybridsim.foundation.toml.table import Part, Rate, Size, Time
+from hybridsim.foundation.toml.table import Part, Rate, Size, Time, percentage
 from hybridsim.foundation.units import parse_percent
 from hybridsim.storage.drives.datasheet import Datasheet
 
@@ -16,23 +16,16 @@ SEQUENTIAL_BYTES = 131_072  # datasheets give sequential rates of such requests
 UNITS_MAX = 2**31  # numbers of units are 32 bits wide
 
 
-def _part(text: Any) -> str:
-    if not 0 <= parse_percent(text) <= 1:
-        raise ValueError(f"{text!r} is not a part of the drive: 0% to 100%")
-    return str(text)
-
-
-def _share(text: Any) -> str:
-    if not 0 < parse_percent(text) <= 4:
-        raise ValueError(f"{text!r} is not an over-provisioning: above 0% and at most 400%")
-    return str(text)
+OVER_PROVISIONING = "an over-provisioning: above 0% and at most 400%"
+Filled = Annotated[str, percentage("a part of the drive: 0% to 100%")]
+Spare = Annotated[str, percentage(OVER_PROVISIONING, most=4, is_above_0=True)]
 
 
 class Flash(Part):
     """The flash behind the controller, if it is simulated in detail: without an SLC cache."""
 
     gc: Literal["closed-form", "simulated"] = "simulated"
-    over_provisioning: Annotated[str, BeforeValidator(_share)] = "7%"  # of the visible capacity
+    over_provisioning: Spare = "7%"  # of the visible capacity
     # with gc = "closed-form": writes go to the dies in turn, as in a log, or by their address
     placement: Literal["in-turn", "by-address"] = "in-turn"
     filled: bool = True  # true: every unit has been written once, in order; false: none has
@@ -70,7 +63,7 @@ class SolidState(Datasheet):
     slc_dynamic_bytes: Size = Field(0, le=2**45)
     # of the capacity, with data of which the drive knows (the rest is erased); for slc_dynamic and
     # folded_write
-    filled: Annotated[str, BeforeValidator(_part)] = "100%"
+    filled: Filled = "100%"
     native_write: Rate | None = None  # sequential, where the SLC cache is full
     native_write_iops: int | None = Field(None, ge=1, le=10**9)  # of map_unit, where it is full
     # sequential, where the SLC cache is full and the drive folds it while it writes, until all is

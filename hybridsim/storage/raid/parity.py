@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, grown_pool, pool_of
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.storage.raid.layout import FAILED, gather
@@ -43,15 +43,6 @@ class Groups(NamedTuple):
     next: Int32s  # next segment of the bucket, or next joined one
     next_free: Int32s
     free: Ints  # [first free group, number of free groups]
-
-    @classmethod
-    def new(cls, capacity: int) -> Groups:
-        """Return room for `capacity` groups."""
-        return pool_of(cls, capacity)
-
-    def grown(self, capacity: int) -> Groups:
-        """Return the same groups with room for `capacity`."""
-        return grown_pool(self, capacity)
 
     @method
     def take(self, parent, tag):

@@ -35,7 +35,7 @@ class Rebuild(NamedTuple):
     pieces: int
     min_bytes_per_s: int
     max_bytes_per_s: int
-    state: Ints  # [NEXT ... DONE_NS]
+    state: Ints  # [NEXT ... DONE_NS]; LINE: the byte below which everything is rebuilt
     is_done: Bytes  # ring by piece
 
     @classmethod
@@ -55,16 +55,6 @@ class Rebuild(NamedTuple):
     def is_under_way(self):
         """Return whether the rebuild is not complete."""
         return self.state[OLDEST] < self.pieces
-
-    @method
-    def line(self):
-        """Return the byte below which everything is rebuilt."""
-        return self.state[LINE]
-
-    @method
-    def rest(self, now):
-        """Record that no request is outstanding from now on."""
-        self.state[IDLE_NS] = now
 
     @method
     def start_of(self, piece):

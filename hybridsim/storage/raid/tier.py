@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.arrays import Bytes, Ints, pool_of
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import ArrayParameters, RebuildParameters
 from hybridsim.jit import method, state_machine
@@ -37,6 +37,8 @@ from hybridsim.storage.raid.parity import (
     write_segment,
 )
 from hybridsim.storage.raid.rebuild import (
+    IDLE_NS,
+    LINE,
     NEVER,
     REBUILD_TIMER,
     WAKE_NS,
@@ -181,7 +183,7 @@ class Tier(NamedTuple):
     layout: Layout
     groups: Groups
     line: Line  # requests that wait for the queue depth
-    path_ns: int
+    path_latency_ns: int
     has_fua: int
     stripes: Stripes
     rebuild: Rebuild
@@ -217,9 +219,9 @@ class Tier(NamedTuple):
             rotates=int(rotates),
             capacity_bytes=device_bytes if members == 1 else layout.chunks * layout.chunk_bytes,
             layout=layout,
-            groups=Groups.new(256),
+            groups=pool_of(Groups, 256),
             line=Line.new(p.queue_depth),
-            path_ns=p.path_ns,
+            path_latency_ns=p.path_latency_ns,
             has_fua=int(p.has_fua),
             stripes=Stripes.new(),
             rebuild=Rebuild.new(layout, p.rebuild),
@@ -248,8 +250,7 @@ class Tier(NamedTuple):
         """Return the same array, which begins to rebuild a failed member now."""
         self.state[rebuild.member] = REBUILDING
         tier = self._replace(rebuild=Rebuild.new(self.layout, rebuild))
-        tier.rebuild.rest(now)
-        tier.rebuild.state[WAKE_NS] = now
+        tier.rebuild.state[[IDLE_NS, WAKE_NS]] = now
         events.push(now, tier.timer, REBUILD_TIMER)
         return tier
 
@@ -368,30 +369,24 @@ class Tier(NamedTuple):
             group = self.groups.take(NOTHING, tag ^ FLUSH_AFTER)
             self.fork_to_all(now, group, FLUSH, events)
             return NOTHING
-        if self.path_ns == 0:
+        if self.path_latency_ns == 0:
             return self.completed(now, tag, events)
-        events.push(now + self.path_ns, self.timer, ARRIVED - tag)
+        events.push(now + self.path_latency_ns, self.timer, ARRIVED - tag)
         return NOTHING
 
     @method
     def completed(self, now, tag, events):
         """Count a completed request; return its tag."""
         self.counts[OUTSTANDING] -= 1
-        if self.line.depth > 0:
-            self.begin_next(now, events)
-        if self.counts[OUTSTANDING] == 0 and self.rebuild.is_under_way():
-            self.rebuild.rest(now)
-            go_on_rebuilding(self, now, events)
-        return tag
-
-    @method
-    def begin_next(self, now, events):
-        """Start the next waiting request after one has left."""
         line = self.line
-        entry = line.left()
-        if entry >= 0:
+        entry = line.left() if line.depth > 0 else NOTHING
+        if entry != NOTHING:  # the next one that waits
             offset, length = line.offset[entry], line.length[entry]
             self.begin(now, line.tag[entry], line.op[entry], offset, length, events)
+        if self.counts[OUTSTANDING] == 0 and self.rebuild.is_under_way():
+            self.rebuild.state[IDLE_NS] = now
+            go_on_rebuilding(self, now, events)
+        return tag
 
     @method
     def end_part(self, now, group, events):
@@ -498,7 +493,7 @@ class Tier(NamedTuple):
     def can_read(self, member, end):
         """Return whether a member has its data up to a byte."""
         state = self.state[member]
-        return state == WHOLE or (state == REBUILDING and end <= self.rebuild.line())
+        return state == WHOLE or (state == REBUILDING and end <= self.rebuild.state[LINE])
 
     @method
     def source(self, offset, length):

@@ -10,8 +10,7 @@ from typing import Any
 
 from hybridsim.foundation.printable import shell_line
 from hybridsim.foundation.version import PACKAGE, __version__
-from hybridsim.scenario import Scenario
-from hybridsim.scenario.identity import identity
+from hybridsim.scenario import Scenario, identity
 from hybridsim.studies.sweep.named_trace import NamedTrace
 
 DETAIL = "replay"  # a command, and its options that the scenario does not have

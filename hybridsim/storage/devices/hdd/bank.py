@@ -6,15 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.arrays import Int32s, Ints, filled
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.jit import method, state_machine
+from hybridsim.storage.devices.hdd.buffer import ReadAhead, WriteCache
 from hybridsim.storage.devices.hdd.media_cache import MediaCache
-from hybridsim.storage.devices.hdd.platters import Arm, Platters
+from hybridsim.storage.devices.hdd.platters import ANGLE_NS, CYLINDER, TRACK, Arm, Platters
 from hybridsim.storage.devices.hdd.queue import Queue, Window
-from hybridsim.storage.devices.hdd.read_ahead import ReadAhead
-from hybridsim.storage.devices.hdd.write_cache import WriteCache
 
 READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 POSITION, DISTANCE = int(Order.POSITION), int(Order.DISTANCE)
@@ -57,8 +56,8 @@ class HDD(NamedTuple):
     age_limit_ns: int
     aging_ppm: int  # share of a command's waiting that counts against its positioning time
     takes_turns: int  # 1: destages and commands take turns while the write cache is crowded
-    read_percent: int  # part of a read that is in the buffer before its transfer begins
-    write_percent: int  # part of a write that has arrived before the platters are written
+    read_watermark: int  # part of a read that is in the buffer before its transfer begins
+    write_watermark: int  # part of a write that has arrived before the platters are written
     is_protected: int  # 1: the write cache survives a loss of power
     overhead_ns: Ints  # [READS | WRITES, PLATTERS | HIT, SAME | OTHER | APART]
     window: Window
@@ -80,7 +79,9 @@ class HDD(NamedTuple):
     def new(cls, members: int, parameters: HddParameters, capacity: int = 256) -> HDD:
         """Return `members` idle disks."""
         p = parameters
-        return cls(
+        return filled(
+            cls,
+            members,
             **{name: int(getattr(p, name)) for name in cls._fields[:NUMBERS]},
             overhead_ns=np.array(overheads(p), np.int64).reshape(2, 2, 3),
             window=Window.new(members, p.window),
@@ -92,12 +93,7 @@ class HDD(NamedTuple):
             ),
             media=MediaCache.new(members, p),
             serving=np.full(members, NOTHING, np.int32),
-            until_ns=np.zeros(members, np.int64),
-            link_free_ns=np.zeros(members, np.int64),
-            writes_waiting=np.zeros(members, np.int64),
             last_direction=np.full(members, NOTHING, np.int64),
-            last_write_end=np.zeros(members, np.int64),
-            claim=np.zeros(members, np.int64),
             counts=np.zeros((members, 2 + len(COUNTS)), np.int64),
         )
 
@@ -161,9 +157,7 @@ class HDD(NamedTuple):
         offset = queue.offset[slot]
         end = offset + queue.length[slot]
         self.counts[member, BYTES_READ] += end - offset
-        if self.write_cache.holds(member, offset, end) or (
-            self.media.span_bytes > 0 and self.write_cache.holds_along(member, offset, end)
-        ):
+        if self.write_cache.holds(member, offset, end):
             self.counts[member, WRITE_CACHE_HITS] += 1
         elif not self.media.overlaps(member, offset, end) and self.read_ahead.holds(
             now, member, offset, end, self.arm.platters
@@ -224,7 +218,7 @@ class HDD(NamedTuple):
         """Return when enough of a write's data is in the disk to write it."""
         queue = self.queue
         return (
-            queue.prepared_ns[slot] + self.wire_ns(queue.length[slot]) * self.write_percent // 100
+            queue.prepared_ns[slot] + self.wire_ns(queue.length[slot]) * self.write_watermark // 100
         )
 
     @method
@@ -241,8 +235,6 @@ class HDD(NamedTuple):
         tag = NOTHING
         if self.media.span_bytes > 0:
             self.media.last_event_ns[member] = now
-            if slot == DESTAGE:
-                self.write_cache.finish_along(member)
         if slot == DESTAGE:
             self.write_cache.finish(member)
         elif slot != CLEAN:
@@ -335,24 +327,18 @@ class HDD(NamedTuple):
         ready = max(now, cache.ready_ns[member, each])
         offset = cache.start[member, each]
         length = cache.end[member, each] - offset
-        zone, track = cache.zone[member, each], cache.track[member, each]
-        cylinder, angle_ns = cache.cylinder[member, each], cache.angle_ns[member, each]
+        place = cache.place(member, each)
         cache.begin(member, each)
         self.counts[member, DESTAGES] += 1
-        return self.write(
-            member, ready, ready, zone, track, cylinder, angle_ns, offset, length, latest
-        )
+        return self.write(member, ready, ready, place, offset, length, latest)
 
     @method
-    def write(
-        self, member, ready, arrived, zone, track, cylinder, angle_ns, offset, length, latest
-    ):
+    def write(self, member, ready, arrived, place, offset, length, latest):
         """Write to the platters; return when that is done."""
         if self.media.span_bytes > 0:
             return self.write_shingled(member, ready, arrived, offset, length, latest)
-        travel, rotation = self.arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
-        time_ns = self.arm.transfer(member, zone, track, cylinder, offset, length)
-        return ready + travel + rotation + time_ns
+        _, end_ns = self.arm.access(member, ready, arrived, place, offset, length, True)
+        return end_ns
 
     # The media cache.
 
@@ -393,10 +379,7 @@ class HDD(NamedTuple):
         end = offset + length
         if media.passes_by(member, offset, end, self.last_write_end[member]):
             media.drop(member, offset, end)
-            zone, track, cylinder, angle_ns = arm.platters.place(offset)
-            travel, rotation = arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
-            time_ns = arm.transfer(member, zone, track, cylinder, offset, length)
-            return ready + travel + rotation + time_ns
+            return arm.access_to(member, ready, arrived, offset, length, True)
         while not media.has_room(member, offset, end):
             ready = media.clean(member, ready, arm)
         logged_bytes = media.logged_bytes(offset, end)
@@ -437,15 +420,13 @@ class HDD(NamedTuple):
         end = at + queue.length[slot]
         byte, stop = media.locate(member, at, end)
         ready = max(now, queue.prepared_ns[slot])
-        zone, track, cylinder, angle_ns = arm.platters.place(byte)
-        travel, rotation = arm.reach(member, ready, ready, track, cylinder, angle_ns, False)
-        begin = ready + travel + rotation
-        end_ns = begin + arm.transfer(member, zone, track, cylinder, byte, stop - at)
+        place = arm.platters.place(byte)
+        begin, end_ns = arm.access(member, ready, ready, place, byte, stop - at, False)
         while stop < end:
             at = stop
             byte, stop = media.locate(member, at, end)
-            end_ns = arm.access(member, end_ns, byte, stop - at, False)
-        buffered = begin + (end_ns - begin) * self.read_percent // 100
+            end_ns = arm.access_to(member, end_ns, end_ns, byte, stop - at, False)
+        buffered = begin + (end_ns - begin) * self.read_watermark // 100
         return max(end_ns, buffered + self.wire_ns(queue.length[slot]))
 
     @method
@@ -507,23 +488,21 @@ class HDD(NamedTuple):
     def cost(self, now, member, slot):
         """Return the cost of a command by the scheduling order; 0 if it needs no movement."""
         queue = self.queue
-        track, cylinder = queue.track[slot], queue.cylinder[slot]
-        angle_ns = queue.angle_ns[slot]
+        place = queue.place(slot)
         reads = queue.op[slot] == READ
         ready = max(now, queue.prepared_ns[slot])
-        platters = self.arm.platters
         if reads and self.covers(now, member, slot):
             if self.is_streamed(now, member, slot):
                 return 0
             stop = self.read_ahead.stop[member, self.read_ahead.reading[member]]
-            _, track, cylinder, angle_ns = platters.place(stop)
+            place = self.arm.platters.place(stop)
         if self.order == POSITION:
             arrived = ready if reads else self.arrived_ns(slot)
-            reach = self.arm.reach_ns(member, ready, arrived, track, cylinder, angle_ns, not reads)
+            reach = self.arm.reach_ns(member, ready, arrived, place, not reads)
             return max(0, reach - (now - queue.entered_ns[slot]) * self.aging_ppm // 1_000_000)
         if self.order == DISTANCE:
-            return abs(cylinder - self.arm.cylinder[member])
-        ahead = track - self.arm.track[member]
+            return abs(place[CYLINDER] - self.arm.cylinder[member])
+        ahead = place[TRACK] - self.arm.track[member]
         return ahead if ahead >= 0 else ahead + BEHIND
 
     @method
@@ -539,13 +518,9 @@ class HDD(NamedTuple):
                 return self.stream(now, member, slot)
             return self.read(now, member, slot)
         self.read_ahead.pause(now, member)
-        ready = max(now, queue.prepared_ns[slot])
-        zone, track = queue.zone[slot], queue.track[slot]
-        cylinder, angle_ns = queue.cylinder[slot], queue.angle_ns[slot]
-        length, arrived = queue.length[slot], self.arrived_ns(slot)
-        return self.write(
-            member, ready, arrived, zone, track, cylinder, angle_ns, offset, length, 0
-        )
+        ready, arrived = max(now, queue.prepared_ns[slot]), self.arrived_ns(slot)
+        place, length = queue.place(slot), queue.length[slot]
+        return self.write(member, ready, arrived, place, offset, length, 0)
 
     @method
     def read(self, now, member, slot):
@@ -554,20 +529,17 @@ class HDD(NamedTuple):
         offset = queue.offset[slot]
         end = offset + queue.length[slot]
         start = offset
-        zone, track = queue.zone[slot], queue.track[slot]
-        cylinder, angle_ns = queue.cylinder[slot], queue.angle_ns[slot]
+        place = queue.place(slot)
         goes_on = ahead.covers(now, member, offset, arm.platters)
         if goes_on:  # the beginning is in the buffer
             ahead.trim(now, member, ahead.reading[member], arm.platters)
             start = ahead.stop[member, ahead.reading[member]]
-            zone, track, cylinder, angle_ns = arm.platters.place(start)
+            place = arm.platters.place(start)
         else:
             ahead.pause(now, member)
         ready = max(now, queue.prepared_ns[slot])
-        travel, rotation = arm.reach(member, ready, ready, track, cylinder, angle_ns, False)
-        begin = ready + travel + rotation
-        end_ns = begin + arm.transfer(member, zone, track, cylinder, start, end - start)
-        buffered = begin + (end_ns - begin) * self.read_percent // 100
+        begin, end_ns = arm.access(member, ready, ready, place, start, end - start, False)
+        buffered = begin + (end_ns - begin) * self.read_watermark // 100
         arrived = buffered + self.wire_ns(end - start)
         if goes_on:
             ahead.read_on(member, ahead.reading[member], start, end, end_ns, arm.platters)
@@ -615,8 +587,7 @@ class HDD(NamedTuple):
             ahead.read_on(member, segment, have, end, end_ns, platters)
             return max(arrived, end_ns)
         # all in the buffer; and there is room to read ahead from where the disk stopped
-        _, _, _, angle_ns = platters.place(stop)
-        resumed_ns = ready + (angle_ns - ready) % platters.rev_ns
+        resumed_ns = ready + (platters.place(stop)[ANGLE_NS] - ready) % platters.rev_ns
         end_ns = resumed_ns - platters.stream_ns(end, stop - end)
         ahead.read_on(member, segment, have, end, end_ns, platters)
         return arrived

@@ -28,13 +28,13 @@ class MediaCache(NamedTuple):
     first_byte: int  # whose place is that of position 0
     padding_bytes: int  # that each entry takes more, but those written along with others
     write_bytes: int  # written to it at once
-    band_bytes: int
-    capacity_bytes: int  # of the disk
     idle_ns: int  # without work, then it is cleaned
     run_bytes: int  # of writes in sequence that pass it by
-    map_entries: int  # with more, each write to it writes a part of its map as well, ...
-    map_ns: int  # ... which takes so long
+    map: int  # with more entries, each write to it writes a part of its map as well, ...
+    map_write_ns: int  # ... which takes so long
     piece_ns: int  # of cleaning, for each entry
+    band_bytes: int
+    capacity_bytes: int  # of the disk
     start: Ints  # [member, entry]
     end: Ints
     place: Ints  # position of its first byte
@@ -55,23 +55,12 @@ class MediaCache(NamedTuple):
     @classmethod
     def new(cls, members: int, parameters: HddParameters) -> MediaCache:
         """Return empty media caches."""
-        p, is_there = parameters, parameters.media_span_bytes > 0
-        entries = p.media_entries if is_there else 0
+        p, is_there = parameters, parameters.media_cache_span_bytes > 0
+        entries = p.media_cache_entries if is_there else 0
         bands = -(-p.capacity_bytes // p.band_bytes) if is_there else 0
         classes = CLASSES if is_there else 0
-        sizes = (
-            p.media_span_bytes,
-            p.media_first_byte,
-            p.media_padding_bytes,
-            p.media_write_bytes,
-            p.band_bytes,
-            p.capacity_bytes,
-            p.media_idle_ns,
-            p.media_run_bytes,
-            p.media_map_entries,
-            p.media_map_ns,
-            p.media_piece_ns,
-        )
+        own = [getattr(p, f"media_cache_{name}") for name in cls._fields[:9]]
+        sizes = [*own, p.band_bytes, p.capacity_bytes]
         columns = (np.full((members, entries), NOTHING, np.int64) for _ in range(4))
         unused = np.tile(np.arange(1, entries + 1, dtype=np.int32), (members, 1))
         unused[:, -1:] = NOTHING
@@ -232,17 +221,15 @@ class MediaCache(NamedTuple):
             is_last = length <= self.write_bytes + self.padding_bytes
             piece = length if is_last else self.write_bytes
             byte = self.first_byte + position % self.span_bytes
-            zone, track, cylinder, angle_ns = arm.platters.place(byte)
-            travel, rotation = arm.reach(member, ready, arrived, track, cylinder, angle_ns, True)
-            ready += travel + rotation + arm.transfer(member, zone, track, cylinder, byte, piece)
+            ready = arm.access_to(member, ready, arrived, byte, piece, True)
             if is_last:
                 break
             ready += pause_ns
             position += piece
             length -= piece
-        if self.entries[member] <= self.map_entries:
+        if self.entries[member] <= self.map:
             return ready
-        return ready + self.map_ns
+        return ready + self.map_write_ns
 
     @method
     def overlaps(self, member, offset, end):
@@ -288,16 +275,17 @@ class MediaCache(NamedTuple):
         newest = self.newest[member, band]
         is_whole = self.start[member, newest] == first and self.end[member, newest] == last
         if not is_whole:
-            now = arm.access(member, now, first, last - first, False)
+            now = arm.access_to(member, now, now, first, last - first, False)
         entry = self.turned(member, newest)
         while entry != NOTHING:
             byte = self.first_byte + self.place[member, entry] % self.span_bytes
             length = self.end[member, entry] - self.start[member, entry]
-            now = arm.access(member, now + self.piece_ns, byte, length, False)
+            now += self.piece_ns
+            now = arm.access_to(member, now, now, byte, length, False)
             self.release(member, entry)
             entry = self.older[member, entry]
         self.newest[member, band] = NOTHING
-        return arm.access(member, now, first, last - first, True)
+        return arm.access_to(member, now, now, first, last - first, True)
 
     @method
     def turned(self, member, entry):

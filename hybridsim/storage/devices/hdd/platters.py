@@ -146,6 +146,7 @@ class Platters(NamedTuple):
 
 
 MOVE_NS, ROTATION_NS, TRANSFER_NS = range(3)
+_, TRACK, CYLINDER, ANGLE_NS = range(4)  # of a place
 
 
 @state_machine
@@ -164,33 +165,42 @@ class Arm(NamedTuple):
         return cls(platters, track, cylinder, np.zeros((members, 3), np.int64))
 
     @method
-    def travel_ns(self, member, track, cylinder, writes):
-        """Return the time of a move to a track, settling included."""
-        if track == self.track[member]:
+    def travel_ns(self, member, place, writes):
+        """Return the time of a move to a place's track, settling included."""
+        if place[TRACK] == self.track[member]:
             return self.platters.reacquire_ns
-        return self.platters.travel_ns(abs(cylinder - self.cylinder[member]), writes)
+        return self.platters.travel_ns(abs(place[CYLINDER] - self.cylinder[member]), writes)
 
     @method
-    def reach_ns(self, member, ready, arrived, track, cylinder, angle_ns, writes):
+    def reach_ns(self, member, ready, arrived, place, writes):
         """Return the time from `ready` until a place is under the head, `arrived` or later."""
-        travel = self.travel_ns(member, track, cylinder, writes)
+        travel = self.travel_ns(member, place, writes)
         on_track = max(ready + travel, arrived)
-        return on_track - ready + (angle_ns - on_track) % self.platters.rev_ns
+        return on_track - ready + (place[ANGLE_NS] - on_track) % self.platters.rev_ns
 
     @method
-    def reach(self, member, ready, arrived, track, cylinder, angle_ns, writes):
-        """Move to a place; return the time of the move and of the wait for data and rotation."""
-        travel = self.travel_ns(member, track, cylinder, writes)
+    def access(self, member, ready, arrived, place, offset, length, writes):
+        """Move to a place, that of `offset`, and pass over bytes; return begin and end of that."""
+        travel = self.travel_ns(member, place, writes)
         on_track = max(ready + travel, arrived)
-        rotation = on_track - (ready + travel) + (angle_ns - on_track) % self.platters.rev_ns
+        rotation = on_track - (ready + travel) + (place[ANGLE_NS] - on_track) % self.platters.rev_ns
         self.spent[member, MOVE_NS] += travel
         self.spent[member, ROTATION_NS] += rotation
-        return travel, rotation
+        begin = ready + travel + rotation
+        return begin, begin + self.transfer(member, place, offset, length)
 
     @method
-    def transfer(self, member, zone, track, cylinder, offset, length):
+    def access_to(self, member, ready, arrived, offset, length, writes):
+        """Move to bytes and pass over them; return when that is done."""
+        place = self.platters.place(offset)
+        _, end_ns = self.access(member, ready, arrived, place, offset, length, writes)
+        return end_ns
+
+    @method
+    def transfer(self, member, place, offset, length):
         """Read or write from the head's place, that of `offset`; return the time."""
         platters = self.platters
+        zone, track, cylinder, _ = place
         if platters.is_on_track(zone, track, offset + length):
             time_ns = length * platters.rev_ns // platters.zone_track_bytes[zone]
             self.track[member] = track
@@ -207,11 +217,3 @@ class Arm(NamedTuple):
         track = self.platters.track_of(end - 1)
         self.track[member] = track
         self.cylinder[member] = track // self.platters.surfaces
-
-    @method
-    def access(self, member, ready, offset, length, writes):
-        """Move to bytes and pass over them; return when that is done."""
-        zone, track, cylinder, angle_ns = self.platters.place(offset)
-        travel, rotation = self.reach(member, ready, ready, track, cylinder, angle_ns, writes)
-        time_ns = self.transfer(member, zone, track, cylinder, offset, length)
-        return ready + travel + rotation + time_ns

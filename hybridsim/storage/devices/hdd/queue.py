@@ -6,7 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, columns_of, free_list, with_room
+from hybridsim.foundation.arrays import (
+    Bytes,
+    Int32s,
+    Ints,
+    filled,
+    free_list,
+    with_room,
+)
 from hybridsim.jit import method, state_machine
 
 NOTHING = -1
@@ -38,10 +45,9 @@ class Queue(NamedTuple):
     @classmethod
     def new(cls, lines: int, capacity: int) -> Queue:
         """Return empty queues with room for `capacity` commands in all."""
-        *columns, _, _, _, _ = columns_of(cls, capacity)
-        free = np.array([0, capacity])
-        ends = (np.full(lines, NOTHING, np.int32) for _ in range(2))
-        return cls._make([*columns, free_list(capacity), free, *ends])
+        links, free = free_list(capacity), np.array([0, capacity])
+        oldest, youngest = (np.full(lines, NOTHING, np.int32) for _ in range(2))
+        return filled(cls, capacity, next=links, free=free, oldest=oldest, youngest=youngest)
 
     def grown(self, capacity: int) -> Queue:
         """Return the same queues with room for `capacity` commands."""
@@ -64,11 +70,13 @@ class Queue(NamedTuple):
     @method
     def find(self, slot, platters):
         """Set the place of a command on the platters."""
-        zone, track, cylinder, angle_ns = platters.place(self.offset[slot])
-        self.zone[slot] = zone
-        self.track[slot] = track
-        self.cylinder[slot] = cylinder
-        self.angle_ns[slot] = angle_ns
+        place = platters.place(self.offset[slot])
+        self.zone[slot], self.track[slot], self.cylinder[slot], self.angle_ns[slot] = place
+
+    @method
+    def place(self, slot):
+        """Return the place of a command on the platters."""
+        return self.zone[slot], self.track[slot], self.cylinder[slot], self.angle_ns[slot]
 
     @method
     def append(self, line, slot):
