@@ -167,16 +167,12 @@ def sections(one: Settings, site: Site) -> list[Section]:
             f'B={folder}\ngrep -H . "$B/state" "$B/dirty_data" "$B"/stats_total/* '
             + " ".join(f'"$B/{path}"' for path in (*SYSFS, *SHOWN)),
             '"$B/dev"', site,
-            (
-                Step(
-                    f'B={folder}\ngrep -H . "$B/dirty_data" "$B/stats_hour/cache_hit_ratio" '
-                    '"$B/stats_hour/bypassed" "$B/cache/cache_available_percent"',
-                    "Watch it, or let a collector of metrics read these files: a falling hit ratio "
-                    "means that the load has outgrown the cache; many bytes bypassed, that its "
-                    "requests count as sequential; below 60 percent available, that writes are "
-                    "no longer put off.",
-                ),
-            ),
+            f'B={folder}\ngrep -H . "$B/dirty_data" "$B/stats_hour/cache_hit_ratio" '
+            '"$B/stats_hour/bypassed" "$B/cache/cache_available_percent"',
+            "Watch it, or let a collector of metrics read these files: a falling hit ratio "
+            "means that the load has outgrown the cache; many bytes bypassed, that its "
+            "requests count as sequential; below 60 percent available, that writes are "
+            "no longer put off.",
         ),
         Section("remove", "Go back: the data stay on the bcache device, without a cache", (
             Step(

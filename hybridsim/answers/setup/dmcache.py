@@ -165,17 +165,13 @@ def sections(one: Settings, site: Site) -> list[Section]:
         )),
         monitor(
             f"dmsetup table {name}\ndmsetup status --noflush {name}", names.node, site,
-            (
-                Step(
-                    "lvs --noheadings --separator , -o lv_full_name,cache_total_blocks,"
-                    "cache_used_blocks,cache_dirty_blocks,cache_read_hits,cache_read_misses,"
-                    f"cache_write_hits,cache_write_misses {main}",
-                    "Watch it, or let a collector of metrics run this: read hits / (hits + misses) "
-                    "falling means that the load has outgrown the cache; dirty blocks near the "
-                    "used ones mean that writes are no longer put off; used blocks grow until it "
-                    "is full.",
-                ),
-            ),
+            "lvs --noheadings --separator , -o lv_full_name,cache_total_blocks,"
+            "cache_used_blocks,cache_dirty_blocks,cache_read_hits,cache_read_misses,"
+            f"cache_write_hits,cache_write_misses {main}",
+            "Watch it, or let a collector of metrics run this: read hits / (hits + misses) "
+            "falling means that the load has outgrown the cache; dirty blocks near the "
+            "used ones mean that writes are no longer put off; used blocks grow until it "
+            "is full.",
         ),
         Section("remove", "Go back: the data stay on the volume", (
             Step(

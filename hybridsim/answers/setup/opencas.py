@@ -184,14 +184,10 @@ def sections(one: Settings, site: Site) -> list[Section]:
         )),
         monitor(
             "casadm -P -i 1 -j 1 -o csv\ncasadm -P -i 1\ncasadm -P -i 1 -j 1", "/dev/cas1-1", site,
-            (
-                Step(
-                    "casadm -P -i 1 -j 1 -f usage,req",
-                    "Watch it, or let a collector of metrics run this with -o csv: a falling share "
-                    "of read hits means that the load has outgrown the cache; many pass-through "
-                    "requests, that they count as sequential or that all lines are dirty.",
-                ),
-            ),
+            "casadm -P -i 1 -j 1 -f usage,req",
+            "Watch it, or let a collector of metrics run this with -o csv: a falling share "
+            "of read hits means that the load has outgrown the cache; many pass-through "
+            "requests, that they count as sequential or that all lines are dirty.",
         ),
         Section("remove", "Go back: the data stay on the slow device", (
             Step(

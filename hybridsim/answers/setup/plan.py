@@ -326,11 +326,11 @@ def partition_removed(site: Site, drives: Drives) -> list[Step]:
     ]
 
 
-def monitor(state: str, cached: str, site: Site, watch: Sequence[Step] = ()) -> Section:
+def monitor(state: str, cached: str, site: Site, watch: str, why: str) -> Section:
     """Return the section that saves the counters of a running cache, for `hybridsim check`.
 
     `state` are the commands that print its settings and counters, `cached` a shell word for the
-    device that is used.
+    device that is used; `watch` prints what to look at from day to day.
     """
     fast = " ".join(shlex.quote(each) for each in site.fast)
     stat = 'cat "/sys/class/block/$(basename "$(readlink -f {})")/stat"'
@@ -344,7 +344,7 @@ def monitor(state: str, cached: str, site: Site, watch: Sequence[Step] = ()) -> 
             "Save the counters: once now and once later, after an hour or a day of work. Then: "
             "hybridsim check PROMISE.json counters-FIRST.txt counters-LAST.txt",
         ),
-        *watch,
+        Step(watch, why),
     ))  # fmt: skip
 
 

@@ -159,15 +159,11 @@ def sections(one: Settings, site: Site) -> list[Section]:
         )),
         monitor(
             f"dmsetup table {name}\ndmsetup status --noflush {name}", names.node, site,
-            (
-                Step(
-                    "lvs --noheadings --separator , -o lv_full_name,writecache_total_blocks,"
-                    f"writecache_free_blocks,writecache_writeback_blocks,writecache_error {main}",
-                    "Watch it, or let a collector of metrics run this: free blocks that stay near "
-                    f"{100 - one.high_watermark} percent or below mean that writes come faster "
-                    "than the slow device takes them; at 0 they wait for it.",
-                ),
-            ),
+            "lvs --noheadings --separator , -o lv_full_name,writecache_total_blocks,"
+            f"writecache_free_blocks,writecache_writeback_blocks,writecache_error {main}",
+            "Watch it, or let a collector of metrics run this: free blocks that stay near "
+            f"{100 - one.high_watermark} percent or below mean that writes come faster "
+            "than the slow device takes them; at 0 they wait for it.",
         ),
         Section("remove", "Go back: the data stay on the volume", (
             Step(
