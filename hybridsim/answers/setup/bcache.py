@@ -16,7 +16,7 @@ from hybridsim.answers.setup.plan import (
     Step,
     checks,
     cut,
-    difference,
+    differing,
     drives_of,
     empty,
     monitor,
@@ -213,16 +213,13 @@ def differences(one: Settings, shown: str) -> list[str]:
         if colon and "/bcache/" in path:
             chosen = re.search(r"\[(\w+)\]", text)
             found[path.partition("/bcache/")[2]] = chosen[1] if chosen else text
-    result = []
-    for path, name in SYSFS.items():
-        value = getattr(one, name)
-        expected = human(value) if name == "sequential_cutoff" else value
-        result += difference(path, expected, found.get(path))
-    return [
-        *result,
-        *difference("bucket_size", human(one.bucket_bytes), found.get("cache/bucket_size")),
-        *difference("block_size", human(one.block_bytes), found.get("cache/block_size")),
-        *difference(
-            "nbuckets", one.size_bytes // one.bucket_bytes, found.get("cache/cache0/nbuckets")
-        ),
-    ]
+    expected: dict[str, object] = {path: getattr(one, name) for path, name in SYSFS.items()}
+    expected |= {
+        "sequential_cutoff": human(one.sequential_cutoff),
+        "cache/bucket_size": human(one.bucket_bytes), "cache/block_size": human(one.block_bytes),
+        "cache/cache0/nbuckets": one.size_bytes // one.bucket_bytes,
+    }  # fmt: skip
+    return differing(
+        (path if path in SYSFS else path.rpartition("/")[2], value, found.get(path))
+        for path, value in expected.items()
+    )

@@ -17,7 +17,7 @@ from hybridsim.answers.setup.plan import (
     Step,
     Volumes,
     checks,
-    difference,
+    differing,
     drives_of,
     layout,
     made,
@@ -203,11 +203,11 @@ def differences(one: Settings, shown: str) -> list[str]:
     table, status = ([word for word in line if not word.endswith(":")] for line in lines)
     features = int(table[7])
     here = status.index("migration_threshold") + 1 if "migration_threshold" in status else -1
-    return [
-        *difference("chunk sectors", one.chunk_bytes // SECTOR, table[6]),
-        *difference("mode", one.mode, next(
-            (word for word in table[8 : 8 + features] if word != "metadata2"), "writeback")),
-        *difference("policy", one.policy, table[8 + features]),
-        *difference("chunks", one.chunks, status[6].partition("/")[2]),
-        *difference("migration_threshold", one.migration_threshold, status[here]),
-    ]  # fmt: skip
+    mode = next((word for word in table[8 : 8 + features] if word != "metadata2"), "writeback")
+    return differing([
+        ("chunk sectors", one.chunk_bytes // SECTOR, table[6]),
+        ("mode", one.mode, mode),
+        ("policy", one.policy, table[8 + features]),
+        ("chunks", one.chunks, status[6].partition("/")[2]),
+        ("migration_threshold", one.migration_threshold, status[here]),
+    ])  # fmt: skip

@@ -15,7 +15,7 @@ from hybridsim.answers.setup.plan import (
     Step,
     checks,
     cut,
-    difference,
+    differing,
     drives_of,
     empty,
     monitor,
@@ -219,9 +219,6 @@ def differences(one: Settings, shown: str) -> list[str]:
         "Seq cutoff policy": one.cutoff_policy,
         "Seq cutoff threshold": one.cutoff_bytes // KIB,
     }
-    return [
-        message
-        for name, value in expected.items()
-        if name in found
-        for message in difference(name, value, found[name])
-    ]
+    return differing(
+        (name, value, found[name]) for name, value in expected.items() if name in found
+    )

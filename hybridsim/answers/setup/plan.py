@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -373,11 +373,12 @@ def whole(value: int, unit: int, what: str, unit_name: str) -> int:
     return value // unit
 
 
-def difference(name: str, expected: object, found: object) -> list[str]:
-    """Return a message if two values differ."""
-    if str(expected) == str(found):
-        return []
-    return [f"{name} is {found}, not {expected}"]
+def differing(rows: Iterable[tuple[str, object, object]]) -> list[str]:
+    """Return a message for each name whose expected value is not the one that was found."""
+    return [
+        f"{name} is {found}, not {expected}"
+        for name, expected, found in rows if str(expected) != str(found)
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)

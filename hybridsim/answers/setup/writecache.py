@@ -17,7 +17,7 @@ from hybridsim.answers.setup.plan import (
     array,
     array_removed,
     checks,
-    difference,
+    differing,
     drives_of,
     made,
     monitor,
@@ -187,15 +187,14 @@ def differences(one: Settings, shown: str) -> list[str]:
         return [f"{len(lines)} lines of dmsetup, not one of table and one of status"]
     table, status = ([word for word in line if not word.endswith(":")] for line in lines)
     options = table[8:]
-    named = dict(zip(options[::2], options[1::2]))
-    pause = named.get("pause_writeback", PAUSE_MS)
-    commit = named.get("autocommit_time", AUTOCOMMIT_MS)
-    return [
-        *difference("block", one.block_bytes, table[6]),
-        *difference("high_watermark", one.high_watermark, named.get("high_watermark")),
-        *difference("low_watermark", one.low_watermark, named.get("low_watermark")),
-        *difference("autocommit_blocks", one.autocommit_blocks, named.get("autocommit_blocks")),
-        *difference("autocommit_time", one.autocommit_time_ms, commit),
-        *difference("pause_writeback", one.pause_writeback_ms, pause),
-        *difference("blocks", one.blocks, status[4]),
-    ]
+    found: dict[str, object] = {
+        "autocommit_time": AUTOCOMMIT_MS, "pause_writeback": PAUSE_MS,
+        **dict(zip(options[::2], options[1::2])), "block": table[6], "blocks": status[4],
+    }  # fmt: skip
+    expected = {
+        "block": one.block_bytes, "high_watermark": one.high_watermark,
+        "low_watermark": one.low_watermark, "autocommit_blocks": one.autocommit_blocks,
+        "autocommit_time": one.autocommit_time_ms, "pause_writeback": one.pause_writeback_ms,
+        "blocks": one.blocks,
+    }  # fmt: skip
+    return differing((name, value, found.get(name)) for name, value in expected.items())
