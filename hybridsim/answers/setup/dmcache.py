@@ -16,12 +16,9 @@ from hybridsim.answers.setup.plan import (
     Site,
     Step,
     Volumes,
-    checks,
     differing,
-    drives_of,
     layout,
     made,
-    monitor,
     rounded,
     unit,
     unit_removed,
@@ -66,7 +63,7 @@ class Settings:
 
 def settings(table: Any, pages: int, site: Site) -> Settings:
     """Return what is set for a scenario's cache; raise UsageError for what cannot be set."""
-    drives = drives_of(table, site)
+    drives = site.drives(table)
     chunk = table.page_bytes
     threshold = table.migration_threshold_bytes // SECTOR
     if threshold > SECTORS_MAX:
@@ -143,7 +140,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
         undo.append(unit_removed(SERVICE))
     return [
         Section("check", "Before anything is changed", tuple(
-            checks(site, ssd(one), ram(one), versions))),
+            site.checks(ssd(one), ram(one), versions))),
         Section("install", "Build the cache", tuple(steps)),
         Section("verify", "Read the state back", (
             Step(
@@ -163,8 +160,8 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 f"{names.group}"
             ),
         )),
-        monitor(
-            f"dmsetup table {name}\ndmsetup status --noflush {name}", names.node, site,
+        site.monitor(
+            f"dmsetup table {name}\ndmsetup status --noflush {name}", names.node,
             "lvs --noheadings --separator , -o lv_full_name,cache_total_blocks,"
             "cache_used_blocks,cache_dirty_blocks,cache_read_hits,cache_read_misses,"
             f"cache_write_hits,cache_write_misses {main}",

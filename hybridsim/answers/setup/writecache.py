@@ -14,13 +14,8 @@ from hybridsim.answers.setup.plan import (
     Site,
     Step,
     Volumes,
-    array,
-    array_removed,
-    checks,
     differing,
-    drives_of,
     made,
-    monitor,
     rounded,
     unmade,
     whole,
@@ -66,7 +61,7 @@ def _taken(blocks: int, block_bytes: int) -> int:
 
 def settings(table: Any, pages: int, site: Site) -> Settings:
     """Return what is set for a scenario's cache; raise UsageError for what cannot be set."""
-    drives = drives_of(table, site)
+    drives = site.drives(table)
     block = table.page_bytes
     if block not in BLOCKS:
         raise UsageError(f"cache.block of {format_size(block)}: LVM sets 512B or 4KiB only")
@@ -116,7 +111,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
     if one.autocommit_time_ms != AUTOCOMMIT_MS:
         tuned += f" autocommit_time={one.autocommit_time_ms}"
     # LVM refuses a volume that is striped or mirrored as a writecache: md does it.
-    combined, fast = array(site, one.drives)
+    combined, fast = site.array(one.drives)
     steps = made(site, names, combined, fast)
     steps += [
         Step(
@@ -132,7 +127,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
     ]
     return [
         Section("check", "Before anything is changed", (
-            *checks(site, ssd(one), ram(one), "uname -r\nlvm version\nmodprobe -n dm-writecache"),
+            *site.checks(ssd(one), ram(one), "uname -r\nlvm version\nmodprobe -n dm-writecache"),
             *[Step(
                 f"xfs_info /dev/{site.slow} | grep sectsz || blkid -p /dev/{site.slow}",
                 "A file system with sectors of 512 B cannot be mounted on blocks of 4 KiB.",
@@ -157,8 +152,8 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 f"{names.group}"
             ),
         )),
-        monitor(
-            f"dmsetup table {name}\ndmsetup status --noflush {name}", names.node, site,
+        site.monitor(
+            f"dmsetup table {name}\ndmsetup status --noflush {name}", names.node,
             "lvs --noheadings --separator , -o lv_full_name,writecache_total_blocks,"
             f"writecache_free_blocks,writecache_writeback_blocks,writecache_error {main}",
             "Watch it, or let a collector of metrics run this: free blocks that stay near "
@@ -175,7 +170,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 "Wait for the rest, then remove the cache.",
             ),
             *unmade(site, names, fast),
-            *array_removed(site, one.drives),
+            *site.array_removed(one.drives),
         )),
     ]  # fmt: skip
 
