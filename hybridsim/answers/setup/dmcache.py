@@ -18,11 +18,9 @@ from hybridsim.answers.setup.plan import (
     Volumes,
     differing,
     layout,
-    made,
     rounded,
     unit,
     unit_removed,
-    unmade,
 )
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import format_size
@@ -110,7 +108,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
         raised = f": more than LVM's limit of {CHUNKS_MAX:,}, so it is raised"
     by_lvm = max(one.migration_threshold, LVM_CHUNKS * one.chunk_bytes // SECTOR)
     steps = [
-        *made(site, names),
+        *names.made(site),
         Step(
             f"lvcreate -n {names.fast} -L {one.size_bytes // KIB}k{layout(one.drives)} "
             f"{names.group} {shlex.join(site.fast)}",
@@ -177,7 +175,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 f"(lvconvert --splitcache {main} keeps the volume of the cache for later.)",
             ),
             *undo,
-            *unmade(site, names),
+            *names.unmade(site),
         )),
     ]  # fmt: skip
 

@@ -399,41 +399,39 @@ class Volumes:
         """A shell word for the kernel's name of it: the path below /dev/mapper may be a node."""
         return f'"$(dmsetup info -c --noheadings -o blkdevname {self.mapped})"'
 
+    def made(self, site: Site, array: Sequence[Step] = (), fast: str = "") -> list[Step]:
+        """Return the steps up to a volume group with the volume that is to be cached.
+
+        `array` makes one device `fast` of the SSDs, where LVM does not combine them itself.
+        """
+        slow = () if site.is_volume else (site.slow,)
+        devices = shlex.join((*slow, fast) if fast else site.devices)
+        steps = [empty(site.devices), *array]
+        if site.is_volume:
+            extend = f"vgextend {self.group} {devices}"
+            return [*steps, Step(extend, "Add the SSD to the volume group.")]
+        return [
+            *steps,
+            Step(
+                f"vgcreate --physicalextentsize {EXTENT_BYTES // MIB}m {self.group} {devices}",
+                "One volume group of all devices. This destroys what they hold.",
+            ),
+            Step(
+                f"lvcreate -n {self.data} -l 100%PVS {self.group} {site.slow}",
+                f"The volume for the data, on all of the slow device: /dev/{self.main}.",
+            ),
+        ]
+
+    def unmade(self, site: Site, fast: str = "") -> list[Step]:
+        """Return the steps that give the SSDs back."""
+        devices = fast or shlex.join(site.fast)
+        return [Step(f"vgreduce {self.group} {devices}\npvremove {devices}", "Give the SSD back.")]
+
 
 def rounded(size_bytes: int, stripes: int) -> int:
     """Return a size as LVM rounds it: up to whole extents on each stripe."""
     step = EXTENT_BYTES * stripes
     return -(-size_bytes // step) * step
-
-
-def made(site: Site, names: Volumes, array: Sequence[Step] = (), fast: str = "") -> list[Step]:
-    """Return the steps up to a volume group with the volume that is to be cached.
-
-    `array` makes one device `fast` of the SSDs, where LVM does not combine them itself.
-    """
-    slow = () if site.is_volume else (site.slow,)
-    devices = shlex.join((*slow, fast) if fast else site.devices)
-    steps = [empty(site.devices), *array]
-    if site.is_volume:
-        extend = f"vgextend {names.group} {devices}"
-        return [*steps, Step(extend, "Add the SSD to the volume group.")]
-    return [
-        *steps,
-        Step(
-            f"vgcreate --physicalextentsize {EXTENT_BYTES // MIB}m {names.group} {devices}",
-            "One volume group of all devices. This destroys what they hold.",
-        ),
-        Step(
-            f"lvcreate -n {names.data} -l 100%PVS {names.group} {site.slow}",
-            f"The volume for the data, on all of the slow device: /dev/{names.main}.",
-        ),
-    ]
-
-
-def unmade(site: Site, names: Volumes, fast: str = "") -> list[Step]:
-    """Return the steps that give the SSDs back."""
-    devices = fast or shlex.join(site.fast)
-    return [Step(f"vgreduce {names.group} {devices}\npvremove {devices}", "Give the SSD back.")]
 
 
 def layout(drives: Drives) -> str:

@@ -15,9 +15,7 @@ from hybridsim.answers.setup.plan import (
     Step,
     Volumes,
     differing,
-    made,
     rounded,
-    unmade,
     whole,
 )
 from hybridsim.foundation.errors import UsageError
@@ -112,7 +110,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
         tuned += f" autocommit_time={one.autocommit_time_ms}"
     # LVM refuses a volume that is striped or mirrored as a writecache: md does it.
     combined, fast = site.array(one.drives)
-    steps = made(site, names, combined, fast)
+    steps = names.made(site, combined, fast)
     steps += [
         Step(
             f"lvcreate -an -Wn -Zn -n {names.fast} -L {one.size_bytes // KIB}k "
@@ -169,7 +167,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 f"lvconvert --yes --uncache {main}",
                 "Wait for the rest, then remove the cache.",
             ),
-            *unmade(site, names, fast),
+            *names.unmade(site, fast),
             *site.array_removed(one.drives),
         )),
     ]  # fmt: skip
