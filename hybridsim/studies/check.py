@@ -22,7 +22,7 @@ from hybridsim.answers.check.judging import (
 from hybridsim.answers.check.observed import TOTAL_BLOCKS, Snapshot, read, snapshot
 from hybridsim.answers.check.promise import Promise
 from hybridsim.answers.setup import KINDS, Site, placeholders
-from hybridsim.answers.setup.plan import difference
+from hybridsim.answers.setup.plan import differing
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import (
     HybridsimError,
@@ -203,7 +203,7 @@ def settings_differ(scenario: Scenario, pages: int, last: Snapshot) -> list[str]
         if blocks is None:
             return None
         name = "chunks" if hasattr(one, "chunks") else "blocks"
-        return difference(name, getattr(one, name), blocks) or None
+        return differing([(name, getattr(one, name), blocks)]) or None
     except (UsageError, ValueError, IndexError):
         return None
 

@@ -99,7 +99,7 @@ def simulated(scenario: Scenario, point: Point, count: int = REQUESTS) -> tuple[
 
 def fitted(found: Fit, points: list[Point]) -> Fit:
     """Return the fit of a disk with what its other random reads and writes determine."""
-    chosen = usable(points)
+    chosen, _ = usable(points)
     alone = [one for one in chosen if one.depth == 1 and one.direction == "read"]
     if not alone or not any(one.key == "rpm" for one in found.estimates):
         return found

@@ -41,7 +41,7 @@ def fitted(found: Fit, points: list[Point]) -> Fit:
     """Return the fit of an SSD with what its other random reads and writes determine."""
     if not any(one.key == "dies" for one in found.estimates):
         return found
-    chosen = [one for one in usable(points) if one.block_bytes == KIB4 and one.iops > 0]
+    chosen = [one for one in usable(points)[0] if one.block_bytes == KIB4 and one.iops > 0]
     reads = sorted((one for one in chosen if one.direction == "read"), key=lambda one: one.depth)
     writes = sorted((one for one in chosen if one.direction == "write"), key=lambda one: one.depth)
     return _lanes(_dies(_levels(_awake(found, reads, writes), reads), reads), writes)

@@ -174,9 +174,9 @@ def samples(file: str) -> tuple[Snapshot, Snapshot] | None:
     match = MAPPED.match(line)
     total = _total(line, match) if match else {}
     first, last = (
-        Snapshot(file, kind, time_ns, total | {
+        Snapshot(file, kind, time_ns, {
             name: int(each.value[row]) for name, each in measured.counters.items()
-        })
+        } | total)
         for time_ns, row in ((0, 0), (end_ns, -1))
     )  # fmt: skip
     return first, last

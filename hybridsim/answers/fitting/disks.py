@@ -274,16 +274,29 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     missing = _undetermined(seen, seen.is_timed)
     fixed = {name: PROVISIONAL[name] for name in missing}
     numbers = {name: one for name, one in NUMBERS.items() if name not in missing}
-    result = _best(numbers, seen, fixed, only)
+
+    def again(result: Likeliest) -> Likeliest:
+        """Fit again from the previous result, with the values that are fixed now."""
+        free = {
+            name: replace(one, start=result.values[name])
+            for name, one in numbers.items() if name not in fixed
+        }  # fmt: skip
+        density = _density(seen, fixed, only)
+        return with_intervals(likeliest(free, density), free, density)
+
+    density = _density(seen, fixed, only)
+    turns = (replace(numbers["rotation_ms"], start=MINUTE_MS / rpm) for rpm in (7200, 12_000))
+    starts = (likeliest(numbers | {"rotation_ms": one}, density) for one in turns)
+    result = max(starts, key=lambda one: one.log_likelihood)
     numbers["noise_ms"] = replace(numbers["noise_ms"], low=FINE_NOISE_MS)
-    result = _again(numbers, seen, fixed, only, result)
+    result = again(result)
     raw = _rotation(result)
     usual = _usual(raw)
     assumed = assumed_of(usual or raw[0])
     fixed = {name: assumed[name] for name in missing}
     if usual:
         fixed["rotation_ms"] = usual
-    result = _again(numbers, seen, fixed, only, result)
+    result = again(result)
     for name in ("overhead_ms", "track_ms", "per_mib_ms", "settle_ms"):  # the first explains others
         if name in fixed:
             continue
@@ -291,66 +304,30 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
         if high > VAGUE * low if numbers[name].is_log else high - low > VAGUE_MS:
             missing[name] = f"all values from {low:.3g} to {high:.3g} ms fit equally well"
             fixed[name] = assumed[name]
-            result = _again(numbers, seen, fixed, only, result)
+            result = again(result)
     if missing.keys() & numbers.keys() and "rotation_ms" not in fixed:
         raw = _rotation(result)
         usual = _usual(raw)
         if usual:
             fixed["rotation_ms"] = usual
-            result = _again(numbers, seen, fixed, only, result)
-    values = {**result.values, **fixed}
-    idle = int(_is_idle(seen)[seen.first][only].sum())
-    writes = int(seen.is_write[seen.first][only].sum())
+            result = again(result)
     sizes = _sizes(seen, seen.is_timed)
-    long = int((seen.length_bytes[seen.first][only] > sum(sizes) / 2).sum())
+    apart = {
+        "overhead_ms": _is_idle(seen),
+        "settle_ms": seen.is_write,
+        "per_mib_ms": seen.length_bytes > sum(sizes) / 2,
+    }
+    numbers_of = {name: int(each[seen.first][only].sum()) for name, each in apart.items()}
     return DiskFit(
-        replace(result, values=values),
-        missing,
-        share,
-        used,
-        raw,
-        idle / used if used else 1.0,
-        {
-            "overhead_ms": min(idle, used - idle),
-            "settle_ms": min(writes, used - writes),
-            "per_mib_ms": min(long, used - long),
-        },
-        sizes,
-    )
+        replace(result, values={**result.values, **fixed}), missing, share, used, raw,
+        numbers_of["overhead_ms"] / used if used else 1.0,
+        {name: min(number, used - number) for name, number in numbers_of.items()}, sizes,
+    )  # fmt: skip
 
 
 def _is_idle(seen: Pieces) -> Marks:
     """Return for each piece whether it met an idle disk."""
     return np.asarray(seen.entered_ns + JITTER_MS * MS >= seen.before_ns)
-
-
-def _best(
-    numbers: dict[str, Number], seen: Pieces, fixed: dict[str, float], only: Marks
-) -> Likeliest:
-    """Fit from starting points of several rotational speeds."""
-    density = _density(seen, fixed, only)
-    starts = (
-        {**numbers, "rotation_ms": replace(numbers["rotation_ms"], start=MINUTE_MS / rpm)}
-        for rpm in (7200, 12_000)
-    )
-    return max((likeliest(one, density) for one in starts), key=lambda one: one.log_likelihood)
-
-
-def _again(
-    numbers: dict[str, Number],
-    seen: Pieces,
-    fixed: dict[str, float],
-    only: Marks,
-    result: Likeliest,
-) -> Likeliest:
-    """Fit again from the previous result, with some values fixed."""
-    free = {
-        name: replace(one, start=result.values[name])
-        for name, one in numbers.items()
-        if name not in fixed
-    }
-    density = _density(seen, fixed, only)
-    return with_intervals(likeliest(free, density), free, density)
 
 
 def _density(seen: Pieces, fixed: Mapping[str, float], only: Marks) -> Density:

@@ -94,7 +94,7 @@ HOW = (
 
 def fit(name: str, points: list[Point]) -> Fit:
     """Fit a disk or an SSD; raise FitError if the results are not sufficient for either."""
-    chosen, why_not = _usable(points)
+    chosen, why_not = usable(points)
     alone = [one for one in chosen if one.depth == 1]
     lowest = min(chosen, key=lambda one: (one.direction != "read", one.depth), default=None)
     if lowest is None:
@@ -175,16 +175,11 @@ def _fast_writes(alone: Point, points: list[Point]) -> Iterator[str]:
 
 def checked(points: list[Point]) -> Point | None:
     """Return the random reads (else writes) at depth 1 that a fitted model is compared with."""
-    alone = [one for one in _usable(points)[0] if one.depth == 1 and len(one.percentiles_ns) > 4]
+    alone = [one for one in usable(points)[0] if one.depth == 1 and len(one.percentiles_ns) > 4]
     return max(alone, key=lambda one: (one.direction == "read", one.requests), default=None)
 
 
-def usable(points: list[Point]) -> list[Point]:
-    """Return the points of random direct requests."""
-    return _usable(points)[0]
-
-
-def _usable(points: list[Point]) -> tuple[list[Point], list[str]]:
+def usable(points: list[Point]) -> tuple[list[Point], list[str]]:
     """Return the points of random direct requests, and why others are left out."""
     chosen, why_not = [], []
     for one in points:
@@ -479,7 +474,7 @@ def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> d
         if kind == "write" and max(rates) > CLIFF_TIMES * min(rates):
             how += f"; {human_rate(min(rates))} was measured too: a cache of the SSD (SLC) may fill"
         return {key: Estimate(DRIVE, key, max(rates), "bytes/s", how=how)}
-    if large := [one for one in usable(points) if _fills_link(one, kind)]:
+    if large := [one for one in usable(points)[0] if _fills_link(one, kind)]:
         best = max(large, key=lambda one: one.bytes_per_s)
         how = f"random {kind}s of {best.block_bytes // 1024} KiB at depth {best.depth}"
         return {key: Estimate(DRIVE, key, best.bytes_per_s, "bytes/s", how=how)}

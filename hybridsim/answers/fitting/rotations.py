@@ -169,13 +169,25 @@ class _Fitted(NamedTuple):
 
 def _fits(shares: Floats, seen_ms: Floats, whitening: Floats) -> dict[int, _Fitted]:
     """Return the fits for all ROTATIONS that are not far less likely than the best, by number."""
+
+    def fitted(rotation_ms: float, start: Floats) -> _Fitted:
+        def off(free: Floats) -> Floats:
+            base, reach, linear = free
+            model = quantiles(np.exp(base), np.exp(reach), rotation_ms, linear, shares)
+            return np.append(whitening @ (model / seen_ms - 1), (linear - LINEAR) / LINEAR_SPREAD)
+
+        result = least_squares(off, np.clip(start, LOWEST, HIGHEST), x_scale=0.3,
+                               bounds=(LOWEST, HIGHEST))  # fmt: skip
+        spread = np.linalg.pinv(result.jac.T @ result.jac)
+        return _Fitted(result.x, spread, float(result.cost), float((result.fun[:-1] ** 2).sum()))
+
     first = int(np.argmin(np.abs(ROTATIONS - FIRST_MS)))
     found: dict[int, _Fitted] = {}
     best = math.inf
     for way in (range(first, len(ROTATIONS)), range(first - 1, -1, -1)):
         start = found[first].free if found else np.array([np.log(0.8), np.log(8.0), LINEAR])
         for number in way:
-            one = _fitted(shares, seen_ms, whitening, ROTATIONS[number], start)
+            one = fitted(ROTATIONS[number], start)
             found[number], start, best = one, one.free, min(best, one.cost)
             if one.cost - best > UNLIKELY * max(1.0, best):
                 break
@@ -188,20 +200,6 @@ def _between(fine: Floats, coarse: Floats, values: Floats) -> Floats:
     before = np.minimum(place.astype(int), len(coarse) - 2)
     part = (place - before).reshape(-1, *[1] * (values.ndim - 1))
     return np.asarray(values[before] * (1 - part) + values[before + 1] * part)
-
-
-def _fitted(
-    shares: Floats, seen_ms: Floats, whitening: Floats, rotation_ms: float, start: Floats
-) -> _Fitted:
-    def off(free: Floats) -> Floats:
-        base, reach, linear = free
-        model = quantiles(np.exp(base), np.exp(reach), rotation_ms, linear, shares)
-        return np.append(whitening @ (model / seen_ms - 1), (linear - LINEAR) / LINEAR_SPREAD)
-
-    result = least_squares(off, np.clip(start, LOWEST, HIGHEST), x_scale=0.3,
-                           bounds=(LOWEST, HIGHEST))  # fmt: skip
-    spread = np.linalg.pinv(result.jac.T @ result.jac)
-    return _Fitted(result.x, spread, float(result.cost), float((result.fun[:-1] ** 2).sum()))
 
 
 def quantiles(base: float, reach: float, rotation: float, linear: float, shares: Floats) -> Floats:

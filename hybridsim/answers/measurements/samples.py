@@ -52,21 +52,26 @@ BCACHE = (
 UPDATED_EVERY_NS = 3409 * 4_000_000  # Linux 6.1's stats.c: 300 s / 22, in jiffies of 4 ms
 
 
-class Status:
-    """Samples of `dmsetup status`: lines of uptime in seconds and the status itself."""
+class Lines:
+    """A format of samples, a line each; the first line tells which it is."""
 
-    line: re.Pattern[str]
-    fields: Mapping[str, int]
+    first: re.Pattern[str]
 
     def detect(self, name: str, head: str) -> bool:
         """Return whether a file holds such samples."""
-        return self.line.match(head.partition("\n")[0]) is not None
+        return self.first.match(head.partition("\n")[0]) is not None
+
+
+class Status(Lines):
+    """Samples of `dmsetup status`: lines of uptime in seconds and the status itself."""
+
+    fields: Mapping[str, int]
 
     def read(self, name: str, text: str) -> Measurement:
         """Return the counters over uptime; raise MeasurementError for an invalid line."""
         rows = []
         for number, line in enumerate(text.splitlines(), 1):
-            match = self.line.match(line)
+            match = self.first.match(line)
             if match is None:
                 raise MeasurementError(
                     f"{name}:{number}: not a line of uptime and `dmsetup status`"
@@ -87,7 +92,7 @@ class DmCache(Status):
     The fields are those of the kernel's Documentation/admin-guide/device-mapper/cache.rst.
     """
 
-    line = re.compile(
+    first = re.compile(
         r"(?P<uptime>\d+\.\d+) (?:\S+: )?\d+ \d+ cache (?P<rest>\d+ \d+/\d+ \d+ \d+/\d+ .*)"
     )
     fields = DM_CACHE
@@ -99,22 +104,19 @@ class Writecache(Status):
     The fields are those of the kernel's Documentation/admin-guide/device-mapper/writecache.rst.
     """
 
-    line = re.compile(
+    first = re.compile(
         r"(?P<uptime>\d+\.\d+) (?:\S+: )?\d+ \d+ writecache (?P<rest>\d+ \d+(?: \d+){12})\s*$"
     )
     fields = WRITECACHE
 
 
-class OpenCas:
+class OpenCas(Lines):
     """Samples of `casadm --stats -o csv` of Open CAS: a header, then uptime in seconds and values.
 
     The units are those of the header: requests, and blocks of 4 KiB.
     """
 
-    def detect(self, name: str, head: str) -> bool:
-        """Return whether a file holds such samples."""
-        first = head.partition("\n")[0]
-        return first.startswith("Uptime,") and f"Occupancy {BLOCKS}" in first
+    first = re.compile(rf"Uptime,.*Occupancy {re.escape(BLOCKS)}")
 
     def read(self, name: str, text: str) -> Measurement:
         """Return the counters over uptime; raise MeasurementError for an invalid line.
@@ -137,7 +139,7 @@ class OpenCas:
         return sampled(name, rows, at)
 
 
-class Bcache:
+class Bcache(Lines):
     """Samples of bcache's `stats_total` in sysfs: a line of names, then one of uptime and values.
 
     The kernel updates these counters only every 13.6 s.  An update shows the exact count of its
@@ -146,9 +148,7 @@ class Bcache:
     Counters in the same format that are updated continuously are kept as sampled.
     """
 
-    def detect(self, name: str, head: str) -> bool:
-        """Return whether a file holds such samples."""
-        return re.match(r"uptime(\s+\w+)*\s+cache_hits\s+cache_misses", head) is not None
+    first = re.compile(r"uptime(\s+\w+)*\s+cache_hits\s+cache_misses")
 
     def read(self, name: str, text: str) -> Measurement:
         """Return the counters over uptime; raise MeasurementError for a line unlike the header."""
@@ -184,12 +184,10 @@ def _moments(time_ns: Ints, moved: npt.NDArray[np.bool_]) -> Ints:
     return np.append(time_ns[0], first + passed * UPDATED_EVERY_NS)
 
 
-class OfServe:
+class OfServe(Lines):
     """Samples of the counters of `hybridsim serve`: a line of names, then uptime and values."""
 
-    def detect(self, name: str, head: str) -> bool:
-        """Return whether a file holds such samples."""
-        return head.startswith("uptime hits misses ")
+    first = re.compile("uptime hits misses ")
 
     def read(self, name: str, text: str) -> Measurement:
         """Return the counters over uptime; raise MeasurementError for a line unlike the header."""

@@ -67,7 +67,7 @@ def plan(scenario: Scenario, pages: int | None, site: Site) -> Plan:
         )
     return Plan(
         table.kind, mode, words, settings, site, tuple(kind.sections(settings, site)), ssd, ram,
-        destroyed(table.kind, site), tuple(cautions),
+        site.fast if table.kind == "open-cas" else site.devices, tuple(cautions),
     )  # fmt: skip
 
 
@@ -101,11 +101,6 @@ def available(kind: str, site: Site) -> None:
             f"--slow {site.slow}: {NAMES[kind]} takes a device: /dev/{site.slow}; an existing "
             "volume as VG/LV is for dm-cache and dm-writecache"
         )
-
-
-def destroyed(kind: str, site: Site) -> tuple[str, ...]:
-    """Return the devices that lose their data."""
-    return site.fast if kind == "open-cas" else site.devices
 
 
 def warnings(kind: str, mode: str, settings: object, site: Site) -> list[str]:

@@ -14,13 +14,8 @@ from hybridsim.answers.setup.plan import (
     Section,
     Site,
     Step,
-    checks,
-    cut,
-    difference,
-    drives_of,
+    differing,
     empty,
-    monitor,
-    partition_removed,
     unit,
     unit_removed,
     whole,
@@ -79,7 +74,7 @@ def settings(table: Any, pages: int, site: Site) -> Settings:
         table.congested_read_ns // US, table.congested_write_ns // US,
         table.writeback_percent,
         whole(table.writeback_delay_ns, SECOND, "bcache's writeback_delay", "whole seconds"),
-        drives_of(table, site),
+        site.drives(table),
     )  # fmt: skip
 
 
@@ -101,7 +96,7 @@ def ram(one: Settings) -> Need:
 
 def sections(one: Settings, site: Site) -> list[Section]:
     """Return the commands."""
-    cutting, fast = cut(site, one.drives, one.size_bytes)
+    cutting, fast = site.cut(one.drives, one.size_bytes)
     folder = f'/sys/class/block/$(basename "$(readlink -f {site.slow})")/bcache'
     replacement = ""
     if one.replacement in POLICIES:
@@ -110,7 +105,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
     versions = "uname -r\nmodprobe -n bcache\ncommand -v make-bcache bcache-super-show"
     return [
         Section("check", "Before anything is changed", (
-            *checks(site, ssd(one), ram(one), versions),
+            *site.checks(ssd(one), ram(one), versions),
             Step(
                 f"blockdev --getss {site.slow} {site.fast[0]}",
                 "The block of bcache must not be smaller than the sector of a device.",
@@ -163,20 +158,16 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 "Counters: of reads only, every 13.6 s, and wrong above 4,800 reads a second.",
             ),
         )),
-        monitor(
+        site.monitor(
             f'B={folder}\ngrep -H . "$B/state" "$B/dirty_data" "$B"/stats_total/* '
             + " ".join(f'"$B/{path}"' for path in (*SYSFS, *SHOWN)),
-            '"$B/dev"', site,
-            (
-                Step(
-                    f'B={folder}\ngrep -H . "$B/dirty_data" "$B/stats_hour/cache_hit_ratio" '
-                    '"$B/stats_hour/bypassed" "$B/cache/cache_available_percent"',
-                    "Watch it, or let a collector of metrics read these files: a falling hit ratio "
-                    "means that the load has outgrown the cache; many bytes bypassed, that its "
-                    "requests count as sequential; below 60 percent available, that writes are "
-                    "no longer put off.",
-                ),
-            ),
+            '"$B/dev"',
+            f'B={folder}\ngrep -H . "$B/dirty_data" "$B/stats_hour/cache_hit_ratio" '
+            '"$B/stats_hour/bypassed" "$B/cache/cache_available_percent"',
+            "Watch it, or let a collector of metrics read these files: a falling hit ratio "
+            "means that the load has outgrown the cache; many bytes bypassed, that its "
+            "requests count as sequential; below 60 percent available, that writes are "
+            "no longer put off.",
         ),
         Section("remove", "Go back: the data stay on the bcache device, without a cache", (
             Step(
@@ -186,7 +177,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 "Write dirty data back at full speed, then detach. The device may be in use.",
             ),
             Step(f"wipefs -a {fast}"),
-            *partition_removed(site, one.drives),
+            *site.partition_removed(one.drives),
             unit_removed(NAME, SCRIPT),
         )),
     ]  # fmt: skip
@@ -217,16 +208,13 @@ def differences(one: Settings, shown: str) -> list[str]:
         if colon and "/bcache/" in path:
             chosen = re.search(r"\[(\w+)\]", text)
             found[path.partition("/bcache/")[2]] = chosen[1] if chosen else text
-    result = []
-    for path, name in SYSFS.items():
-        value = getattr(one, name)
-        expected = human(value) if name == "sequential_cutoff" else value
-        result += difference(path, expected, found.get(path))
-    return [
-        *result,
-        *difference("bucket_size", human(one.bucket_bytes), found.get("cache/bucket_size")),
-        *difference("block_size", human(one.block_bytes), found.get("cache/block_size")),
-        *difference(
-            "nbuckets", one.size_bytes // one.bucket_bytes, found.get("cache/cache0/nbuckets")
-        ),
-    ]
+    expected: dict[str, object] = {path: getattr(one, name) for path, name in SYSFS.items()}
+    expected |= {
+        "sequential_cutoff": human(one.sequential_cutoff),
+        "cache/bucket_size": human(one.bucket_bytes), "cache/block_size": human(one.block_bytes),
+        "cache/cache0/nbuckets": one.size_bytes // one.bucket_bytes,
+    }  # fmt: skip
+    return differing(
+        (path if path in SYSFS else path.rpartition("/")[2], value, found.get(path))
+        for path, value in expected.items()
+    )

@@ -16,16 +16,11 @@ from hybridsim.answers.setup.plan import (
     Site,
     Step,
     Volumes,
-    checks,
-    difference,
-    drives_of,
+    differing,
     layout,
-    made,
-    monitor,
     rounded,
     unit,
     unit_removed,
-    unmade,
 )
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import format_size
@@ -66,7 +61,7 @@ class Settings:
 
 def settings(table: Any, pages: int, site: Site) -> Settings:
     """Return what is set for a scenario's cache; raise UsageError for what cannot be set."""
-    drives = drives_of(table, site)
+    drives = site.drives(table)
     chunk = table.page_bytes
     threshold = table.migration_threshold_bytes // SECTOR
     if threshold > SECTORS_MAX:
@@ -113,7 +108,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
         raised = f": more than LVM's limit of {CHUNKS_MAX:,}, so it is raised"
     by_lvm = max(one.migration_threshold, LVM_CHUNKS * one.chunk_bytes // SECTOR)
     steps = [
-        *made(site, names),
+        *names.made(site),
         Step(
             f"lvcreate -n {names.fast} -L {one.size_bytes // KIB}k{layout(one.drives)} "
             f"{names.group} {shlex.join(site.fast)}",
@@ -143,7 +138,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
         undo.append(unit_removed(SERVICE))
     return [
         Section("check", "Before anything is changed", tuple(
-            checks(site, ssd(one), ram(one), versions))),
+            site.checks(ssd(one), ram(one), versions))),
         Section("install", "Build the cache", tuple(steps)),
         Section("verify", "Read the state back", (
             Step(
@@ -163,19 +158,15 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 f"{names.group}"
             ),
         )),
-        monitor(
-            f"dmsetup table {name}\ndmsetup status --noflush {name}", names.node, site,
-            (
-                Step(
-                    "lvs --noheadings --separator , -o lv_full_name,cache_total_blocks,"
-                    "cache_used_blocks,cache_dirty_blocks,cache_read_hits,cache_read_misses,"
-                    f"cache_write_hits,cache_write_misses {main}",
-                    "Watch it, or let a collector of metrics run this: read hits / (hits + misses) "
-                    "falling means that the load has outgrown the cache; dirty blocks near the "
-                    "used ones mean that writes are no longer put off; used blocks grow until it "
-                    "is full.",
-                ),
-            ),
+        site.monitor(
+            f"dmsetup table {name}\ndmsetup status --noflush {name}", names.node,
+            "lvs --noheadings --separator , -o lv_full_name,cache_total_blocks,"
+            "cache_used_blocks,cache_dirty_blocks,cache_read_hits,cache_read_misses,"
+            f"cache_write_hits,cache_write_misses {main}",
+            "Watch it, or let a collector of metrics run this: read hits / (hits + misses) "
+            "falling means that the load has outgrown the cache; dirty blocks near the "
+            "used ones mean that writes are no longer put off; used blocks grow until it "
+            "is full.",
         ),
         Section("remove", "Go back: the data stay on the volume", (
             Step(
@@ -184,7 +175,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 f"(lvconvert --splitcache {main} keeps the volume of the cache for later.)",
             ),
             *undo,
-            *unmade(site, names),
+            *names.unmade(site),
         )),
     ]  # fmt: skip
 
@@ -207,11 +198,11 @@ def differences(one: Settings, shown: str) -> list[str]:
     table, status = ([word for word in line if not word.endswith(":")] for line in lines)
     features = int(table[7])
     here = status.index("migration_threshold") + 1 if "migration_threshold" in status else -1
-    return [
-        *difference("chunk sectors", one.chunk_bytes // SECTOR, table[6]),
-        *difference("mode", one.mode, next(
-            (word for word in table[8 : 8 + features] if word != "metadata2"), "writeback")),
-        *difference("policy", one.policy, table[8 + features]),
-        *difference("chunks", one.chunks, status[6].partition("/")[2]),
-        *difference("migration_threshold", one.migration_threshold, status[here]),
-    ]  # fmt: skip
+    mode = next((word for word in table[8 : 8 + features] if word != "metadata2"), "writeback")
+    return differing([
+        ("chunk sectors", one.chunk_bytes // SECTOR, table[6]),
+        ("mode", one.mode, mode),
+        ("policy", one.policy, table[8 + features]),
+        ("chunks", one.chunks, status[6].partition("/")[2]),
+        ("migration_threshold", one.migration_threshold, status[here]),
+    ])  # fmt: skip

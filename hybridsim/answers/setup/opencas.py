@@ -13,13 +13,8 @@ from hybridsim.answers.setup.plan import (
     Section,
     Site,
     Step,
-    checks,
-    cut,
-    difference,
-    drives_of,
+    differing,
     empty,
-    monitor,
-    partition_removed,
     whole,
 )
 from hybridsim.foundation.errors import UsageError
@@ -93,7 +88,7 @@ def settings(table: Any, pages: int, site: Site) -> Settings:
         table.promotion, table.insertion_threshold if nhit else None,
         int(trigger) if nhit else None, cleaning, wake,
         None if cleaning == "nop" else table.flush_max_buffers, staleness, activity,
-        drives_of(table, site),
+        site.drives(table),
     )  # fmt: skip
 
 
@@ -114,7 +109,7 @@ def ram(one: Settings) -> Need:
 
 def sections(one: Settings, site: Site) -> list[Section]:
     """Return the commands."""
-    cutting, fast = cut(site, one.drives, one.size_bytes)
+    cutting, fast = site.cut(one.drives, one.size_bytes)
     steps = [
         empty(site.fast),
         *cutting,
@@ -153,7 +148,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
         ),
     ]  # fmt: skip
     check = Section("check", "Before anything is changed", (
-        *checks(site, ssd(one), ram(one), "uname -r"),
+        *site.checks(ssd(one), ram(one), "uname -r"),
         Step(f"lsblk -o NAME,FSTYPE,MOUNTPOINTS {site.slow}", "Its data stay.", "no mount point"),
     ))  # fmt: skip
     build = Section("build", "Build Open CAS: again after each update of the kernel", (
@@ -182,16 +177,12 @@ def sections(one: Settings, site: Site) -> list[Section]:
                  "casadm -G -n promotion -i 1"),
             Step("casadm -C -L -i 1", expect="one class, unclassified, allocation 1.00"),
         )),
-        monitor(
-            "casadm -P -i 1 -j 1 -o csv\ncasadm -P -i 1\ncasadm -P -i 1 -j 1", "/dev/cas1-1", site,
-            (
-                Step(
-                    "casadm -P -i 1 -j 1 -f usage,req",
-                    "Watch it, or let a collector of metrics run this with -o csv: a falling share "
-                    "of read hits means that the load has outgrown the cache; many pass-through "
-                    "requests, that they count as sequential or that all lines are dirty.",
-                ),
-            ),
+        site.monitor(
+            "casadm -P -i 1 -j 1 -o csv\ncasadm -P -i 1\ncasadm -P -i 1 -j 1", "/dev/cas1-1",
+            "casadm -P -i 1 -j 1 -f usage,req",
+            "Watch it, or let a collector of metrics run this with -o csv: a falling share "
+            "of read hits means that the load has outgrown the cache; many pass-through "
+            "requests, that they count as sequential or that all lines are dirty.",
         ),
         Section("remove", "Go back: the data stay on the slow device", (
             Step(
@@ -203,7 +194,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 "Stop the cache: it flushes the rest. The device must not be in use.",
             ),
             Step(f"sed -i '/^1 /d' {CONFIG}\nwipefs -a {fast}"),
-            *partition_removed(site, one.drives),
+            *site.partition_removed(one.drives),
         )),
     ]  # fmt: skip
 
@@ -223,9 +214,6 @@ def differences(one: Settings, shown: str) -> list[str]:
         "Seq cutoff policy": one.cutoff_policy,
         "Seq cutoff threshold": one.cutoff_bytes // KIB,
     }
-    return [
-        message
-        for name, value in expected.items()
-        if name in found
-        for message in difference(name, value, found[name])
-    ]
+    return differing(
+        (name, value, found[name]) for name, value in expected.items() if name in found
+    )

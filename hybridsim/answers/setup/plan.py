@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,6 +117,97 @@ class Site:
         """The devices whose content is destroyed."""
         return self.fast if self.is_volume else (self.slow, *self.fast)
 
+    def drives(self, table: Any) -> Drives:
+        """Return the SSDs of a scenario's cache; raise UsageError if --fast has another number."""
+        members, number = int(table.members), len(self.fast)
+        if number not in (members, 2 * members):
+            raise UsageError(
+                f"--fast names {number} device{'s' * (number != 1)}, but the cache that was "
+                f"simulated has {members}: specify {members}, or {2 * members} for a mirror"
+            )
+        return Drives(members, int(table.chunk_bytes) if members > 1 else 0, number > members)
+
+    def checks(self, ssd: Need, ram: Need, versions: str) -> list[Step]:
+        """Return what to look at before anything is changed."""
+        columns = "NAME,SIZE,TYPE,FSTYPE,MOUNTPOINTS,LOG-SEC,DISC-GRAN,MODEL,SERIAL"
+        lost = "nothing: any line is data that would be lost"
+        large = f"{ssd.size_bytes} or more ({human_size(ssd.size_bytes)})"
+        cached = Step(f"lvs {self.slow}", "The volume that will be cached; its data stay.")
+        return [
+            Step(
+                f"lsblk -o {columns} {shlex.join(self.devices)}",
+                "Are these the devices, unmounted and without partitions?",
+                "no mount point, no file system; DISC-GRAN 0B: no discard",
+            ),
+            *(Step(f"wipefs -n {each}", "Is it empty?", lost) for each in self.devices),
+            *[cached] * self.is_volume,
+            *(
+                Step(f"blockdev --getsize64 {each}", "Is the SSD large enough?", large)
+                for each in self.fast
+            ),
+            Step(
+                "grep MemAvailable /proc/meminfo",
+                f"Is there enough RAM for the metadata, {human_size(ram.size_bytes)}?",
+                f"{-(-ram.size_bytes // KIB)} kB or more",
+            ),
+            Step(versions, f"Versions; {self.system.title} has {self.system.versions}."),
+        ]
+
+    def array(self, drives: Drives) -> tuple[list[Step], str]:
+        """Return the steps that make one device of the SSDs, and its name."""
+        if drives.number == 1:
+            return [], self.fast[0]
+        chunk = f" --chunk={drives.stripe_bytes // KIB}K" if drives.members > 1 else ""
+        bitmap = " --bitmap=internal" if drives.is_mirrored else ""
+        make = Step(
+            f"mdadm --create {ARRAY} --run --level={drives.level} "
+            f"--raid-devices={drives.number}{chunk}{bitmap} {shlex.join(self.fast)}",
+            f"The SSDs as one device: {drives.words}.",
+        )
+        return [make], ARRAY
+
+    def cut(self, drives: Drives, size_bytes: int) -> tuple[list[Step], str]:
+        """Return the steps that make a partition of exactly this size, and its name."""
+        steps, device = self.array(drives)
+        make = Step(
+            f"printf 'label: gpt\\nsize={size_bytes // KIB}KiB\\n' | sfdisk -q {device}\n"
+            "udevadm settle",
+            "A partition of the size that was simulated.",
+        )
+        return [*steps, make], partition(device)
+
+    def array_removed(self, drives: Drives) -> list[Step]:
+        """Return the steps that remove the array of the SSDs, if there is one."""
+        stop = f"mdadm --stop {ARRAY}\nmdadm --zero-superblock {shlex.join(self.fast)}"
+        return [Step(stop)] * (drives.number > 1)
+
+    def partition_removed(self, drives: Drives) -> list[Step]:
+        """Return the steps that remove partition and array."""
+        device = ARRAY if drives.number > 1 else self.fast[0]
+        wipe = Step(f"wipefs -a {device}", "The partition table of the SSD.")
+        return [wipe, *self.array_removed(drives)]
+
+    def monitor(self, state: str, cached: str, watch: str, why: str) -> Section:
+        """Return the section that saves the counters of a running cache, for `hybridsim check`.
+
+        `state` are the commands that print its settings and counters, `cached` a shell word for the
+        device that is used; `watch` prints what to look at from day to day.
+        """
+        fast = " ".join(shlex.quote(each) for each in self.fast)
+        stat = 'cat "/sys/class/block/$(basename "$(readlink -f {})")/stat"'
+        return Section("monitor", "Is it as good as promised?", (
+            Step(
+                f'{{\necho "uptime $(cat /proc/uptime)"\n{state}\n'
+                f'echo "cached $({stat.format(cached)})"\n'
+                f"for device in {fast}; do\n"
+                f'  echo "ssd $({stat.format(chr(34) + "$device" + chr(34))})"\ndone\n'
+                '} > "counters-$(date +%Y%m%d-%H%M%S).txt"',
+                "Save the counters: once now and once later, after an hour or a day of work. Then: "
+                "hybridsim check PROMISE.json counters-FIRST.txt counters-LAST.txt",
+            ),
+            Step(watch, why),
+        ))  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Drives:
@@ -154,18 +245,6 @@ class Drives:
 def placeholders(number: int) -> tuple[str, ...]:
     """Return names for SSDs that were not specified."""
     return (FAST,) if number == 1 else tuple(f"{FAST}_{each}" for each in range(1, number + 1))
-
-
-def drives_of(table: Any, site: Site) -> Drives:
-    """Return the SSDs of a scenario's cache; raise UsageError if --fast names another number."""
-    members = int(table.members)
-    number = len(site.fast)
-    if number not in (members, 2 * members):
-        raise UsageError(
-            f"--fast names {number} device{'s' * (number != 1)}, but the cache that was simulated "
-            f"has {members}: specify {members}, or {2 * members} for a mirror"
-        )
-    return Drives(members, int(table.chunk_bytes) if members > 1 else 0, number > members)
 
 
 @dataclass(frozen=True)
@@ -238,33 +317,6 @@ class Plan:
 # Steps that several kinds have.
 
 
-def checks(site: Site, ssd: Need, ram: Need, versions: str) -> list[Step]:
-    """Return what to look at before anything is changed."""
-    columns = "NAME,SIZE,TYPE,FSTYPE,MOUNTPOINTS,LOG-SEC,DISC-GRAN,MODEL,SERIAL"
-    lost = "nothing: any line is data that would be lost"
-    large = f"{ssd.size_bytes} or more ({human_size(ssd.size_bytes)})"
-    cached = Step(f"lvs {site.slow}", "The volume that will be cached; its data stay.")
-    return [
-        Step(
-            f"lsblk -o {columns} {shlex.join(site.devices)}",
-            "Are these the devices, unmounted and without partitions?",
-            "no mount point, no file system; DISC-GRAN 0B: no discard",
-        ),
-        *(Step(f"wipefs -n {each}", "Is it empty?", lost) for each in site.devices),
-        *[cached] * site.is_volume,
-        *(
-            Step(f"blockdev --getsize64 {each}", "Is the SSD large enough?", large)
-            for each in site.fast
-        ),
-        Step(
-            "grep MemAvailable /proc/meminfo",
-            f"Is there enough RAM for the metadata, {human_size(ram.size_bytes)}?",
-            f"{-(-ram.size_bytes // KIB)} kB or more",
-        ),
-        Step(versions, f"Versions; {site.system.title} has {site.system.versions}."),
-    ]
-
-
 def empty(devices: Sequence[str]) -> Step:
     """Return a step that fails if one of the devices holds anything known."""
     return Step(
@@ -280,72 +332,6 @@ def partition(device: str) -> str:
     if device.startswith("/dev/disk/by-"):
         return f"{device}-part1"
     return f"{device}p1" if device[-1].isdigit() else f"{device}1"
-
-
-def array(site: Site, drives: Drives) -> tuple[list[Step], str]:
-    """Return the steps that make one device of the SSDs, and its name."""
-    if drives.number == 1:
-        return [], site.fast[0]
-    chunk = f" --chunk={drives.stripe_bytes // KIB}K" if drives.members > 1 else ""
-    bitmap = " --bitmap=internal" if drives.is_mirrored else ""
-    make = Step(
-        f"mdadm --create {ARRAY} --run --level={drives.level} "
-        f"--raid-devices={drives.number}{chunk}{bitmap} {shlex.join(site.fast)}",
-        f"The SSDs as one device: {drives.words}.",
-    )
-    return [make], ARRAY
-
-
-def cut(site: Site, drives: Drives, size_bytes: int) -> tuple[list[Step], str]:
-    """Return the steps that make a partition of exactly this size, and its name."""
-    steps, device = array(site, drives)
-    steps.append(
-        Step(
-            f"printf 'label: gpt\\nsize={size_bytes // KIB}KiB\\n' | sfdisk -q {device}\n"
-            "udevadm settle",
-            "A partition of the size that was simulated.",
-        )
-    )
-    return steps, partition(device)
-
-
-def array_removed(site: Site, drives: Drives) -> list[Step]:
-    """Return the steps that remove the array of the SSDs, if there is one."""
-    if drives.number == 1:
-        return []
-    fast = shlex.join(site.fast)
-    return [Step(f"mdadm --stop {ARRAY}\nmdadm --zero-superblock {fast}")]
-
-
-def partition_removed(site: Site, drives: Drives) -> list[Step]:
-    """Return the steps that remove partition and array."""
-    device = ARRAY if drives.number > 1 else site.fast[0]
-    return [
-        Step(f"wipefs -a {device}", "The partition table of the SSD."),
-        *array_removed(site, drives),
-    ]
-
-
-def monitor(state: str, cached: str, site: Site, watch: Sequence[Step] = ()) -> Section:
-    """Return the section that saves the counters of a running cache, for `hybridsim check`.
-
-    `state` are the commands that print its settings and counters, `cached` a shell word for the
-    device that is used.
-    """
-    fast = " ".join(shlex.quote(each) for each in site.fast)
-    stat = 'cat "/sys/class/block/$(basename "$(readlink -f {})")/stat"'
-    return Section("monitor", "Is it as good as promised?", (
-        Step(
-            f'{{\necho "uptime $(cat /proc/uptime)"\n{state}\n'
-            f'echo "cached $({stat.format(cached)})"\n'
-            f"for device in {fast}; do\n"
-            f'  echo "ssd $({stat.format(chr(34) + "$device" + chr(34))})"\ndone\n'
-            '} > "counters-$(date +%Y%m%d-%H%M%S).txt"',
-            "Save the counters: once now and once later, after an hour or a day of work. Then: "
-            "hybridsim check PROMISE.json counters-FIRST.txt counters-LAST.txt",
-        ),
-        *watch,
-    ))  # fmt: skip
 
 
 def unit(name: str, about: str, command: str) -> Step:
@@ -373,11 +359,12 @@ def whole(value: int, unit: int, what: str, unit_name: str) -> int:
     return value // unit
 
 
-def difference(name: str, expected: object, found: object) -> list[str]:
-    """Return a message if two values differ."""
-    if str(expected) == str(found):
-        return []
-    return [f"{name} is {found}, not {expected}"]
+def differing(rows: Iterable[tuple[str, object, object]]) -> list[str]:
+    """Return a message for each name whose expected value is not the one that was found."""
+    return [
+        f"{name} is {found}, not {expected}"
+        for name, expected, found in rows if str(expected) != str(found)
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -412,41 +399,39 @@ class Volumes:
         """A shell word for the kernel's name of it: the path below /dev/mapper may be a node."""
         return f'"$(dmsetup info -c --noheadings -o blkdevname {self.mapped})"'
 
+    def made(self, site: Site, array: Sequence[Step] = (), fast: str = "") -> list[Step]:
+        """Return the steps up to a volume group with the volume that is to be cached.
+
+        `array` makes one device `fast` of the SSDs, where LVM does not combine them itself.
+        """
+        slow = () if site.is_volume else (site.slow,)
+        devices = shlex.join((*slow, fast) if fast else site.devices)
+        steps = [empty(site.devices), *array]
+        if site.is_volume:
+            extend = f"vgextend {self.group} {devices}"
+            return [*steps, Step(extend, "Add the SSD to the volume group.")]
+        return [
+            *steps,
+            Step(
+                f"vgcreate --physicalextentsize {EXTENT_BYTES // MIB}m {self.group} {devices}",
+                "One volume group of all devices. This destroys what they hold.",
+            ),
+            Step(
+                f"lvcreate -n {self.data} -l 100%PVS {self.group} {site.slow}",
+                f"The volume for the data, on all of the slow device: /dev/{self.main}.",
+            ),
+        ]
+
+    def unmade(self, site: Site, fast: str = "") -> list[Step]:
+        """Return the steps that give the SSDs back."""
+        devices = fast or shlex.join(site.fast)
+        return [Step(f"vgreduce {self.group} {devices}\npvremove {devices}", "Give the SSD back.")]
+
 
 def rounded(size_bytes: int, stripes: int) -> int:
     """Return a size as LVM rounds it: up to whole extents on each stripe."""
     step = EXTENT_BYTES * stripes
     return -(-size_bytes // step) * step
-
-
-def made(site: Site, names: Volumes, array: Sequence[Step] = (), fast: str = "") -> list[Step]:
-    """Return the steps up to a volume group with the volume that is to be cached.
-
-    `array` makes one device `fast` of the SSDs, where LVM does not combine them itself.
-    """
-    slow = () if site.is_volume else (site.slow,)
-    devices = shlex.join((*slow, fast) if fast else site.devices)
-    steps = [empty(site.devices), *array]
-    if site.is_volume:
-        extend = f"vgextend {names.group} {devices}"
-        return [*steps, Step(extend, "Add the SSD to the volume group.")]
-    return [
-        *steps,
-        Step(
-            f"vgcreate --physicalextentsize {EXTENT_BYTES // MIB}m {names.group} {devices}",
-            "One volume group of all devices. This destroys what they hold.",
-        ),
-        Step(
-            f"lvcreate -n {names.data} -l 100%PVS {names.group} {site.slow}",
-            f"The volume for the data, on all of the slow device: /dev/{names.main}.",
-        ),
-    ]
-
-
-def unmade(site: Site, names: Volumes, fast: str = "") -> list[Step]:
-    """Return the steps that give the SSDs back."""
-    devices = fast or shlex.join(site.fast)
-    return [Step(f"vgreduce {names.group} {devices}\npvremove {devices}", "Give the SSD back.")]
 
 
 def layout(drives: Drives) -> str:

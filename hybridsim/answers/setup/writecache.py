@@ -14,15 +14,8 @@ from hybridsim.answers.setup.plan import (
     Site,
     Step,
     Volumes,
-    array,
-    array_removed,
-    checks,
-    difference,
-    drives_of,
-    made,
-    monitor,
+    differing,
     rounded,
-    unmade,
     whole,
 )
 from hybridsim.foundation.errors import UsageError
@@ -66,7 +59,7 @@ def _taken(blocks: int, block_bytes: int) -> int:
 
 def settings(table: Any, pages: int, site: Site) -> Settings:
     """Return what is set for a scenario's cache; raise UsageError for what cannot be set."""
-    drives = drives_of(table, site)
+    drives = site.drives(table)
     block = table.page_bytes
     if block not in BLOCKS:
         raise UsageError(f"cache.block of {format_size(block)}: LVM sets 512B or 4KiB only")
@@ -116,8 +109,8 @@ def sections(one: Settings, site: Site) -> list[Section]:
     if one.autocommit_time_ms != AUTOCOMMIT_MS:
         tuned += f" autocommit_time={one.autocommit_time_ms}"
     # LVM refuses a volume that is striped or mirrored as a writecache: md does it.
-    combined, fast = array(site, one.drives)
-    steps = made(site, names, combined, fast)
+    combined, fast = site.array(one.drives)
+    steps = names.made(site, combined, fast)
     steps += [
         Step(
             f"lvcreate -an -Wn -Zn -n {names.fast} -L {one.size_bytes // KIB}k "
@@ -132,7 +125,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
     ]
     return [
         Section("check", "Before anything is changed", (
-            *checks(site, ssd(one), ram(one), "uname -r\nlvm version\nmodprobe -n dm-writecache"),
+            *site.checks(ssd(one), ram(one), "uname -r\nlvm version\nmodprobe -n dm-writecache"),
             *[Step(
                 f"xfs_info /dev/{site.slow} | grep sectsz || blkid -p /dev/{site.slow}",
                 "A file system with sectors of 512 B cannot be mounted on blocks of 4 KiB.",
@@ -157,17 +150,13 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 f"{names.group}"
             ),
         )),
-        monitor(
-            f"dmsetup table {name}\ndmsetup status --noflush {name}", names.node, site,
-            (
-                Step(
-                    "lvs --noheadings --separator , -o lv_full_name,writecache_total_blocks,"
-                    f"writecache_free_blocks,writecache_writeback_blocks,writecache_error {main}",
-                    "Watch it, or let a collector of metrics run this: free blocks that stay near "
-                    f"{100 - one.high_watermark} percent or below mean that writes come faster "
-                    "than the slow device takes them; at 0 they wait for it.",
-                ),
-            ),
+        site.monitor(
+            f"dmsetup table {name}\ndmsetup status --noflush {name}", names.node,
+            "lvs --noheadings --separator , -o lv_full_name,writecache_total_blocks,"
+            f"writecache_free_blocks,writecache_writeback_blocks,writecache_error {main}",
+            "Watch it, or let a collector of metrics run this: free blocks that stay near "
+            f"{100 - one.high_watermark} percent or below mean that writes come faster "
+            "than the slow device takes them; at 0 they wait for it.",
         ),
         Section("remove", "Go back: the data stay on the volume", (
             Step(
@@ -178,8 +167,8 @@ def sections(one: Settings, site: Site) -> list[Section]:
                 f"lvconvert --yes --uncache {main}",
                 "Wait for the rest, then remove the cache.",
             ),
-            *unmade(site, names, fast),
-            *array_removed(site, one.drives),
+            *names.unmade(site, fast),
+            *site.array_removed(one.drives),
         )),
     ]  # fmt: skip
 
@@ -191,15 +180,14 @@ def differences(one: Settings, shown: str) -> list[str]:
         return [f"{len(lines)} lines of dmsetup, not one of table and one of status"]
     table, status = ([word for word in line if not word.endswith(":")] for line in lines)
     options = table[8:]
-    named = dict(zip(options[::2], options[1::2]))
-    pause = named.get("pause_writeback", PAUSE_MS)
-    commit = named.get("autocommit_time", AUTOCOMMIT_MS)
-    return [
-        *difference("block", one.block_bytes, table[6]),
-        *difference("high_watermark", one.high_watermark, named.get("high_watermark")),
-        *difference("low_watermark", one.low_watermark, named.get("low_watermark")),
-        *difference("autocommit_blocks", one.autocommit_blocks, named.get("autocommit_blocks")),
-        *difference("autocommit_time", one.autocommit_time_ms, commit),
-        *difference("pause_writeback", one.pause_writeback_ms, pause),
-        *difference("blocks", one.blocks, status[4]),
-    ]
+    found: dict[str, object] = {
+        "autocommit_time": AUTOCOMMIT_MS, "pause_writeback": PAUSE_MS,
+        **dict(zip(options[::2], options[1::2])), "block": table[6], "blocks": status[4],
+    }  # fmt: skip
+    expected = {
+        "block": one.block_bytes, "high_watermark": one.high_watermark,
+        "low_watermark": one.low_watermark, "autocommit_blocks": one.autocommit_blocks,
+        "autocommit_time": one.autocommit_time_ms, "pause_writeback": one.pause_writeback_ms,
+        "blocks": one.blocks,
+    }  # fmt: skip
+    return differing((name, value, found.get(name)) for name, value in expected.items())
