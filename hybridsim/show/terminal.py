@@ -55,6 +55,7 @@ from hybridsim.show.page import (
     in_ascii,
     is_ascii,
     joined,
+    labelled,
     mark,
     table,
     unbroken,
@@ -132,7 +133,7 @@ def _sections(
     yield _lines(_trace(result) + _site(result), width)
     yield ""
     if result.verdict.reasons:
-        yield _lines(_reasons(result), width)
+        yield _lines(labelled(LABELS["reasons"], map(unbroken, result.verdict.reasons)), width)
     if result.required:
         yield _lines(required(result.required), width)
     yield ""
@@ -150,7 +151,8 @@ def _sections(
     yield ""
     yield _lines(findings(result) + model_error(result), width)
     yield ""
-    yield _lines(list(_notes(result)), width)
+    warnings = (f"⚠ {one.text}{f' ({one.fix})' if one.fix else ''}" for one in result.warnings)
+    yield _lines(labelled(LABELS["notes"], warnings), width)
     yield from _next(result, width)
 
 
@@ -170,10 +172,10 @@ def _lines(rows: list[tuple[str, str]], width: int) -> Table:
 
 def required(checked: list[Checked]) -> list[tuple[str, str]]:
     """Return the requirements, each with the measured value."""
-    texts = [
+    texts = (
         f"{mark(each.met, each.is_sure)} {each.requirement.text}: {each.ranged}" for each in checked
-    ]
-    return [(LABELS["required"] if row == 0 else "", text) for row, text in enumerate(texts)]
+    )
+    return labelled(LABELS["required"], texts)
 
 
 def _events(result: Result) -> list[tuple[str, str]]:
@@ -222,15 +224,6 @@ def model_error(result: Result) -> list[tuple[str, str]]:
     return [(LABELS["interval"], joined(shown)), ("", found.covers or "")]
 
 
-def _notes(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield the warnings."""
-    label = LABELS["notes"]
-    for one in result.warnings:
-        fix = f" ({one.fix})" if one.fix else ""
-        yield label, f"⚠ {one.text}{fix}"
-        label = ""
-
-
 def _site(result: Result) -> list[tuple[str, str]]:
     mode = str(result.scenario.get("mode", "open"))
     run = f"{MODES.get(mode, mode)} · engine {result.engine} · seed {result.seed}"
@@ -246,13 +239,6 @@ def _first_screen(result: Result, width: int) -> Iterator[Text]:
         if label:
             shown.stylize(style if row == 0 else "bold", 0, label.end())
         yield shown
-
-
-def _reasons(result: Result) -> list[tuple[str, str]]:
-    return [
-        ("" if row else LABELS["reasons"], unbroken(reason))
-        for row, reason in enumerate(result.verdict.reasons)
-    ]
 
 
 def _curve(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:
