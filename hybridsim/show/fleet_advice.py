@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -279,13 +280,8 @@ def kinds(document: Document) -> tuple[list[str], list[list[str]]]:
 
 def short(names: list[str]) -> list[str]:
     """Return names without the folders that all of them are in."""
-    if not names:
-        return []
-    folder = os.path.commonpath([os.path.dirname(each) for each in names]) if _alike(names) else ""
+    folder = ""
+    if not any(each.startswith("gen:") for each in names):
+        with contextlib.suppress(ValueError):  # no names, or absolute and relative ones
+            folder = os.path.commonpath([os.path.dirname(each) for each in names])
     return [each.removeprefix(folder).lstrip("/") or each for each in names]
-
-
-def _alike(names: list[str]) -> bool:
-    return len({os.path.isabs(each) for each in names}) == 1 and not any(
-        each.startswith("gen:") for each in names
-    )

@@ -445,9 +445,10 @@ def _costs(result: Result) -> Iterator[str]:
         yield "The price is unknown: specify [price] in a scenario."
     else:
         source = "the scenario" if cost["is_own"] else "the catalog"
+        mirrored = ", mirrored" * (result.scenario.get("cache_mode") in KEEPS_WRITES)
         yield (
             f"{money(cost['ssds_cost'], cost['price']['currency'])} for {cost['ssds']} of "
-            f"SSD{_mirrored(result)} (prices of {source}, {cost['price']['date']})."
+            f"SSD{mirrored} (prices of {source}, {cost['price']['date']})."
         )
     size = result.scenario.get("cache_bytes")
     if size:
@@ -460,10 +461,12 @@ def _costs(result: Result) -> Iterator[str]:
             hint = f"; it held {human_size(held)} at most, so a smaller one may do as well"
         yield f"The cache uses {human_size(size)} of {of}{hint}."
     if result.warm_up.steady and result.warm_up.warm_ns:
-        yield f"It takes {_until_warm(result)} to warm up."
+        known = result.warm_interval
+        warm = ranged(known.value, known.low, known.high) if known else span(result.warm_up.warm_ns)
+        yield f"It takes {warm} to warm up."
     wear = result.wear
     if wear is not None and wear.years is not None and _is_long(result):
-        yield (f"It writes {per_day(result)} a day to the SSD: rated life {lasting(wear.years)}.")
+        yield f"It writes {per_day(result)} a day to the SSD: rated life {lasting(wear.years)}."
 
 
 def _most_held_bytes(result: Result) -> int | None:
@@ -474,17 +477,6 @@ def _most_held_bytes(result: Result) -> int | None:
         return None
     most = int(present.column("pages_present").max())
     return most * int(result.scenario["cache_bytes"]) // int(pages)
-
-
-def _until_warm(result: Result) -> str:
-    known = result.warm_interval
-    if known is None:
-        return span(result.warm_up.warm_ns)
-    return ranged(known.value, known.low, known.high)
-
-
-def _mirrored(result: Result) -> str:
-    return ", mirrored" if result.scenario.get("cache_mode") in KEEPS_WRITES else ""
 
 
 def _is_long(result: Result) -> bool:
@@ -514,7 +506,9 @@ def _assumed(result: Result) -> Iterator[str]:
     trace, scenario = result.trace, result.scenario
     figures = result.cached.whole.figures
     both = figures.reads.count + figures.writes.count
-    name = _shortened(str(trace.get("name", "the trace")))
+    name, half = str(trace.get("name", "the trace")), LONGEST_NAME // 2 - 2
+    if len(name) > LONGEST_NAME:
+        name = f"{name[:half]}...{name[-half:]}"
     load = recorded(figures.requests, trace.get("span_ns", result.cached.end_ns))
     reads = percent(figures.reads.count / both if both else None)
     yield f"{name}: {' in '.join(load)}, {reads} reads."
@@ -523,8 +517,3 @@ def _assumed(result: Result) -> Iterator[str]:
         yield f"Disks: {array}."
     yield LOADS.get(str(scenario.get("mode", "open")), "")
     yield from result.verdict.basis
-
-
-def _shortened(name: str) -> str:
-    half = LONGEST_NAME // 2 - 2
-    return name if len(name) <= LONGEST_NAME else f"{name[:half]}...{name[-half:]}"

@@ -334,7 +334,8 @@ def png(counts: Sequence[Sequence[int]]) -> bytes:
         lines.append(b"\0" + shades)  # filter: none
     header = struct.pack(">IIBBBBB", len(counts), height, 8, 3, 0, 0, 0)
     palette = b"".join(bytes(_colour(level)) for level in range(LEVELS + 1))
-    alphas = bytes([0] + [_alpha(level) for level in range(1, LEVELS + 1)])
+    grown = (min(2 * level / LEVELS, 1) for level in range(1, LEVELS + 1))
+    alphas = bytes([0, *(FAINTEST + round((255 - FAINTEST) * each) for each in grown)])
     parts = (
         (b"IHDR", header),
         (b"PLTE", palette),
@@ -342,7 +343,10 @@ def png(counts: Sequence[Sequence[int]]) -> bytes:
         (b"IDAT", zlib.compress(b"".join(lines), 9)),
         (b"IEND", b""),
     )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*each) for each in parts)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in parts
+    )
 
 
 def _level(count: int, most: int) -> int:
@@ -357,11 +361,3 @@ def _colour(level: int) -> list[int]:
     index = min(int(place), len(RAMP) - 2)
     share = place - index
     return [round(a + share * (b - a)) for a, b in zip(RAMP[index], RAMP[index + 1])]
-
-
-def _alpha(level: int) -> int:
-    return min(FAINTEST + round((255 - FAINTEST) * min(2 * level / LEVELS, 1)), 255)
-
-
-def _chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

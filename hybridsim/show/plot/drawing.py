@@ -406,22 +406,18 @@ def _apart(wanted: Sequence[float], high: float, inside: Any) -> list[float]:
     """Return positions in order, at least `high` apart and inside, near those wanted."""
     groups: list[list[float]] = []  # neighbours that touch: their number and mean place
     for each in wanted:
-        groups.append([1, each])
-        while len(groups) > 1 and _touch(groups[-2], groups[-1], high):
-            number, middle = groups.pop()
+        number, middle = 1.0, each
+        while groups and middle - groups[-1][1] < (groups[-1][0] + number) / 2 * high:
             before, other = groups.pop()
             whole = number + before
-            groups.append([whole, (number * middle + before * other) / whole])
+            number, middle = whole, (number * middle + before * other) / whole
+        groups.append([number, middle])
     result: list[float] = []
     for number, middle in groups:
         half = (number - 1) / 2 * high
         middle = min(max(middle, inside.y0 + half), max(inside.y1 - half, inside.y0 + half))
         result += [middle - half + high * each for each in range(int(number))]
     return result
-
-
-def _touch(lower: Sequence[float], upper: Sequence[float], high: float) -> bool:
-    return upper[1] - lower[1] < (lower[0] + upper[0]) / 2 * high
 
 
 def _spots() -> Iterator[tuple[float, float, str, str]]:
