@@ -297,18 +297,15 @@ def _path(points: Sequence[Point]) -> str:
     """Return a path: the start, then each point relative to the previous one."""
     whole = [(round(TENTH * x), round(TENTH * y)) for x, y in points]
     moves = [(x - a, y - b) for (a, b), (x, y) in pairwise(whole)]
-    words, command = [_numbers("M", *whole[0])], ""
+    words, command = ["M" + " ".join(map(_number, whole[0]))], ""
     for move in moves:
         if move == (0, 0):
             continue
         now = "v" if move[0] == 0 else "h" if move[1] == 0 else "l"
-        words.append(_numbers(now if now != command else " ", *(each for each in move if each)))
+        numbers = " ".join(_number(each) for each in move if each)
+        words.append((now if now != command else " ") + numbers)
         command = now
     return "".join(words).replace(" -", "-")
-
-
-def _numbers(first: str, *tenths: int) -> str:
-    return first + " ".join(_number(each) for each in tenths)
 
 
 def _number(tenths: int) -> str:
