@@ -118,9 +118,9 @@ def fleet(document: Document) -> Section:
     """Return the answer, its key figures, the SSDs of each server, and one kind for all."""
     answers = document["answers"]
     tone = YES if answers[YES] else UNSURE if answers[UNSURE] else NO
-    labelled = dict(of_fleet.sentences(document))
-    first = [labelled.pop(each) for each in ("ADVICE", "brings") if each in labelled]
-    before = [*labelled.items(), *labelled("notes", document["notes"])]
+    sentences = dict(of_fleet.sentences(document))
+    first = [sentences.pop(each) for each in ("ADVICE", "brings") if each in sentences]
+    before = [*sentences.items(), *labelled("notes", document["notes"])]
     blocks: list[Block] = [
         Prose(first, tone),
         KeyFigures(list(_of_fleet(document))),
