@@ -25,7 +25,7 @@ from hybridsim.foundation.wording import (
     span,
     times,
 )
-from hybridsim.show.page import page, paragraph, paragraphs, table, trace_line
+from hybridsim.show.page import SCREEN, page, paragraph, paragraphs, table, trace_line
 
 if TYPE_CHECKING:
     from hybridsim.studies.advise import Advice
@@ -41,7 +41,6 @@ BUILT = ("--cache", "--set", "--preset")  # options that `setup` has too
 WORSE_TAIL = 1.05  # times: a larger increase of p99 is a risk
 VARIES = 1.15  # times: phases whose gains differ by more are a risk
 RISKS_SHOWN = 3
-SCREEN = 24  # lines of the first screen
 OTHERS_SHOWN = 3  # lines for other machines, that the command that replays the chosen one yields to
 NAMES = {
     "disks": "these disks",

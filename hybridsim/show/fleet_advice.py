@@ -15,12 +15,11 @@ from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import NONE, counted, factor, in_table, lasting, latency, percent
 from hybridsim.show import advice as of_one
 from hybridsim.show.advice import Document
-from hybridsim.show.page import columns, page, paragraph, paragraphs, table
+from hybridsim.show.page import SCREEN, columns, page, paragraph, paragraphs, table
 
 if TYPE_CHECKING:
     from hybridsim.studies.advise_fleet import FleetAdvice
 
-SCREEN = 24  # lines of the first screen
 ANSWERS = {YES: "yes", UNSURE: "not yet", NO: "no"}
 SHORT = "probably", "prob."
 NAME_MIN = 12  # characters

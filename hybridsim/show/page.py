@@ -14,6 +14,7 @@ from hybridsim.foundation.wording import percent, recorded, span
 from hybridsim.show.screen import width
 
 WIDEST, MARGIN = 80, 13
+SCREEN = 24  # lines of the first screen
 MET, LIKELY, MISSED = "✓", "~", "✗"
 GLUE = "\ue000"  # a space at which no line may break
 UNIT = re.compile(r"(?<=\d) (?=(?:[num]?s|[KMGTP]?i?B|[kMGT]|times)\b)")

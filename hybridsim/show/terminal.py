@@ -51,6 +51,7 @@ from hybridsim.show.page import (
     MARGIN,
     MET,
     MISSED,
+    SCREEN,
     after,
     in_ascii,
     is_ascii,
@@ -69,7 +70,6 @@ WIDEST = 110
 ROOM = 78  # minimum width of the table with all figures in one row
 FIGURES = ("number", "hit", "mean", "p50", "p99", "p999", "max", "busy")
 PLOT_HEIGHT = 6
-LINES = 24
 LINES_NARROW = 40  # limit below WIDE columns, where each label takes a line
 WIDE = 60
 LONGEST_SENTENCE = 4  # lines
@@ -366,7 +366,7 @@ def _screen(result: Result, width: int) -> list[str]:
     ]
     answers = [(label, sentences) for label, sentences in answers if sentences]
     command = _command(result)
-    limit = LINES if width >= WIDE else LINES_NARROW
+    limit = SCREEN if width >= WIDE else LINES_NARROW
     while True:
         lines = [_paragraph(label, sentences, width) for label, sentences in answers]
         if command:
