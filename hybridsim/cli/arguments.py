@@ -105,13 +105,17 @@ def _with_columns(ctx: click.Context, parameter: click.Parameter, format: str | 
     return f"{format or 'columns'}:{spec}"
 
 
+scenario_option = option("--scenario FILE", SCENARIO_HELP, to="scenario_file")
+
+
 def machine_options(
-    kinds: Iterable[str] = (), mode: str = ""
+    kinds: Iterable[str] = (), mode: str = "", scenario: Callable[..., Any] = scenario_option
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds the options of a machine; the command gets `site_of`.
 
     `site_of()` is the machine that they specify.  With `kinds` of caches there are options for the
-    cache, with `mode`, its help, one for the issue times of requests.
+    cache, with `mode`, its help, one for the issue times of requests.  `scenario` adds the option,
+    or the argument, for the file.
     """
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,8 +132,8 @@ def machine_options(
         if kinds:
             added += ["cache", "cache_mode"]
             result = cache_option(kinds)(cache_mode_option(result))
-        result = option("--preset NAME", PRESET_HELP)(result)
-        return option("--scenario FILE", SCENARIO_HELP, to="scenario_file")(result)
+        added_last: Callable[..., Any] = scenario(option("--preset NAME", PRESET_HELP)(result))
+        return added_last
 
     return add
 

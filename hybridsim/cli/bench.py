@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.arguments import (
-    PRESET_HELP,
-    Outputs,
-    cache_mode_option,
-    cache_option,
-    machine,
-    outputs,
-    seeds_option,
-    set_option,
-)
+from hybridsim.cli.arguments import Outputs, machine_options, outputs, seeds_option
 from hybridsim.cli.option import examples, option, value_of
 from hybridsim.cli.running import Line, progress_of_jobs, write_answer
 from hybridsim.foundation.errors import UsageError
@@ -27,17 +19,15 @@ if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
     from hybridsim.studies.bench import Bench
 
+SITE = click.argument("scenario_file", metavar="[SITE.toml]", required=False)
+
 
 @click.command(
     epilog=examples(
         "hybridsim bench --preset digitalocean-volume --depths 1-4 --requests 200",
     )
 )
-@click.argument("scenario_file", metavar="[SITE.toml]", required=False)
-@option("--preset NAME", PRESET_HELP)
-@cache_option([*CACHES, "none"])
-@cache_mode_option
-@set_option
+@machine_options([*CACHES, "none"], scenario=SITE)
 @option("--depths N-M|N,...", "Queue depths: doubling from N to M, or a list.", "1-512")
 @option("--hot SIZE", "Size of the hot spot; default: half of the cache.")
 @option("--bs SIZE", "Size of random requests.", "4KiB")
@@ -51,11 +41,7 @@ if TYPE_CHECKING:
 @seeds_option
 @outputs("json", "html")
 def bench(
-    scenario_file: str | None,
-    preset: str | None,
-    cache: str | None,
-    cache_mode: str | None,
-    settings: tuple[str, ...],
+    site_of: Callable[[], Scenario],
     depths: str,
     hot: str | None,
     bs: str,
@@ -81,7 +67,7 @@ def bench(
     )
     if hot and not hot_bytes:
         raise UsageError("--hot must be greater than 0 (default: half of the cache)")
-    site = machine(scenario_file, settings, preset=preset, cache=cache, cache_mode=cache_mode)
+    site = site_of()
     chosen = depths_of(depths)
     with progress_of_jobs(line := Line()) as progress:
 

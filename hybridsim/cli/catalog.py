@@ -100,7 +100,9 @@ def show(name: str, as_json: bool) -> None:
     section = "cache" if entry.kind == "ssd" else "backing"
     Scenario.loads(f'[{section}.drive]\nlike = "{name}"', f"{name} of the catalog")  # or refuse
     if as_json:
-        echo_document(DRIVE, _whole(entry))
+        values = {key: row._asdict() for key, row in entry.rows.items()}
+        about = {"name": entry.key, "kind": entry.kind, "title": entry.name}
+        echo_document(DRIVE, about | {"values": values})
         return
     rows = [(key, _number(row.value), row) for key, row in entry.rows.items()]
     width, room = (max(len(row[column]) for row in rows) for column in (0, 1))
@@ -135,11 +137,6 @@ def _short(entry: Entry) -> dict[str, Any]:
     return {"name": entry.key, "kind": entry.kind, "title": entry.name, **capacity} | _headline(
         entry
     )
-
-
-def _whole(entry: Entry) -> dict[str, Any]:
-    values = {key: row._asdict() for key, row in entry.rows.items()}
-    return {"name": entry.key, "kind": entry.kind, "title": entry.name, "values": values}
 
 
 def _narrow(name: str, rest: list[str]) -> list[str]:

@@ -64,11 +64,8 @@ def _keys(word: str) -> Iterator[tuple[str, str]]:
         elif key.default:
             value += f"; default {key.default}"
         title = f"{places} ({kinds})" if kinds else places
-        yield title, f"{value}. {_sentence(key.text)}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+        sentence = f"{key.text[:1].upper()}{key.text[1:]}." if key.text else ""
+        yield title, f"{value}. {sentence}"
 
 
 def _unknown(word: str) -> str:

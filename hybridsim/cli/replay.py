@@ -12,7 +12,6 @@ from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli.arguments import (
     DEVICE_HELP,
     PRESET_HELP,
-    SCENARIO_HELP,
     Outputs,
     cache_mode_option,
     cache_option,
@@ -21,6 +20,7 @@ from hybridsim.cli.arguments import (
     mode_option,
     outputs,
     require_option,
+    scenario_option,
     seeds_option,
     set_option,
 )
@@ -43,7 +43,7 @@ EXAMPLES = examples(
 
 @click.command(epilog=EXAMPLES)
 @click.argument("trace", nargs=-1, required=True)
-@option("--scenario FILE", SCENARIO_HELP, to="scenario_file")
+@scenario_option
 @cache_option([*CACHES, "none"])
 @option("--cache-size SIZE", "Size of the cache: 64GiB, or 10% of the data that the trace touches.")
 @option("--cache-members N", "Number of SSDs in the cache.", type=int)

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hybridsim.cli.arguments import Chosen, as_option, trace_options
-from hybridsim.cli.option import echo_document, examples, flag, option
-from hybridsim.cli.trace_fit import fit
+from hybridsim.cli.option import echo_document, examples, flag, option, value_of
+from hybridsim.cli.running import check_folder
 from hybridsim.cli.trace_gen import gen
 from hybridsim.cli.trace_record import record
-from hybridsim.cli.trace_thin import thin
 from hybridsim.foundation.errors import TraceError
+from hybridsim.foundation.printable import shell_word
+from hybridsim.foundation.units import (
+    human_count,
+    human_size,
+    human_time,
+    parse_percent,
+    parse_size,
+)
 
 if TYPE_CHECKING:
+    from hybridsim.studies.thin import Result
+    from hybridsim.studies.trace_fit import Likeness
+    from hybridsim.traces.summary import Tally
     from hybridsim.traces.trace import Summary, Trace
 
 SCHEMA = "hybridsim.trace/1"
 DOCTOR = "hybridsim.doctor/1"
+LIKENESS = "hybridsim.likeness/1"
+THINNED = "hybridsim.thinned/1"
 
 
 @click.group(
@@ -40,9 +52,7 @@ def trace() -> None:
 
 
 trace.add_command(gen)
-trace.add_command(fit)
 trace.add_command(record)
-trace.add_command(thin)
 
 
 @trace.command(
@@ -181,3 +191,187 @@ def as_object(opened: Trace, summary: Summary) -> dict[str, Any]:
     figures = asdict(summary)
     del figures["address_map"]  # a grid for the HTML report, not a figure
     return about | figures
+
+
+@trace.command(
+    epilog=examples(
+        "hybridsim trace fit sda.blktrace.0 -o sda.toml",
+        "hybridsim trace fit traces/demo/rocksdb_mixgraph.blktrace.0.zst",
+    )
+)
+@trace_options
+@option("-o --output FILE", "Write the stand-in, a workload in TOML.")
+@option("--seed", "Random seed of the stand-in.", 1, type=click.IntRange(0))
+@flag("--no-check", "Do not compare the stand-in with the capture.")
+@flag("--json", "Print one JSON object.", to="as_json")
+def fit(chosen: Chosen, output: str | None, seed: int, no_check: bool, as_json: bool) -> None:
+    """Fit a stand-in for TRACE: a synthetic workload.
+
+    The stand-in can be shared: it contains distributions, but no addresses and no times of TRACE.
+    Every command that reads a trace accepts its file, and generates requests with about the cache
+    hits and misses of TRACE.  A comparison is printed: misses of LRU caches of several sizes and
+    page sizes, the hit ratio over time, request sizes and directions.  A stand-in has no think
+    times: replay it with --mode open or --mode closed.
+    """
+    from hybridsim.foundation.writing import write_text
+    from hybridsim.studies.trace_fit import fit
+
+    check_folder(output)
+    captured = chosen.read()
+    fitted = fit(captured, seed, not no_check)
+    if fitted.likeness and as_json:
+        echo_document(LIKENESS, {"trace": captured.name, **fitted.likeness.to_dict()})
+    elif fitted.likeness:
+        click.echo(likeness_text(fitted.likeness))
+    if output:
+        write_text(output, fitted.to_toml(seed))
+        click.echo(f"wrote {output}: its first lines list what it reveals", err=True)
+
+
+def likeness_text(likeness: Likeness) -> str:
+    """Return the comparison as a report for a terminal."""
+    from hybridsim.studies.trace_fit import SHARES
+
+    lines = [f"{'':14}{'capture':>12}{'stand-in':>12}"]
+    columns = _figures(likeness.capture), _figures(likeness.stand_in)
+    lines += [f"{name:14}{columns[0][name]:>12}{columns[1][name]:>12}" for name in columns[0]]
+    shares = "".join(f"{share:>7.0%}" for share in SHARES)
+    lines += ["", "LRU misses in %, by cache size as a share of the data; difference in points"]
+    lines += [f"{'page':>7}{'':11}{shares}  difference"]
+    for each in likeness.curves:
+        first, second = (
+            "".join(f"{ratio * 100:>7.1f}" for ratio in row)
+            for row in (each.capture, each.stand_in)
+        )
+        lines.append(f"{each.page:>7}  {'capture':>9}{first}")
+        difference = f"{each.mean * 100:.1f}, at most {each.largest * 100:.1f}"
+        lines.append(f"{'':7}  {'stand-in':>9}{second}  {difference}")
+    warm = [_warm(each) for each in likeness.warm_ups]
+    lines += [
+        "",
+        "warm-up of LRU, 10% of the data, 64 KiB pages: the hit ratios over time differ by",
+        f"{likeness.hits_apart * 100:.1f} points;",
+        f"90% warm after {warm[0]} of the accesses in the capture, {warm[1]} in the stand-in",
+    ]
+    return "\n".join(lines)
+
+
+def _warm(warm_up: Any) -> str:
+    from hybridsim.studies.trace_fit import BINS
+
+    if not warm_up.steady:
+        return f"{warm_up.state} at the end"
+    return f"{warm_up.reached_ns.get(90, 0) / BINS:.0%}"
+
+
+def _figures(tally: Tally) -> dict[str, str]:
+    from hybridsim.foundation.codes import Op
+
+    reads, writes = (tally.count[op] for op in (Op.READ, Op.WRITE))
+    sequential = sum(tally.sequential.values()) / max(reads + writes, 1)
+    return {
+        "requests": human_count(tally.requests),
+        "time": human_time(tally.span_ns),
+        "reads": human_count(reads),
+        "mean read": human_size(tally.bytes[Op.READ] / max(reads, 1)),
+        "writes": human_count(writes),
+        "mean write": human_size(tally.bytes[Op.WRITE] / max(writes, 1)),
+        "flushes": human_count(tally.count[Op.FLUSH]),
+        "sequential": f"{sequential:.0%}",
+        "touched": human_size(tally.footprint.bytes),
+        "highest offset": human_size(tally.max_end_bytes),
+    }
+
+
+@trace.command(
+    epilog=examples(
+        "hybridsim trace thin sda.blktrace.0 -o sda.thin --max 2GB",
+        "hybridsim trace thin sda.blktrace.0 -o sda.thin --rate 10% --region 64KiB --json",
+    )
+)
+@trace_options
+@option("-o --output OUT", "The file to write.", required=True)
+@option(
+    "--max SIZE",
+    "Maximum size of the file, also while it is written: the rate falls as it fills.",
+    to="maximum",
+)
+@option("--rate SHARE", "Share of the regions to sample at the start.  Default: 100%.")
+@option(
+    "--region SIZE",
+    "Regions that are sampled as a whole.  Smaller ones give smaller errors; a region must be "
+    "at least as large as the cache's pages.",
+    "1MiB",
+)
+@option("--seed", "Another seed samples other regions.", 0)
+@flag("--json", "Print one JSON object.", to="as_json")
+def thin(
+    chosen: Chosen,
+    output: str,
+    maximum: str | None,
+    rate: str | None,
+    region: str,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Thin TRACE: weeks of requests in a file of limited size.
+
+    OUT keeps every request to a sample of the regions, counters and histograms of all requests by
+    minute, and for each hour the requests of its worst minute and of a typical one in full.  mrc
+    and hits read it as any other trace and state the error of the sample; with --device worst,
+    --device typical or a time, every command reads the requests of that minute.  The same trace and
+    options give the same file.
+    """
+    from hybridsim.cli.trace_convert import with_progress
+    from hybridsim.studies.thin import thin as run
+
+    if maximum is None and rate is None:
+        raise click.UsageError("specify --max SIZE, --rate SHARE or both")
+    if output == "-":
+        raise click.UsageError("-o -: a thinned capture is rewritten as it fills: name a file")
+    settings = settings_of(maximum, rate, region, seed)
+    opened = chosen.read()
+    device = next((each.name for each in opened.devices if each.chosen), "")
+    settings = replace(settings, device=device, source=opened.name)
+    with with_progress(opened) as counted:
+        result = run(opened, output, settings, counted)
+    if as_json:
+        facts = asdict(result)
+        echo_document(THINNED, {"file": facts.pop("path"), **facts})
+    else:
+        click.echo(thinned_text(result))
+
+
+def settings_of(maximum: str | None, rate: str | None, region: str, seed: int) -> Any:
+    """Return the settings that options specify; raise UsageError for invalid ones."""
+    from hybridsim.traces.thinned.thinner import Settings
+
+    values: dict[str, Any] = {"seed": seed}
+    for flags, name, specified, parse in (
+        ("--max", "max_bytes", maximum, parse_size),
+        ("--rate", "rate", rate, lambda text: float(parse_percent(text))),
+        ("--region", "region_bytes", region, parse_size),
+    ):
+        if specified is not None:
+            values[name] = value_of(flags, parse, specified)
+    settings = Settings(**values)
+    settings.check()
+    return settings
+
+
+def thinned_text(result: Result) -> str:
+    """Return the result and the next commands as text."""
+    from hybridsim.cli.trace_text import labelled, size
+    from hybridsim.foundation.wording import counted
+
+    name = shell_word(result.path)
+    per = f", {result.bytes / result.requests:.2f} bytes a request" if result.requests else ""
+    lines = [
+        ("thinned", f"{counted(result.requests, 'request')} to {size(result.bytes)}{per}"),
+        ("sample", f"{result.rate:.3%} of the regions"),
+        ("in full", counted(result.stretches, "minute")),
+        ("next", f"hybridsim trace info {name}"),
+        ("", f"hybridsim mrc {name}"),
+        ("", f"hybridsim replay {name} --device worst"),
+    ]
+    return labelled(lines)

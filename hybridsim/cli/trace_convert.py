@@ -44,9 +44,11 @@ def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str | 
     with (
         with_progress(opened) as counted,
         whole_file(output) as raw,
-        _packed(raw, target.suffix) as file,
+        PACKED.get(target.suffix, contextlib.nullcontext)(raw) as file,
     ):
-        return write(counted(opened.chunks()), lambda part: file.write(as_bytes(part)))
+        return write(counted(opened.chunks()), lambda part: file.write(
+            part.encode() if isinstance(part, str) else part
+        ))  # fmt: skip
 
 
 def format_of(output: str) -> str:
@@ -56,20 +58,11 @@ def format_of(output: str) -> str:
     return name if name in WRITTEN else "csv"
 
 
-def as_bytes(part: str | bytes) -> bytes:
-    """Return the output of a writer, text or bytes, as bytes."""
-    return part.encode() if isinstance(part, str) else part
-
-
 def _to_stdout(part: str | bytes) -> None:
     if isinstance(part, str):
         sys.stdout.write(part)
     else:
         sys.stdout.buffer.write(part)
-
-
-def _packed(raw: IO[bytes], suffix: str) -> Any:
-    return PACKED[suffix](raw) if suffix in PACKED else contextlib.nullcontext(raw)
 
 
 @contextlib.contextmanager

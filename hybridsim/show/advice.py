@@ -25,7 +25,7 @@ from hybridsim.foundation.wording import (
     span,
     times,
 )
-from hybridsim.show.page import page, paragraph, paragraphs, table, trace_line
+from hybridsim.show.page import SCREEN, page, paragraph, paragraphs, table, trace_line
 
 if TYPE_CHECKING:
     from hybridsim.studies.advise import Advice
@@ -41,7 +41,6 @@ BUILT = ("--cache", "--set", "--preset")  # options that `setup` has too
 WORSE_TAIL = 1.05  # times: a larger increase of p99 is a risk
 VARIES = 1.15  # times: phases whose gains differ by more are a risk
 RISKS_SHOWN = 3
-SCREEN = 24  # lines of the first screen
 OTHERS_SHOWN = 3  # lines for other machines, that the command that replays the chosen one yields to
 NAMES = {
     "disks": "these disks",
@@ -239,12 +238,6 @@ def risks(document: Document) -> list[str]:
     return [*result, "another day's load may differ"]
 
 
-def risks_in_words(document: Document, number: int) -> str:
-    """Return the first risks as one sentence."""
-    words = "; ".join(risks(document)[:number])
-    return words[:1].upper() + words[1:] + "."
-
-
 def assumed(document: Document) -> str:
     """Return the assumptions."""
     site = str(document["inputs"]["scenario"]["summary"]).partition("; cache")[0]
@@ -417,13 +410,10 @@ def alternatives(document: Document) -> tuple[list[str], list[list[str]]]:
             latency(one["mean_ns"]), latency(one["p99_ns"]),
             span(one["all_ns"]) if is_think else percent(one["utilisation"]),
             NONE if iops is None else human_count(iops),
-            NONE if not price or iops is None else _per_cost(iops / price),
+            NONE if not price or iops is None
+            else f"{iops / price:.2f}" if iops / price < 10 else human_count(iops / price),
         ])  # fmt: skip
     return heads, rows
-
-
-def _per_cost(number: float) -> str:
-    return f"{number:.2f}" if number < 10 else human_count(number)
 
 
 def prices(document: Document) -> str:
@@ -476,7 +466,8 @@ def _head(document: Document, number: int, has_check: bool = True) -> Iterator[s
     yield from paragraph("brings", brings(document))
     if is_known:
         yield from paragraph("costs", costs(document))
-    yield from paragraph("risks", risks_in_words(document, number))
+    words = "; ".join(risks(document)[:number])
+    yield from paragraph("risks", f"{words[:1].upper()}{words[1:]}.")
     yield from paragraph("assumed", assumed(document))
 
 

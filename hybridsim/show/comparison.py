@@ -27,6 +27,7 @@ from hybridsim.show.curve import draw
 from hybridsim.show.page import WIDEST, columns, in_ascii, table
 
 SCHEMA = "hybridsim.comparison/1"
+FIGURES = ("real", "simulated", "error", "tolerance", "slack")  # of a row, in this order
 HEIGHT, MARGIN, LABEL = 4, 7, 13
 WHEN = ("t50", "t90")
 TIMES = ("mean", "stddev", "min", "max", "t50", "t90", RUNTIME)
@@ -57,14 +58,8 @@ def document(comparison: Comparison) -> dict[str, Any]:
         "simulated": comparison.simulated.sources,
         "rows": [
             {
-                "job": row.name.job,
-                "what": row.name.what,
-                "measure": row.name.measure,
-                "real": row.real,
-                "simulated": row.simulated,
-                "error": row.error,
-                "tolerance": row.tolerance,
-                "slack": row.slack,
+                **row.name._asdict(),
+                **{figure: getattr(row, figure) for figure in FIGURES},
                 "pass": row.is_met,
                 "interval": row.ends and list(row.ends),
                 "inside": row.is_inside,
@@ -265,9 +260,8 @@ def _listed(names: list[tuple[Name, str]]) -> str:
 def row_from(document: Mapping[str, Any]) -> Row:
     """Return the Row that a row of the document was written from."""
     name = Name(*(document[part] for part in Name._fields))
-    figures = ("real", "simulated", "error", "tolerance", "slack")
     ends = document.get("interval")
-    row = Row(name, *(document[part] for part in figures))
+    row = Row(name, *(document[figure] for figure in FIGURES))
     return replace(row, ends=(ends[0], ends[1])) if ends else row
 
 

@@ -66,7 +66,14 @@ def draw(
         # Connected to the previous column.
         dots[min(low, level) : max(high, level) + 1, column] = True
         previous = level
-    return _stars(dots[::-1]) if ascii_only else _braille(dots[::-1])
+    dots = dots[::-1]
+    if ascii_only:
+        return ["".join("*" if dot else " " for dot in row) for row in dots.tolist()]
+    cells = np.zeros((height, width), np.int64)
+    for row, bits in enumerate(DOTS):
+        for column, bit in enumerate(bits):
+            cells += dots[row::4, column::2] * bit
+    return ["".join(chr(BRAILLE + cell) if cell else " " for cell in row) for row in cells.tolist()]
 
 
 def _is_near(columns: npt.NDArray[np.floating[Any]], times: Floats) -> list[bool]:
@@ -77,15 +84,3 @@ def _is_near(columns: npt.NDArray[np.floating[Any]], times: Floats) -> list[bool
     distance = np.minimum(abs(columns - times[after - 1]), abs(columns - times[after]))
     near = distance <= 1.5 * np.median(np.diff(times))
     return [bool(each) for each in near]
-
-
-def _stars(dots: npt.NDArray[np.bool_]) -> list[str]:
-    return ["".join("*" if dot else " " for dot in row) for row in dots.tolist()]
-
-
-def _braille(dots: npt.NDArray[np.bool_]) -> list[str]:
-    cells = np.zeros((dots.shape[0] // 4, dots.shape[1] // 2), np.int64)
-    for row, bits in enumerate(DOTS):
-        for column, bit in enumerate(bits):
-            cells += dots[row::4, column::2] * bit
-    return ["".join(chr(BRAILLE + cell) if cell else " " for cell in row) for row in cells.tolist()]

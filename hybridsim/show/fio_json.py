@@ -115,7 +115,10 @@ def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
     results |= reported  # the sum, if it is reported
     results |= {"job_runtime": result.span_ms * len(result.jobs)}
     results |= {"usr_cpu": 0.0, "sys_cpu": 0.0, "ctx": 0, "majf": 0, "minf": 0}
-    results |= _depths(result) | _coarse(result)
+    one_by_one = dict.fromkeys(("0", "4", "8", "16", "32", "64", ">=64"), 0.0) | {"4": 100.0}
+    results |= {"iodepth_level": dict(zip(DEPTHS, shares(result.levels)))}
+    results |= {"iodepth_submit": one_by_one, "iodepth_complete": one_by_one}
+    results |= {f"latency_{unit}": bins for unit, bins in coarse(result).items()}
     goal = job.goal
     results |= {"latency_depth": result.depth, "latency_target": goal.target_ns}
     results |= {"latency_percentile": goal.percent, "latency_window": goal.window_ns // 1000}
@@ -235,15 +238,6 @@ def shares(counts: Any) -> list[float]:
     return [round(max(share, 0.1) if share else 0.0, 6) for share in result]
 
 
-def _depths(result: JobResult) -> dict[str, Any]:
-    one_by_one = dict.fromkeys(("0", "4", "8", "16", "32", "64", ">=64"), 0.0) | {"4": 100.0}
-    return {
-        "iodepth_level": dict(zip(DEPTHS, shares(result.levels))),
-        "iodepth_submit": one_by_one,
-        "iodepth_complete": one_by_one,
-    }
-
-
 def coarse(result: JobResult) -> dict[str, dict[str, float]]:
     """Return the share of requests in each of fio's coarse bins, by unit."""
     total = int(result.coarse.sum())
@@ -256,10 +250,6 @@ def coarse(result: JobResult) -> dict[str, dict[str, float]]:
             unit, per = "ms", 10**6
         results[unit][str(edge // per) if edge else ">=2000"] = share
     return results
-
-
-def _coarse(result: JobResult) -> dict[str, Any]:
-    return {f"latency_{unit}": bins for unit, bins in coarse(result).items()}
 
 
 # terse: one line per job.

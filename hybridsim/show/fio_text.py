@@ -173,7 +173,8 @@ def _percentiles(what: str, measured: Measured, job: Job) -> Iterator[str]:
     unit = _unit(min(values.values()), max(values.values()), float("inf"))
     yield f"    {what} percentiles ({unit}):"
     rounded = {percent: -(-value // UNITS[unit]) for percent, value in values.items()}  # up
-    decimals = _decimals(job)
+    given = job.specified.get("percentile_list")  # fio's own have two decimals
+    decimals = 2 if given is None else max(len(p.partition(".")[2]) for p in given.split(":"))
     width = max(5, *(len(str(value)) for value in rounded.values()))
     result = [
         f"{percent:{decimals + 3}.{decimals}f}th=[{value:{width}d}]"
@@ -183,12 +184,6 @@ def _percentiles(what: str, measured: Measured, job: Job) -> Iterator[str]:
     for begin in range(0, len(result), per_line):
         comma = "," if begin + per_line < len(result) else ""
         yield f"     | {', '.join(result[begin : begin + per_line])}{comma}"
-
-
-def _decimals(job: Job) -> int:
-    """Return the most decimals of a percentile in the job's list; those of fio's own have two."""
-    given = job.specified.get("percentile_list")
-    return 2 if given is None else max(len(each.partition(".")[2]) for each in given.split(":"))
 
 
 def _coarse(result: JobResult) -> Iterator[str]:

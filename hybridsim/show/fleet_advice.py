@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -14,12 +15,11 @@ from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import NONE, counted, factor, in_table, lasting, latency, percent
 from hybridsim.show import advice as of_one
 from hybridsim.show.advice import Document
-from hybridsim.show.page import columns, page, paragraph, paragraphs, table
+from hybridsim.show.page import SCREEN, columns, page, paragraph, paragraphs, table
 
 if TYPE_CHECKING:
     from hybridsim.studies.advise_fleet import FleetAdvice
 
-SCREEN = 24  # lines of the first screen
 ANSWERS = {YES: "yes", UNSURE: "not yet", NO: "no"}
 SHORT = "probably", "prob."
 NAME_MIN = 12  # characters
@@ -279,13 +279,8 @@ def kinds(document: Document) -> tuple[list[str], list[list[str]]]:
 
 def short(names: list[str]) -> list[str]:
     """Return names without the folders that all of them are in."""
-    if not names:
-        return []
-    folder = os.path.commonpath([os.path.dirname(each) for each in names]) if _alike(names) else ""
+    folder = ""
+    if not any(each.startswith("gen:") for each in names):
+        with contextlib.suppress(ValueError):  # no names, or absolute and relative ones
+            folder = os.path.commonpath([os.path.dirname(each) for each in names])
     return [each.removeprefix(folder).lstrip("/") or each for each in names]
-
-
-def _alike(names: list[str]) -> bool:
-    return len({os.path.isabs(each) for each in names}) == 1 and not any(
-        each.startswith("gen:") for each in names
-    )

@@ -14,6 +14,7 @@ from hybridsim.foundation.wording import percent, recorded, span
 from hybridsim.show.screen import width
 
 WIDEST, MARGIN = 80, 13
+SCREEN = 24  # lines of the first screen
 MET, LIKELY, MISSED = "✓", "~", "✗"
 GLUE = "\ue000"  # a space at which no line may break
 UNIT = re.compile(r"(?<=\d) (?=(?:[num]?s|[KMGTP]?i?B|[kMGT]|times)\b)")
@@ -57,10 +58,14 @@ def paragraph(label: str, text: str) -> list[str]:
     return [(head + line).replace(GLUE, " ").rstrip() for head, line in zip(first, lines or [""])]
 
 
+def labelled(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+    """Return texts with their label, which stands before the first only."""
+    return [("" if number else label, text) for number, text in enumerate(texts)]
+
+
 def paragraphs(label: str, texts: Iterable[str]) -> list[str]:
     """Return a paragraph for each text as lines; the label stands before the first."""
-    return [line for number, text in enumerate(texts)
-            for line in paragraph("" if number else label, text)]  # fmt: skip
+    return [line for each in labelled(label, texts) for line in paragraph(*each)]
 
 
 def wrapped(text: str) -> list[str]:

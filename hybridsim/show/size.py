@@ -12,6 +12,7 @@ from hybridsim.foundation.wording import latency, money, percent, ranged
 from hybridsim.show.curve import axis, draw
 from hybridsim.show.page import (
     LIKELY,
+    SCREEN,
     columns,
     mark,
     page,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from hybridsim.studies.size import Sizing, Tried
 
 HEIGHT = 5
-SCREEN = 24  # lines of the first screen
 
 
 def text(sizing: Sizing, ascii_only: bool = False, details: bool = False) -> str:

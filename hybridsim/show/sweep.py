@@ -58,7 +58,10 @@ def _lines(sweep_result: SweepResult) -> Iterator[str]:
 
 def _of_what(sweep_result: SweepResult) -> str:
     plan = sweep_result.plan
-    parts = [f"{axis.key} ({_number(axis)})" for axis in plan.axes] or ["nothing is varied"]
+    numbers = {axis.key: axis.choices for axis in plan.axes}
+    parts = [
+        f"{key} ({len(each) if isinstance(each, tuple) else each})" for key, each in numbers.items()
+    ] or ["nothing is varied"]
     traces = counted(len(plan.traces), "volume" if sweep_result.is_fleet else "trace")
     seeds = f"; {plan.seeds} random seeds" if plan.seeds > 1 else ""
     kind = {
@@ -68,10 +71,6 @@ def _of_what(sweep_result: SweepResult) -> str:
     }
     how = f"{kind[plan.kind]} " if plan.axes else ""
     return f"{how}{', '.join(parts)}; {traces}{seeds}"
-
-
-def _number(axis: Any) -> str:
-    return str(len(axis.choices)) if isinstance(axis.choices, tuple) else str(axis.choices)
 
 
 def _replays(sweep_result: SweepResult) -> str:
@@ -129,13 +128,11 @@ def tables(sweep_result: SweepResult) -> list[tuple[str, list[Setting]]]:
     if len(sweep_result.plan.objectives) > 1 and front:
         words = ", ".join(each.text for each in sweep_result.plan.objectives)
         title = f"Pareto front of {words}: {len(front)} of {len(every)} settings"
-        some = front if len(front) <= SHOWN else [front[index] for index in _spread(len(front))]
-        shown.append((title + (f"; {SHOWN} of them" if len(front) > SHOWN else ""), some))
+        if len(front) > SHOWN:
+            title += f"; {SHOWN} of them"
+            front = [front[round(step * (len(front) - 1) / (SHOWN - 1))] for step in range(SHOWN)]
+        shown.append((title, front))
     return shown
-
-
-def _spread(number: int) -> list[int]:
-    return [round(step * (number - 1) / (SHOWN - 1)) for step in range(SHOWN)]
 
 
 def _table(sweep_result: SweepResult, rows: Sequence[Setting]) -> list[str]:
@@ -151,10 +148,12 @@ def _table(sweep_result: SweepResult, rows: Sequence[Setting]) -> list[str]:
 
 
 def _cells(sweep_result: SweepResult, setting: Setting) -> list[str]:
-    return [
-        _ends_of(objective, number, setting)
-        for number, objective in enumerate(sweep_result.plan.objectives)
-    ]
+    cells = []
+    for number, objective in enumerate(sweep_result.plan.objectives):
+        estimate, known = setting.estimates[number], interval_of(setting, number, objective)
+        ends = None if known is None else known.to_dict()
+        cells.append(NONE if estimate is None else worded(objective, estimate, ends))
+    return cells
 
 
 def worded(objective: Objective, estimate: Estimate, known: Mapping[str, Any] | None) -> str:
@@ -168,14 +167,6 @@ def worded(objective: Objective, estimate: Estimate, known: Mapping[str, Any] | 
         return f"{objective.worded(estimate.mean)} ({low:.2f} to {high:.2f})"
     ends = (objective.worded(low), objective.worded(high))
     return f"{objective.worded(estimate.mean)} ({' to '.join(ends)})"
-
-
-def _ends_of(objective: Objective, number: int, setting: Setting) -> str:
-    estimate = setting.estimates[number]
-    if estimate is None:
-        return NONE
-    known = interval_of(setting, number, objective)
-    return worded(objective, estimate, None if known is None else known.to_dict())
 
 
 def _short(keys: Sequence[str]) -> list[str]:

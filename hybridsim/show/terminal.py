@@ -51,10 +51,12 @@ from hybridsim.show.page import (
     MARGIN,
     MET,
     MISSED,
+    SCREEN,
     after,
     in_ascii,
     is_ascii,
     joined,
+    labelled,
     mark,
     table,
     unbroken,
@@ -68,7 +70,6 @@ WIDEST = 110
 ROOM = 78  # minimum width of the table with all figures in one row
 FIGURES = ("number", "hit", "mean", "p50", "p99", "p999", "max", "busy")
 PLOT_HEIGHT = 6
-LINES = 24
 LINES_NARROW = 40  # limit below WIDE columns, where each label takes a line
 WIDE = 60
 LONGEST_SENTENCE = 4  # lines
@@ -132,7 +133,7 @@ def _sections(
     yield _lines(_trace(result) + _site(result), width)
     yield ""
     if result.verdict.reasons:
-        yield _lines(_reasons(result), width)
+        yield _lines(labelled(LABELS["reasons"], map(unbroken, result.verdict.reasons)), width)
     if result.required:
         yield _lines(required(result.required), width)
     yield ""
@@ -150,7 +151,8 @@ def _sections(
     yield ""
     yield _lines(findings(result) + model_error(result), width)
     yield ""
-    yield _lines(list(_notes(result)), width)
+    warnings = (f"⚠ {one.text}{f' ({one.fix})' if one.fix else ''}" for one in result.warnings)
+    yield _lines(labelled(LABELS["notes"], warnings), width)
     yield from _next(result, width)
 
 
@@ -170,10 +172,10 @@ def _lines(rows: list[tuple[str, str]], width: int) -> Table:
 
 def required(checked: list[Checked]) -> list[tuple[str, str]]:
     """Return the requirements, each with the measured value."""
-    texts = [
+    texts = (
         f"{mark(each.met, each.is_sure)} {each.requirement.text}: {each.ranged}" for each in checked
-    ]
-    return [(LABELS["required"] if row == 0 else "", text) for row, text in enumerate(texts)]
+    )
+    return labelled(LABELS["required"], texts)
 
 
 def _events(result: Result) -> list[tuple[str, str]]:
@@ -222,15 +224,6 @@ def model_error(result: Result) -> list[tuple[str, str]]:
     return [(LABELS["interval"], joined(shown)), ("", found.covers or "")]
 
 
-def _notes(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield the warnings."""
-    label = LABELS["notes"]
-    for one in result.warnings:
-        fix = f" ({one.fix})" if one.fix else ""
-        yield label, f"⚠ {one.text}{fix}"
-        label = ""
-
-
 def _site(result: Result) -> list[tuple[str, str]]:
     mode = str(result.scenario.get("mode", "open"))
     run = f"{MODES.get(mode, mode)} · engine {result.engine} · seed {result.seed}"
@@ -246,13 +239,6 @@ def _first_screen(result: Result, width: int) -> Iterator[Text]:
         if label:
             shown.stylize(style if row == 0 else "bold", 0, label.end())
         yield shown
-
-
-def _reasons(result: Result) -> list[tuple[str, str]]:
-    return [
-        ("" if row else LABELS["reasons"], unbroken(reason))
-        for row, reason in enumerate(result.verdict.reasons)
-    ]
 
 
 def _curve(result: Result, width: int, ascii_only: bool) -> Iterator[RenderableType]:
@@ -380,7 +366,7 @@ def _screen(result: Result, width: int) -> list[str]:
     ]
     answers = [(label, sentences) for label, sentences in answers if sentences]
     command = _command(result)
-    limit = LINES if width >= WIDE else LINES_NARROW
+    limit = SCREEN if width >= WIDE else LINES_NARROW
     while True:
         lines = [_paragraph(label, sentences, width) for label, sentences in answers]
         if command:
@@ -459,9 +445,10 @@ def _costs(result: Result) -> Iterator[str]:
         yield "The price is unknown: specify [price] in a scenario."
     else:
         source = "the scenario" if cost["is_own"] else "the catalog"
+        mirrored = ", mirrored" * (result.scenario.get("cache_mode") in KEEPS_WRITES)
         yield (
             f"{money(cost['ssds_cost'], cost['price']['currency'])} for {cost['ssds']} of "
-            f"SSD{_mirrored(result)} (prices of {source}, {cost['price']['date']})."
+            f"SSD{mirrored} (prices of {source}, {cost['price']['date']})."
         )
     size = result.scenario.get("cache_bytes")
     if size:
@@ -474,10 +461,12 @@ def _costs(result: Result) -> Iterator[str]:
             hint = f"; it held {human_size(held)} at most, so a smaller one may do as well"
         yield f"The cache uses {human_size(size)} of {of}{hint}."
     if result.warm_up.steady and result.warm_up.warm_ns:
-        yield f"It takes {_until_warm(result)} to warm up."
+        known = result.warm_interval
+        warm = ranged(known.value, known.low, known.high) if known else span(result.warm_up.warm_ns)
+        yield f"It takes {warm} to warm up."
     wear = result.wear
     if wear is not None and wear.years is not None and _is_long(result):
-        yield (f"It writes {per_day(result)} a day to the SSD: rated life {lasting(wear.years)}.")
+        yield f"It writes {per_day(result)} a day to the SSD: rated life {lasting(wear.years)}."
 
 
 def _most_held_bytes(result: Result) -> int | None:
@@ -488,17 +477,6 @@ def _most_held_bytes(result: Result) -> int | None:
         return None
     most = int(present.column("pages_present").max())
     return most * int(result.scenario["cache_bytes"]) // int(pages)
-
-
-def _until_warm(result: Result) -> str:
-    known = result.warm_interval
-    if known is None:
-        return span(result.warm_up.warm_ns)
-    return ranged(known.value, known.low, known.high)
-
-
-def _mirrored(result: Result) -> str:
-    return ", mirrored" if result.scenario.get("cache_mode") in KEEPS_WRITES else ""
 
 
 def _is_long(result: Result) -> bool:
@@ -528,7 +506,9 @@ def _assumed(result: Result) -> Iterator[str]:
     trace, scenario = result.trace, result.scenario
     figures = result.cached.whole.figures
     both = figures.reads.count + figures.writes.count
-    name = _shortened(str(trace.get("name", "the trace")))
+    name, half = str(trace.get("name", "the trace")), LONGEST_NAME // 2 - 2
+    if len(name) > LONGEST_NAME:
+        name = f"{name[:half]}...{name[-half:]}"
     load = recorded(figures.requests, trace.get("span_ns", result.cached.end_ns))
     reads = percent(figures.reads.count / both if both else None)
     yield f"{name}: {' in '.join(load)}, {reads} reads."
@@ -537,8 +517,3 @@ def _assumed(result: Result) -> Iterator[str]:
         yield f"Disks: {array}."
     yield LOADS.get(str(scenario.get("mode", "open")), "")
     yield from result.verdict.basis
-
-
-def _shortened(name: str) -> str:
-    half = LONGEST_NAME // 2 - 2
-    return name if len(name) <= LONGEST_NAME else f"{name[:half]}...{name[-half:]}"

@@ -44,12 +44,13 @@ def text(trace: Trace, ascii_only: bool = False) -> str:
     assert capture is not None
     assert found is not None
     total = capture.total
-    reads = int(total.of("requests")[0])
+    reads, writes = (int(each) for each in total.of("requests")[:2])
+    in_order = percent(int(total.of("sequential").sum()) / ((reads + writes) or 1))
     lines = [
         ("trace", f"{trace.name} (thinned)"),
         ("recorded", f"{_device(capture)}, {_span(capture)}"),
         ("requests", f"{total.requests:,}: {percent(reads / total.requests)} reads, "
-                     f"{human_size(int(total.of('bytes').sum()))}, {_sequential(capture)}"),
+                     f"{human_size(int(total.of('bytes').sum()))}, {in_order} sequential"),
         ("latency", _latency(capture)),
         ("sample", f"{percent(capture.rate)} of the regions of "
                    f"{human_size(capture.settings.region_bytes)}: for hits and mrc"),
@@ -91,12 +92,6 @@ def _device(capture: Thinned) -> str:
     """Return the device; formats without devices name it 0."""
     name = capture.settings.device
     return printable(name) if name not in ("", "0") else "a trace"
-
-
-def _sequential(capture: Thinned) -> str:
-    of = capture.total.of
-    moves = int(of("requests")[0] + of("requests")[1])
-    return f"{percent(int(of('sequential').sum()) / moves) if moves else '0%'} sequential"
 
 
 def _latency(capture: Thinned) -> str:

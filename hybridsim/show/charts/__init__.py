@@ -7,8 +7,7 @@ nanoseconds, bytes, shares.  `Axis.per` is the size of the axis's unit in these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
 
 Value = float | int | None  # None: unknown, a gap
 Values = Sequence[Value]
@@ -78,13 +77,18 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Chart:
-    """Lines over one x axis.  Charts of one `sync` share their cursor."""
+class Picture:
+    """What all charts have; `gid` identifies it."""
 
-    kind: ClassVar[str] = "chart"
     gid: str
     title: str
     x: Axis
+
+
+@dataclass(frozen=True)
+class Chart(Picture):
+    """Lines over one x axis.  Charts of one `sync` share their cursor."""
+
     y: Axis
     lines: Sequence[Line]
     bands: Sequence[Band] = ()
@@ -96,13 +100,9 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Bars:
+class Bars(Picture):
     """Stacked horizontal bars: the parts of each row."""
 
-    kind: ClassVar[str] = "bars"
-    gid: str
-    title: str
-    x: Axis
     parts: Sequence[str]
     rows: Sequence[tuple[str, Sequence[float]]]
     note: str = ""
@@ -110,26 +110,18 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Ranges:
+class Ranges(Picture):
     """An interval with its centre for each row; `marks` are values of interest, with names."""
 
-    kind: ClassVar[str] = "ranges"
-    gid: str
-    title: str
-    x: Axis
     rows: Sequence[tuple[str, float, float, float]]  # name, low, centre, high
     marks: Sequence[tuple[str, float]] = ()
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Dots:
+class Dots(Picture):
     """Dots on a line for each row, with their centre."""
 
-    kind: ClassVar[str] = "dots"
-    gid: str
-    title: str
-    x: Axis
     rows: Sequence[tuple[str, Sequence[float]]]
     centres: Sequence[float]
     centre: str  # name of the centre, such as "geometric mean"
@@ -137,28 +129,20 @@ class Dots:
 
 
 @dataclass(frozen=True)
-class Beside:
+class Beside(Picture):
     """Figures of each row: a bar and its value for one figure, a dot each for several."""
 
-    kind: ClassVar[str] = "beside"
-    gid: str
-    title: str
-    x: Axis
     names: Sequence[str]  # of the figures
     rows: Sequence[tuple[str, Sequence[Value]]]
     bold: Sequence[str] = ()  # highlighted rows
 
 
 @dataclass(frozen=True)
-class Heat:
+class Heat(Picture):
     """Counts over a grid; `counts[column][row]` with row 0 at the bottom."""
 
-    kind: ClassVar[str] = "heat"
-    gid: str
-    title: str
-    x: Axis
     y: Axis
     width: float  # of a column, in the unit of the x values
     height: float  # of a row
-    counts: Sequence[Sequence[int]] = field(default_factory=list)
+    counts: Sequence[Sequence[int]]
     note: str = ""

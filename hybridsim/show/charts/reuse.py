@@ -48,7 +48,9 @@ def reuse_times(trace: Chunked, page: str | int = "64KiB") -> ReuseTimes:
         arrival_ns = np.repeat(part.arrival_ns, np.diff(part.ends, prepend=0))
         lags = _lags(seen, arrival_ns, last)
         first_uses += int((lags == UNUSED).sum())
-        counts += np.bincount(_bin_of(lags[lags != UNUSED]), minlength=len(counts))
+        octaves = np.log2(np.maximum(lags[lags != UNUSED], SHORTEST_NS) / SHORTEST_NS)
+        bins = np.minimum(octaves * PER_OCTAVE, len(counts) - 1).astype(np.int64)
+        counts += np.bincount(bins, minlength=len(counts))
     used = np.flatnonzero(counts)
     first, end = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 1)
     edges = SHORTEST_NS * 2.0 ** (np.arange(first + 1, end + 1) / PER_OCTAVE)
@@ -61,16 +63,9 @@ def _lags(ids: Int32s, arrival_ns: Ints, last: Ints) -> Ints:
     sorted_ids, times = ids[order], arrival_ns[order]
     is_first = np.append(True, sorted_ids[1:] != sorted_ids[:-1])
     before = np.where(is_first, last[sorted_ids], np.append(UNUSED, times[:-1]))
-    lags = np.where(before == UNUSED, UNUSED, times - before)
     last[sorted_ids] = times  # the latest of several is kept
-    lags_ns: Ints = np.asarray(lags, np.int64)
-    return lags_ns
-
-
-def _bin_of(lags_ns: Ints) -> Ints:
-    octaves = np.log2(np.maximum(lags_ns, SHORTEST_NS) / SHORTEST_NS)
-    bins: Ints = np.minimum(octaves * PER_OCTAVE, PER_OCTAVE * OCTAVES - 1).astype(np.int64)
-    return bins
+    lags: Ints = np.where(before == UNUSED, UNUSED, times - before)
+    return lags
 
 
 def reuse_chart(several: Mapping[str, ReuseTimes]) -> Chart:

@@ -72,7 +72,7 @@ def page(
     return rendered(
         "page.html",
         report_style(),
-        _script(),
+        f"\n{_vendored('uPlot.iife.min.js')}\n{asset('page.js')}",
         title=title,
         subtitle=subtitle,
         sections=sections,
@@ -85,7 +85,10 @@ def rendered(template: str, style: str, script: str, **values: Any) -> str:
     """Return a template as HTML, with its only style and its only script."""
     return _templates().get_template(template).render(
         version=__version__,
-        policy=_policy(style, script),
+        policy=(
+            f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+            "img-src data:; base-uri 'none'; form-action 'none'"
+        ),
         style=Markup(style),
         script=Markup(script),
         **values,
@@ -155,13 +158,6 @@ def _short(values: Values) -> list[Value]:
     return [int(one) if isinstance(one, float) and one.is_integer() else one for one in rounded]
 
 
-def _policy(style: str, script: str) -> str:
-    return (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
 def _hash(text: str) -> str:
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
@@ -175,16 +171,16 @@ def report_style() -> str:
         "".join(f"--{scheme}{number}:{each};" for number, each in enumerate(palette))
         for scheme, palette in schemes
     )
-    own = (HERE / "templates" / "page.css").read_text(encoding="utf-8")
-    return f"\n:root{{{light}{dark}}}\n{_vendored('uPlot.min.css')}\n{own}"
+    return f"\n:root{{{light}{dark}}}\n{_vendored('uPlot.min.css')}\n{asset('page.css')}"
 
 
 @cache
-def _script() -> str:
-    own = (HERE / "templates" / "page.js").read_text(encoding="utf-8")
-    return f"\n{_vendored('uPlot.iife.min.js')}\n{own}"
+def asset(name: str) -> str:
+    """Return a style or a script of the pages."""
+    return (HERE / "templates" / name).read_text(encoding="utf-8")
 
 
+@cache
 def _vendored(name: str) -> str:
     """Return a vendored file; its licence replaces its leading comment."""
     text = (VENDOR / name).read_text(encoding="utf-8").strip()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hybridsim.show.charts import Bars, Chart, Heat, Ranges
 
@@ -15,7 +14,6 @@ KeyFigure = tuple[str, str, str]  # label, value, comparison or note
 class KeyFigures:
     """The most important figures."""
 
-    kind: ClassVar[str] = "key"
     figures: Sequence[KeyFigure]
 
 
@@ -23,7 +21,6 @@ class KeyFigures:
 class Table:
     """Rows of text; the first column is the name of the row, `strong` rows are bold."""
 
-    kind: ClassVar[str] = "table"
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -35,7 +32,6 @@ class Table:
 class Prose:
     """Paragraphs; `tone` is yes, no, unsure, note, hint or empty."""
 
-    kind: ClassVar[str] = "prose"
     paragraphs: Sequence[str]
     tone: str = ""
 
@@ -44,7 +40,6 @@ class Prose:
 class Code:
     """Preformatted text to copy."""
 
-    kind: ClassVar[str] = "code"
     caption: str
     text: str
     is_folded: bool = False
@@ -54,7 +49,6 @@ class Code:
 class Command:
     """A command with a button that copies it."""
 
-    kind: ClassVar[str] = "command"
     caption: str
     text: str
 
@@ -63,14 +57,11 @@ class Command:
 class CopyJson:
     """A button that copies the document that `--json` writes."""
 
-    kind: ClassVar[str] = "copy"
-
 
 @dataclass(frozen=True)
 class Row:
     """Charts side by side, if the page is wide enough."""
 
-    kind: ClassVar[str] = "row"
     blocks: Sequence[Chart]
 
 

@@ -297,18 +297,15 @@ def _path(points: Sequence[Point]) -> str:
     """Return a path: the start, then each point relative to the previous one."""
     whole = [(round(TENTH * x), round(TENTH * y)) for x, y in points]
     moves = [(x - a, y - b) for (a, b), (x, y) in pairwise(whole)]
-    words, command = [_numbers("M", *whole[0])], ""
+    words, command = ["M" + " ".join(map(_number, whole[0]))], ""
     for move in moves:
         if move == (0, 0):
             continue
         now = "v" if move[0] == 0 else "h" if move[1] == 0 else "l"
-        words.append(_numbers(now if now != command else " ", *(each for each in move if each)))
+        numbers = " ".join(_number(each) for each in move if each)
+        words.append((now if now != command else " ") + numbers)
         command = now
     return "".join(words).replace(" -", "-")
-
-
-def _numbers(first: str, *tenths: int) -> str:
-    return first + " ".join(_number(each) for each in tenths)
 
 
 def _number(tenths: int) -> str:
@@ -334,7 +331,8 @@ def png(counts: Sequence[Sequence[int]]) -> bytes:
         lines.append(b"\0" + shades)  # filter: none
     header = struct.pack(">IIBBBBB", len(counts), height, 8, 3, 0, 0, 0)
     palette = b"".join(bytes(_colour(level)) for level in range(LEVELS + 1))
-    alphas = bytes([0] + [_alpha(level) for level in range(1, LEVELS + 1)])
+    grown = (min(2 * level / LEVELS, 1) for level in range(1, LEVELS + 1))
+    alphas = bytes([0, *(FAINTEST + round((255 - FAINTEST) * each) for each in grown)])
     parts = (
         (b"IHDR", header),
         (b"PLTE", palette),
@@ -342,7 +340,10 @@ def png(counts: Sequence[Sequence[int]]) -> bytes:
         (b"IDAT", zlib.compress(b"".join(lines), 9)),
         (b"IEND", b""),
     )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*each) for each in parts)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in parts
+    )
 
 
 def _level(count: int, most: int) -> int:
@@ -357,11 +358,3 @@ def _colour(level: int) -> list[int]:
     index = min(int(place), len(RAMP) - 2)
     share = place - index
     return [round(a + share * (b - a)) for a, b in zip(RAMP[index], RAMP[index + 1])]
-
-
-def _alpha(level: int) -> int:
-    return min(FAINTEST + round((255 - FAINTEST) * min(2 * level / LEVELS, 1)), 255)
-
-
-def _chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

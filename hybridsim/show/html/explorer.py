@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from hybridsim.foundation.wording import PROBABLE, counted, percent
 from hybridsim.show.explore import bands, ended
-from hybridsim.show.html import HERE, island, rendered, report_style
-
-TITLE = "What if?"
-
+from hybridsim.show.html import asset, island, rendered, report_style
 
 MODES = {
     "open": "Requests arrive when they did, at any load faster or slower by its factor.",
@@ -25,9 +21,9 @@ def explorer(document: Mapping[str, Any], subtitle: str) -> str:
     """Return the page of a `hybridsim explore --json` document."""
     return rendered(
         "explorer.html",
-        _style(),
-        _script(),
-        title=TITLE,
+        f"{report_style()}\n{asset('explorer.css')}",
+        f"\n{asset('explorer.js')}",
+        title="What if?",
         subtitle=f"{subtitle} · {_known(document)}",
         result=island(document),
         sure=_sure(document),
@@ -35,17 +31,6 @@ def explorer(document: Mapping[str, Any], subtitle: str) -> str:
         notes=document["notes"],
         probable=PROBABLE,
     )
-
-
-@cache
-def _style() -> str:
-    own = (HERE / "templates" / "explorer.css").read_text(encoding="utf-8")
-    return f"{report_style()}\n{own}"
-
-
-@cache
-def _script() -> str:
-    return "\n" + (HERE / "templates" / "explorer.js").read_text(encoding="utf-8")
 
 
 def _known(document: Mapping[str, Any]) -> str:

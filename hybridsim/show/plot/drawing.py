@@ -211,13 +211,19 @@ def _(chart: Bars, place: Any) -> None:
         for bar in bars:
             bar.set_gid(f"{chart.gid}-{part}")
         left = [a + b for a, b in zip(left, values)]
-    place.set_yticks(rows, [label for label, _ in chart.rows])
+    _name_rows(place, chart.rows)
     place.invert_yaxis()
     place.set_xlabel(chart.x.title)
     place.grid(visible=False, axis="y")
     place.set_xlim(0, 1.03 * max(left, default=1.0) or 1.0)
     few = sum(map(len, chart.parts)) < LEGEND_LETTERS
     _legend_outside(place, ncols=4 if few else 2, handlelength=1, columnspacing=1)
+
+
+def _name_rows(place: Any, rows: Sequence[tuple[str, Any]], bold: Sequence[str] = ()) -> None:
+    place.set_yticks(range(len(rows)), [label for label, _ in rows])
+    for (label, _), name in zip(rows, place.get_yticklabels()):
+        name.set_fontweight("bold" if label in bold else "normal")
 
 
 def _legend_outside(place: Any, **how: Any) -> None:
@@ -235,9 +241,7 @@ def _(chart: Dots, place: Any) -> None:
         mean = chart.centres[row] / chart.x.per
         place.plot([mean], [row], "|", ms=10, mew=1.6, color=LIGHT[1],
                    gid=f"mean-{label}", label=chart.centre if row == 0 else "_")  # fmt: skip
-    place.set_yticks(range(len(chart.rows)), [label for label, _ in chart.rows])
-    for (label, _), name in zip(chart.rows, place.get_yticklabels()):
-        name.set_fontweight("bold" if label in chart.judged else "normal")
+    _name_rows(place, chart.rows, chart.judged)
     place.invert_yaxis()
     place.axvline(1 / chart.x.per, color="0.3", lw=0.7, ls=":")
     place.set_xlabel(chart.x.title)
@@ -251,9 +255,7 @@ def _(chart: Dots, place: Any) -> None:
 def _(chart: Beside, place: Any) -> None:
     rows = range(len(chart.rows))
     columns = [_scaled(each, chart.x) for each in zip(*(values for _, values in chart.rows))]
-    place.set_yticks(rows, [label for label, _ in chart.rows])
-    for (label, _), name in zip(chart.rows, place.get_yticklabels()):
-        name.set_fontweight("bold" if label in chart.bold else "normal")
+    _name_rows(place, chart.rows, chart.bold)
     if len(chart.names) == 1:
         shades = [LIGHT[1 if label in chart.bold or not chart.bold else 7]
                   for label, _ in chart.rows]  # fmt: skip
@@ -406,22 +408,18 @@ def _apart(wanted: Sequence[float], high: float, inside: Any) -> list[float]:
     """Return positions in order, at least `high` apart and inside, near those wanted."""
     groups: list[list[float]] = []  # neighbours that touch: their number and mean place
     for each in wanted:
-        groups.append([1, each])
-        while len(groups) > 1 and _touch(groups[-2], groups[-1], high):
-            number, middle = groups.pop()
+        number, middle = 1.0, each
+        while groups and middle - groups[-1][1] < (groups[-1][0] + number) / 2 * high:
             before, other = groups.pop()
             whole = number + before
-            groups.append([whole, (number * middle + before * other) / whole])
+            number, middle = whole, (number * middle + before * other) / whole
+        groups.append([number, middle])
     result: list[float] = []
     for number, middle in groups:
         half = (number - 1) / 2 * high
         middle = min(max(middle, inside.y0 + half), max(inside.y1 - half, inside.y0 + half))
         result += [middle - half + high * each for each in range(int(number))]
     return result
-
-
-def _touch(lower: Sequence[float], upper: Sequence[float], high: float) -> bool:
-    return upper[1] - lower[1] < (lower[0] + upper[0]) / 2 * high
 
 
 def _spots() -> Iterator[tuple[float, float, str, str]]:

@@ -15,6 +15,7 @@ from hybridsim.show import fleet_advice as of_fleet
 from hybridsim.show.advice import Document
 from hybridsim.show.charts import Axis, Ranges
 from hybridsim.show.html.blocks import Block, Code, KeyFigure, KeyFigures, Prose, Section, Table
+from hybridsim.show.page import labelled
 
 WIDE = 10  # times between the ends of all intervals: from here on the axis is logarithmic
 SHOWN = 40  # intervals drawn
@@ -25,11 +26,11 @@ def answer(document: Document) -> Section:
     """Return the first screen of `advise`, with nothing left out."""
     before = [("costs", words.costs(document))]
     risks = (f"{risk[:1].upper()}{risk[1:]}." for risk in words.risks(document))
-    before += [*_labelled("risks", risks), ("assumed", words.assumed(document))]
+    before += [*labelled("risks", risks), ("assumed", words.assumed(document))]
     blocks: list[Block] = [
         Prose([words.to_do(document), words.brings(document)], document["answer"]),
         KeyFigures(list(_figures(document))),
-        Table("Before you buy", ["", ""], [*before, *_labelled("notes", document["notes"])]),
+        Table("Before you buy", ["", ""], [*before, *labelled("notes", document["notes"])]),
     ]
     if document["answer"] != NO:
         blocks.append(Code("Check it: replay this machine", words.command(document)))
@@ -38,11 +39,6 @@ def answer(document: Document) -> Section:
     elif line := words.build(document):
         blocks.append(Code("Build it: print the commands, and run none", line))
     return Section("answer", "Advice", blocks)
-
-
-def _labelled(label: str, sentences: Iterator[str] | Sequence[str]) -> Iterator[tuple[str, str]]:
-    for number, sentence in enumerate(sentences):
-        yield "" if number else label, sentence
 
 
 def _figures(document: Document) -> Iterator[KeyFigure]:
@@ -122,9 +118,9 @@ def fleet(document: Document) -> Section:
     """Return the answer, its key figures, the SSDs of each server, and one kind for all."""
     answers = document["answers"]
     tone = YES if answers[YES] else UNSURE if answers[UNSURE] else NO
-    labelled = dict(of_fleet.sentences(document))
-    first = [labelled.pop(each) for each in ("ADVICE", "brings") if each in labelled]
-    before = [*labelled.items(), *_labelled("notes", document["notes"])]
+    sentences = dict(of_fleet.sentences(document))
+    first = [sentences.pop(each) for each in ("ADVICE", "brings") if each in sentences]
+    before = [*sentences.items(), *labelled("notes", document["notes"])]
     blocks: list[Block] = [
         Prose(first, tone),
         KeyFigures(list(_of_fleet(document))),
