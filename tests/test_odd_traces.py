@@ -1,6 +1,7 @@
 """Unusual traces: each gets a complete answer, with nothing lost or counted twice."""
 
 import random
+import zlib
 
 import pytest
 
@@ -99,3 +100,14 @@ def test_questions_without_an_answer_are_reported(ask, row, why, tmp_path):
     path.write_text(HEAD + row)
     with pytest.raises(TraceError, match=why):
         ask(Trace.read(path))
+
+
+def test_what_is_before_early_damage_of_a_compressed_file_is_used(tmp_path):
+    packer = zlib.compressobj(wbits=31)  # gzip
+    packed = packer.compress((HEAD + "7,R,0,4096,,\n" * 30).encode())
+    packed += packer.flush(zlib.Z_SYNC_FLUSH)
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(packed + b"\x07" * 99)  # no block of gzip begins so
+    trace = Trace.read(path)
+    assert sum(chunk.rows for chunk in trace.chunks()) >= 10
+    assert "compressed-damaged" in [each.code for each in trace.warnings]

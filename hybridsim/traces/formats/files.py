@@ -49,7 +49,7 @@ UNREAD = (  # formats that are recognised but not read: first bytes, name, fix
         "convert it to oracleGeneral with traceConv",
     ),
 )
-HEAD_BYTES_MIN = 262  # that tell compressions and these formats
+UNREAD_BYTES = 262
 BUFFER_BYTES = 1 << 17
 
 
@@ -178,29 +178,31 @@ class ByteStream:
         self._watchers = watchers
         self._findings = findings
         self._layers: list[Any] = [raw]
-        self._is_broken = self._is_noted = False
+        self._ahead = b""
+        self._broken = False
         self._unwrap()
 
     def _unwrap(self) -> None:
         """Add a decompressor for each compression detected from the first bytes."""
         for _ in range(NESTING_MAX):
-            head = self._taken(HEAD_BYTES_MIN)
-            if head:  # else it remains broken
-                self._layers[-1].seek(0)
-                self._is_broken = False
-            codec = next((c for magic, c in CODECS.items() if head.startswith(magic)), None)
+            self._ahead = self._take(6)
+            codec = next((c for magic, c in CODECS.items() if self._ahead.startswith(magic)), None)
             if codec is None:
+                self._ahead = self._take(UNREAD_BYTES)
                 for beginning, what, fix in UNREAD:
-                    if re.match(beginning, head):
+                    if re.match(beginning, self._ahead):
                         raise TraceError(f"{self.name}: {what}, which is not supported: {fix}")
                 return
+            self._layers[-1].seek(0)
             self._layers.append(codec(self._layers[-1]))
+            self._ahead = b""
         raise TraceError(
             f"{self.name}: compressed more than {NESTING_MAX} times: decompress it first"
         )
 
-    def _taken(self, size: int) -> bytes:
-        parts, held = [], 0
+    def _take(self, size: int) -> bytes:
+        parts = [self._ahead]
+        held = len(self._ahead)
         while held < size and (part := self._read_some(size - held)):
             parts.append(part)
             held += len(part)
@@ -208,7 +210,7 @@ class ByteStream:
 
     def _read_some(self, size: int) -> bytes:
         """Read at most `size` bytes; b"" at the end or if the compressed data are damaged."""
-        if self._is_broken:
+        if self._broken:
             return b""
         top = self._layers[-1]
         try:
@@ -224,21 +226,20 @@ class ByteStream:
         return b""
 
     def _note(self, code: str, text: str) -> None:
-        self._is_broken = True
-        if not self._is_noted:  # already when the compression was detected
-            self._findings.add(
-                f"compressed-{code}",
-                f"{text}; the data before that are used",
-                place=self.name,
-                fix="copy or compress the file again",
-            )
-        self._is_noted = True
+        self._broken = True
+        self._findings.add(
+            f"compressed-{code}",
+            f"{text}; the data before that are used",
+            place=self.name,
+            fix="copy or compress the file again",
+        )
 
     def read(self, size: int) -> bytes:
         """Return `size` bytes; fewer only at the end."""
-        data = self._taken(size)
+        data = self._take(size)
+        self._ahead = data[size:]  # the first bytes were read to detect a compression
         self._note_place()
-        return data
+        return data[:size]
 
     def _note_place(self) -> None:
         for each in self._watchers:
@@ -247,15 +248,17 @@ class ByteStream:
     def readinto(self, target: memoryview) -> int:
         """Fill `target` and return the number of bytes, fewer only at the end."""
         self._note_place()
-        if len(self._layers) == 1:
+        if len(self._layers) == 1 and not self._ahead:
             try:
                 return int(self._layers[0].readinto(target))
             except OSError as error:
                 raise TraceError(f"{self.name}: cannot be read: {error.strerror}") from None
         held = 0
-        while held < len(target) and (part := self._read_some(len(target) - held)):
-            target[held : held + len(part)] = part
-            held += len(part)
+        while held < len(target) and (part := self._ahead or self._read_some(len(target) - held)):
+            taken = part[: len(target) - held]
+            self._ahead = self._ahead[len(taken) :]
+            target[held : held + len(taken)] = taken
+            held += len(taken)
         return held
 
     def close(self) -> None:
