@@ -130,12 +130,6 @@ class Inserts(NamedTuple):
         )
 
     @method
-    def begin(self, now, kind, begin, end, task, request, waits, below):
-        """Insert the data of a request; return whether that has ended at once."""
-        job = self.buckets.journal.jobs.take(kind, begin, end, task, request, waits)
-        return self.start(now, job, below) == HAS_ENDED and waits == 0
-
-    @method
     def start(self, now, job, below):
         """Start an insert; if there is no bucket for a write-back insert, it waits for one."""
         jobs = self.buckets.journal.jobs
@@ -267,15 +261,11 @@ class Inserts(NamedTuple):
         return waits[GC_WANTED] == 1 and buckets.state[AVAIL] == 0 and self.state[WRITING] == 0
 
     @method
-    def next_to_give_way(self):
-        """Remove the insert that has waited longest from those that wait, and return it."""
+    def give_way(self, now, below):
+        """End the write-back that has waited longest without a bucket for the rest of it."""
+        job = self.waiting.pop(0, self.buckets.journal.jobs.following)
         self.buckets.state[WAITING] -= 1
         self.state[HUNG] += 1
-        return self.waiting.pop(0, self.buckets.journal.jobs.following)
-
-    @method
-    def give_way(self, now, job, below):
-        """End a write-back without a bucket for the rest of it."""
         self.erase_rest(now, job, below)
         self.buckets.journal.jobs.done[job] = self.buckets.journal.jobs.end[job]
         self.end(now, job, below)

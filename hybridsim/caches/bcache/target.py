@@ -31,6 +31,7 @@ from hybridsim.caches.bcache.inserts import (
     BYPASS_MISSES,
     BYPASSED,
     FILL,
+    HAS_ENDED,
     HITS,
     HUNG,
     MISSES,
@@ -418,7 +419,8 @@ class Bcache(NamedTuple):
         if is_back:
             self.write_back.on_dirty(now, below)
         task, end = requests.stream[slot], offset + length
-        if self.inserts.begin(now, kind, offset, end, task, slot, waits, below):
+        job = buckets.journal.jobs.take(kind, offset, end, task, slot, waits)
+        if self.inserts.start(now, job, below) == HAS_ENDED and waits == 0:
             requests.pending[slot] -= 1
 
     @method
@@ -553,13 +555,13 @@ class Bcache(NamedTuple):
         if not self.inserts.is_exhausted() or not self.write_back.wants_lock():
             return
         jobs = self.inserts.buckets.journal.jobs
-        job = self.inserts.next_to_give_way()
+        job = self.inserts.waiting.first[0]
         slot, begin, length = jobs.request[job], jobs.done[job], jobs.end[job] - jobs.done[job]
         op = WRITE | (requests.flags[slot] & FUA)
         self.to_slow(now, slot, op, begin, length, requests, below)
         if jobs.waits[job] == 0:
             requests.pending[slot] -= 1  # that of the insert
-        self.inserts.give_way(now, job, below)
+        self.inserts.give_way(now, below)
         self.wake_sleepers(now, requests, below)
 
     @method
