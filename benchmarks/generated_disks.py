@@ -250,7 +250,9 @@ def _truth(drive, shape: HddParameters, idle_share: float, write, late) -> dict[
 
 def estimates(observed: Observed, layout: Layout = SINGLE) -> dict[str, Estimate]:
     """Fit the disks of a capture whose layout is known; FitError where it is refused."""
-    capture._check_writes("a generated disk", observed)
+    random = capture._scattered(observed)
+    both = (random & ~observed.is_write, random & observed.is_write)
+    capture._check_writes("a generated disk", *(capture._calm(observed, each) for each in both))
     seen = pieces(observed, observed.entered_ns(0), layout)
     found = disks.fit(seen, array.assumed)
     array._check("a generated disk", found)

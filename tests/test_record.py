@@ -367,7 +367,10 @@ class TestIncompleteRecordings:
 
     def test_a_recording_ended_by_another_program_is_incomplete(self, host, monkeypatch):
         enable = host.sys / "class/block/sdx/trace/enable"
-        monkeypatch.setattr(trace_record, "tick_of", lambda _: lambda _: put(enable, "0"))
+        monkeypatch.setattr(
+            "hybridsim.studies.record.record",
+            lambda prepared, _: record(prepared, lambda _: put(enable, "0")),
+        )
         words = ("--time", "1s", "--via", "tracefs")
         done, last = run(*words, host=host, monkeypatch=monkeypatch)
         assert done.exit_code == 3
