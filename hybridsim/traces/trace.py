@@ -34,7 +34,7 @@ from hybridsim.traces.formats.files import (
     per_cpu_files,
     source,
 )
-from hybridsim.traces.formats.ordering import from_origin
+from hybridsim.traces.formats.ordering import from_first
 from hybridsim.traces.summary import Summary, Tally, summarize
 
 if TYPE_CHECKING:
@@ -232,11 +232,7 @@ class Trace:
 
         A generated workload begins before its first request and keeps its times.
         """
-        first_ns = 0 if self.is_generated else None
-        for part in self.chunks():
-            if first_ns is None:
-                first_ns = int(part.arrival_ns[0])
-            yield from_origin(part, first_ns)
+        yield from self.chunks() if self.is_generated else from_first(self.chunks())
 
     @property
     def has_volumes(self) -> bool:

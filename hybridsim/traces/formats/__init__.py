@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hybridsim.requests.rows import Device, Findings, Requests
     from hybridsim.traces.formats.files import Source
 
-# name: module with TABLE, or with detect(head) and Reader; in the order of detection
+# name: module with TABLE, or with detect(head) and Reader, or Lines; in the order of detection
 FORMATS = {
     "thinned": "hybridsim.traces.formats.thinned",
     "blktrace": "hybridsim.traces.formats.blktrace",
@@ -72,6 +72,10 @@ def open_reader(
     module = _module(name)
     if hasattr(module, "Reader"):
         return name, module.Reader(sources, device, use_dispatch, *([spec] if spec else []))
+    if hasattr(module, "Lines"):
+        from hybridsim.traces.formats.event_text import TextReader
+
+        return name, TextReader(module.Lines, sources, device, use_dispatch)
     from hybridsim.traces.formats.column_reader import ColumnReader
 
     return name, ColumnReader(module.TABLE, sources, device, use_dispatch)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hybridsim.traces.formats.event_text import SECTOR_BYTES, SECTOR_MAX, EventLines, TextReader
+from hybridsim.traces.formats.event_text import SECTOR_BYTES, SECTOR_MAX, EventLines
 from hybridsim.traces.formats.ftrace import parse_rwbs
 from hybridsim.traces.formats.pairing import Action
 
@@ -37,6 +37,8 @@ def detect(head: bytes) -> bool:
 
 class Lines(EventLines):
     """One pass over the lines; each is the events of one request."""
+
+    format = "biosnoop text"
 
     _like: re.Pattern[bytes] | None = None  # once its head was there
 
@@ -72,10 +74,3 @@ class Lines(EventLines):
         if match.re is not QUEUED:
             return times
         return {Action.QUEUE: issued_ns - round(float(match["que"]) * MS)} | times
-
-
-class Reader(TextReader):
-    """The text of one capture; each pass reads it again."""
-
-    format = "biosnoop text"
-    lines = Lines

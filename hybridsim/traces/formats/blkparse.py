@@ -12,7 +12,6 @@ from hybridsim.traces.formats.event_text import (
     SECTOR_BYTES,
     SECTOR_MAX,
     EventLines,
-    TextReader,
     error_of,
 )
 from hybridsim.traces.formats.pairing import Action
@@ -63,6 +62,8 @@ def parse_rwbs(text: bytes) -> tuple[int, int] | None:
 class Lines(EventLines):
     """One pass over the lines of blkparse."""
 
+    format = "blkparse text"
+
     _in_summary = False
 
     def _events_of(self, line: bytes) -> Sequence[tuple[int, ...]] | None:
@@ -101,10 +102,3 @@ class Lines(EventLines):
         error = error_of(action, tail["last"])
         cpu = int(match["cpu"]) & 0xFFFF
         return [(time_ns, sector * SECTOR_BYTES, length, pid, error, cpu, action, op, flags)]
-
-
-class Reader(TextReader):
-    """The text of one capture; each pass reads it again."""
-
-    format = "blkparse text"
-    lines = Lines

@@ -36,7 +36,7 @@ from hybridsim.traces.formats.line_parser import (
 )
 from hybridsim.traces.formats.ordering import (
     WINDOW,
-    from_origin,
+    from_first,
     in_order,
     merged,
     origin_of,
@@ -248,12 +248,11 @@ class ColumnReader:
         streams = [in_order(each, findings, window) for each in unsorted]
         parts = merged(streams)
         is_spread, parts = spread_if_whole(parts, self.table.whole_seconds)
-        origin_ns: int | None = None
-        for part in parts:
-            if origin_ns is None:
-                origin_ns = int(part.arrival_ns[0])
-                self.origin_unix_ns = origin_of(self.table.since_1970, origin_ns)
-            yield from_origin(self.volumes.laid_out(part), origin_ns)
+
+        def note(first_ns: int) -> None:
+            self.origin_unix_ns = origin_of(self.table.since_1970, first_ns)
+
+        yield from from_first(map(self.volumes.laid_out, parts), note)
         self.volumes.count(files[0].names, files[0].seen.devices)
         self.devices = self.volumes.devices
         self._report(files, findings)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,32 @@ def error_of(action: int, last: bytes | None) -> int:
 
 
 OTHER_FILES = "add the files of the other CPUs (NAME.blktrace.*), or capture"
+PAIRING = (
+    (
+        At.INCOMPLETE,
+        "incomplete",
+        "requests have no completion in the trace; they are replayed, their latency is unknown",
+        f"none needed for a few at the end; otherwise {OTHER_FILES} `-a complete` too",
+    ),
+    (
+        At.UNMATCHED,
+        "unmatched",
+        "completions match no request in the trace",
+        f"none needed for a few at the beginning; otherwise {OTHER_FILES} `-a queue` too",
+    ),
+    (
+        At.DISORDER,
+        "disorder",
+        "events are earlier than a preceding one and were moved to its time",
+        "none needed for a few; many mean that the CPUs' clocks differ",
+    ),
+    (
+        At.EMPTY,
+        "empty",
+        "requests of length 0 that are not flushes were skipped",
+        "none needed",
+    ),
+)  # counts of the pairing: code, text, fix
 LONG_NS = 60 * 10**9  # before the first request
 
 
@@ -79,7 +105,8 @@ class EventReader:
 
     def _report(self, findings: Findings, pairer: Pairer, first_ns: int = 0) -> None:
         """Add the findings of a pass, whose first request arrives at `first_ns`."""
-        report_pairing(findings, pairer)
+        for what, code, text, fix in PAIRING:
+            findings.count(pairer.count(what), code, text, fix)
         used = [device.name for device in self.devices if device.requests]
         if len(used) > 1 and not self._asked:
             findings.add(
@@ -107,47 +134,16 @@ class EventReader:
             )
 
 
-def report_pairing(findings: Findings, pairer: Pairer) -> None:
-    """Add the findings of pairing events into requests."""
-    for what, code, text, fix in (
-        (
-            At.INCOMPLETE,
-            "incomplete",
-            "requests have no completion in the trace; they are replayed, their latency is unknown",
-            f"none needed for a few at the end; otherwise {OTHER_FILES} `-a complete` too",
-        ),
-        (
-            At.UNMATCHED,
-            "unmatched",
-            "completions match no request in the trace",
-            f"none needed for a few at the beginning; otherwise {OTHER_FILES} `-a queue` too",
-        ),
-        (
-            At.DISORDER,
-            "disorder",
-            "events are earlier than a preceding one and were moved to its time",
-            "none needed for a few; many mean that the CPUs' clocks differ",
-        ),
-        (
-            At.EMPTY,
-            "empty",
-            "requests of length 0 that are not flushes were skipped",
-            "none needed",
-        ),
-    ):
-        findings.count(pairer.count(what), code, text, fix)
-
-
 class TextReader(EventReader):
     """The text of one capture, with one event per line."""
 
-    format: str
-    lines: type[EventLines]
-
-    def __init__(self, sources: list[Source], device: str | None, use_dispatch: bool) -> None:
-        self._source = only(sources, self.format)
+    def __init__(
+        self, of: type[EventLines], sources: list[Source], device: str | None, use_dispatch: bool
+    ) -> None:
+        self.lines = of
+        self._source = only(sources, of.format)
         name = self._source.name
-        survey = self.lines(self._source, None, Findings())
+        survey = of(self._source, None, Findings())
         for number, _ in enumerate(survey.events()):
             if (
                 number >= SURVEY_LINES
@@ -161,7 +157,7 @@ class TextReader(EventReader):
                     f"{name}: has {counted(survey.completed, 'completion')}, but neither queue nor "
                     "issue events, so no request: capture these too"
                 )
-            raise survey.malformed.refuse(self.format)
+            raise survey.malformed.refuse(of.format)
         self.by_issue = use_dispatch or not survey.queued
         self.issued_only = not survey.queued and not use_dispatch
         weights = survey.issued if self.by_issue else survey.queued
@@ -184,6 +180,8 @@ class TextReader(EventReader):
 
 class EventLines(Seen, ABC):
     """One pass over the lines: events of the wanted device, and counts of all devices."""
+
+    format: ClassVar[str]
 
     def __init__(self, source: Source, wanted: str | None, findings: Findings) -> None:
         self.name = source.name

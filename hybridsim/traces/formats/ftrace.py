@@ -16,7 +16,6 @@ from hybridsim.traces.formats.event_text import (
     SECTOR_BYTES,
     SECTOR_MAX,
     EventLines,
-    TextReader,
     error_of,
 )
 from hybridsim.traces.formats.pairing import Action
@@ -115,6 +114,8 @@ def parse_rwbs(text: bytes, sectors: int) -> tuple[int, int] | None:
 class Lines(EventLines):
     """One pass over the lines of block events; lines of other events are ignored."""
 
+    format = "ftrace text"
+
     def _events_of(self, line: bytes) -> Sequence[tuple[int, ...]] | None:
         match = event_of(line)
         if match is None:
@@ -156,10 +157,3 @@ class Lines(EventLines):
         error = error_of(action, tail["last"])
         cpu &= 0xFFFF
         return [(time_ns, sector * SECTOR_BYTES, length, number, error, cpu, action, op, flags)]
-
-
-class Reader(TextReader):
-    """The text of one capture; each pass reads it again."""
-
-    format = "ftrace text"
-    lines = Lines

@@ -17,7 +17,7 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Findings, Requests, requests_with
 from hybridsim.traces.formats.files import records_of
-from hybridsim.traces.formats.ordering import SECOND_NS, from_origin, in_order, spread_seconds
+from hybridsim.traces.formats.ordering import SECOND_NS, from_first, in_order, spread_seconds
 from hybridsim.traces.formats.text import OneDevice
 
 RECORD = np.dtype([("second", "<u4"), ("object", "<u8"), ("bytes", "<u4"), ("next", "<i8")])
@@ -59,12 +59,9 @@ class Reader(OneDevice):
 
     def _parts(self, findings: Findings) -> Iterator[Requests]:
         self._empty = self._wrong = self._rows = 0
-        origin_ns: int | None = None
-        for part in spread_seconds(in_order(self._records(findings), findings)):
-            if origin_ns is None:
-                origin_ns = int(part.arrival_ns[0])
+        for part in from_first(spread_seconds(in_order(self._records(findings), findings))):
             self._rows += part.rows
-            yield from_origin(part, origin_ns)
+            yield part
 
     def _report(self, findings: Findings) -> None:
         if self._wrong > self._rows // 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -39,7 +39,9 @@ def in_order(
         if not part.rows:
             continue
         before = held[-1].arrival_ns[-1] if held else part.arrival_ns[0]
-        if not (before <= part.arrival_ns[0] and _is_sorted(part)):
+        if not (
+            before <= part.arrival_ns[0] and (part.arrival_ns[1:] >= part.arrival_ns[:-1]).all()
+        ):
             is_sorted = False
             _report_back(part.arrival_ns, previous_ns, findings)
         previous_ns = int(part.arrival_ns[-1])
@@ -73,10 +75,6 @@ def merged(streams: Sequence[Iterator[Requests]]) -> Iterator[Requests]:
     for part, stream in heads:
         yield part
         yield from stream
-
-
-def _is_sorted(part: Requests) -> bool:
-    return bool((part.arrival_ns[1:] >= part.arrival_ns[:-1]).all())
 
 
 def _report_back(arrival_ns: NDArray[np.int64], previous_ns: int, findings: Findings) -> None:
@@ -178,6 +176,18 @@ def origin_of(since_1970: bool | None, first_ns: int) -> int | None:
     """
     absolute = first_ns >= EPOCH_NS if since_1970 is None else since_1970
     return first_ns if absolute else None
+
+
+def from_first(
+    parts: Iterable[Requests], note: Callable[[int], object] = lambda _: None
+) -> Iterator[Requests]:
+    """Yield requests with times relative to the first arrival, after `note` got that."""
+    origin_ns: int | None = None
+    for part in parts:
+        if origin_ns is None:
+            origin_ns = int(part.arrival_ns[0])
+            note(origin_ns)
+        yield from_origin(part, origin_ns)
 
 
 def from_origin(part: Requests, origin_ns: int) -> Requests:

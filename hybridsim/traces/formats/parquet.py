@@ -22,7 +22,7 @@ from hybridsim.traces.formats.columns import Field, To
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.line_parser import LENGTH_MAX, NUMBER_MAX, RESPONSE_MAX_NS, Of
 from hybridsim.traces.formats.mapped_text import EXAMPLE, Mapping, read
-from hybridsim.traces.formats.ordering import from_origin, in_order, origin_of, spread_if_whole
+from hybridsim.traces.formats.ordering import from_first, in_order, origin_of, spread_if_whole
 from hybridsim.traces.formats.requests_csv import HEADER, LETTERS
 from hybridsim.traces.formats.text import no_dispatch, only
 
@@ -112,14 +112,13 @@ class Reader:
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Read the file and yield its requests in order of arrival."""
         rows = Rows(self._source.name, self._mapping)
-        origin_ns: int | None = None
         ordered = in_order(self._rows(rows, self.volumes.wanted), findings)
         is_spread, parts = spread_if_whole(ordered, None if self._mapping is not DEFAULT else False)
-        for part in parts:
-            if origin_ns is None:
-                origin_ns = int(part.arrival_ns[0])
-                self.origin_unix_ns = origin_of(None, origin_ns)
-            yield from_origin(self.volumes.laid_out(part), origin_ns)
+
+        def note(first_ns: int) -> None:
+            self.origin_unix_ns = origin_of(None, first_ns)
+
+        yield from from_first(map(self.volumes.laid_out, parts), note)
         if rows.bad > rows.read // 2:
             raise TraceError(
                 f"{self._source.name}: {rows.bad:,} of {rows.read:,} rows are malformed: "

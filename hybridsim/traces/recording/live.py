@@ -39,7 +39,7 @@ from hybridsim.traces.formats.pairing import (
     whole,
 )
 from hybridsim.traces.recording.disk import Disk, Host
-from hybridsim.traces.recording.tracefs import LOST, chosen, place
+from hybridsim.traces.recording.tracefs import LOST, chosen, content, place
 
 # event of the kernel: action, fields other than those of all
 EVENTS = {
@@ -66,10 +66,7 @@ def formats(root: Path) -> Ints:
     rows = []
     for event, (action, count) in EVENTS.items():
         path = root / "events/block" / event / "format"
-        try:
-            text = path.read_text()
-        except OSError as error:
-            raise RecordingError(f"{path}: cannot be read: {error.strerror}") from None
+        text = content(path)
         fields = {
             declared.partition("[")[0].split()[-1]: (int(at), int(size))
             for declared, at, size in FIELD.findall(text)

@@ -43,15 +43,15 @@ def check(disk: Disk, host: Host) -> None:
             "6.19 on): record with --via blktrace"
         )
     root = place(host)
-    if "blk" not in _read(root / "available_tracers").split():
+    if "blk" not in content(root / "available_tracers").split():
         raise RecordingError("the kernel has no `blk` tracer (CONFIG_BLK_DEV_IO_TRACE)")
-    tracer = _read(root / "current_tracer")
+    tracer = content(root / "current_tracer")
     if tracer != IDLE:
         raise RecordingError(
             f"the kernel's tracer is in use ({tracer}): stop that first, or "
             f"echo {IDLE} > {root / 'current_tracer'}"
         )
-    if _read(disk.folder / "trace/enable") != "0":
+    if content(disk.folder / "trace/enable") != "0":
         raise RecordingError(
             f"{disk.path} is already being traced; stop that with blktrace -d {disk.path} -k"
         )
@@ -115,7 +115,7 @@ def _ended_by_others(root: Path, disk: Disk) -> str:
     """Return an error if another program changed the settings, so that requests are missing."""
     enable, tracer, on = disk.folder / "trace/enable", root / "current_tracer", root / "tracing_on"
     for path, wanted in ((enable, "1"), (tracer, "blk"), (on, "1")):
-        if (value := chosen(_read(path))) != wanted:
+        if (value := chosen(content(path))) != wanted:
             return f"another program ended the kernel's tracing: {path} is {value}, not {wanted}"
     return ""
 
@@ -152,7 +152,7 @@ def settings() -> Iterator[Any]:
     before: list[tuple[Path, str]] = []
 
     def put(path: Path, value: str) -> None:
-        old = chosen(_read(path))
+        old = chosen(content(path))
         if old != value:
             before.append((path, old))
             _write(path, value)
@@ -189,11 +189,12 @@ def wall_clock(number: str, cpu: int) -> bytes:
 
 def _lost(root: Path) -> int:
     """Return how many events the kernel has overwritten or dropped."""
-    texts = (_read(each) for each in root.glob("per_cpu/cpu[0-9]*/stats"))
+    texts = (content(each) for each in root.glob("per_cpu/cpu[0-9]*/stats"))
     return sum(int(number) for text in texts for number in LOST.findall(text))
 
 
-def _read(path: Path) -> str:
+def content(path: Path) -> str:
+    """Return the text of a tracing file; raise RecordingError if it cannot be read."""
     try:
         return path.read_text().strip()
     except OSError as error:

@@ -104,7 +104,6 @@ class Progress:
     """What the monitor knows of one job: totals of completed requests at its last checks."""
 
     steady: Steady = NOT_STEADY
-    floor: Floor = NO_FLOOR
     prev_ns: int = NOT_YET
     iops: list[float] = field(default_factory=list)  # of each second, of the job or its group
     bandwidth: list[float] = field(default_factory=list)  # bytes/s
@@ -125,7 +124,7 @@ class Monitor:
     def __init__(self, jobs: Sequence[Job], source: Jobs, begin_ns: int = 0) -> None:
         self._jobs = jobs
         self._source = source
-        self.of_jobs = [Progress(job.steady, job.floor) for job in jobs]
+        self.of_jobs = [Progress(job.steady) for job in jobs]
         shape = (len(jobs), len(NAMES))
         self._done = np.zeros(shape, np.int64)
         self._moved = np.zeros(shape, np.int64)

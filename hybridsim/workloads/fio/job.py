@@ -167,7 +167,7 @@ def jobs_of(written: Written) -> list[Job]:
         group += begins
         reported += begins or reader.flag("new_group")
         name = reader.read("name", str, section.name)
-        one = _depending(reader, _job(reader, name), number, names)
+        one = replace(_job(reader, name, names), section=number)
         exits = exits or reader.flag("exitall")
         names[name] = number
         count = reader.number("numjobs", 1, 1)
@@ -206,23 +206,6 @@ def _listed(wrong: Sequence[str]) -> str:
         return "\n".join(wrong)
     more = f"... and {len(wrong) - ERRORS_SHOWN} more errors; is this a job file of fio?"
     return "\n".join([*wrong[:ERRORS_SHOWN], more])
-
-
-def _depending(reader: Reader, job: Job, number: int, names: Mapping[str, int]) -> Job:
-    """Return a job with its relations to others: wait_for, flow, exitall."""
-    waitee = reader.read("wait_for", str, "")
-    if waitee and waitee not in names:
-        known = f"earlier jobs are {', '.join(names)}" if names else "it is the first job"
-        reader.refuse("wait_for", f"wait_for={waitee}: no earlier job has this name; {known}")
-    return replace(
-        job,
-        section=number,
-        waits_for=names.get(waitee, -1),
-        ends=reader.choice("exit_what", EXITS, ENDS_KIN),
-        weight=reader.number("flow", 0),
-        flow=reader.number("flow_id", 0),
-        flow_sleep_ns=reader.time("flow_sleep", MICROSECOND),
-    )
 
 
 def _is_nrfiles_later(reader: Reader, section: Section, common: Mapping[str, OptionValue]) -> bool:
@@ -505,7 +488,7 @@ def _may_end(pattern: Pattern, number: int) -> bool:
     return not is_drawn or (pattern.uses_map and len(lengths) > 1)
 
 
-def _job(reader: Reader, name: str) -> Job:
+def _job(reader: Reader, name: str, earlier: Mapping[str, int]) -> Job:
     engine = reader.read("ioengine", options.engine_of, "psync")
     if engine in options.OTHER_ENGINES:
         reader.refuse("ioengine", f"ioengine={engine} {options.OTHER_ENGINES[engine]}")
@@ -538,7 +521,8 @@ def _job(reader: Reader, name: str) -> Job:
                     f"{name} with ioengine=vsync, which merges neighbouring requests and so counts "
                     "those of a pass otherwise, is not supported: use ioengine=psync or libaio",
                 )
-    pattern, has_size = _pattern(reader)
+    pattern = _pattern(reader)
+    has_size = pattern.file_bytes > 0
     if engine == "null":
         is_queued = depth > 1
         pattern = replace(pattern, queues_trims=is_queued)
@@ -585,7 +569,7 @@ def _job(reader: Reader, name: str) -> Job:
     }
     busy_ns = reader.time("thinktime_iotime", MICROSECOND)
     unified = reader.read("unified_rw_reporting", str, "none")
-    return Job(
+    job = Job(
         name,
         thread=0,
         group=0,
@@ -631,9 +615,21 @@ def _job(reader: Reader, name: str) -> Job:
         rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
         iops_window_ns=reader.time("iopsavgtime", MILLISECOND) or SECOND // 2,
     )
+    waitee = reader.read("wait_for", str, "")
+    if waitee and waitee not in earlier:
+        known = f"earlier jobs are {', '.join(earlier)}" if earlier else "it is the first job"
+        reader.refuse("wait_for", f"wait_for={waitee}: no earlier job has this name; {known}")
+    return replace(
+        job,
+        waits_for=earlier.get(waitee, -1),
+        ends=reader.choice("exit_what", EXITS, ENDS_KIN),
+        weight=reader.number("flow", 0),
+        flow=reader.number("flow_id", 0),
+        flow_sleep_ns=reader.time("flow_sleep", MICROSECOND),
+    )
 
 
-def _pattern(reader: Reader) -> tuple[Pattern, bool]:
+def _pattern(reader: Reader) -> Pattern:
     kind, _, how = reader.read("rw", str, "read").partition(":")
     plain = kind.removeprefix("rand")
     is_random = kind != plain
@@ -700,7 +696,7 @@ def _pattern(reader: Reader) -> tuple[Pattern, bool]:
             f"{name} with rate_process=poisson and a rate: fio 3.33 itself divides by zero at the "
             "first sync, and dies; use rate_process=linear",
         )
-    return distributed(reader, pattern), size > 0
+    return distributed(reader, pattern)
 
 
 def _read_percent(reader: Reader) -> int:

@@ -43,14 +43,8 @@ TIMED_OUT, IO_ERROR = 110, 5  # errno
 Mask = npt.NDArray[np.bool_]
 KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
 # Upper ends of fio's coarse latency bins; the last bin, above all of them, has no entry.
-EDGES_NS = np.array(
-    [
-        *(1 * each for each in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)),
-        *(10**3 * each for each in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)),
-        *(10**6 * each for each in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000)),
-    ],
-    np.int64,
-)
+STEPS = (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)
+EDGES_NS = np.array([u * each for u in (1, 10**3, 10**6) for each in STEPS] + [2 * 10**9], np.int64)
 
 
 @dataclass
@@ -69,6 +63,13 @@ class Windows:
         if needed > len(self.sums):
             self.sums = np.append(self.sums, np.zeros(max(needed, len(self.sums)), np.int64))
         np.add.at(self.sums, at, amount)
+
+    def __add__(self, other: Windows) -> Windows:
+        """Return the sums of both."""
+        sums = np.zeros(max(len(self.sums), len(other.sums)), np.int64)
+        for each in (self.sums, other.sums):
+            sums[: len(each)] += each
+        return Windows(self.width_ns, sums)
 
     def whole(self, span_ns: int) -> Ints:
         """Return the sums of all complete windows of a span; at least one window."""
@@ -127,16 +128,9 @@ class Measured:
             self.squares + other.squares,
             min(minima, default=0),
             self.moved_bytes + other.moved_bytes,
-            _together(self.done, other.done),
-            _together(self.moved, other.moved),
+            self.done + other.done,
+            self.moved + other.moved,
         )
-
-
-def _together(one: Windows, other: Windows) -> Windows:
-    length = max(len(one.sums), len(other.sums))
-    sums = [np.append(each.sums, np.zeros(length - len(each.sums), np.int64))
-            for each in (one, other)]  # fmt: skip
-    return Windows(one.width_ns, sums[0] + sums[1])
 
 
 @dataclass
