@@ -5,7 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from reference_columns import parse_line
 
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import ColumnsError, TraceError
-from hybridsim.requests.rows import Findings, joined, no_requests
+from hybridsim.requests.rows import Findings, joined, merged, no_requests
 from hybridsim.traces.formats import ordering
 from hybridsim.traces.formats.columns import BLANKS, SKIPPED, Field, Table, To
 from hybridsim.traces.formats.columns import NUMBERS as NUMERIC
@@ -218,12 +218,16 @@ class TestSeveralFiles:
 
     @given(st.lists(st.lists(st.lists(st.integers(0, 30), min_size=1), max_size=4), max_size=4))
     def test_several_streams_are_merged(self, streams):
-        in_time = []
-        for stream in streams:
-            flat = iter(sorted(chain(*stream)))
-            in_time.append(iter([part(*[next(flat) for _ in each]) for each in stream]))
-        got = joined(list(ordering.merged(in_time))).arrival_ns.tolist()
-        assert got == sorted(chain(*chain(*streams)))
+        """Of equal times the first stream's come first, wherever its parts end."""
+        in_time, expected = [], []
+        for number, stream in enumerate(streams):
+            flat = sorted(chain(*stream))
+            expected += [(time, number, place) for place, time in enumerate(flat)]
+            rows = part(*flat)._replace(stream=np.full(len(flat), number))
+            ends = np.cumsum([0, *map(len, stream)]).tolist()
+            in_time.append(iter([rows.between(*each) for each in pairwise(ends)]))
+        got = joined(list(merged(in_time)))
+        assert [*zip(got.arrival_ns, got.stream, got.offset_bytes)] == sorted(expected)
 
 
 class TestOrder:

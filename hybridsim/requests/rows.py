@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -73,6 +73,34 @@ def joined(parts: list[Requests]) -> Requests:
     if len(parts) == 1:
         return parts[0]
     return Requests._make(map(np.concatenate, zip(*parts))) if parts else no_requests()
+
+
+def merged(streams: Sequence[Iterator[Requests]]) -> Iterator[Requests]:
+    """Merge streams by (arrival, number of the stream, order within it); each in its own order."""
+    held = [no_requests()] * len(streams)
+    running = [True] * len(streams)
+    while True:
+        for number, stream in enumerate(streams):
+            while running[number] and not held[number].rows:
+                more = next(stream, None)
+                running[number] = more is not None
+                held[number] = held[number] if more is None else more
+        if not any(rows.rows for rows in held):
+            return
+        # What may still come is not before this, of this stream or a later one.
+        ends = [
+            (int(rows.arrival_ns[-1]), number)
+            for number, rows in enumerate(held)
+            if running[number]
+        ]
+        until_ns, last = min(ends, default=(np.iinfo(np.int64).max, len(streams)))
+        cut = [
+            int(np.searchsorted(rows.arrival_ns, until_ns, "right" if number <= last else "left"))
+            for number, rows in enumerate(held)
+        ]
+        ready = joined([rows.between(0, at) for rows, at in zip(held, cut)])
+        held = [rows.between(at, rows.rows) for rows, at in zip(held, cut)]
+        yield ready.where(np.argsort(ready.arrival_ns, kind="stable"))
 
 
 def in_chunks(parts: Iterable[Requests], rows: int) -> Iterator[Requests]:

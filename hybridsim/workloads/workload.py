@@ -21,9 +21,9 @@ from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.places import Path, Places
 from hybridsim.foundation.toml.problems import Problem, cleaned, explain, parsed, report
 from hybridsim.foundation.toml.table import Part, Time
-from hybridsim.requests.rows import Requests, joined, no_requests
+from hybridsim.requests.rows import Requests, merged
 from hybridsim.workloads import KINDS, icf
-from hybridsim.workloads.load import LATEST_NS, Load
+from hybridsim.workloads.load import Load
 from hybridsim.workloads.quantities import Count, Seed
 from hybridsim.workloads.stand_in import StandIn
 
@@ -75,32 +75,6 @@ def generate(workload: Workload) -> Iterator[Requests]:
             yield rows
         if is_last or remaining == 0:
             return
-
-
-def merged(streams: list[Iterator[Requests]]) -> Iterator[Requests]:
-    """Merge streams by (arrival, number of the stream, order within it); each in its own order."""
-    if len(streams) == 1:
-        yield from streams[0]
-        return
-    held = [no_requests()] * len(streams)
-    running = [True] * len(streams)
-    while any(running) or any(rows.rows for rows in held):
-        for number, stream in enumerate(streams):
-            while running[number] and _is_flat(held[number]):
-                more = next(stream, None)
-                running[number] = more is not None
-                held[number] = joined([held[number], more]) if more is not None else held[number]
-        ends = [rows.arrival_ns[-1] for rows, more in zip(held, running) if more]
-        until = min(ends) if ends else LATEST_NS
-        cut = [int(np.searchsorted(rows.arrival_ns, until)) for rows in held]
-        ready = joined([rows.between(0, at) for rows, at in zip(held, cut)])
-        held = [rows.between(at, rows.rows) for rows, at in zip(held, cut)]
-        yield ready.where(np.argsort(ready.arrival_ns, kind="stable"))
-
-
-def _is_flat(rows: Requests) -> bool:
-    """Return whether all rows arrive at the same time, so that further rows may do so too."""
-    return rows.rows == 0 or rows.arrival_ns[0] == rows.arrival_ns[-1]
 
 
 SCHEME = "gen:"

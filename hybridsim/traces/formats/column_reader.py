@@ -20,6 +20,7 @@ from hybridsim.requests.rows import (
     Findings,
     Requests,
     joined,
+    merged,
 )
 from hybridsim.traces.formats.columns import BLANKS, BOM, COMMENT, Table, To
 from hybridsim.traces.formats.files import ByteStream, Source
@@ -38,7 +39,6 @@ from hybridsim.traces.formats.ordering import (
     WINDOW,
     from_first,
     in_order,
-    merged,
     origin_of,
     spread_if_whole,
 )

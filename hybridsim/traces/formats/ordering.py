@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 import numpy as np
@@ -56,25 +56,6 @@ def in_order(
             rows -= held[0].rows
             yield settled(held.popleft())
     yield from map(settled, held if is_sorted else [_sorted(joined(list(held)))])
-
-
-def merged(streams: Sequence[Iterator[Requests]]) -> Iterator[Requests]:
-    """Merge sorted streams by arrival; of equal times, the first stream's comes first."""
-    heads = [(part, stream) for stream in streams if (part := next(stream, None)) is not None]
-    while len(heads) > 1:
-        until_ns = min(int(part.arrival_ns[-1]) for part, _ in heads)
-        ready, later = [], []
-        for part, stream in heads:
-            cut = int(np.searchsorted(part.arrival_ns, until_ns, "right"))
-            ready.append(part.between(0, cut))
-            rest = part.between(cut, part.rows) if cut < part.rows else next(stream, None)
-            if rest is not None:
-                later.append((rest, stream))
-        yield _sorted(joined(ready))
-        heads = later
-    for part, stream in heads:
-        yield part
-        yield from stream
 
 
 def _report_back(arrival_ns: NDArray[np.int64], previous_ns: int, findings: Findings) -> None:
