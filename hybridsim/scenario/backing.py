@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.machine_parameters import ArrayParameters, ControllerParameters
-from hybridsim.foundation.toml.table import Share
+from hybridsim.foundation.toml.table import Share, size_text, word_or
 from hybridsim.foundation.units import (
     format_size,
     human_size,
@@ -87,24 +87,9 @@ class ControllerDram(Part):
 THROTTLE_HDD_NS, THROTTLE_SSD_NS = 75_000_000, 2_000_000  # the kernel's, by queue/rotational
 
 
-def _size_or(*words: str) -> BeforeValidator:
-    def check(text: Any) -> str:
-        if isinstance(text, int) and not isinstance(text, bool):
-            return format_size(parse_size(text))
-        if text not in words:
-            parse_size(text)
-        return str(text)
-
-    return BeforeValidator(check)
-
-
-def _time_or(*words: str) -> BeforeValidator:
-    def check(text: Any) -> str:
-        if text not in words:
-            parse_time(text)
-        return str(text)
-
-    return BeforeValidator(check)
+def _time_text(text: Any) -> str:
+    parse_time(text)
+    return str(text)
 
 
 def _tuple(value: Any) -> Any:
@@ -118,7 +103,7 @@ class Backing(Part):
     members: int = Field(4, ge=1, le=1024)
     chunk_bytes: Size = Field(64 * 1024, ge=SECTOR_BYTES)
     # of each member: "trace" = the size that the trace needs, "drive" = the size of the drive
-    capacity: Annotated[str, _size_or("trace", "drive")] = "trace"
+    capacity: Annotated[str, word_or(size_text, "trace", "drive")] = "trace"
     layout: Literal["near", "far", "offset"] = "near"  # of raid10, as md names them
     # as in md: 0 never reads old parity, 1 where this saves reads, 2 also at equal cost
     rmw_level: int = Field(ArrayParameters.rmw_level, ge=0, le=2)
@@ -133,7 +118,7 @@ class Backing(Part):
     # Linux's writeback throttling (blk-wbt) of a single drive: the latency of reads above which
     # background writes have to wait; auto: 75ms for a hard disk and 2ms for an SSD, below bcache
     # and dm-writecache
-    writeback_throttle: Annotated[str, _time_or("auto", "off")] = "off"
+    writeback_throttle: Annotated[str, word_or(_time_text, "auto", "off")] = "off"
     # maximum number of requests on the path to the array; 0: unlimited
     queue_depth: int = Field(ArrayParameters.queue_depth, ge=0, le=65_536)
     # round trip to the array (iSCSI, a hypervisor); added to the latency of each request
@@ -185,17 +170,15 @@ class Backing(Part):
                     f'{human_size(self.drive.capacity_bytes)}: use stroke = "full"'
                 )
             return needed
-        rows = self.held_of_drive // self.chunk_bytes
-        chunks = levels.chunks_held(self.kind, self.members, self.layout, rows)
-        if chunks * self.chunk_bytes < volume_bytes:
+        if self.held_bytes < volume_bytes:
             mend = 'use capacity = "trace"'
             if self.drive.kind == "volume":
                 mend = "use larger volumes (capacity in [backing.drive]) or more members"
             raise ScenarioError(
                 f"the trace touches {human_size(volume_bytes)}, the array holds "
-                f"{human_size(chunks * self.chunk_bytes)}: {mend}"
+                f"{human_size(self.held_bytes)}: {mend}"
             )
-        return rows * self.chunk_bytes
+        return self.held_of_drive // self.chunk_bytes * self.chunk_bytes
 
     def _wrong_stroke(self) -> Iterator[tuple[str, str]]:
         if self.drive.kind != "hdd":

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from hybridsim.foundation.cache_parameters import BcacheParameters as Model
 from hybridsim.foundation.codes import Kernel
-from hybridsim.foundation.units import format_size, parse_percent, parse_size
+from hybridsim.foundation.units import format_size, parse_size
 from hybridsim.scenario.fast_tier import AUTO, SECTOR_BYTES, AutoSize, FastTier, word
 from hybridsim.storage.drives import Size, Time
 
@@ -86,10 +86,9 @@ class BcacheTable(FastTier):
 
         A cache specified as a share of the footprint has at least BUCKETS_MIN buckets.
         """
-        if "%" not in self.size:
-            return parse_size(self.size) // PAGE_BYTES
-        share = int(parse_percent(self.size) * footprint_bytes / PAGE_BYTES)
-        return max(share, BUCKETS_MIN * self.least_bucket // PAGE_BYTES)
+        pages = super().pages(footprint_bytes)
+        least = BUCKETS_MIN * self.least_bucket // PAGE_BYTES
+        return max(pages, least) if "%" in self.size else pages
 
     def bucket_bytes(self, pages: int) -> int:
         """Return the bucket size in bytes of a cache of `pages` pages."""

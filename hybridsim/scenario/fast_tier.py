@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, field_validator
 
 from hybridsim.caches import CACHE_MODES
+from hybridsim.foundation.toml.table import size_text, word_or
 from hybridsim.foundation.units import format_size, parse_percent, parse_size
 from hybridsim.storage.drives import Drive, Part, Size
 
@@ -22,18 +23,10 @@ def share_or_size(text: Any) -> str:
         if not parse_percent(text) > 0:
             raise ValueError(f"{text!r}: a share must be above 0%")
         return text
-    if isinstance(text, int) and not isinstance(text, bool):
-        text = format_size(parse_size(text))
-    parse_size(text)
-    return str(text)
+    return size_text(text)
 
 
-def auto_or_size(text: Any) -> str:
-    """Return "auto", a share or a size; raise ValueError if the text is none of them."""
-    return AUTO if text == AUTO else share_or_size(text)
-
-
-AutoSize = Annotated[str, BeforeValidator(auto_or_size)]
+AutoSize = Annotated[str, word_or(share_or_size, AUTO)]
 
 
 def word(code: IntEnum) -> Any:

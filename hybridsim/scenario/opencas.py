@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from hybridsim.foundation.cache_parameters import OpenCasParameters as Model
-from hybridsim.foundation.toml.table import percentage
+from hybridsim.foundation.toml.table import percentage, word_or
 from hybridsim.foundation.units import format_size, parse_percent, parse_time
 from hybridsim.scenario.fast_tier import AUTO, FastTier, word
 from hybridsim.storage.drives import Size, Time
@@ -26,17 +26,13 @@ FLUSH_LINES_MAX = 10_000
 LEAST_WAKE_NS = 1_000_000
 
 
-def _auto_or_time(text: Any) -> str:
-    if text == AUTO:
-        return AUTO
+def _interval(text: Any) -> str:
     if parse_time(text) < LEAST_WAKE_NS:
         raise ValueError(f"{text}: interval too short: the minimum is 1ms")
     return str(text)
 
 
-def _auto_or_count(number: Any) -> Any:
-    if number == AUTO:
-        return AUTO
+def _lines(number: Any) -> Any:
     if not isinstance(number, int) or not 1 <= number <= FLUSH_LINES_MAX:
         raise ValueError(f'{number!r} is not 1 to {FLUSH_LINES_MAX} lines or "auto"')
     return number
@@ -70,8 +66,8 @@ class OpenCasTable(FastTier):
     )
     sequential_cutoff_bytes: Size = Field(Model.sequential_cutoff_bytes, ge=1024)
     cleaning: Literal["alru", "acp", "nop"] = word(Model.cleaning)
-    wake_up: Annotated[str, BeforeValidator(_auto_or_time)] = AUTO  # auto: casadm's, by `cleaning`
-    most_buffers: Annotated[str | int, BeforeValidator(_auto_or_count)] = Field(
+    wake_up: Annotated[str, word_or(_interval, AUTO)] = AUTO  # auto: casadm's, by `cleaning`
+    most_buffers: Annotated[str | int, word_or(_lines, AUTO)] = Field(
         AUTO, alias="flush_max_buffers"
     )
     staleness_time_ns: Time = Field(Model.staleness_time_ns, ge=0)  # alru

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from typing import Annotated, Any, TypeVar
@@ -40,6 +40,17 @@ def percentage(wanted: str, most: int = 1, is_above_0: bool = False) -> BeforeVa
 
 
 Share = Annotated[str, percentage("a share: '0%' to '100%'")]
+
+
+def word_or(check: Callable[[Any], Any], *words: str) -> BeforeValidator:
+    """Return a validator that accepts some words, and what `check` accepts and returns."""
+    return BeforeValidator(lambda value: value if value in words else check(value))
+
+
+def size_text(value: Any) -> str:
+    """Return the text of a size; raise ValueError if it is none."""
+    size = parse_size(value)
+    return str(value) if isinstance(value, str) else format_size(size)
 
 
 class ContradictionError(ValueError):
