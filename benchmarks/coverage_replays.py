@@ -74,7 +74,7 @@ from hybridsim.answers.requirements import (  # noqa: E402
 from hybridsim.foundation.codes import Op  # noqa: E402
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests  # noqa: E402
 from hybridsim.scenario import Scenario  # noqa: E402
-from hybridsim.studies.side_by_side import Several  # noqa: E402
+from hybridsim.studies.replay import Several  # noqa: E402
 
 SECOND = 10**9
 CAPTURED, LATER = 8192, 32768  # requests of the capture, of the truth

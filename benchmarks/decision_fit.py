@@ -10,7 +10,7 @@ the truths.  Each trace is cut at several SHARES: the cut is the capture, the HO
 truth.  A cut of a trace counts once, however many machines it has.  Where the load was
 continued (hybridsim/studies/continued.py), SIMULATED says how much the simulation counts beside the
 formula, and its allowance is fitted likewise; once more for those whose past was looked back at
-(hybridsim/studies/hindsight.py).  The last lines of each of the three judge each family with
+(hybridsim/studies/continued.py).  The last lines of each of the three judge each family with
 constants that were fitted to the others: what can be expected of new families.
 """
 

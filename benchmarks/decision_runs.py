@@ -32,10 +32,10 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
-from hybridsim.studies.counter_sampling import SAMPLES_MAX
-from hybridsim.studies.machine_run import Pump
-from hybridsim.studies.runs import Task, go_on
-from hybridsim.studies.side_by_side import Several
+from hybridsim.studies.continued import go_on
+from hybridsim.studies.machine_run import SAMPLES_MAX, Pump
+from hybridsim.studies.replay import Several
+from hybridsim.studies.runs import Task
 from hybridsim.traces.trace import in_memory
 
 Result = TypeVar("Result")

@@ -17,7 +17,7 @@ import numpy as np
 from hybridsim import fit
 from hybridsim.answers.fitting import fio_results
 from hybridsim.foundation.errors import HybridsimError
-from hybridsim.studies.fio_disk import simulated_iops
+from hybridsim.studies.fio_drive import simulated_iops
 
 PATTERNS = ("randread", "randwrite")
 Files = dict[int, Path]

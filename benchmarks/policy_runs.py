@@ -212,7 +212,7 @@ class Stream:
                     followed.add(after, number, ids, cache)
                 if policy.is_offline:
                     future = self.future[first : first + len(ids)]
-                    cache.take_foreseen(ids, part, future, first, self._ids.capacity)
+                    cache.take(ids, part, first, self._ids.capacity, future)
                 else:
                     cache.take(ids, part, first, self._ids.capacity)
                 first += len(ids)

@@ -15,7 +15,7 @@ import numpy as np
 
 from hybridsim import Trace, miss_ratio_curve
 from hybridsim.foundation.errors import UsageError
-from hybridsim.studies.thin import thin
+from hybridsim.studies.record_thinned import thin
 from hybridsim.traces.thinned.thinner import Settings
 
 DATA = Path(os.environ.get("HYBRIDSIM_DATA", "../shared/data")) / "traces"

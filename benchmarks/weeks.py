@@ -18,7 +18,7 @@ from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.metrics import Kind
 from hybridsim.foundation.errors import UsageError
 from hybridsim.studies.estimate.estimate import estimate
-from hybridsim.studies.thin import thin
+from hybridsim.studies.record_thinned import thin
 from hybridsim.traces.thinned.thinner import Settings
 
 BUSY = 'burst_every = "12h"\nburst_lasts = "4h"\n'  # day and night, twice a day

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from hybridsim.studies.mrc import miss_ratio_curve
     from hybridsim.studies.replay import replay
     from hybridsim.studies.size import size
-    from hybridsim.studies.sweep.sweep import sweep
-    from hybridsim.studies.what_if import what_if
+    from hybridsim.studies.sweep.sweep import sweep, what_if
     from hybridsim.traces.trace import Trace
 
 _HOME = {
@@ -46,7 +45,7 @@ _HOME = {
     "replay": "hybridsim.studies.replay",
     "size": "hybridsim.studies.size",
     "sweep": "hybridsim.studies.sweep.sweep",
-    "what_if": "hybridsim.studies.what_if",
+    "what_if": "hybridsim.studies.sweep.sweep",
 }
 
 __all__ = [

@@ -35,9 +35,9 @@ from hybridsim.answers.requirements import parse_all
 from hybridsim.answers.result import plain
 from hybridsim.show.terminal import render
 from hybridsim.studies.mrc import miss_ratio_curve
-from hybridsim.studies.sweep.compute import replayed
+from hybridsim.studies.sweep.point import replayed
 from hybridsim.studies.sweep.named_trace import NamedTrace
-from hybridsim.studies.sweep.objectives import Objective
+from hybridsim.studies.sweep.figures import Objective
 from hybridsim.studies.sweep.point import point
 table, sized = sys.argv[1:]
 trace = Trace.read(table)

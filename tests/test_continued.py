@@ -7,8 +7,8 @@ import pytest
 
 from hybridsim.answers.metrics import Collector
 from hybridsim.scenario import Scenario
-from hybridsim.studies import continued, replay, runs
-from hybridsim.studies.side_by_side import Several
+from hybridsim.studies import continued, replay
+from hybridsim.studies.replay import Several
 from hybridsim.traces.trace import Trace
 
 HOT = "gen:hot-spot,span=64MiB,hot=10%,share=90%,read=70%,rate=60,requests=600"
@@ -76,7 +76,7 @@ def test_where_the_load_adapts_its_time_counts():
 
 
 def test_the_capture_itself_is_as_if_the_load_ended(result, monkeypatch):
-    monkeypatch.setattr(runs, "MOST", 0)
+    monkeypatch.setattr(continued, "MOST", 0)
     alone = replay.replay(Trace.read(HOT), site())
     assert alone.judgement.course.later is None
     for name in ("phases", "warm_up", "series"):

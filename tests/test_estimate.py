@@ -28,10 +28,9 @@ from hybridsim.studies.estimate.answer import (
 )
 from hybridsim.studies.estimate.contents import Contents, Touched, accesses_of
 from hybridsim.studies.estimate.estimate import Figure, suited
-from hybridsim.studies.estimate.minute import LED_BY, Minute, apart, latest
-from hybridsim.studies.estimate.minutes import Minutes, calibrated
+from hybridsim.studies.estimate.minutes import LED_BY, Minute, Minutes, apart, calibrated, latest
 from hybridsim.studies.hits import Cache
-from hybridsim.studies.thin import thin
+from hybridsim.studies.record_thinned import thin
 from hybridsim.traces.thinned.layout import Role
 from hybridsim.traces.thinned.thinner import MINUTE_NS, Settings
 

@@ -24,7 +24,7 @@ from hybridsim.show.explore import bands, text
 from hybridsim.show.html import of
 from hybridsim.studies.disks_alone import SharedAlone
 from hybridsim.studies.explore import planning
-from hybridsim.studies.explore.axes import CACHE, SIZE, axes, scenario_at, values_at, with_served
+from hybridsim.studies.explore.axes import CACHE, SIZE, axes, values_at, with_served
 from hybridsim.studies.explore.exploring import (
     FITTING,
     OVER,
@@ -35,11 +35,10 @@ from hybridsim.studies.explore.exploring import (
 from hybridsim.studies.explore.figures import explored
 from hybridsim.studies.explore.surface import LINEAR, LOG, Coordinates, Surface
 from hybridsim.studies.replay import replay
-from hybridsim.studies.sweep.compute import replayed
 from hybridsim.studies.sweep.figures import BLOCKS, INTERVALS
 from hybridsim.studies.sweep.named_trace import NamedTrace
-from hybridsim.studies.sweep.point import point
-from hybridsim.studies.sweep.workers import Settled
+from hybridsim.studies.sweep.point import point, replayed
+from hybridsim.studies.sweep.running import Settled
 from hybridsim.traces.trace import Trace
 
 
@@ -58,7 +57,7 @@ def test_all_caches_that_can_be_installed_are_explored_around_the_scenario(found
     assert {("bcache", "write-back", ""), ("dm-writecache", "write-back", ""),
             ("open-cas", "write-through", ""), ("page", "write-through", "learned"),
             ("page", "write-through", "lru")} <= words  # fmt: skip
-    own = scenario_at(found.site, found.axes, found.own)
+    own = found.scenario(found.own)
     assert (own.cache.kind, own.cache.mode) == ("page", "write-through")
     assert own.cache.admission == own.cache.replacement == "learned"
     assert (own.backing.members, own.replay.speed) == (4, 1.0)
@@ -136,7 +135,7 @@ def test_surfaces_reproduce_a_function_and_state_their_error():
     inside = (low <= values[100:]) & (values[100:] <= high)
     assert np.median(off) < 0.03
     assert (inside | (off < 0.03)).mean() > 0.9
-    assert len(surface.left_out) == 100
+    assert sum(len(each.errors) for each in surface.parts) == 100
 
 
 def test_noise_makes_the_band_as_wide_as_the_noise():
@@ -187,10 +186,10 @@ def test_a_second_exploration_computes_nothing_and_more_points_add_to_it(found, 
 
 def test_replays_go_where_the_surfaces_are_least_sure(folder):
     few = exploration(folder, points=60, check=0, caches=["page"], policies=["lru"])
-    free = planning.drawn(few.axes, {each.place for each in few.replays}, lambda place: True, 7)
+    planner = planning.Planner(few.axes, lambda place: True)
+    free = planner.drawn({each.place for each in few.replays}, 7)
     surfaces = [few.surfaces["hit.whole"]]
-    chosen = planning.doubtful(few.axes, surfaces, 1, [each.place for each in few.replays],
-                               lambda place: True, 7)  # fmt: skip
+    chosen = planner.doubtful(surfaces, 1, [each.place for each in few.replays], 7)
     halves = surfaces[0].raw(free)[1]
     assert surfaces[0].raw(chosen)[1][0] == pytest.approx(halves.max())
 
@@ -206,11 +205,12 @@ def test_replays_go_between_the_sizes_where_a_figure_jumps_most(found):
 
     known = {place(kind, size): 0.1 * kind for kind in (0, 1) for size in sizes}
     known |= {place(1, 14): 0.5, place(1, 20): 0.6}
-    chosen = planning.jumps(found.axes, [known], 2, list(known), lambda place: True, 1)
+    planner = planning.Planner(found.axes, lambda place: True)
+    chosen = planner.jumps([known], 2, list(known), 1)
     at = [(each[names.index(CACHE)], each[names.index(SIZE)]) for each in chosen]
     assert at == [(1, 11), (1, 17)]
     full = {place(0, size): float(size) for size in range(4)}  # no size between
-    assert planning.jumps(found.axes, [full], 2, [], lambda place: True, 1) == []
+    assert planner.jumps([full], 2, [], 1) == []
 
 
 def test_a_jump_by_size_is_found_beside_what_load_and_disks_do(found):
@@ -227,7 +227,8 @@ def test_a_jump_by_size_is_found_beside_what_load_and_disks_do(found):
         hits[tuple(place)] = 0.02 * at  # nothing to see there
         load = place[names.index("load")] - place[names.index("members")]
         waits[tuple(place)] = 3.0 * load + (8.0 if (kind, at > 10) == (cliff, False) else 0.0)
-    chosen = planning.jumps(found.axes, [hits, waits], 1, list(hits), lambda place: True, 1)
+    planner = planning.Planner(found.axes, lambda place: True)
+    chosen = planner.jumps([hits, waits], 1, list(hits), 1)
     assert [(each[cache], each[size]) for each in chosen] == [(cliff, 10)]
 
 
@@ -482,7 +483,7 @@ def test_costs_follow_from_the_document(found):
     price = found.prices.price
     for cache, ssd in itertools.product(range(len(found.axes[0].choices)), range(2)):
         place = (cache, found.own[1], ssd, *found.own[3:])
-        site = scenario_at(found.site, found.axes, place)
+        site = found.scenario(place)
         one, drive = (document["axes"][a]["choices"][place[a]] for a in (0, 2))
         assert one["copies"] * drive["gb"] * price.ssd_per_gb == pytest.approx(
             cache_cost(site, price)
@@ -546,7 +547,7 @@ def test_wrong_options_are_one_clear_error(more, why, tmp_path, monkeypatch):
 
 
 def test_lines_come_first_the_scenario_and_each_cache_at_its_ends(found):
-    places = planning.lines(found.axes)
+    places = planning.Planner(found.axes, lambda place: True).lines()
     assert places[0] == found.own
     cache, size = ([a.name for a in found.axes].index(name) for name in (CACHE, SIZE))
     for number in range(len(found.axes[cache].choices)):

@@ -11,7 +11,7 @@ from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.show.html import of
 from hybridsim.show.sweep import text
 from hybridsim.studies.sweep.figures import ALONE, FORECAST, GAIN, INTERVALS, WORK, WORK_NS
-from hybridsim.studies.sweep.fleet import volumes_of
+from hybridsim.studies.sweep.named_trace import volumes_of
 from hybridsim.studies.sweep.sweep import sweep
 
 BEGAN_US = 1_577_808_000_000_000

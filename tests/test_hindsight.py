@@ -8,9 +8,8 @@ import pytest
 
 from hybridsim.requests.rows import joined
 from hybridsim.scenario import Scenario
-from hybridsim.studies import hindsight
-from hybridsim.studies.replay import replay
-from hybridsim.studies.side_by_side import Several
+from hybridsim.studies import continued as hindsight
+from hybridsim.studies.replay import Several, replay
 from hybridsim.traces.trace import Trace, in_memory
 
 STEADY = "gen:zipf,theta=1.1,span=64MiB,read=80%,rate=60,requests=2000"

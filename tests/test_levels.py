@@ -12,7 +12,7 @@ import pytest
 
 from hybridsim.answers.metrics import Counters
 from hybridsim.foundation.levels import LEVELS
-from hybridsim.studies.counter_sampling import SAMPLES_MAX, Sampler
+from hybridsim.studies.machine_run import SAMPLES_MAX, Sampler
 from hybridsim.traces.formats.requests_csv import HEADER
 
 ROOT = Path(__file__).parent.parent
@@ -31,8 +31,8 @@ import json, sys
 from hybridsim.cli import cli
 from hybridsim.answers import outcome
 from hybridsim.answers.metrics import Counters
-from hybridsim.studies import runs
-runs.MOST = 0  # counters are of the load alone: it does not go on
+from hybridsim.studies import continued
+continued.MOST = 0  # counters are of the load alone: it does not go on
 rows, kept = {}, Counters.__init__
 def keep(self, columns):
     kept(self, columns)

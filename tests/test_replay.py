@@ -13,7 +13,7 @@ from hybridsim.foundation.errors import ScenarioError, TraceError, UsageError
 from hybridsim.scenario import building
 from hybridsim.show.terminal import render
 from hybridsim.studies.batches import batches
-from hybridsim.studies.side_by_side import Several
+from hybridsim.studies.replay import Several
 from hybridsim.traces.example import CAPTURE, SITE, demo_file
 
 SMALL = TRACES / "blktrace" / "loop_ext4_buffered_meta"

@@ -12,7 +12,7 @@ from hybridsim.answers.requirements import parse_all
 from hybridsim.studies.bench import Bench, Point, over_seeds
 from hybridsim.studies.repeated import repeated
 from hybridsim.studies.sweep import seeds as chance
-from hybridsim.studies.sweep.confidence import estimate
+from hybridsim.studies.sweep.seeds import estimate
 
 SITE = {**SCENARIO, "cache_bytes": 16384 << 16}
 

@@ -10,7 +10,7 @@ import pytest
 
 from hybridsim import Scenario
 from hybridsim.foundation.errors import TraceError
-from hybridsim.studies import so_far
+from hybridsim.studies import replay as so_far
 from hybridsim.studies.replay import replay
 from hybridsim.traces.formats import files
 from hybridsim.traces.trace import Trace
@@ -114,7 +114,7 @@ def test_a_stream_that_ends_without_a_request_is_refused(stream):
 def test_a_line_comes_before_the_end_of_the_stream():
     """The stream stays open until the line is read."""
     code = (
-        "from hybridsim.studies import so_far; so_far.EVERY_S = 0; "
+        "from hybridsim.studies import replay; replay.EVERY_S = 0; "
         "from hybridsim.cli import cli; cli(['replay', '-', '--cache-size', '256KiB'])"
     )
     process = subprocess.Popen(

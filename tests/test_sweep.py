@@ -31,17 +31,13 @@ from hybridsim.foundation.units import parse_size
 from hybridsim.scenario.overrides import value_of, values_of, written
 from hybridsim.show.sweep import text
 from hybridsim.studies.sweep import fork_server as nursery
-from hybridsim.studies.sweep import output, plan_file
+from hybridsim.studies.sweep import plan_file, store
 from hybridsim.studies.sweep.answer import undominated
-from hybridsim.studies.sweep.figures import figures
-from hybridsim.studies.sweep.objectives import Objective
-from hybridsim.studies.sweep.plan import axis_of
-from hybridsim.studies.sweep.quantities import Range
-from hybridsim.studies.sweep.running import Running, dealt
-from hybridsim.studies.sweep.search import search
+from hybridsim.studies.sweep.figures import Objective, figures
+from hybridsim.studies.sweep.plan import Range, axis_of
+from hybridsim.studies.sweep.running import Here, Running, dealt
 from hybridsim.studies.sweep.store import RESULTS, Store
-from hybridsim.studies.sweep.sweep import UnderWay, sweep
-from hybridsim.studies.sweep.workers import Here
+from hybridsim.studies.sweep.sweep import UnderWay, search, sweep
 
 HEAD = "arrival_ns,op,offset,length,dispatch_ns,complete_ns\n"
 SITE = {**SCENARIO, "cache_bytes": 16384 << 16}
@@ -570,8 +566,8 @@ def test_the_report_fits_a_terminal_and_names_the_next_command(trace, tmp_path):
 
 def test_records_are_written_as_files_and_as_a_data_frame(trace, tmp_path):
     outcome = sweep(plan(trace, AXES[:2]), tmp_path / "kept", 1, compute=made_up)
-    output.write(outcome.records, str(tmp_path / "a.jsonl"))
-    output.write(outcome.records, str(tmp_path / "a.csv"))
+    store.write_output(outcome.records, str(tmp_path / "a.jsonl"))
+    store.write_output(outcome.records, str(tmp_path / "a.csv"))
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert rows == outcome.records
     assert len((tmp_path / "a.csv").read_text().splitlines()) == len(rows) + 1
@@ -581,7 +577,7 @@ def test_records_are_written_as_files_and_as_a_data_frame(trace, tmp_path):
     assert list(frame["cache.size"]) == [each["cache.size"] for each in rows]
     assert pandas.read_csv(tmp_path / "a.csv").shape == frame.shape
     pytest.importorskip("pyarrow", reason="needs hybridsim[parquet]")
-    output.write(outcome.records, str(tmp_path / "a.parquet"))
+    store.write_output(outcome.records, str(tmp_path / "a.parquet"))
     assert pandas.read_parquet(tmp_path / "a.parquet").shape == frame.shape
 
 

@@ -17,7 +17,7 @@ from hybridsim.requests.pages import SPAN, hashed_regions
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
 from hybridsim.studies.hits import hits
 from hybridsim.studies.mrc import miss_ratio_curve
-from hybridsim.studies.thin import thin
+from hybridsim.studies.record_thinned import thin
 from hybridsim.traces.formats import thinned as thinned_reader
 from hybridsim.traces.thinned.layout import (
     HEADER_BYTES,

@@ -42,7 +42,7 @@ from hybridsim.studies.watch import (
     watch,
 )
 from hybridsim.studies.watch import kept as kept_states
-from hybridsim.studies.watch.journal import Journal
+from hybridsim.studies.watch.kept import Journal
 from hybridsim.traces.trace import Trace
 
 SECOND = 10**9
@@ -287,9 +287,9 @@ class TestDevices:
             watch(pieces(), "x", [KernelCache(Scenario.default(), MIB, 0)], 1, print)
 
     def test_disks_that_are_too_slow_are_refused_before_memory_is_full(self, monkeypatch):
-        from hybridsim.studies.watch import machines
+        from hybridsim.studies.watch import shadow
 
-        monkeypatch.setattr(machines, "BACKLOG_MAX", 0)
+        monkeypatch.setattr(shadow, "BACKLOG_MAX", 0)
         with pytest.raises(UsageError, match="wait for the simulated disks"):
             watch(pieces(), "x", [kernel("none")], 1, lambda state: None)
 

@@ -63,7 +63,7 @@ def test_all_rows_are_judged_on_the_same_requests(frame):
 
 
 def test_a_repeated_call_computes_nothing_again(frame, folder, monkeypatch):
-    monkeypatch.setattr("hybridsim.studies.sweep.workers.Here.__init__", None)  # would be called
+    monkeypatch.setattr("hybridsim.studies.sweep.running.Here.__init__", None)  # would be called
     again = what_if(Trace.read(LOAD), cache_size=SIZES,
                     cache_mode=["write-through", "write-back"], folder=folder)  # fmt: skip
     assert again.equals(frame)

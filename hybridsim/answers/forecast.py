@@ -13,7 +13,7 @@ shows, and is all there is where the load was not continued:
                writes cost what they cost the disks alone, times a factor by kind of cache.
     allowance  Half of the width of the interval of 90 %: how far forecasts were off on captures
                whose later part is known, by what makes a forecast uncertain.  Of a load whose own
-               past was forecast better or worse than that (hybridsim/studies/hindsight.py), it is
+               past was forecast better or worse than that (hybridsim/studies/continued.py), it is
                narrower or wider.
 
 The constants (RISES, FALLS, AFTER, SIMULATED, the allowances, SURE) are fitted to the traces of

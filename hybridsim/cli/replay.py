@@ -152,7 +152,7 @@ def replay(
     """
     from hybridsim.answers.requirements import parse_all
     from hybridsim.scenario.event import read_all
-    from hybridsim.studies.so_far import SoFar
+    from hybridsim.studies.replay import SoFar
     from hybridsim.studies.warm_start import opened
     from hybridsim.traces.trace import Trace
 

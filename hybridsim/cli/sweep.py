@@ -35,8 +35,7 @@ from hybridsim.show.screen import Steered
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.plan import Plan
-    from hybridsim.studies.sweep.running import Progress, Report
-    from hybridsim.studies.sweep.workers import Settled
+    from hybridsim.studies.sweep.running import Progress, Report, Settled
 
 DRAWN_EVERY_S = 0.2
 BEST_SHOWN = 5
@@ -113,19 +112,19 @@ def sweep(
     if nursery.wanted(workers, scheduler) > 1 and not has_results(folder):
         nursery.begin()  # in parallel with imports and planning; else only if results are missing
     from hybridsim.show.sweep import text
-    from hybridsim.studies.sweep import output as files
+    from hybridsim.studies.sweep import store as files
     from hybridsim.studies.sweep.sweep import sweep as run
 
     check_folder(output)
     if output:
-        files.check(output)
+        files.check_output(output)
     plan = plan_of(what, options)
     note_compiling()
     with live_progress(plan) as on_point:
         result = run(plan, folder, workers, scheduler, on_point)
     write_answer(result, text, out)
     if output and result.records:  # none if interrupted early: an older file is kept
-        files.write(result.records, output)
+        files.write_output(result.records, output)
         click.echo(f"wrote {output}", err=True)
     if result.interrupted:
         raise click.exceptions.Exit(130)
@@ -152,8 +151,8 @@ def plan_of(what: tuple[str, ...], options: dict[str, Any]) -> Plan:
 
 
 def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
+    from hybridsim.studies.sweep.figures import Objective
     from hybridsim.studies.sweep.named_trace import NamedTrace
-    from hybridsim.studies.sweep.objectives import Objective
     from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Plan, axes_of
 
     own = {name: options[name] for name in ("preset", "cache", "cache_mode", "mode")}

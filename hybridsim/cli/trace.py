@@ -24,7 +24,7 @@ from hybridsim.foundation.units import (
 )
 
 if TYPE_CHECKING:
-    from hybridsim.studies.thin import Result
+    from hybridsim.studies.record_thinned import Result
     from hybridsim.studies.trace_fit import Likeness
     from hybridsim.traces.summary import Tally
     from hybridsim.traces.trace import Summary, Trace
@@ -323,7 +323,7 @@ def thin(
     options give the same file.
     """
     from hybridsim.cli.trace_convert import with_progress
-    from hybridsim.studies.thin import thin as run
+    from hybridsim.studies.record_thinned import thin as run
 
     if maximum is None and rate is None:
         raise click.UsageError("specify --max SIZE, --rate SHARE or both")

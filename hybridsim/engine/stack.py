@@ -146,18 +146,17 @@ def count_depths(stack, ids, hits):
 
 
 @loop
-def weigh_depths(stack, ids, group, spread, weight, per_octave, hits):
-    """Use sampled pages; add `weight` to the bin of a sampled depth times `spread`.
+def weigh_depths(stack, ids, weight, per_octave, hits):
+    """Use sampled pages; add `weight` to the bin of a sampled depth times `weight`.
 
-    hits[g, 0] counts first uses of pages of group g; hits[g, 1 + b] counts depths from
-    2^(b / per_octave) on.
+    hits[0] counts first uses; hits[1 + b] counts depths from 2^(b / per_octave) on.
     """
     for i in range(len(ids)):
         depth = stack.depth(ids[i])
         into = 0
         if depth > 0:
-            into = 1 + int(np.log2(depth * spread) * per_octave)
-        hits[group[i], into] += weight
+            into = 1 + int(np.log2(depth * weight) * per_octave)
+        hits[into] += weight
 
 
 @loop

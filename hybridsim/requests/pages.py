@@ -48,6 +48,17 @@ class Accesses(NamedTuple):
     length: Ints
     arrival_ns: Ints
 
+    def between(self, start: int, stop: int) -> Accesses:
+        """Return the requests from `start` to `stop`; there may be fewer."""
+        low, high = (
+            int(self.ends[:each][-1]) if each and len(self.ends) else 0 for each in (start, stop)
+        )
+        rows = slice(start, stop)
+        return Accesses(
+            self.numbers[low:high], self.ends[rows] - low, self.write[rows], self.offset[rows],
+            self.length[rows], self.arrival_ns[rows],
+        )  # fmt: skip
+
 
 @plain_tuple
 class PageReads(NamedTuple):
@@ -83,15 +94,7 @@ def split(part: Part, requests: int) -> tuple[Part, Part]:
     if isinstance(part, PageReads):
         first, others = part.numbers[:requests], part.numbers[requests:]
         return part._replace(numbers=first), part._replace(numbers=others)
-    cut = int(part.ends[:requests][-1]) if requests and len(part.ends) else 0
-    columns = part._asdict()
-    numbers, ends = columns.pop("numbers"), columns.pop("ends")
-    before = {name: column[:requests] for name, column in columns.items()}
-    after = {name: column[requests:] for name, column in columns.items()}
-    return (
-        Accesses(numbers[:cut], ends[:requests], **before),
-        Accesses(numbers[cut:], ends[requests:] - cut, **after),
-    )
+    return part.between(0, requests), part.between(requests, len(part.ends))
 
 
 def accesses(

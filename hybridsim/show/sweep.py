@@ -10,16 +10,14 @@ from hybridsim.answers.forecast import is_certain
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import NONE, counted, in_table, latency, percent, ranged, span
 from hybridsim.show.page import page, paragraph, paragraphs, table
-from hybridsim.studies.sweep.answer import FleetRow, gain_of
-from hybridsim.studies.sweep.apart import interval_of
-from hybridsim.studies.sweep.confidence import LEVEL
-from hybridsim.studies.sweep.figures import FORECAST, INTERVALS, WORK, WORK_NS
-from hybridsim.studies.sweep.objectives import COST, GAINS
+from hybridsim.studies.sweep.answer import FleetRow, gain_of, interval_of
+from hybridsim.studies.sweep.figures import COST, FORECAST, GAINS, INTERVALS, WORK, WORK_NS
+from hybridsim.studies.sweep.seeds import LEVEL
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.answer import Effect, Setting, SweepResult
-    from hybridsim.studies.sweep.confidence import Estimate
-    from hybridsim.studies.sweep.objectives import Objective
+    from hybridsim.studies.sweep.figures import Objective
+    from hybridsim.studies.sweep.seeds import Estimate
 
 SHOWN = 10  # settings of a table
 FAILED_SHOWN = 5
@@ -150,7 +148,7 @@ def _table(sweep_result: SweepResult, rows: Sequence[Setting]) -> list[str]:
 def _cells(sweep_result: SweepResult, setting: Setting) -> list[str]:
     cells = []
     for number, objective in enumerate(sweep_result.plan.objectives):
-        estimate, known = setting.estimates[number], interval_of(setting, number, objective)
+        estimate, known = setting.estimates[number], interval_of(setting, number)
         ends = None if known is None else known.to_dict()
         cells.append(NONE if estimate is None else worded(objective, estimate, ends))
     return cells

@@ -43,8 +43,8 @@ from hybridsim.studies.candidates import (
     variants,
 )
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
+from hybridsim.studies.replay import Several
 from hybridsim.studies.runs import Report
-from hybridsim.studies.side_by_side import Several
 from hybridsim.studies.size import Status, possible, sizes_of
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace
@@ -138,9 +138,6 @@ class Advice:
             return None
         return max(0.0, 1 - (1 - busy) * self.span_ns / max(one.all_ns, 1))
 
-    def _per_gb(self, one: Compared) -> float | None:
-        return one.cost / (self.data_bytes / GB) if one.cost is not None else None
-
     def frame(self) -> DataFrame:
         """Return a pandas frame: a row per machine that was replayed, the recommended one first.
 
@@ -212,7 +209,11 @@ class Advice:
             "knee_bytes": int(self.curve.pages[self.curve.knee]) * self.curve.page_bytes,
             "data_bytes": self.data_bytes,
             "compared": [
-                {**asdict(one), "cost_per_gb": self._per_gb(one), "waiting": self.waiting(one)}
+                {
+                    **asdict(one),
+                    "cost_per_gb": None if one.cost is None else one.cost / (self.data_bytes / GB),
+                    "waiting": self.waiting(one),
+                }
                 for one in self.compared
             ],
             "price": {**self.pricing.price.model_dump(), "source": self.pricing.source},
@@ -294,7 +295,11 @@ def searched(
             if each.keeps_writes:
                 written = summary.writes, summary.bytes_written, summary.footprint_bytes
                 held = max(held, each.room_for_writes(*written))
-            size = _fixed_size(each, summary) if fixed else fitting(each, held, curve)
+            cache = each.scenario.cache
+            if fixed:
+                size = cache.pages(summary.footprint_bytes) * cache.page_bytes
+            else:
+                size = fitting(each, held, curve)
             coarse.append((each, size))
         except ScenarioError as error:
             notes.append(f"{each.name} was left out: {error}")
@@ -339,11 +344,6 @@ def _rows(
 ) -> list[Row]:
     results = several.results([each.sized(size) for each, size in machines])
     return [row(each, size, result, prices) for (each, size), result in zip(machines, results)]
-
-
-def _fixed_size(candidate: Candidate, summary: Summary) -> int:
-    cache = candidate.scenario.cache
-    return cache.pages(summary.footprint_bytes) * cache.page_bytes
 
 
 def sizes_to_try(curve: Curve) -> list[int]:

@@ -26,10 +26,8 @@ from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Price, Scenario
 from hybridsim.studies.advise import AS_GOOD, Advice, advise
 from hybridsim.studies.candidates import effort_of
-from hybridsim.studies.sweep.compute import compiled_kind, remember_code
-from hybridsim.studies.sweep.fleet import volumes_of
-from hybridsim.studies.sweep.named_trace import NamedTrace
-from hybridsim.studies.sweep.point import Point
+from hybridsim.studies.sweep.named_trace import NamedTrace, volumes_of
+from hybridsim.studies.sweep.point import Point, compiled_kind, remember_code
 from hybridsim.studies.sweep.running import Report, Running, silent
 from hybridsim.studies.sweep.store import FOLDER, Store
 from hybridsim.studies.sweep.sweep import check_crew, crew, in_order
@@ -95,6 +93,12 @@ class Server:
     busy: float | None  # share of the time, of each drive
     years: float | None  # until the first drive is worn out
     cost: float | None  # None: the price is unknown
+
+
+def cost_of(servers: Sequence[Server]) -> float | None:
+    """Return the cost of all SSDs of servers; None: the price is unknown."""
+    costs = [each.cost for each in servers]
+    return None if None in costs else sum(each or 0.0 for each in costs)
 
 
 @dataclass(frozen=True)
@@ -207,8 +211,7 @@ class FleetAdvice:
     @property
     def cost(self) -> float | None:
         """Cost of all SSDs; None: the price is unknown."""
-        costs = [each.cost for each in self.servers]
-        return None if None in costs else sum(each for each in costs if each is not None)
+        return cost_of(self.servers)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
@@ -349,18 +352,14 @@ def concluded(
 ) -> FleetAdvice:
     """Return the purchase for all members with a use for a cache."""
     prices = pricing(scenario)
-    use = [(each, each.pick) for each in members if each.answer == YES and each.pick is not None]
-    maybe = [(each, each.pick) for each in members
-             if each.answer == UNSURE and each.pick is not None]  # fmt: skip
+    use, maybe = (
+        [(each, each.pick) for each in members if each.answer == answer and each.pick is not None]
+        for answer in (YES, UNSURE)
+    )
     servers = servers_of(use)
     both = servers_of([*use, *maybe])
     later = sum(each.drives for each in both) - sum(each.drives for each in servers)
-    costs = [each.cost for each in (*both, *servers)]
-    later_cost = None
-    if None not in costs:
-        later_cost = sum(each.cost or 0.0 for each in both) - sum(
-            each.cost or 0.0 for each in servers
-        )
+    costs = cost_of(both), cost_of(servers)
     ordered = sorted(members, key=lambda each: ((YES, UNSURE, NO).index(each.answer),
                                                 bool(each.why), -saved_ns(each)))  # fmt: skip
     drive = scenario.cache.drive
@@ -374,7 +373,8 @@ def concluded(
     return FleetAdvice(
         ordered, servers, waits_of(use) if use else None,
         one_kind(use), drive.name, drive.capacity_bytes, prices.price, prices.source, goal, site,
-        later, later_cost, list(notes), interrupted,
+        later, None if costs[0] is None or costs[1] is None else costs[0] - costs[1], list(notes),
+        interrupted,
     )  # fmt: skip
 
 
@@ -469,12 +469,8 @@ def one_kind(use: Sequence[Chosen]) -> list[OneKind]:
             if rows:
                 chosen.append((each, best_of(rows)))
         servers = servers_of(chosen)
-        costs = [each.cost for each in servers]
-        result.append(OneKind(
-            name, len(chosen), waits_of(chosen),
-            sum(each.drives for each in servers),
-            None if None in costs else sum(each or 0.0 for each in costs),
-        ))  # fmt: skip
+        drives = sum(each.drives for each in servers)
+        result.append(OneKind(name, len(chosen), waits_of(chosen), drives, cost_of(servers)))
     return sorted(result, key=lambda each: (-each.members, each.waits.cached_ns))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -30,20 +31,22 @@ class Named(Chunked, Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sent:
     """Requests in memory with the interface of a trace; the first one is at time 0."""
 
     name: str
     rows: Requests
+    at_once: int = sys.maxsize  # requests of a chunk
 
     def chunks(self) -> Iterator[Requests]:
-        """Yield the requests as one chunk."""
-        yield self.rows
+        """Yield the requests in chunks."""
+        for start in range(0, self.rows.rows, self.at_once):
+            yield self.rows.between(start, start + self.at_once)
 
     def from_first(self) -> Iterator[Requests]:
-        """Yield the requests as one chunk."""
-        yield self.rows
+        """Yield the requests in chunks."""
+        return self.chunks()
 
 
 def batches(

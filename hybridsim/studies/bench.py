@@ -21,10 +21,10 @@ from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import percent
 from hybridsim.scenario import Scenario
 from hybridsim.studies.fio import Progress, fio
-from hybridsim.studies.sweep.confidence import LEVEL, estimate
+from hybridsim.studies.sweep.seeds import LEVEL, estimate
 from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.pattern import READ, WRITE
-from hybridsim.workloads.fio.results import JobResult, Measured
+from hybridsim.workloads.fio.results import JobResult
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -220,10 +220,16 @@ def bench(
                      "scenario specifies a share of a trace, and there is no trace")  # fmt: skip
     cache_bytes = scenario.cache.pages(0) * scenario.cache.page_bytes if has_cache else 0
     hot_bytes = hot_bytes or cache_bytes // 2 or HOT_BYTES
-    setting = replace(
-        _setting(scenario, hot_bytes, block_bytes, sequential_bytes, sorted(set(depths)), requests),
-        randseed=randseed,
-    )
+    if not depths or min(depths) < 1 or requests < SEQUENTIAL_SHARE:
+        raise UsageError(
+            f"depths must be at least 1, and the number of requests at least {SEQUENTIAL_SHARE}"
+        )
+    _check(scenario, hot_bytes, block_bytes, sequential_bytes)
+    pages = -(-(hot_bytes - hot_bytes % block_bytes) // max(scenario.cache.page_bytes, block_bytes))
+    setting = Setting(
+        hot_bytes - hot_bytes % block_bytes, block_bytes, sequential_bytes, sorted(set(depths)),
+        requests, min(max(WARM_UP_TOUCHES * pages, WARM_UP_MIN), WARM_UP_MAX), randseed,
+    )  # fmt: skip
     if 0 < cache_bytes < hot_bytes:
         notes.append(f"the hot spot ({human_size(hot_bytes)}) is larger than the cache "
                      f"({human_size(cache_bytes)}): the cache cannot hold all of it")  # fmt: skip
@@ -240,25 +246,6 @@ def bench(
         points += result
     about = {"file": scenario.origin.name or None, "toml": scenario.to_toml()}
     return Bench(words, about, setting, points, notes)
-
-
-def _setting(
-    scenario: Scenario,
-    hot_bytes: int,
-    block_bytes: int,
-    sequential_bytes: int,
-    depths: list[int],
-    requests: int,
-) -> Setting:
-    if not depths or depths[0] < 1 or requests < SEQUENTIAL_SHARE:
-        raise UsageError(
-            f"depths must be at least 1, and the number of requests at least {SEQUENTIAL_SHARE}"
-        )
-    _check(scenario, hot_bytes, block_bytes, sequential_bytes)
-    hot_bytes -= hot_bytes % block_bytes
-    pages = -(-hot_bytes // max(scenario.cache.page_bytes, block_bytes))
-    reads = min(max(WARM_UP_TOUCHES * pages, WARM_UP_MIN), WARM_UP_MAX)
-    return Setting(hot_bytes, block_bytes, sequential_bytes, depths, requests, reads)
 
 
 def _check(scenario: Scenario, hot_bytes: int, block_bytes: int, sequential_bytes: int) -> None:
@@ -385,13 +372,9 @@ def written(jobs: Sequence[Sequence[str]]) -> Written:
     return read(words)
 
 
-def _measured(result: JobResult, parameter: Parameter) -> Measured:
-    return result.directions[parameter.direction]
-
-
 def _rate(result: JobResult, parameter: Parameter) -> float:
     """Return the requests per second."""
-    return _measured(result, parameter).count * SECOND / result.span_ns
+    return result.directions[parameter.direction].count * SECOND / result.span_ns
 
 
 def _doubt(pair: Sequence[JobResult], parameter: Parameter) -> float:
@@ -402,7 +385,7 @@ def _doubt(pair: Sequence[JobResult], parameter: Parameter) -> float:
     """
     squares = 0.0
     for result in pair:
-        measured = _measured(result, parameter)
+        measured = result.directions[parameter.direction]
         if measured.count and measured.mean_ns:
             relative = measured.deviation_ns / measured.mean_ns
             squares += relative**2 / measured.count

@@ -19,7 +19,7 @@ from hybridsim.requests.inflight import Facts
 from hybridsim.requests.jobs import ASKING_FIRST, START_NS, Jobs
 from hybridsim.requests.source import NEVER
 from hybridsim.scenario import Scenario, building
-from hybridsim.studies.counter_sampling import Sampler
+from hybridsim.studies.machine_run import Sampler
 from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio.conditions import Monitor
 from hybridsim.workloads.fio.job import SECOND, SIMULATED, Job, RealRun, again

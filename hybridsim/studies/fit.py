@@ -19,7 +19,7 @@ from hybridsim.foundation.errors import FitError, TraceError
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.requests.rows import no_requests
 from hybridsim.scenario import Scenario, building
-from hybridsim.studies import fio_disk, fio_flash
+from hybridsim.studies import fio_drive
 from hybridsim.studies.batches import Sent, batches
 from hybridsim.traces.trace import PathLike, Trace
 
@@ -53,8 +53,8 @@ def fit(
     if names and all(looks_like_fio(each) for each in names):
         points = fio_results.read(names)
         progress("simulating depths and writes", 0, 1)
-        found = fio_disk.fitted(fio.fit(", ".join(names), points), points)
-        found = fio_flash.fitted(found, points)
+        found = fio_drive.fitted_disk(fio.fit(", ".join(names), points), points)
+        found = fio_drive.fitted_flash(found, points)
         point = fio.checked(points) if check else None
         if point is None:
             return found
@@ -96,7 +96,7 @@ def fio_fidelity(point: fio_results.Point, scenario: Scenario) -> Fidelity:
     alone = scenario.with_options(mode="closed", depth=1, host_overhead=0)
     capacity = alone.backing.drive.capacity_bytes
     run = Run(building.machine(alone, "closed", capacity, 0))
-    simulated = fio_disk.latencies(run, batches(fio_disk.random_requests(point, capacity)))
+    simulated = fio_drive.latencies(run, batches(fio_drive.random_requests(point, capacity)))
     percents = sorted(point.percentiles_ns)
     shares = 100 * (np.arange(len(simulated)) + 0.5) / len(simulated)
     measured = np.interp(shares, percents, [point.percentiles_ns[each] for each in percents])
@@ -131,8 +131,5 @@ def fidelity(observed: Observed, scenario: Scenario) -> Fidelity:
     )
     run = Run(building.machine(scenario, "think", observed.end_bytes, 0))
     requests = batches(Sent("the capture", rows), 1.0, True)
-    simulated = fio_disk.latencies(run, requests)
+    simulated = fio_drive.latencies(run, requests)
     return Fidelity(Distribution.of(some.latency_ns), Distribution.of(simulated))
-
-
-__all__ = ["fidelity", "fit"]

@@ -28,7 +28,7 @@ from hybridsim.caches.policies.belady import NEVER
 from hybridsim.caches.policies.budget import Budgeted
 from hybridsim.caches.policies.learned import Learned
 from hybridsim.caches.policies.learned.lessons import Learning, learning
-from hybridsim.caches.policies.write_budget import WriteBudget, parse_write_budget
+from hybridsim.caches.policies.write_budget import parse_write_budget
 from hybridsim.engine.residency import (
     ADMITTED,
     EVICTED,
@@ -205,7 +205,7 @@ def hits(
     if page_bytes < 1:
         raise UsageError("the size of a page must be at least one byte")
     if getattr(trace, "sample", None) is not None:
-        from hybridsim.studies.hits_of_sample import hits_of_sample
+        from hybridsim.studies.page_sampling import hits_of_sample
 
         refused = {"sequential_cutoff": sequential_cutoff, "write_budget": write_budget,
                    "skip": skip}  # fmt: skip
@@ -213,7 +213,10 @@ def hits(
             trace, several(cache_size), several(replacement), several(admission), page_bytes,
             refused, parameters,
         )  # fmt: skip
-    budget = _budget(write_budget, page_bytes)
+    try:
+        budget = parse_write_budget(write_budget, page_bytes) if write_budget is not None else None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     if any("%" in str(size) for size in (skip, *several(cache_size))):
         trace = readable_twice(trace)
     check(parameters, admission, replacement)
@@ -266,13 +269,6 @@ def _skipped(trace: Any, specified: str | int, page_bytes: int) -> int:
     if number < 0:
         raise UsageError(f"skip: {specified} is negative; specify a number of requests, or '20%'")
     return number
-
-
-def _budget(specified: str | None, page_bytes: int) -> WriteBudget | None:
-    try:
-        return None if specified is None else parse_write_budget(specified, page_bytes)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def readable_twice(trace: Chunked | Iterable[Any]) -> Chunked | Iterable[Any]:
@@ -390,76 +386,62 @@ class Cache:
         ids = Ids().capacity
         specified = (parameters or {}) | {"page_bytes": page_bytes}
         policies = pair(admits, replaces, ids, pages, specified)
-        self._state = Residency.new(pages, page_bytes, cutoff_bytes, *policies, ids)
-        jit.check_part(self._state.admission, "an admission policy", ADMISSION_METHODS, ["grown"])
-        jit.check_part(
-            self._state.replacement, "a replacement policy", REPLACEMENT_METHODS, ["grown"]
-        )
+        # All that changes; may be set to an earlier state of the same cache.
+        self.state = Residency.new(pages, page_bytes, cutoff_bytes, *policies, ids)
+        jit.check_part(policies[0], "an admission policy", ADMISSION_METHODS, ["grown"])
+        jit.check_part(policies[1], "a replacement policy", REPLACEMENT_METHODS, ["grown"])
 
-    def take(self, ids: Int32s, part: Part, first: int, capacity: int) -> None:
-        """Process requests; `first` is the number of the first access."""
-        if len(self._state.present) < capacity:
-            self._state = self._state.grown(capacity)
+    def take(
+        self, ids: Int32s, part: Part, first: int, capacity: int, next_use: Ints | None = None
+    ) -> None:
+        """Process requests; `first` is the number of the first access.
+
+        An offline policy needs the next use of each page.
+        """
+        if len(self.state.present) < capacity:
+            self.state = self.state.grown(capacity)
         try:
-            if isinstance(part, PageReads):
-                jit.fitting(run_pages, self._state)(self._state, ids, part, first)
+            if isinstance(part, PageReads) and next_use is None:
+                jit.fitting(run_pages, self.state)(self.state, ids, part, first)
             else:
-                jit.fitting(run, self._state)(self._state, ids, part, None)
+                requests = part.as_requests() if isinstance(part, PageReads) else part
+                jit.fitting(run, self.state)(self.state, ids, requests, next_use)
         finally:  # a policy in Python that chose a wrong victim may have failed since
             self._check(part, first)
 
-    def take_foreseen(
-        self, ids: Int32s, part: Part, next_use: Ints, first: int, capacity: int
-    ) -> None:
-        """Process requests with the next use of each page; `first` as in `take`."""
-        if len(self._state.present) < capacity:
-            self._state = self._state.grown(capacity)
-        requests = part.as_requests() if isinstance(part, PageReads) else part
-        jit.fitting(run, self._state)(self._state, ids, requests, next_use)
-        self._check(part, first)
-
     def _check(self, part: Part, first: int) -> None:
-        counts = self._state.counts
+        counts = self.state.counts
         if counts[IS_WRONG]:
             victim, page, at = counts[[WRONG_VICTIM, WRONG_FOR, WRONG_AT]].tolist()
             access, number = f"page access {first + at}, counted from 0", int(part.numbers[at])
             cached = int(counts[ADMITTED])
-            reject_victim(self._state.replacement, victim, page, number, access, cached)
+            reject_victim(self.state.replacement, victim, page, number, access, cached)
 
     def holds(self, ids: Int32s) -> Bytes:
         """Return for each page whether it is cached: 1 or 0."""
-        present = self._state.present
+        present = self.state.present
         in_range = ids < len(present)
         result = np.zeros(len(ids), np.uint8)
         result[in_range] = present[ids[in_range]]
         return result
 
-    @property
-    def state(self) -> Residency:
-        """All that changes; may be set to an earlier state of the same cache."""
-        return self._state
-
-    @state.setter
-    def state(self, earlier: Residency) -> None:
-        self._state = earlier
-
     def served(self) -> tuple[int, int]:
         """Return the number of page accesses, and the number of page hits."""
-        counts = self._state.counts
+        counts = self.state.counts
         return int(counts[PAGES : PAGES + 2].sum()), int(counts[PAGE_HITS : PAGE_HITS + 2].sum())
 
     @property
     def held(self) -> int:
         """Number of pages that are cached."""
-        return int(self._state.counts[HELD])
+        return int(self.state.counts[HELD])
 
     def forget(self) -> None:
         """Reset the counts; the contents of the cache stay."""
-        self._state.counts[:HELD] = 0
+        self.state.counts[:HELD] = 0
 
     def result(self, page_bytes: int) -> Hits:
         """Return the counts of the cache; raise TraceError if there were no accesses."""
-        counts, policy = [int(each) for each in self._state.counts], self._state.admission
+        counts, policy = [int(each) for each in self.state.counts], self.state.admission
         if isinstance(policy, Budgeted):
             policy = policy.admission
         if not counts[PAGES] + counts[PAGES + 1]:
@@ -467,7 +449,7 @@ class Cache:
         return Hits(
             self.admission,
             self.replacement,
-            self._state.pages,
+            self.state.pages,
             page_bytes,
             counts[PAGES] + counts[PAGES + 1],
             counts[PAGE_HITS] + counts[PAGE_HITS + 1],
@@ -494,20 +476,11 @@ class Feed:
         self._at_once = [cache for cache in caches if not cache.is_offline]
         self._later = [cache for cache in caches if cache.is_offline]
         self._kept: list[tuple[Int32s, Part]] = []
-        self._ids = Ids()
+        self.ids = Ids()  # of all pages, in the order in which they were first seen
         self._threads = ThreadPoolExecutor(os.cpu_count())
         self._first = 0
         self._began_ns = NEVER
         self.has_times = False
-
-    @property
-    def numbers(self) -> Ints:
-        """The distinct pages."""
-        return self._ids.numbers
-
-    def know(self, numbers: Ints) -> None:
-        """Give pages their ids in this order, as when they were first seen."""
-        self._ids.of(numbers)
 
     def take(self, part: Part) -> None:
         """Process a part of the requests."""
@@ -524,8 +497,8 @@ class Feed:
     def _take(self, part: Part) -> None:
         if not requests_in(part):
             return
-        page_ids = self._ids.of(part.numbers)
-        capacity, first = self._ids.capacity, self._first
+        page_ids = self.ids.of(part.numbers)
+        capacity, first = self.ids.capacity, self._first
         self._each(self._at_once, lambda cache: cache.take(page_ids, part, first, capacity))
         self._first += len(page_ids)
         if isinstance(part, Accesses) and len(page_ids):
@@ -540,10 +513,10 @@ class Feed:
             raise UsageError("skip: the trace has no more requests; specify fewer, or '20%'")
         if self._kept:
             whole = np.concatenate([page_ids for page_ids, _ in self._kept])
-            future = next_uses(whole, self._ids.count, NEVER)
+            future = next_uses(whole, self.ids.count, NEVER)
             self._each(self._later, lambda cache: self._foresee(cache, future))
         self._threads.shutdown()
-        return self._ids.count
+        return self.ids.count
 
     def _foresee(self, cache: Cache, future: Ints) -> None:
         first = 0
@@ -551,7 +524,7 @@ class Feed:
             if number == self._counted_from:
                 cache.forget()
             next_use = future[first : first + len(page_ids)]
-            cache.take_foreseen(page_ids, part, next_use, first, self._ids.capacity)
+            cache.take(page_ids, part, first, self.ids.capacity, next_use)
             first += len(page_ids)
 
     def _each(self, caches: list[Cache], step: Callable[[Cache], None]) -> None:

@@ -16,8 +16,8 @@ from hybridsim.foundation.in_notebooks import frame_of, table_html
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import percent
 from hybridsim.jit import fitting
-from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, PageReads, Part, accesses
-from hybridsim.studies.hits import Cache, Feed, Policy, check, readable_twice, size_bytes
+from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, Part, accesses
+from hybridsim.studies.hits import Policy, check, readable_twice, size_bytes
 from hybridsim.studies.page_sampling import (
     NOT_SAMPLED,
     SMALL,
@@ -28,9 +28,11 @@ from hybridsim.studies.page_sampling import (
     capture_of,
     check_regions,
     check_sampled,
+    distinct_pages,
     error_of,
     error_of_regions,
     expected,
+    miniatures,
     smallest_pages,
 )
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 PER_OCTAVE = 256  # bins of sampled depths: 0.3 % wide
 OCTAVES = 48
 POINTS = 64  # default number of sizes of a curve
+NOTHING = "no reads or writes in the trace, or none of them sampled"
 POINTS_OF_REPLAY = 200  # of the curve in the result of a replay
 
 
@@ -184,13 +187,19 @@ def miss_ratio_curve(
         raise UsageError('only LRU supports a number of sampled pages; specify a share: "1%"')
     if wanted is None:
         trace = readable_twice(trace)
-        distinct = _distinct(accesses(trace, page_bytes), chosen)
+        distinct = distinct_pages(accesses(trace, page_bytes), chosen)
         _check_sizes(None, distinct, chosen.rate)
         wanted = spread_sizes(distinct, smallest=smallest_pages(chosen))
     else:
         _check_sizes(wanted, 0, chosen.rate)
+    each_size = [(admission, policy, size) for size in wanted.tolist()]
     parts = accesses(trace, page_bytes)
-    return _simulated(parts, wanted, page_bytes, chosen, policy, admission, parameters)
+    found = miniatures(parts, chosen, page_bytes, each_size, parameters, NOTHING)
+    first = found.caches[0]
+    return Curve(
+        first.replacement, first.admission, page_bytes, wanted, found.ratio.clip(0, 1), found.error,
+        found.accesses, found.sampled, found.distinct, chosen.rate,
+    )  # fmt: skip
 
 
 def with_curve(result: Result, trace: Trace, page_bytes: int) -> Result:
@@ -217,18 +226,6 @@ def _check_sizes(sizes: Ints | None, distinct: int, rate: float) -> None:
     raise UsageError(f"a sample of {rate:.3%} shrinks {what} to fewer than {SMALL}: {mend}")
 
 
-def _distinct(parts: Iterator[Part], sample: Sample) -> int:
-    ids = Ids()
-    for part in parts:
-        ids.of(sample.of(part.numbers)[0])
-    return round(ids.count / sample.rate)
-
-
-def _check_any(count: int) -> None:
-    if not count:
-        raise TraceError("no reads or writes in the trace, or none of them sampled")
-
-
 def _exact_lru(parts: Iterator[Part], sizes: Ints | None, page_bytes: int, sample: Sample) -> Curve:
     ids = Ids()
     stack, hits = Stack.new(ids.capacity), np.zeros(ids.capacity + 1, np.int64)
@@ -241,7 +238,8 @@ def _exact_lru(parts: Iterator[Part], sizes: Ints | None, page_bytes: int, sampl
             hits = np.concatenate([hits, np.zeros(ids.capacity + 1 - len(hits), np.int64)])
         count(stack, page_ids, hits)
         seen += len(page_ids)
-    _check_any(seen)
+    if not seen:
+        raise TraceError(NOTHING)
     if sizes is None:
         sizes = np.arange(1, ids.count + 1)
     hits[0] = 0  # first uses
@@ -256,14 +254,14 @@ class Thinned:
 
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
-        self.hits = np.zeros((1, OCTAVES * PER_OCTAVE + 1))  # weighted; entry 0: first uses
+        self.hits = np.zeros(OCTAVES * PER_OCTAVE + 1)  # weighted; entry 0: first uses
         self.seen = self.sampled = 0
         self._begin()
 
     def _begin(self) -> None:
         self.ids = Ids()
         self._stack = Stack.new(self.ids.capacity)
-        self._hash = np.zeros(0, np.int64)  # by page id
+        self._hash = self._numbers = np.zeros(0, np.int64)  # by page id
 
     def take(self, numbers: Ints) -> None:
         """Process accesses to the sampled ones of these pages."""
@@ -279,9 +277,8 @@ class Thinned:
 
     def _use(self, numbers: Ints, hashes: Ints) -> None:
         page_ids = self._enter(numbers, hashes)
-        rate = self.sample.rate
         weigh = fitting(weigh_depths, self._stack)
-        weigh(self._stack, page_ids, hashes * 0, 1 / rate, 1 / rate, PER_OCTAVE, self.hits)
+        weigh(self._stack, page_ids, 1 / self.sample.rate, PER_OCTAVE, self.hits)
         self.sampled += len(page_ids)
 
     def _enter(self, numbers: Ints, hashes: Ints) -> Int32s:
@@ -289,10 +286,10 @@ class Thinned:
         if len(self._stack.last) < self.ids.capacity:
             self._stack = self._stack.grown(self.ids.capacity)
         if len(self._hash) < self.ids.capacity:
-            self._hash = np.concatenate(
-                [self._hash, np.zeros(self.ids.capacity - len(self._hash), np.int64)]
+            more = np.zeros(self.ids.capacity - len(self._hash), np.int64)
+            self._hash, self._numbers = (
+                np.concatenate([each, more]) for each in (self._hash, self._numbers)
             )
-            self._numbers = np.resize(getattr(self, "_numbers", self._hash), self.ids.capacity)
         self._hash[page_ids] = hashes
         self._numbers[page_ids] = numbers
         return page_ids
@@ -317,9 +314,9 @@ class Thinned:
         be hits of the hottest pages.
         """
         bins = (np.log2(np.maximum(sizes, 1)) * PER_OCTAVE).astype(np.int64) + 1
-        depths = self.hits[0].copy()
+        depths = self.hits.copy()
         depths[0] = 0  # first uses
-        missed = self.hits[0].sum() - np.cumsum(depths)[bins]
+        missed = self.hits.sum() - np.cumsum(depths)[bins]
         return np.asarray(missed / max(self.seen, 1))
 
 
@@ -331,7 +328,8 @@ def _sampled_lru(
     for part in parts:
         for each in (whole, *groups):
             each.take(part.numbers)
-    _check_any(whole.sampled)
+    if not whole.sampled:
+        raise TraceError(NOTHING)
     check_regions(sample, whole.ids.numbers)
     for each in (whole, *groups):
         each.seen = expected(each.sample, each.seen, each.sampled)
@@ -346,60 +344,3 @@ def _sampled_lru(
         "lru", "always", page_bytes, sizes, ratio.clip(0, 1), error, whole.seen, whole.sampled,
         distinct, sample.rate,
     )  # fmt: skip
-
-
-def _simulated(
-    parts: Iterator[Part],
-    sizes: Ints,
-    page_bytes: int,
-    sample: Sample,
-    policy: Policy,
-    admission: Policy,
-    parameters: dict[str, Any],
-) -> Curve:
-    """Simulate a cache for each size, scaled down by the rate of the sample.
-
-    The error is estimated from the sample's groups, each simulated by itself.
-    """
-    samples = [sample] if sample.keeps_all else [sample, *sample.groups()]
-    caches = [
-        [
-            Cache(admission, policy, int(pages), page_bytes, 0, parameters)
-            for pages in np.maximum((sizes * each.rate).round(), 1)
-        ]
-        for each in samples
-    ]
-    feeds = [Feed(each) for each in caches]
-    seen, taken = 0, [0] * len(samples)
-    for part in parts:
-        seen += len(part.numbers)
-        if sample.keeps_all:
-            feeds[0].take(part)
-            taken[0] = seen
-            continue
-        for which, (each, feed) in enumerate(zip(samples, feeds)):
-            numbers, _ = each.of(part.numbers)
-            taken[which] += len(numbers)
-            feed.take(PageReads(numbers, page_bytes))
-    distinct, *_ = [feed.finish() for feed in feeds]
-    sampled = taken[0]
-    _check_any(sampled)
-    check_regions(sample, feeds[0].numbers)
-    ratios = [
-        _ratios(each, page_bytes, expected(one, seen, count) * one.rate)
-        for each, one, count in zip(caches, samples, taken)
-    ]
-    seen = expected(sample, seen, sampled)
-    error = error_of(ratios[0], ratios[1:], sample.rate)
-    error = error_of_regions(sample, ratios[0], error, sampled)
-    first = caches[0][0]
-    return Curve(
-        first.replacement, first.admission, page_bytes, sizes, ratios[0].clip(0, 1), error, seen,
-        sampled, round(distinct / sample.rate), sample.rate,
-    )  # fmt: skip
-
-
-def _ratios(caches: list[Cache], page_bytes: int, expected: float) -> Floats:
-    misses = [served - hits for served, hits in (each.served() for each in caches)]
-    ratio: Floats = np.array(misses) / expected
-    return ratio

@@ -1,21 +1,33 @@
-"""Samples of the pages of a trace: drawn here, or by a thinned capture; and their errors."""
+"""Samples of the pages of a trace, drawn here or by a thinned capture; their hits and errors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.foundation.arrays import Ints, distinct
-from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.units import human_size, parse_percent
 from hybridsim.foundation.wording import percent
-from hybridsim.requests.pages import GROUPS, SPAN, hashed, hashed_regions
+from hybridsim.requests.pages import (
+    GROUPS,
+    SPAN,
+    Ids,
+    PageReads,
+    Part,
+    accesses,
+    hashed,
+    hashed_regions,
+)
 from hybridsim.requests.rows import Requests
+from hybridsim.studies.hits import Cache, Feed, Hits, HitsList, Policy, check, pages_of
 
 if TYPE_CHECKING:
     from hybridsim.traces.formats.thinned import Thinned
@@ -231,3 +243,159 @@ def error_of(ratio: Floats, of_groups: list[Floats], rate: float) -> Floats:
     scale = np.abs(np.mean(of_groups, axis=0) - ratio)
     scale *= (1 - rate**SCALE) / (len(of_groups) ** SCALE - 1)
     return np.asarray(CONFIDENCE * math.sqrt(1 - rate) * spread + scale)
+
+
+class Miniatures(NamedTuple):
+    """Caches that were scaled down to a sample, and what they say of the whole ones."""
+
+    caches: list[Cache]
+    ratio: Floats  # misses / page accesses of the whole, not limited to 0 to 1
+    error: Floats
+    accesses: int  # of pages, in the trace
+    sampled: int  # of these, simulated
+    distinct: int  # pages, estimated
+
+
+def miniatures(
+    parts: Iterator[Part],
+    sample: Sample,
+    page_bytes: int,
+    wanted: Sequence[tuple[Policy, Policy, int]],
+    parameters: dict[str, Any],
+    if_none: str,
+    with_requests: bool = False,
+) -> Miniatures:
+    """Simulate caches (admission, replacement, pages), scaled down by the rate of a sample.
+
+    The error is estimated from the sample's groups, each simulated by itself.  All of the parts
+    are sampled `with_requests`, which caches then see as a whole.  Raises TraceError with the text
+    `if_none` if nothing was sampled.
+    """
+    samples = [sample] if sample.keeps_all else [sample, *sample.groups()]
+    caches = [
+        [Cache(admission, policy, max(round(size * each.rate), 1), page_bytes, 0, parameters)
+         for admission, policy, size in wanted]
+        for each in samples
+    ]  # fmt: skip
+    feeds = [Feed(each) for each in caches]
+    seen, taken = 0, [0] * len(samples)
+    for part in parts:
+        seen += len(part.numbers)
+        for which, (each, feed) in enumerate(zip(samples, feeds)):
+            if not which and (with_requests or sample.keeps_all):
+                taken[0] += len(part.numbers)
+                feed.take(part)
+                continue
+            numbers, _ = each.of(part.numbers)
+            taken[which] += len(numbers)
+            feed.take(PageReads(numbers, page_bytes))
+    distinct, *_ = [feed.finish() for feed in feeds]
+    if not taken[0]:
+        raise TraceError(if_none)
+    check_regions(sample, feeds[0].ids.numbers)
+    ratios = []
+    for one, count, of_sample in zip(samples, taken, caches):
+        misses = [served - hits for served, hits in (each.served() for each in of_sample)]
+        ratios.append(np.array(misses) / (expected(one, seen, count) * one.rate))
+    error = error_of(ratios[0], ratios[1:], sample.rate)
+    error = error_of_regions(sample, ratios[0], error, taken[0])
+    return Miniatures(
+        caches[0], ratios[0], error, expected(sample, seen, taken[0]), taken[0],
+        round(distinct / sample.rate),
+    )  # fmt: skip
+
+
+def distinct_pages(parts: Iterator[Part], sample: Sample) -> int:
+    """Return the number of distinct pages, estimated from a sample of them."""
+    ids = Ids()
+    for part in parts:
+        ids.of(sample.of(part.numbers)[0])
+    return round(ids.count / sample.rate)
+
+
+def hits_of_sample(
+    trace: Any,
+    sizes: Sequence[str | int],
+    replacement: Sequence[Policy],
+    admission: Sequence[Policy],
+    page_bytes: int,
+    refused: Mapping[str, str | int | None],
+    parameters: dict[str, Any],
+) -> HitsList:
+    """Return the hits of all requests, estimated from the sample of a thinned capture.
+
+    Counts are scaled to the exact totals of the capture; request hits have the ratio of the
+    sample.  Raises UsageError for options that a sample cannot answer, and for caches too small
+    for it.
+    """
+    capture: Thinned = trace.sample
+    for name, specified in refused.items():
+        if specified not in (None, 0, "0"):
+            raise UsageError(
+                f"--{name.replace('_', '-')} cannot be answered from a sample of the regions: "
+                f"leave it out, or take all requests of a minute: {capture.choices}"
+            )
+    check_sampled(capture, *replacement, *admission)
+    check(parameters, list(admission), list(replacement))
+    sample = SampleOfRegions(capture, page_bytes)
+    sampled = Sampled(trace)
+    distinct = 0
+    if any("%" in str(size) for size in sizes):
+        distinct = distinct_pages(accesses(sampled, page_bytes), sample)
+    pages = [pages_of(size, distinct, page_bytes) for size in sizes]
+    if min(pages) < smallest_pages(sample):
+        smallest = human_size(int(np.ceil(smallest_pages(sample))) * page_bytes)
+        raise UsageError(
+            f"a sample of {sample.rate:.3%} shrinks a cache of "
+            f"{human_size(min(pages) * page_bytes)} to fewer than 8 pages: "
+            f"take a larger sample, or sizes from {smallest} on"
+        )
+    wanted = list(product(admission, replacement, pages))
+    nothing = f"{trace.name}: no reads or writes in the sample"
+    parts = accesses(sampled, page_bytes)
+    found = miniatures(parts, sample, page_bytes, wanted, parameters, nothing, with_requests=True)
+    return HitsList(
+        _scaled(each.result(page_bytes), size, float(miss), float(error), sample, capture)
+        for each, (_, _, size), miss, error in zip(found.caches, wanted, found.ratio, found.error)
+    )
+
+
+def _scaled(
+    of_sample: Hits, pages: int, misses: float, error: float, sample: SampleOfRegions, of: Thinned
+) -> Hits:
+    """Return the counts of a sample scaled to those of all requests."""
+    from hybridsim.traces.thinned.layout import PAGES, PAGES_FIRST
+
+    page_bytes, rate = of_sample.page_bytes, sample.rate
+    total = of.total.page_accesses(page_bytes)
+    reads = round(of_sample.read_page_accesses / rate)
+    if total is None:
+        total = round(of_sample.page_accesses / rate)
+    else:
+        power = page_bytes.bit_length() - 1 - PAGES_FIRST
+        reads = int(of.total.of("pages")[:PAGES][power])
+    by_op = of.total.of("requests")
+    requests, read_requests = int(by_op[0] + by_op[1] + by_op[4]), int(by_op[0])
+
+    def share(hits: int, whole: int, of_all: int) -> int:
+        return round(hits / whole * of_all) if whole else 0
+
+    return replace(
+        of_sample,
+        pages=pages,
+        page_accesses=total,
+        page_hits=round(min(max(1 - misses, 0.0), 1.0) * total),
+        read_page_accesses=reads,
+        read_page_hits=share(of_sample.read_page_hits, of_sample.read_page_accesses, reads),
+        requests=requests,
+        request_hits=share(of_sample.request_hits, of_sample.requests, requests),
+        read_requests=read_requests,
+        read_request_hits=share(
+            of_sample.read_request_hits, of_sample.read_requests, read_requests
+        ),
+        admitted=round(of_sample.admitted / rate),
+        evicted=round(of_sample.evicted / rate),
+        re_read=round(of_sample.re_read / rate),
+        rate=rate,
+        page_hit_error=error,
+    )

@@ -161,6 +161,3 @@ def summary_of(prepared: Prepared) -> Summary | None:
         return trace.summary()
     except TraceError:
         return None
-
-
-__all__ = ["AUTO", "WAYS", "Prepared", "Recording", "prepare", "record"]

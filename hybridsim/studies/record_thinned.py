@@ -1,31 +1,108 @@
-"""Record a disk for weeks: thin its requests while they happen, to a file of limited size."""
+"""Thin requests: of a trace, or of a disk for weeks while they happen, to a file of limited size.
+
+A sample of the regions, counters of all requests, some stretches in full.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from hybridsim.foundation.errors import RecordingError, UsageError
+from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import format_size, format_time, human_size
 from hybridsim.requests.pages import SPAN
-from hybridsim.requests.rows import no_requests
+from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
 from hybridsim.studies.record import prefix_of
-from hybridsim.studies.thin import later
 from hybridsim.traces.recording.disk import Disk, Host, find
 from hybridsim.traces.recording.live import Live
 from hybridsim.traces.recording.privileges import on_signals
 from hybridsim.traces.thinned.layout import Counter, Counts, rows_as_bytes
 from hybridsim.traces.thinned.thinner import HOUR_NS, Settings, Store, Thinner
+from hybridsim.traces.trace import Trace
 
 SUFFIX = ".thin"
 PAUSE_S = 1.0  # between two readings of the kernel's buffer
 COUNTERS_BYTES_A_MINUTE = 600  # at most, of a minute: measured
 SECOND_NS = 10**9
 CLOCK_NS = 10 * SECOND_NS  # by which a clock may have been set back
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was written."""
+
+    path: str
+    bytes: int
+    requests: int  # of the trace
+    rate: float  # at the end: share of the regions
+    stretches: int
+    written_again: int  # times that the rate or the stretches were reduced
+
+
+def thin(
+    trace: Trace,
+    output: str | os.PathLike[str],
+    settings: Settings,
+    watch: Callable[[Iterator[Requests]], Iterator[Requests]] = iter,
+) -> Result:
+    """Write the thinned capture of a trace: completely, or not at all.
+
+    Time 0 of the capture is the full hour before the trace, where its clock is known.  Memory does
+    not depend on the length of the trace.  Raises UsageError for settings that cannot be met, or a
+    file that cannot be written.
+    """
+    settings.check()
+    if getattr(trace, "sample", None) is not None:
+        raise UsageError(f"{trace.name} is thinned already: thin the trace it was made from")
+    target = Path(output)
+    shift_ns = 0
+    if trace.origin is not None and trace.origin >= 0:
+        shift_ns = trace.origin % HOUR_NS
+        settings = replace(settings, origin_unix_ns=trace.origin - shift_ns)
+    temporary = target.absolute().with_name(f".hybridsim-{secrets.token_hex(8)}")
+    try:
+        store = Store(temporary, settings.max_bytes)
+        try:
+            thinner = Thinner(store, settings)
+            rows = 0
+            for chunk in watch(trace.chunks()):
+                thinner.take(later(chunk, shift_ns))
+                rows += chunk.rows
+            thinner.finish()
+            store.flush(is_safe=True)
+            size = store.size
+        finally:
+            store.close()
+        temporary.chmod(0o644)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise UsageError(f"cannot write {printable(target)}: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return Result(
+        str(output), size, rows, thinner.threshold / SPAN,
+        len(thinner.chosen.all()), thinner.written_again,
+    )  # fmt: skip
+
+
+def later(rows: Requests, shift_ns: int) -> Requests:
+    """Return requests with all times later."""
+    if not shift_ns:
+        return rows
+    moved: dict[str, Any] = {"arrival_ns": rows.arrival_ns + shift_ns}
+    for name in ("dispatch_ns", "complete_ns"):
+        column = getattr(rows, name)
+        moved[name] = np.where(column == UNKNOWN, UNKNOWN, column + shift_ns)
+    return rows._replace(**moved)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hybridsim.scenario import Scenario
 from hybridsim.studies.replay import replay
 from hybridsim.studies.runs import Report
 from hybridsim.studies.sweep import seeds as chance
-from hybridsim.studies.sweep.confidence import LEVEL, Estimate, estimate
+from hybridsim.studies.sweep.seeds import LEVEL, Estimate, estimate
 from hybridsim.traces.trace import Trace
 
 MEASURES = ("mean", "p99", "hit")

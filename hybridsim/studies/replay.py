@@ -1,11 +1,14 @@
-"""Replay a trace on the machine of a scenario, and on the same machine without its cache."""
+"""Replay a trace on the machine of a scenario, or of several, and without a cache."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from hybridsim.answers.advice.bill import bill
 from hybridsim.answers.dirt import Dirt, marks
@@ -20,28 +23,27 @@ from hybridsim.answers.setup import metadata_ram
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.engine.machine import Machine
-from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.codes import Op
+from hybridsim.foundation.errors import ScenarioError, TraceError, UsageError
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import span
 from hybridsim.jit import compiled
+from hybridsim.requests.inflight import Batch
 from hybridsim.requests.rows import Requests, TraceWarning
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
+from hybridsim.studies.continued import go_on, look_back
 from hybridsim.studies.disks_alone import Alone, Ran
-from hybridsim.studies.flush import flush_rate
-from hybridsim.studies.hindsight import look_back
-from hybridsim.studies.life import check_happened, taken
-from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.machine_run import Pump, check_happened, taken
 from hybridsim.studies.runs import (
     Progress,
     RecordedLatencies,
     Report,
     Task,
-    go_on,
     pumped,
 )
-from hybridsim.studies.warm_start import Begin, begin, check_kind, saved
+from hybridsim.studies.warm_start import Begin, begin, check_kind
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace, check_is_read
 
@@ -51,10 +53,20 @@ TOO_MUCH = (
     "--mode open shows the backlog; more disks (--members) may keep up",
 )
 LOST = {"detach": "with the cache removed", "ssd": "with the SSD dead"}  # events that end a cache
+OF_SUMMARY = (
+    "requests", "reads", "writes", "discards", "flushes", "bytes_read", "bytes_written", "span_ns",
+    "active_ns", "footprint_bytes",
+)  # fmt: skip
 REMOVED = (
     "The cache was removed during the load: the verdict and the figures include the time without.",
     "for a verdict on the cache replay without --event",
 )
+FLUSH_WRITES = 400  # of a flush, simulated: a stretch of the volume as dense as the whole
+FLUSH_DEPTH = 32  # writes at a time
+SECOND = 10**9
+EVERY_S = 10.0  # at least, between two answers on a stream, and before the first one
+SHARE = 0.2  # of the time that these may take
+AT_ONCE = 6  # machines with a cache that run in parallel; limits the memory
 
 
 def replay(
@@ -107,7 +119,7 @@ def replay(
     task = Task(trace, summary, scenario, report, first, alone, goal)
     result, cache = _replayed(task)
     if save_cache:
-        saved(cache, summary.max_end_bytes, save_cache)
+        SavedCache.of(cache, summary.max_end_bytes).write(save_cache)
     return result.with_requirements(require)
 
 
@@ -169,7 +181,7 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     if pumps is None:
         return None
     cached, plain = pumps[:2]
-    if may_give_up and is_overloaded(Outcome(plain.collector, Counters(plain.counters()), True)):
+    if may_give_up and is_overloaded(plain):
         return None
     go_on(task, mode, [partial(built, which=each) for each in (0, 1)], pumps[:2])
     look_back(task, mode, plain)
@@ -280,13 +292,13 @@ def read_once(trace: Trace, report: Report | None) -> Summary:
         return trace.summary(counted)
 
 
-def is_overloaded(plain: Outcome) -> bool:
+def is_overloaded(plain: Pump | Ran) -> bool:
     """Return whether recorded arrivals exceed what the disks alone serve.
 
     Their latencies then depend on the length of the run alone.  No cache has a part in it, so that
     all commands replay a trace on the same disks in the same mode.
     """
-    return plain.saturated
+    return Outcome(plain.collector, Counters(plain.counters()), True).saturated
 
 
 def _warning(trace_warning: TraceWarning) -> Warning:
@@ -311,16 +323,7 @@ def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:
         "name": trace.name,
         "format": trace.format,
         "arguments": trace.arguments,
-        "requests": summary.requests,
-        "reads": summary.reads,
-        "writes": summary.writes,
-        "discards": summary.discards,
-        "flushes": summary.flushes,
-        "bytes_read": summary.bytes_read,
-        "bytes_written": summary.bytes_written,
-        "span_ns": summary.span_ns,
-        "active_ns": summary.active_ns,
-        "footprint_bytes": summary.footprint_bytes,
+        **{key: getattr(summary, key) for key in OF_SUMMARY},
         "volume_bytes": summary.max_end_bytes,
         "incomplete": summary.incomplete,
         "has_completions": summary.incomplete < summary.requests,
@@ -360,3 +363,152 @@ def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]
         "capacity_bytes": cache.members * cache.drive.capacity_bytes,
         "toml": scenario.to_toml(),
     }
+
+
+def flush_rate(
+    scenario: Scenario, volume_bytes: int, dirty_bytes: int, piece_bytes: int
+) -> float | None:
+    """Return bytes a second of a flush in order of address; None for less than one piece.
+
+    The dirty pieces are taken to be spread evenly at random over the volume, and to be written in
+    order of address, FLUSH_DEPTH at a time, as bcache does and a disk scheduler brings about for
+    others.
+    """
+    dirty = dirty_bytes // piece_bytes
+    places = volume_bytes // piece_bytes
+    if not dirty or not places:
+        return None
+    number = min(dirty, FLUSH_WRITES, places)
+    span = max(places * number // max(dirty, number), number)
+    chosen = np.random.default_rng(scenario.seed).choice(span, number, replace=False)
+    offsets = np.sort(chosen).astype(np.int64) * piece_bytes
+    # Flushes at the end, as many as are issued at a time: until the last one, all is on the disks.
+    none = np.zeros(number + FLUSH_DEPTH, np.int64)
+    op, offset, length = np.full(number + FLUSH_DEPTH, Op.FLUSH, np.uint8), none.copy(), none.copy()
+    op[:number], offset[:number], length[:number] = Op.WRITE, offsets, piece_bytes
+    site = scenario.with_options(depth=FLUSH_DEPTH)
+    pump = Pump(building.machine(site, "closed", volume_bytes, 0, has_life=True), SECOND)
+    pump.take(
+        Batch(none, op, offset, length, none - 1, none.copy(), np.array([0, 1, 0]), none.copy())
+    )
+    took: Any = pump.collector.last_done_ns
+    return number * piece_bytes * SECOND / took if took else None
+
+
+class SoFar:
+    """Takes what has arrived, and replays it if that is due."""
+
+    def __init__(self, scenario: Scenario, goal: str, show: Callable[[Result], None]) -> None:
+        """Replay with a scenario and a goal; `show` gets the results."""
+        self._scenario, self._goal, self._show = scenario, goal, show
+        self._due_s = time.monotonic() + EVERY_S
+
+    def __call__(self, trace: Trace) -> None:
+        """Replay a trace if that is due; what is too little for an answer is waited for."""
+        begun_s = time.monotonic()
+        if begun_s < self._due_s or trace.sample is not None:
+            return
+        try:
+            self._show(replay(trace, self._scenario, goal=self._goal))
+        except (TraceError, ScenarioError, UsageError):  # an event may still be to come
+            pass
+        finally:
+            ended_s = time.monotonic()
+            self._due_s = ended_s + max(EVERY_S, (ended_s - begun_s) * (1 / SHARE - 1))
+
+
+class Several:
+    """Replays of a trace that share its summary, the mode and the results of the disks alone.
+
+    If the scenario's mode is auto and the trace has times, the first call decides: recorded
+    arrivals if the disks alone keep up with them, or if the think times are unknown.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        scenario: Scenario,
+        report: Report | None = None,
+        goal: str = "time",
+    ) -> None:
+        """Read the trace once; raise the errors of `replay` for an unsuitable trace."""
+        check_is_read(trace)
+        self.trace = trace
+        self.scenario = scenario
+        self.report = report
+        self.summary = read_once(trace, report)
+        check(trace, self.summary, scenario)
+        self.goal = goal
+        mode = decided(self._task(scenario))
+        self.mode = "" if mode == "auto" else mode
+        self._plain: Ran | None = None
+        self._recorded = RecordedLatencies()
+
+    def results(self, scenarios: Sequence[Scenario]) -> list[Result]:
+        """Replay scenarios that differ only in their caches, and the disks alone.
+
+        At most AT_ONCE machines are in memory; the disks alone run once for all calls.
+        """
+        done: list[Result] = []
+        if not self.mode and scenarios:
+            has_waits = self.summary.incomplete < self.summary.requests
+            first = self._pass(scenarios[:AT_ONCE], "open", may_give_up=has_waits)
+            if first is None:
+                self.mode, self._plain = "think", None
+            else:
+                self.mode, done, scenarios = "open", first, scenarios[AT_ONCE:]
+        for start in range(0, len(scenarios), AT_ONCE):
+            done += self._pass(scenarios[start : start + AT_ONCE], self.mode) or []
+        return done
+
+    def outcomes(self, sites: Sequence[tuple[Scenario, bool]], mode: str) -> list[Outcome]:
+        """Replay any scenarios, each with its cache (True) or without it (False)."""
+        end = self.summary.max_end_bytes
+        machines = [self._machine(each, mode, cached, end) for each, cached in sites]
+        pumps = pumped(self._task(self.scenario), mode, machines, RecordedLatencies()) or []
+        is_open = mode == "open"
+        return [Outcome(pump.collector, Counters(pump.counters()), is_open) for pump in pumps]
+
+    def _pass(
+        self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool = False
+    ) -> list[Result] | None:
+        """Replay scenarios in one pass; None if the disks alone do not keep up and it may end."""
+
+        def built(volume_bytes: int, which: int) -> Machine:
+            alone = which == len(scenarios)
+            site = self.scenario if alone else scenarios[which]
+            return self._machine(site, mode, not alone, volume_bytes)
+
+        builds = [partial(built, which=each) for each in range(len(scenarios) + 1)]
+        volume_bytes = self.summary.max_end_bytes
+        machines: list[Machine | Ran] = [each(volume_bytes) for each in builds[:-1]]
+        recorded = RecordedLatencies()
+        known = self._plain
+        if known is None:
+            machines.append(builds[-1](volume_bytes))
+        alone = -1 if may_give_up else None
+        pumps = pumped(self._task(self.scenario), mode, machines, recorded, alone)
+        if pumps is None:
+            return None
+        disks = known or pumps[-1]
+        if may_give_up and is_overloaded(disks):
+            return None
+        go_on(self._task(self.scenario), mode, builds, pumps if known is None else [*pumps, known])
+        look_back(self._task(self.scenario), mode, disks)
+        if known is None:
+            self._plain, self._recorded = Ran(pumps.pop()), recorded
+        plain = self._plain
+        assert plain is not None
+        return [
+            concluded(self._task(scenario), mode, pump, plain, self._recorded)
+            for scenario, pump in zip(scenarios, pumps)
+        ]
+
+    def _machine(
+        self, scenario: Scenario, mode: str, has_cache: bool, volume_bytes: int
+    ) -> Machine:
+        pages = scenario.cache.pages(self.summary.footprint_bytes) if has_cache else 0
+        return building.machine(scenario, mode, volume_bytes, pages, COLD_START)
+
+    def _task(self, scenario: Scenario) -> Task:
+        return Task(self.trace, self.summary, scenario, self.report, None, None, self.goal)

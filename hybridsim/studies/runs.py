@@ -7,19 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hybridsim.answers.metrics import Later
+from hybridsim.answers.metrics import Collector
 from hybridsim.engine.machine import Machine
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.histogram import Distribution
-from hybridsim.requests.inflight import Batch
+from hybridsim.requests.inflight import Batch, Facts
 from hybridsim.requests.rows import UNKNOWN, Requests
 from hybridsim.scenario import Scenario
 from hybridsim.studies.batches import batches
-from hybridsim.studies.continued import BEHIND, FEWEST, MOST, Pairs, continued
-from hybridsim.studies.counter_sampling import SAMPLES_MAX
 from hybridsim.studies.disks_alone import Alone, Ran
-from hybridsim.studies.life import steps
-from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.machine_run import SAMPLES_MAX, Pump, steps
 from hybridsim.studies.warm_start import Begin
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace
@@ -70,6 +67,14 @@ class Task(NamedTuple):
     goal: str = "time"
 
 
+class Pairs(Collector):
+    """Keeps what pairs of machines are compared by, and no figures over time."""
+
+    def add(self, facts: Facts) -> None:
+        """Add a chunk of facts."""
+        self.ledger.add(facts)
+
+
 def pumped(
     task: Task,
     mode: str,
@@ -104,7 +109,7 @@ def pumped(
         # A generated trace has no recorded latencies.
         watch = recorded.add if not trace.is_generated else (lambda chunk: None)
         for batch in batches(trace, scenario.replay.speed, mode == "think", watch):
-            _take(threads, pumps, batch)
+            take_batch(threads, pumps, batch)
             done += len(batch.arrival_ns)
             if report:
                 report(Progress(done, summary.requests, first.run.now_ns))
@@ -113,43 +118,10 @@ def pumped(
     return pumps
 
 
-def _take(threads: ThreadPoolExecutor, pumps: Sequence[Pump | Ran], batch: Batch) -> None:
+def take_batch(threads: ThreadPoolExecutor, pumps: Sequence[Pump | Ran], batch: Batch) -> None:
     """Let each machine take a batch."""
     futures = [
         threads.submit(pump.take, batch._replace(state=batch.state.copy())) for pump in pumps
     ]
     for future in futures:
         future.result()
-
-
-def go_on(task: Task, mode: str, builds: Sequence[Build], pumps: Sequence[Pump | Ran]) -> None:
-    """Find what the load that goes on after the capture costs each machine, if that is not known.
-
-    The machines begin anew, with the capture.  No load goes on after one with events, after one
-    that is too short, or after one so long that it would take too much time; nor on a machine that
-    cannot keep up with it, as its backlog would say how long it went on, and nothing else.
-    """
-    summary, scenario = task.summary, task.scenario
-    if scenario.events or not FEWEST <= summary.requests <= MOST:
-        return
-    waiting = [(build, pump) for build, pump in zip(builds, pumps) if pump.collector.later is None]
-    load = continued(task.trace, scenario, summary.max_end_bytes) if waiting else None
-    if load is None:
-        return
-    end_bytes = max(load.end_bytes, task.begin.end_bytes if task.begin else 0)
-    span_ns = int(load.rows.arrival_ns[-1] / scenario.replay.speed)
-    step_ns = max(span_ns // LATER_SAMPLES, 1)
-    able = [(Pump(build(end_bytes), step_ns, collector=Pairs()), pump) for build, pump in waiting]
-    done = 0
-    with ThreadPoolExecutor(len(able)) as threads:
-        for batch in batches(load, scenario.replay.speed, mode == "think"):
-            _take(threads, [run for run, _ in able], batch)
-            able = [each for each in able if each[0].backlog <= BEHIND]
-            if not able:
-                return
-            done += len(batch.arrival_ns)
-            if task.report:
-                now_ns = able[0][0].run.now_ns
-                task.report(Progress(done, load.rows.rows, now_ns, is_later=True))
-    for run, pump in able:
-        pump.collector.later = Later(run.collector.ledger, run.counters(), load.captured)

@@ -43,8 +43,8 @@ from hybridsim.studies.candidates import (
     variants,
 )
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
+from hybridsim.studies.replay import Several
 from hybridsim.studies.runs import Report
-from hybridsim.studies.side_by_side import Several
 from hybridsim.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -395,7 +395,7 @@ class Runs:
         If none does, until the smallest is known whose figures meet them.
         """
         for surely in (True, False):
-            search = Search(self._grids[candidate.label][0], ())
+            search = Search(self._grids[candidate.label][0])
             while True:
                 for each in self._of(candidate):
                     search.record(each.size_bytes, each.surely if surely else each.meets)
@@ -487,10 +487,9 @@ def _far(one: Tried) -> float:
 class Search:
     """A search for the smallest size of a grid that meets the requirements."""
 
-    def __init__(self, grid: Sequence[int], first: Sequence[int]) -> None:
-        """Start with the sizes `first` of the grid."""
+    def __init__(self, grid: Sequence[int]) -> None:
+        """Start without a size that was tried."""
         self._grid = list(grid)
-        self._first = list(first)
         self._met: dict[int, bool] = {}  # by index
         self._looked_between = False
 
@@ -499,7 +498,8 @@ class Search:
         self._met[self._grid.index(size_bytes)] = meets
 
     @property
-    def _low_high(self) -> tuple[int, int | None]:
+    def low_high(self) -> tuple[int, int | None]:
+        """The places of the largest size that fails, -1 for none, and the smallest that meets."""
         high = min((index for index, met in self._met.items() if met), default=None)
         failed = [i for i, met in self._met.items() if not met and (high is None or i < high)]
         return max(failed, default=-1), high
@@ -507,35 +507,24 @@ class Search:
     @property
     def answer(self) -> int | None:
         """The smallest size that meets all requirements; None if none does."""
-        high = self._low_high[1]
+        high = self.low_high[1]
         return None if high is None else self._grid[high]
-
-    @property
-    def below(self) -> int | None:
-        """The largest size below the answer that fails; None if there is none."""
-        low, high = self._low_high
-        return None if high is None or low < 0 else self._grid[low]
 
     def next(self) -> list[int]:
         """Return the sizes to try next; empty if the search is complete."""
-        if not self._met:
-            return self._first
-        low, high = self._low_high
+        low, high = self.low_high
         if high is not None:
             return self._between(low, high)
         if self._looked_between:
             return []
         self._looked_between = True  # a larger cache is not always a better one
         tried = sorted(self._met)
-        return [size for a, b in pairwise(tried) for size in self._middle(a, b)]
+        return [self._grid[(a + b) // 2] for a, b in pairwise(tried) if b - a > 1]
 
     def _between(self, low: int, high: int) -> list[int]:
         room = high - low - 1
         count = min(room, AT_ONCE)
         return [self._grid[low + (room + 1) * (i + 1) // (count + 1)] for i in range(count)]
-
-    def _middle(self, low: int, high: int) -> list[int]:
-        return [self._grid[(low + high) // 2]] if high - low > 1 else []
 
 
 def sizes_of(curve: Curve, times: int = 1) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,8 @@ from hybridsim.foundation.errors import TraceError
 from hybridsim.jit import fitting
 from hybridsim.requests.pages import Ids, accesses
 from hybridsim.requests.rows import Requests, joined
-from hybridsim.studies.mrc import Curve, miss_ratio_curve, spread_sizes
+from hybridsim.studies.batches import Sent
+from hybridsim.studies.mrc import miss_ratio_curve, spread_sizes
 from hybridsim.traces.summary import Tally, summarize
 from hybridsim.traces.trace import CHUNK_ROWS, Trace
 from hybridsim.workloads.standin.measured import measured
@@ -29,23 +29,6 @@ SIZES = 100  # number of sizes at which curves are compared
 WARM_SHARE = 0.1  # size of the cache whose warm-up is compared
 WARM_PAGE_BYTES = 1 << 16
 BINS = 64  # parts of the accesses
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Requests in memory with the interface of a trace."""
-
-    name: str
-    rows: Requests
-
-    def chunks(self) -> Iterator[Requests]:
-        """Yield the requests in chunks."""
-        for start in range(0, self.rows.rows, CHUNK_ROWS):
-            yield self.rows.between(start, start + CHUNK_ROWS)
-
-    def from_first(self) -> Iterator[Requests]:
-        """Yield the requests in chunks; they begin at time 0."""
-        return self.chunks()
 
 
 @dataclass(frozen=True)
@@ -128,7 +111,10 @@ def fit(trace: Trace, seed: int = 1, check: bool = True) -> Fitted:
 
 def likeness(capture: Requests, stand_in: Requests) -> Likeness:
     """Compare two lists of requests."""
-    both = Rows("the capture", capture), Rows("the stand-in", stand_in)
+    both = tuple(
+        Sent(name, rows, CHUNK_ROWS)
+        for name, rows in (("the capture", capture), ("the stand-in", stand_in))
+    )
     curves = [_curves(page, *both) for page in PAGES]
     distinct = miss_ratio_curve(both[0], sizes=[1], page=WARM_PAGE_BYTES).distinct
     size = max(int(distinct * WARM_SHARE), 1)
@@ -139,19 +125,16 @@ def likeness(capture: Requests, stand_in: Requests) -> Likeness:
     )
 
 
-def _curves(page: str, capture: Rows, stand_in: Rows) -> Curves:
+def _curves(page: str, capture: Sent, stand_in: Sent) -> Curves:
     real, other = (miss_ratio_curve(each, page=page) for each in (capture, stand_in))
     apart = np.abs([real.at(size) - other.at(size) for size in spread_sizes(real.distinct, SIZES)])
     sizes = [max(int(real.distinct * share), 1) for share in SHARES]
     mean, largest = float(apart.mean()), float(apart.max())
-    return Curves(page, _at(real, sizes), _at(other, sizes), mean, largest)
+    ratios, made = ([each.at(size) for size in sizes] for each in (real, other))
+    return Curves(page, ratios, made, mean, largest)
 
 
-def _at(curve: Curve, sizes: list[int]) -> list[float]:
-    return [curve.at(size) for size in sizes]
-
-
-def hits_over_time(trace: Rows, size: int) -> Floats:
+def hits_over_time(trace: Sent, size: int) -> Floats:
     """Return the hit ratios of an LRU cache of `size` pages in BINS parts of the accesses."""
     ids = Ids()
     page_ids = np.concatenate([ids.of(part.numbers) for part in accesses(trace, WARM_PAGE_BYTES)])

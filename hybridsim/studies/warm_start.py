@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.answers.result import Warning
-from hybridsim.caches import PageCache
 from hybridsim.caches.page.preload import WarmStart
 from hybridsim.caches.warm_start.ranking import ranked
 from hybridsim.caches.warm_start.saved_cache import SavedCache, is_saved_cache
@@ -117,8 +116,3 @@ def _preloaded(
 def _end(pages: Ints, page_bytes: int) -> int:
     """Return the minimum size of a volume with these pages, in bytes."""
     return int(pages.max(initial=-1)) * page_bytes + 1
-
-
-def saved(cache: PageCache, volume_bytes: int, path: str) -> None:
-    """Write the contents of a cache to a file; the cache cannot be used afterwards."""
-    SavedCache.of(cache, volume_bytes).write(path)

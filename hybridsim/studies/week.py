@@ -107,8 +107,7 @@ def hits_by_hour(trace: Trace, capture: Thinned) -> tuple[dict[int, float], int]
         hour_of: Ints = part.arrival_ns // HOUR_NS
         for hour in np.unique(hour_of).tolist():
             first, stop = np.searchsorted(hour_of, [hour, hour + 1])
-            low = int(part.ends[first - 1]) if first else 0
-            feed.take(PageReads(part.numbers[low : part.ends[stop - 1]], page_bytes))
+            feed.take(PageReads(part.between(first, stop).numbers, page_bytes))
             now_served, now_hits = cache.served()
             both = found.setdefault(hour, [0, 0])
             both[0] += now_served - served
@@ -149,8 +148,6 @@ def document(trace: Trace) -> dict[str, Any] | None:
     if capture is None or found is None:
         return None
     total = capture.total
-    keys = ("begin_ns", "weekday", "hour", "requests", "seconds", "mean_ns", "p99_ns", "depth",
-            "hit_ratio")  # fmt: skip
     return {
         "rate": capture.rate,
         "region_bytes": capture.settings.region_bytes,
@@ -166,5 +163,5 @@ def document(trace: Trace) -> dict[str, Any] | None:
         "typical_stretch": capture.typical or None,
         "cache_bytes": found.cache_bytes,
         "worst_hour_ns": found.worst.begin_ns,
-        "hours": [{name: getattr(each, name) for name in keys} for each in found.hours],
+        "hours": [vars(each) for each in found.hours],
     }

@@ -267,15 +267,6 @@ def _reason(wanted: bool, value: float, sure: float, price: float, is_known: boo
 
 def _rows(part: Accesses, ids: Int32s, start: int, stop: int) -> tuple[Accesses, Int32s]:
     """Return the requests from `start` to `stop`, and the ids of their pages."""
+    piece = part.between(start, stop)
     first = int(part.ends[start - 1]) if start else 0
-    last = int(part.ends[stop - 1])
-    rows = slice(start, stop)
-    piece = Accesses(
-        part.numbers[first:last],
-        part.ends[rows] - first,
-        part.write[rows],
-        part.offset[rows],
-        part.length[rows],
-        part.arrival_ns[rows],
-    )
-    return piece, ids[first:last]
+    return piece, ids[first : first + len(piece.numbers)]

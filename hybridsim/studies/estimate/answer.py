@@ -139,7 +139,8 @@ def size_sample(
     tries sizes at which the miss-ratio curve falls, a second one sizes between the largest that
     fails and the smallest that meets all.
     """
-    _check_unsized(scenario)
+    if is_specified(scenario, SIZE):
+        raise UsageError("this command searches the size of the cache: remove cache.size")
     more = asked(trace, require)
 
     def tried(sizes: Sequence[int]) -> list[tuple[Estimate, list[Checked]]]:
@@ -179,11 +180,6 @@ def advise_sample(trace: Trace, scenario: Scenario, report: Report | None = None
     return Answer(trace, found, [[] for _ in found], pick)
 
 
-def _check_unsized(scenario: Scenario) -> None:
-    if is_specified(scenario, SIZE):
-        raise UsageError("this command searches the size of the cache: remove cache.size")
-
-
 def _curve(trace: Trace, scenario: Scenario, report: Report | None) -> Curve:
     with reading(trace, report):
         return miss_ratio_curve(trace, "lru", None, scenario.cache.page_bytes)
@@ -209,18 +205,18 @@ def asked(trace: Trace, require: Sequence[Requirement]) -> dict[str, Of]:
     found: dict[str, Of] = {}
     for each in require:
         write = int(each.direction == "writes")
-        if each.measure == "mean":
-            found[each.text] = mean(write)
-        elif each.measure in ("hit", "busy"):
-            found[each.text] = {"hit": hit_ratio, "busy": busy}[each.measure]
-        elif each.measure in ("dwpd", "years"):
+        if each.measure in ("dwpd", "years"):
             continue
-        elif each.phase == "cold" or each.measure in ("warmup", "max", "iops"):
+        if each.phase == "cold" or each.measure in ("warmup", "max", "iops"):
             raise UsageError(f"{each.text!r}: {UNKNOWN_OF_WEEKS}")
+        if each.measure in ("hit", "busy"):
+            found[each.text] = {"hit": hit_ratio, "busy": busy}[each.measure]
         else:
-            found[each.text] = percentile(float(each.measure[1:]), write)
-        if each.phase == "cold":
-            raise UsageError(f"{each.text!r}: {UNKNOWN_OF_WEEKS}")
+            found[each.text] = (
+                mean(write)
+                if each.measure == "mean"
+                else percentile(float(each.measure[1:]), write)
+            )
     return found
 
 

@@ -28,6 +28,7 @@ from hybridsim.caches.page.preload import WarmStart
 from hybridsim.foundation.arrays import Ints
 from hybridsim.requests.pages import Accesses, Ids, accesses
 from hybridsim.requests.rows import Requests
+from hybridsim.studies.batches import Sent
 from hybridsim.studies.hits import Cache
 from hybridsim.studies.page_sampling import Sampled
 from hybridsim.traces.formats.thinned import Thinned
@@ -82,19 +83,9 @@ def by_minute(trace: Trace, page_bytes: int) -> Iterator[tuple[int, Accesses]]:
                 if held:
                     yield number, _joined(held)
                 held, number = [], int(minute[start])
-            held.append(_between(part, start, stop))
+            held.append(part.between(start, stop))
     if held:
         yield number, _joined(held)
-
-
-def _between(part: Accesses, start: int, stop: int) -> Accesses:
-    low = int(part.ends[start - 1]) if start else 0
-    high = int(part.ends[stop - 1])
-    rows = slice(start, stop)
-    return Accesses(
-        part.numbers[low:high], part.ends[rows] - low, part.write[rows], part.offset[rows],
-        part.length[rows], part.arrival_ns[rows],
-    )  # fmt: skip
 
 
 def _joined(parts: Sequence[Accesses]) -> Accesses:
@@ -314,20 +305,12 @@ class Contents:
 
 def accesses_of(rows: Requests, page_bytes: int) -> Accesses:
     """Return the page accesses of requests in full."""
-    parts = [part for part in accesses(_Rows(rows), page_bytes) if isinstance(part, Accesses)]
+    parts = [
+        part
+        for part in accesses(Sent("the minute", rows), page_bytes)
+        if isinstance(part, Accesses)
+    ]
     if not parts:
         none = np.zeros(0, np.int64)
         return Accesses(none, none, np.zeros(0, np.uint8), none, none, none)
     return _joined(parts)
-
-
-class _Rows:
-    """Requests, as a trace."""
-
-    name = "the minute"
-
-    def __init__(self, rows: Requests) -> None:
-        self._rows = rows
-
-    def chunks(self) -> Iterator[Requests]:
-        yield self._rows

@@ -37,13 +37,11 @@ from hybridsim.scenario import Cache as Table
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
 from hybridsim.studies.candidates import is_specified
-from hybridsim.studies.estimate.contents import Contents, Filled, accesses_of
-from hybridsim.studies.estimate.minute import Minute, apart, latest
-from hybridsim.studies.estimate.minutes import Floats, Minutes
+from hybridsim.studies.estimate.contents import Contents, accesses_of
+from hybridsim.studies.estimate.minutes import Floats, Minute, Minutes, apart, latest
 from hybridsim.studies.hits import PARAMETERS, Cache
-from hybridsim.studies.hits_of_sample import hits_of_sample
 from hybridsim.studies.machine_run import Pump
-from hybridsim.studies.page_sampling import IMBALANCE, Sampled, check_sampled
+from hybridsim.studies.page_sampling import IMBALANCE, Sampled, check_sampled, hits_of_sample
 from hybridsim.studies.runs import Progress, Report
 from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
 from hybridsim.traces.trace import Trace
@@ -437,37 +435,31 @@ class Job:
                 minute = self._minute(rows, apart(before, numbers, page_bytes), mode)
                 runs: list[Future[None]] = []
                 for which, scenario in enumerate(self.scenarios):
-                    both = ((cached[which], 0.0), (lower[which], self._fewer(which)))
-                    for ran, fewer in both:
+                    cache = table_of(scenario)
+                    # By how much the shares of cached pages may be too high: all errors are theirs.
+                    off = min(self.errors[which] / max(self.contents.first_share(), 1e-9), 1.0)
+                    for ran, fewer in ((cached[which], 0.0), (lower[which], off)):
                         if ran is None:
                             continue
-                        pages, warm = self._filled(which, minute, stretch, fewer)
+                        filled = self.contents.filled(
+                            which, self.pages[which], minute.rows, stretch.begin_ns // MINUTE_NS,
+                            self.end_bytes, cache.page_bytes // cache.granule_bytes, fewer,
+                            minute.led_by,
+                        )  # fmt: skip
                         runs.append(
-                            threads.submit(self._run, at, minute, mode, ran, scenario, pages, warm)
+                            threads.submit(self._run, at, minute, mode, ran, scenario, *filled)
                         )
-                        if pages > PAGES_AT_ONCE // 2:
+                        if filled.pages > PAGES_AT_ONCE // 2:
                             runs[-1].result()
                 for each in runs:
                     each.result()
         return cached, lower
-
-    def _fewer(self, which: int) -> float:
-        """Return by how much the shares of cached pages may be too high: all errors are theirs."""
-        return min(self.errors[which] / max(self.contents.first_share(), 1e-9), 1.0)
 
     def _minute(self, rows: Requests, before: Requests, mode: str) -> Minute:
         """Return the requests that are run; they come at times of their own in mode open only."""
         if mode != "open":
             before = no_requests()
         return Minute(rows, before, self.scenarios[0].replay.speed, self.trace.name)
-
-    def _filled(self, which: int, minute: Minute, stretch: Stretch, fewer: float) -> Filled:
-        """Return a cache before a minute and what runs in front of it."""
-        cache = table_of(self.scenarios[which])
-        return self.contents.filled(
-            which, self.pages[which], minute.rows, stretch.begin_ns // MINUTE_NS, self.end_bytes,
-            cache.page_bytes // cache.granule_bytes, fewer, minute.led_by,
-        )  # fmt: skip
 
     def _run(
         self, at: int, minute: Minute, mode: str, ran: Ran, scenario: Scenario, pages: int,
@@ -489,7 +481,8 @@ class Job:
         written = weighing.figure(
             lambda ran, rows: np.asarray(rows @ ran.ssd_bytes), cached, None, lower
         )
-        span_ns, figures = self._span_ns, FIGURES | dict(self.more)
+        first, last = int(self.minutes.numbers[0]), int(self.minutes.numbers[-1])
+        span_ns, figures = (last - first + 1) * MINUTE_NS, FIGURES | dict(self.more)
         return Estimate(
             self.scenarios[which],
             self.pages[which],
@@ -497,20 +490,16 @@ class Job:
             {name: weighing.figure(of, cached, None, lower) for name, of in figures.items()},
             weighing.figure(FIGURES["mean_ns"], cached, alone, lower),
             Figure(written.value * DAY_NS / span_ns, written.error * DAY_NS / span_ns),
-            self._hours(alone, cached, self.contents.hits(which, self.minutes.numbers)),
+            self._hours(which, alone, cached),
             (weighing.share(alone.is_late), weighing.share(cached.is_late)),
             mode,
             (int((~self.minutes.is_worst).sum()), int(self.minutes.is_worst.sum())),
         )
 
-    @property
-    def _span_ns(self) -> int:
-        first, last = int(self.minutes.numbers[0]), int(self.minutes.numbers[-1])
-        return (last - first + 1) * MINUTE_NS
-
-    def _hours(self, alone: Ran, cached: Ran, hits: Floats) -> list[Hour]:
+    def _hours(self, which: int, alone: Ran, cached: Ran) -> list[Hour]:
         """Return the means of each hour: its worst minute, and a typical one for all others."""
         minutes, found = self.minutes, []
+        hits = self.contents.hits(which, minutes.numbers)
         hour_of = minutes.numbers // 60
         of_stretch = hour_of[minutes.at]
         for hour in np.unique(of_stretch).tolist():

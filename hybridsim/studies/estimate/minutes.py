@@ -6,6 +6,10 @@ ones.  Their weights are calibrated, so that the weighted minutes have the total
 counted of all its minutes: minutes, requests, writes, bytes, load squared, and what the sample hit
 (generalized regression: J.-C. Deville and C.-E. Särndal, "Calibration estimators in survey
 sampling", Journal of the American Statistical Association 87 (1992)).
+
+A disk's own buffers are not empty when a minute begins.  What passed before it is not in the
+capture; instead, the last requests of the minutes in full before it run first and are not counted.
+They are of the same load, at most GAP_NS apart.
 """
 
 from __future__ import annotations
@@ -15,10 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hybridsim.answers.metrics import BASE_NS
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.wording import counted
+from hybridsim.requests.rows import UNKNOWN, Requests, joined
+from hybridsim.studies.batches import Sent
+from hybridsim.traces.formats.ordering import from_origin
 from hybridsim.traces.thinned.layout import ROWS_MAX, Role
 from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
 from hybridsim.traces.trace import Trace
@@ -31,6 +39,8 @@ TYPICAL_REQUESTS, WORST_REQUESTS = 2_000_000, 1_000_000  # of all these minutes,
 PER_TOTAL = 6  # drawn minutes for each total that they are calibrated to
 WEIGHT_LEAST, WEIGHT_MOST = 0.1, 10.0  # of the uncalibrated weight
 MINUTES_AN_HOUR = 60
+LED_BY = 256  # requests before a minute: more than an array's disks have segments
+GAP_NS = 10**9 // 4
 
 
 @dataclass(frozen=True)
@@ -171,3 +181,46 @@ def calibrated(begin: Floats, columns: Floats, wanted: Floats) -> Floats:
         if not stuck.any() or free.sum() <= columns.shape[1]:
             break
     return weight
+
+
+class Minute(Sent):
+    """Requests that are run, as a trace; the minute itself begins at `begin_ns` of the machine."""
+
+    def __init__(self, rows: Requests, before: Requests, speed: float, name: str) -> None:
+        """Put `before` in front of a minute; it may be empty."""
+        self.begin_ns, self.led_by = 0, before.rows
+        first_ns = int(rows.arrival_ns[0])
+        if before.rows:
+            passed = np.cumsum(np.clip(np.diff(before.arrival_ns, prepend=0), 0, GAP_NS))
+            passed -= passed[0]
+            led_ns = int(passed[-1]) + GAP_NS
+            # Figures start at a multiple of a bin, whose width is doubled as often as needed.
+            self.begin_ns = BASE_NS
+            while self.begin_ns * speed < led_ns:
+                self.begin_ns *= 2
+            lead_ns = round(self.begin_ns * speed)
+            passed[1:] += lead_ns - led_ns
+            before, rows = before._replace(arrival_ns=passed), from_origin(rows, first_ns - lead_ns)
+            super().__init__(name, joined([before, rows]))
+        else:
+            super().__init__(name, from_origin(rows, first_ns))
+
+
+def latest(before: Requests, rows: Requests) -> Requests:
+    """Return the last LED_BY reads and writes of both, without their latencies."""
+    both = joined([before, rows.between(max(rows.rows - LED_BY, 0), rows.rows)])
+    moves = ((both.op == Op.READ) | (both.op == Op.WRITE)) & (both.length_bytes > 0)
+    kept = Requests._make(column[moves][-LED_BY:] for column in both)
+    unknown = np.full(kept.rows, UNKNOWN)
+    return kept._replace(dispatch_ns=unknown, complete_ns=unknown)
+
+
+def apart(before: Requests, numbers: Ints, page_bytes: int) -> Requests:
+    """Return the requests that access none of these pages, which are in order.
+
+    Before a minute with a cache: they would change what it holds of the minute's pages.
+    """
+    first = before.offset_bytes // page_bytes
+    last = (before.offset_bytes + before.length_bytes - 1) // page_bytes
+    is_apart = np.searchsorted(numbers, first) == np.searchsorted(numbers, last, "right")
+    return Requests._make(column[is_apart] for column in before)

@@ -86,11 +86,6 @@ def axes(
     ], notes
 
 
-def scenario_at(site: Scenario, of: Sequence[Axis], place: Place) -> Scenario:
-    """Return the machine at a place; raise ScenarioError if it cannot be built."""
-    return site.with_values(values_at(of, place))
-
-
 def values_at(of: Sequence[Axis], place: Place) -> dict[str, Any]:
     """Return the keys of the scenario that a place sets."""
     result: dict[str, Any] = {}
@@ -249,7 +244,3 @@ def _loads(site: Scenario, wanted: Sequence[float]) -> Axis:
     )
     base = min(range(len(choices)), key=lambda n: abs(choices[n].at))
     return Axis(LOAD, "load", choices, base, True)
-
-
-__all__ = ["CACHE", "LOAD", "MEMBERS", "NAMES", "SIZE", "SSD", "Axis", "Choice", "Place", "axes",
-           "scenario_at", "values_at", "with_served"]  # fmt: skip

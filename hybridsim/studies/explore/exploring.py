@@ -42,7 +42,6 @@ from hybridsim.studies.explore.axes import (
     Axis,
     Place,
     axes,
-    scenario_at,
     values_at,
     with_served,
 )
@@ -57,13 +56,11 @@ from hybridsim.studies.explore.surface import (
     Coordinates,
     Surface,
 )
-from hybridsim.studies.sweep.compute import Compute
 from hybridsim.studies.sweep.named_trace import NamedTrace
-from hybridsim.studies.sweep.point import Point, point
-from hybridsim.studies.sweep.running import Progress, Running
+from hybridsim.studies.sweep.point import Compute, Point, point
+from hybridsim.studies.sweep.running import Progress, Running, Settled
 from hybridsim.studies.sweep.store import FOLDER, Store
 from hybridsim.studies.sweep.sweep import check_crew, crew
-from hybridsim.studies.sweep.workers import Settled
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -300,14 +297,62 @@ class Exploration:
 
         Times are in ns, shares and factors are plain numbers.
         """
-        return estimated(self.surfaces, self.by_place, self.where, name, place)
+        if place in self.by_place:
+            value = self.by_place[place].figures.get(name)
+            number = None if value is None else float(value)
+            return Estimate(number, number, number, True)
+        surface = self.surfaces.get(name)
+        if surface is None:
+            return Estimate(None, None, None, False)
+        known = self._known_share(name, place)
+        in_doubt = DOUBT < known < 1 - DOUBT
+        if known < 0.5:
+            return Estimate(None, None, None, False, in_doubt)
+        middle, low, high = (float(each[0]) for each in surface.at([place]))
+        if surface.scale == LINEAR:
+            middle, low, high = (min(max(each, 0.0), 1.0) for each in (middle, low, high))
+        return Estimate(middle, low, high, False, in_doubt)
+
+    def _known_share(self, name: str, place: Place) -> float:
+        """Return the share of the replays around a place that know a quantity, by nearness."""
+        known = np.array(
+            [each.figures.get(name) is not None for each in self.by_place.values()], float
+        )
+        return 1.0 if known.all() else float(self._nearness(place) @ known)
+
+    def _nearness(self, place: Place) -> Any:
+        """Return the weights of the replays around a place."""
+        where = self.where
+        unfitted = np.array([FIRST[each] for each in where.kinds])  # of too few replays
+        parameters = next((each.parameters for each in self.surfaces.values()), unfitted)
+        apart = where.apart([place], list(self.by_place))
+        alike = where.alike(apart, parameters)[0] ** NEAR_POWER
+        return alike / max(float(alike.sum()), 1e-300)
 
     def answer(self, place: Place) -> tuple[str, bool]:
         """Return yes, no or unsure, and whether another answer is within the band.
 
         At a replay the answer is that of its judge.
         """
-        return answered(self.surfaces, self.by_place, self.where, place)
+        if place in self.by_place:
+            return str(self.by_place[place].figures["answer"]), False
+        parts = [self.estimate(name, place) for name in (FORECAST, LOW)]
+        if parts[0].value is None or parts[1].value is None:
+            nearness = self._nearness(place)
+            answers = [str(each.figures["answer"]) for each in self.by_place.values()]
+            shares = {one: float(sum(w for w, a in zip(nearness, answers) if a == one))
+                      for one in (YES, NO, UNSURE)}  # fmt: skip
+            best = max(shares, key=lambda one: shares[one])
+            return best, shares[best] < 1 - DOUBT
+        later, low = (
+            [_log(end or each.value) for end in (each.value, each.low, each.high)] for each in parts
+        )
+        answer = answer_of(later[0], later[0] - low[0])
+        others = {answer_of(end, later[0] - low[0]) for end in later}
+        others |= {answer_of(later[0], max(later[0] - end, 0.0)) for end in low}
+        seen = self.estimate(GAIN, place).low
+        is_shown = seen is None or seen >= WORTH_IT  # the judge's yes needs a capture that shows it
+        return answer, others != {answer} or (answer == YES and not is_shown)
 
     def is_certain(self, place: Place) -> bool:
         """Return whether the answer is right at either end of the forecast, as replay words it.
@@ -322,7 +367,7 @@ class Exploration:
 
     def scenario(self, place: Place) -> Scenario:
         """Return the machine at a place; raise ScenarioError if it cannot be built."""
-        return scenario_at(self.site, self.axes, place)
+        return self.site.with_values(values_at(self.axes, place))
 
     def with_replay(self, place: Place, result: Result) -> Exploration:
         """Return the exploration with the result of one more replay."""
@@ -495,85 +540,6 @@ class Exploration:
         }
 
 
-def estimated(
-    surfaces: Mapping[str, Surface],
-    by_place: Mapping[Place, Replay],
-    where: Coordinates,
-    name: str,
-    place: Place,
-) -> Estimate:
-    """Return a quantity at a place; see Exploration.estimate."""
-    if place in by_place:
-        value = by_place[place].figures.get(name)
-        number = None if value is None else float(value)
-        return Estimate(number, number, number, True)
-    surface = surfaces.get(name)
-    if surface is None:
-        return Estimate(None, None, None, False)
-    known = known_share(surfaces, by_place, where, name, place)
-    in_doubt = DOUBT < known < 1 - DOUBT
-    if known < 0.5:
-        return Estimate(None, None, None, False, in_doubt)
-    middle, low, high = (float(each[0]) for each in surface.at([place]))
-    if surface.scale == LINEAR:
-        middle, low, high = (min(max(each, 0.0), 1.0) for each in (middle, low, high))
-    return Estimate(middle, low, high, False, in_doubt)
-
-
-def known_share(
-    surfaces: Mapping[str, Surface],
-    by_place: Mapping[Place, Replay],
-    where: Coordinates,
-    name: str,
-    place: Place,
-) -> float:
-    """Return the share of the replays around a place that know a quantity, weighted by nearness."""
-    known = np.array([each.figures.get(name) is not None for each in by_place.values()], float)
-    if known.all():
-        return 1.0
-    return float(_nearness(surfaces, by_place, where, place) @ known)
-
-
-def _nearness(
-    surfaces: Mapping[str, Surface],
-    by_place: Mapping[Place, Replay],
-    where: Coordinates,
-    place: Place,
-) -> Any:
-    unfitted = np.array([FIRST[each] for each in where.kinds])  # of too few replays
-    parameters = next((each.parameters for each in surfaces.values()), unfitted)
-    alike = where.alike(where.apart([place], list(by_place)), parameters)[0] ** NEAR_POWER
-    return alike / max(float(alike.sum()), 1e-300)
-
-
-def answered(
-    surfaces: Mapping[str, Surface],
-    by_place: Mapping[Place, Replay],
-    where: Coordinates,
-    place: Place,
-) -> tuple[str, bool]:
-    """Return the answer at a place; see Exploration.answer."""
-    if place in by_place:
-        return str(by_place[place].figures["answer"]), False
-    parts = [estimated(surfaces, by_place, where, name, place) for name in (FORECAST, LOW)]
-    if parts[0].value is None or parts[1].value is None:
-        nearness = _nearness(surfaces, by_place, where, place)
-        answers = [str(each.figures["answer"]) for each in by_place.values()]
-        shares = {one: float(sum(w for w, a in zip(nearness, answers) if a == one))
-                  for one in (YES, NO, UNSURE)}  # fmt: skip
-        best = max(shares, key=lambda one: shares[one])
-        return best, shares[best] < 1 - DOUBT
-    later, low = (
-        [_log(end or each.value) for end in (each.value, each.low, each.high)] for each in parts
-    )
-    answer = answer_of(later[0], later[0] - low[0])
-    others = {answer_of(end, later[0] - low[0]) for end in later}
-    others |= {answer_of(later[0], max(later[0] - end, 0.0)) for end in low}
-    seen = estimated(surfaces, by_place, where, GAIN, place).low
-    is_shown = seen is None or seen >= WORTH_IT  # the judge's yes needs a capture that shows it
-    return answer, others != {answer} or (answer == YES and not is_shown)
-
-
 def _log(value: float | None) -> float:
     return math.log(max(value or 0.0, 1e-9))
 
@@ -654,6 +620,7 @@ class _Planned:
         self.replays: list[Replay] = []
         self.given: dict[Place, Mapping[str, Any]] = {}  # figures of replays that are known
         self.failed: dict[Place, tuple[str, str]] = {}
+        self.band: float | None = None  # the usual one of BAND, of the replays so far
         self.ended = ""  # OVER or INTERRUPTED: nothing more begins
         self._able: dict[Place, bool] = {}
 
@@ -783,7 +750,6 @@ def explore(
     points = min(points, planning.all_places(of))
     ended = ""
     checked: list[Checked] = []
-    band: float | None = None
 
     def on_point(progress: Progress, settled: Settled | None, stage: str = "") -> None:
         to_do = max(points + check - progress.done, 0)
@@ -800,12 +766,9 @@ def explore(
                 in_time = progress.done + min(int(more), to_do)
             left = min(left, rest) if clock.each_s else rest
         known = progress.known
-        report(Status(progress.done, points + check, known, left or None, settled, band, in_time,
+        report(Status(progress.done, points + check, known, left or None, settled, plan.band,
+                      in_time,
                       stage))  # fmt: skip
-
-    def on_band(half: float) -> None:
-        nonlocal band
-        band = half
 
     def on_stage(words: str) -> None:
         on_point(running.progress, None, words)
@@ -819,7 +782,7 @@ def explore(
         plan = _Planned(trace, site, of, running, clock)
         try:
             plan = _with_mode(plan)
-            _replay(plan, points, on_band)
+            _replay(plan, points)
             ended = plan.ended
             if ended != INTERRUPTED:
                 checked = _check(plan, check, on_stage)
@@ -829,14 +792,8 @@ def explore(
         on_stage(FITTING)
     if not plan.replays:
         raise UsageError(next(iter(plan.failed.values()))[1] if plan.failed else "interrupted")
-    about = {
-        "name": trace.name,
-        "requests": summary.requests,
-        "reads": summary.reads,
-        "writes": summary.writes,
-        "span_ns": summary.span_ns,
-        "footprint_bytes": summary.footprint_bytes,
-    }
+    of_summary = ("requests", "reads", "writes", "span_ns", "footprint_bytes")
+    about = {"name": trace.name} | {key: getattr(summary, key) for key in of_summary}
     found = Exploration(
         trace, about, plan.site, of, plan.replays, list(plan.failed.values()), checked, notes,
         progress.computed, progress.known, 0.0, points, ended, seconds,
@@ -861,24 +818,24 @@ def _with_mode(plan: _Planned) -> _Planned:
     return decided
 
 
-def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> None:
+def _replay(plan: _Planned, points: int) -> None:
     """Replay places step by step; what a step does not depend on how many follow.
 
     So an exploration with more points repeats one with fewer, and reuses its results.  Places along
     the axes and places between them take turns at first, so that the surfaces know all axes however
-    early the time is over.  `on_band` is called with the usual band of BAND.
+    early the time is over.
     """
-    where = Coordinates(plan.axes)
+    planner = planning.Planner(plan.axes, plan.able)
 
     def look() -> dict[str, Surface]:
-        surfaces = plan.surfaces(where)
+        surfaces = plan.surfaces(planner.where)
         if BAND in surfaces:
-            on_band(usual_band(surfaces[BAND], plan.axes))
+            plan.band = usual_band(surfaces[BAND], plan.axes)
         return surfaces
 
     unsure: dict[str, Surface] = {}
-    along = [each for each in planning.lines(plan.axes) if plan.able(each)]
-    between = planning.spread(plan.axes, where, SPREAD_FIRST, along, plan.able, SEED)
+    along = [each for each in planner.lines() if plan.able(each)]
+    between = planner.spread(SPREAD_FIRST, along, SEED)
     pairs = itertools.zip_longest(along, between)
     queue = [each for pair in pairs for each in pair if each is not None]
     for part in (queue[:1], *_parts(queue[1:points], STEP)):  # one alone: there is time for it
@@ -891,18 +848,13 @@ def _replay(plan: _Planned, points: int, on_band: Callable[[float], None]) -> No
         seed = SEED + len(taken)
         times_more = 2 if len(taken) >= TWICE else 1
         hits, *times = (_known(plan.replays, name) for name in (HIT, READ_P99, WRITE, WRITE_P99))
-        more = planning.jumps(plan.axes, [hits], times_more * JUMPS, taken, plan.able, seed)
+        more = planner.jumps([hits], times_more * JUMPS, taken, seed)
         # The limits of dirty data are cliffs of times, which no hit ratio shows.
-        cliffs = times_more * CLIFFS
-        more += planning.jumps(plan.axes, times, cliffs, [*taken, *more], plan.able, seed)
+        more += planner.jumps(times, times_more * CLIFFS, [*taken, *more], seed)
         for own in (True, False):
             number = times_more * DOUBTFUL // 2
-            more += planning.doubtful(
-                plan.axes, unsure.values(), number, [*taken, *more], plan.able, seed, own
-            )
-        more += planning.spread(
-            plan.axes, where, times_more * STEP - len(more), [*taken, *more], plan.able, seed
-        )
+            more += planner.doubtful(unsure.values(), number, [*taken, *more], seed, own)
+        more += planner.spread(times_more * STEP - len(more), [*taken, *more], seed)
         if not more:
             return
         plan.replays += plan.run(more[:left])
@@ -935,12 +887,10 @@ def _check(plan: _Planned, number: int, on_stage: Callable[[str], None]) -> list
     if not plan.may_begin(0):
         return []
     on_stage(FITTING)
-    where = Coordinates(plan.axes)
-    surfaces = surfaces_of(where, plan.replays)
-    if not surfaces:
+    found = Exploration(plan.trace, {}, plan.site, plan.axes, list(plan.replays), [])
+    if not found.surfaces:
         return []
-    by_place = {each.place: each for each in plan.replays}
-    free = planning.drawn(plan.axes, set(plan.taken), plan.able, SEED + 10**6)
+    free = planning.Planner(plan.axes, plan.able).drawn(set(plan.taken), SEED + 10**6)
     places = [tuple(int(one) for one in each) for each in free[:number]]
     result = []
     done = plan.run(places)
@@ -948,10 +898,9 @@ def _check(plan: _Planned, number: int, on_stage: Callable[[str], None]) -> list
         for quantity in QUANTITIES:
             if quantity.is_checked:
                 value = _figure(each.figures.get(quantity.name))
-                found = estimated(surfaces, by_place, where, quantity.name, each.place)
-                if value is None and found.value is None:
-                    continue
-                result.append(Checked(quantity.name, each.place, value, found))
+                estimate = found.estimate(quantity.name, each.place)
+                if value is not None or estimate.value is not None:
+                    result.append(Checked(quantity.name, each.place, value, estimate))
     plan.replays += done
     return result
 

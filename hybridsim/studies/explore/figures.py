@@ -9,9 +9,8 @@ import numpy as np
 from hybridsim.answers.metrics import READS, Kind
 from hybridsim.answers.outcome import Outcome, wear
 from hybridsim.answers.result import Result
-from hybridsim.studies.sweep.compute import replayed
 from hybridsim.studies.sweep.figures import figures
-from hybridsim.studies.sweep.point import Point
+from hybridsim.studies.sweep.point import Point, replayed
 
 DETAIL = "replay explore/1"  # a replay with these figures; part of the key of a stored one
 PARTS = 20  # of the requests, for the curve of the hit ratio

@@ -248,7 +248,6 @@ class Surface:
         places: Sequence[Place],
         values: Sequence[float | None],
         like: Surface | None = None,
-        floor: float | None = None,
     ) -> Surface | None:
         """Return the surface of values, None where unknown; None for too few known values.
 
@@ -260,7 +259,7 @@ class Surface:
             return None
         known = np.array([float(values[n] or 0.0) for n in rows])
         least = known[known > 0].min() if (known > 0).any() else 1.0
-        low = floor if floor is not None else (least / 10 if (known <= 0).any() else 0.0)
+        low = least / 10 if (known <= 0).any() else 0.0
         y = known if scale == LINEAR else np.log(np.maximum(known, 0.0) + low)
         at = np.asarray(places, np.int64)[rows]
         modes = where.mode_of(at)
@@ -318,11 +317,6 @@ class Surface:
             return values
         result: Floats = np.maximum(np.exp(np.minimum(values, 690.0)) - self.floor, 0.0)
         return result
-
-    @property
-    def left_out(self) -> Floats:
-        """The errors of the replays that were left out, in the scale of the interpolation."""
-        return np.concatenate([each.weights / np.diag(each.inverse) for each in self.parts])
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JavaScript needs, beside the replays: parameters, factors, scale."""

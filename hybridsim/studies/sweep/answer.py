@@ -1,4 +1,9 @@
-"""The result of a sweep: settings with their estimates, the Pareto front, effects of the keys."""
+"""The result of a sweep: settings with their estimates, the Pareto front, effects of the keys.
+
+Settings are distinguished by means and gains on the same requests, block by block (the second half
+of the trace); by other figures with their own intervals; by figures without one with their values.
+The intervals are those of answers/intervals.py.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +14,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hybridsim.answers import intervals
 from hybridsim.answers.forecast import NO, UNSURE, YES
+from hybridsim.answers.intervals import Blocks, Interval, combined, gains
 from hybridsim.answers.requirements import OF_RUNS
+from hybridsim.answers.sampling import student_reach
 from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import counted, latency
-from hybridsim.studies.sweep import apart
-from hybridsim.studies.sweep.confidence import Estimate, estimate
-from hybridsim.studies.sweep.figures import ALONE, BLOCKS, GAIN, INTERVALS, WORK, WORK_NS
-from hybridsim.studies.sweep.objectives import Objective
-from hybridsim.studies.sweep.plan import Plan
+from hybridsim.studies.sweep.figures import (
+    ALONE,
+    BLOCKS,
+    FORECAST,
+    GAIN,
+    INTERVALS,
+    WORK,
+    WORK_NS,
+    Objective,
+    name_of,
+)
+from hybridsim.studies.sweep.plan import Plan, Range, number_of
 from hybridsim.studies.sweep.point import Point
-from hybridsim.studies.sweep.quantities import Range, number_of
+from hybridsim.studies.sweep.seeds import LEVEL, Estimate, estimate
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -55,6 +70,7 @@ COLUMNS = [
     for column in FRAME
     for name in ([column, f"{column}_low", f"{column}_high"] if column in SURE else [column])
 ]
+NOMINAL = 0.9  # of the intervals; those over the seeds are of LEVEL
 
 
 def _row(setting: Setting) -> dict[str, Any]:
@@ -65,7 +81,7 @@ def _row(setting: Setting) -> dict[str, Any]:
         mean = estimate(values)
         row[column] = mean.mean / unit if mean else math.nan
         if column in SURE:
-            found = apart.interval_over_seeds(name, setting.figures, values, mean)
+            found = interval_over_seeds(name, setting.figures, values, mean)
             ends = (found.low / unit, found.high / unit) if found else (math.nan, math.nan)
             row[f"{column}_low"], row[f"{column}_high"] = ends
     return row
@@ -85,6 +101,7 @@ class Setting:
     values: dict[str, Any]
     points: tuple[Point, ...]
     figures: tuple[dict[str, Any], ...]  # of each point
+    objectives: tuple[Objective, ...]
     estimates: tuple[Estimate | None, ...]  # of each objective
 
     @classmethod
@@ -97,26 +114,26 @@ class Setting:
             for each in wanted
         )
         first = points[0]
-        return cls(first.trace.name, dict(first.values), tuple(points), tuple(figures), estimates)
+        return cls(
+            first.trace.name, dict(first.values), tuple(points), tuple(figures), tuple(wanted),
+            estimates,
+        )  # fmt: skip
 
     @property
     def score(self) -> tuple[float | None, ...]:
         """The mean of each objective; None if unknown."""
         return tuple(each.mean if each else None for each in self.estimates)
 
-    def to_dict(self, objectives: Sequence[Objective]) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the setting for JSON."""
-        known = {
-            objective.text: apart.interval_of(self, number, objective)
-            for number, objective in enumerate(objectives)
-        }
+        known = {each.text: interval_of(self, at) for at, each in enumerate(self.objectives)}
         return {
             "trace": self.trace,
             "device": self.points[0].trace.device,
             "values": self.values,
             "objectives": {
                 objective.text: each and each.to_dict()
-                for objective, each in zip(objectives, self.estimates)
+                for objective, each in zip(self.objectives, self.estimates)
             },
             "intervals": {name: each.to_dict() for name, each in known.items() if each},
             "answers": sorted({str(figures["answer"]) for figures in self.figures}),
@@ -272,7 +289,7 @@ class SweepResult:
         ranked = self.ranked()
         if not ranked or self.is_fleet:
             return []
-        return [ranked[at] for at in apart.alike(ranked, self.plan.objectives[0])]
+        return [ranked[at] for at in alike(ranked)]
 
     @property
     def near_front(self) -> list[Setting]:
@@ -288,10 +305,7 @@ class SweepResult:
             for each in self.settings
             if each not in front
             and any(
-                all(
-                    apart.is_no_worse(each, one, number, objective)
-                    for number, objective in enumerate(self.plan.objectives)
-                )
+                all(is_no_worse(each, one, at) for at in range(len(self.plan.objectives)))
                 for one in front
             )
         ]
@@ -370,7 +384,7 @@ class SweepResult:
             },
             "keys": self.keys,
             "fleet": [row.to_dict() for row in self.fleet],
-            "settings": [each.to_dict(plan.objectives) for each in self.settings],
+            "settings": [each.to_dict() for each in self.settings],
             "best": self.settings.index(self.ranked()[0]) if self.settings else None,
             "alike": [self.settings.index(each) for each in self.alike],
             "front": [self.settings.index(each) for each in self.front],
@@ -515,3 +529,89 @@ def _fleet_row(settings: list[Setting]) -> FleetRow:
         sum(one[ALONE + WORK_NS] for one in firsts) / requests if requests else None,
         sorted(gains),
     )
+
+
+def interval_of(setting: Setting, number: int) -> Interval | None:
+    """Return the interval of an objective of a setting, over its seeds too; None if it has none."""
+    objective = setting.objectives[number]
+    name = objective.text if objective.measure is None else name_of(objective.measure)
+    values = [
+        objective.value(one, point.scenario) for one, point in zip(setting.figures, setting.points)
+    ]
+    return interval_over_seeds(name, setting.figures, values, setting.estimates[number])
+
+
+def interval_over_seeds(
+    name: str,
+    figures: Sequence[dict[str, Any]],
+    values: Sequence[float | None],
+    over: Estimate | None,
+) -> Interval | None:
+    """Return the interval of a figure from its value for each seed; None if it has none."""
+    if over is None or not 0 < over.mean < math.inf:
+        return None
+    known = [one.get(INTERVALS, {}).get(name) for one in figures]
+    ends = None
+    if known and all(known) and all(values):
+        shares = [(low / value, high / value) for (low, high), value in zip(known, values) if value]
+        low, high = (sum(each) / len(shares) for each in zip(*shares))
+        ends = over.mean * min(low, 1.0), over.mean * max(high, 1.0)
+    half = None
+    if over.half and over.n > 1:
+        degrees = over.n - 1
+        narrower = student_reach(degrees, NOMINAL) / student_reach(degrees, LEVEL)
+        half = over.half * narrower / over.mean
+    return combined(over.mean, {intervals.TRACE: ends, intervals.SEEDS: half})
+
+
+def is_alike(one: Setting, best: Setting, number: int) -> bool:
+    """Whether a setting cannot be distinguished from a better one by an objective."""
+    values = one.score[number], best.score[number]
+    if one.trace != best.trace or None in values:
+        return False
+    if values[0] == values[1]:
+        return True
+    ratio = _paired(one, best, one.objectives[number])
+    if ratio is not None:
+        return ratio.low <= 1 <= ratio.high
+    mine, its = (interval_of(each, number) for each in (one, best))
+    if mine is None or its is None:
+        return False
+    apart = abs(math.log(mine.value / its.value))
+    below, above = (mine, its) if mine.value < its.value else (its, mine)
+    reach = math.hypot(math.log(below.high / below.value), math.log(above.value / above.low))
+    return apart <= reach
+
+
+def is_no_worse(one: Setting, best: Setting, number: int) -> bool:
+    """Whether a setting is better than another by an objective, or cannot be distinguished."""
+    mine, its = one.score[number], best.score[number]
+    if mine is None or its is None or one.trace != best.trace:
+        return False
+    sign = 1 if one.objectives[number].wants_less else -1
+    return sign * mine <= sign * its or is_alike(one, best, number)
+
+
+def _paired(one: Setting, best: Setting, objective: Objective) -> Interval | None:
+    """Return how many times less the same requests cost the better of two settings."""
+    if len(one.figures) > 1 or len(best.figures) > 1:
+        return None
+    name = ""
+    if objective.text in (GAIN, FORECAST):
+        name = "all"
+    elif objective.measure is not None and objective.measure.measure == "mean":
+        name = {"reads": "read", "writes": "write"}[objective.measure.direction]
+    blocks = [each.figures[0].get(BLOCKS) for each in (one, best)]
+    if not name or None in blocks:
+        return None
+    mine, its = (Blocks.from_dict(each) for each in blocks if each is not None)
+    found = gains(mine, its)
+    if objective.text in (GAIN, FORECAST) and "took" in found:
+        name = "took"
+    return found.get(name)
+
+
+def alike(settings: Sequence[Setting]) -> list[int]:
+    """Return the settings that cannot be distinguished from the first of them."""
+    best = settings[0]
+    return [at for at, each in enumerate(settings) if at and is_alike(each, best, 0)]

@@ -24,9 +24,8 @@ from distributed import Client, Future, KilledWorker, LocalCluster
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.studies.sweep import fork_server as nursery
-from hybridsim.studies.sweep.compute import Compute, Kind, computed, has_code, shared
-from hybridsim.studies.sweep.point import Point, version
-from hybridsim.studies.sweep.workers import Settled, why_of
+from hybridsim.studies.sweep.point import Compute, Kind, Point, computed, has_code, shared, version
+from hybridsim.studies.sweep.running import Settled, why_of
 
 AHEAD = 2  # points per worker, so that no worker waits
 CONNECT_S = 30

@@ -13,7 +13,7 @@ IMPORTED = [
     "distributed",
     "hybridsim.studies.replay",
     "hybridsim.studies.sweep.figures",
-    "hybridsim.studies.sweep.worker_cache",
+    "hybridsim.studies.sweep.point",
 ]
 ENVIRONMENT = {"OMP_NUM_THREADS": "1"}  # one thread per worker; a forking process must have none
 

@@ -1,10 +1,17 @@
-"""A trace by its name: opened by each worker, and hashed by its content."""
+"""A trace by its name: opened by each worker, and hashed by its content.
+
+The volumes of one large trace are split once into one file per volume.  It has rows in their
+in-memory format, and lies in the folder of the sweep's results.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +23,8 @@ from hybridsim.requests.rows import DTYPES, Device, Findings, Requests
 from hybridsim.traces.trace import CHUNK_ROWS, GENERATED, Trace, arguments, sources_of
 
 ROW = np.dtype([(name, dtype) for name, dtype in zip(Requests._fields, DTYPES)])
+WAITING_ROWS = 1 << 22  # buffered in memory
+VOLUMES, INDEX = "volumes", "index.json"
 
 
 class NamedTrace(NamedTuple):
@@ -52,7 +61,7 @@ class NamedTrace(NamedTuple):
     def open(self, seed: int | None = None) -> Trace:
         """Open the trace; `seed` replaces the seed of a generated workload."""
         if self.split:
-            return opened(self.split[0], self.name)
+            return Trace(self.name, "volume", Rows(self.split[0], self.name))
         trace = Trace.read(self.places, self.format, self.device, self.use_dispatch)
         return trace if seed is None else trace.seeded(seed)
 
@@ -73,13 +82,11 @@ class NamedTrace(NamedTuple):
         digest = hashlib.sha256(json.dumps(self[1:4]).encode())
         for path in self.places:
             for source in sources_of(path):
-                digest.update(_of_text(path) if source.path is None else _of_file(source.path))
+                if source.path is None:
+                    digest.update(hashlib.sha256(path.encode()).digest())
+                else:
+                    digest.update(_of_file(source.path))
         return digest.hexdigest()
-
-
-def opened(path: str, name: str) -> Trace:
-    """Open a volume that was split off a trace."""
-    return Trace(name, "volume", Rows(path, name))
 
 
 class Rows:
@@ -103,13 +110,88 @@ class Rows:
             yield Requests._make(np.array(part[name]) for name in Requests._fields)
 
 
-def _of_text(path: str) -> bytes:
-    return hashlib.sha256(path.encode()).digest()
-
-
 def _of_file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").digest()
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def volumes_of(whole: NamedTrace, limit: int, folder: Path) -> list[NamedTrace]:
+    """Return at most `limit` volumes of a trace (0: all), those with the most bytes first.
+
+    They are split into files under `folder` unless these exist.  Raises UsageError for a trace of
+    one device, TraceError for a format without volumes.
+    """
+    from hybridsim.traces.formats.column_reader import ALL
+
+    if whole.device is not None:
+        raise UsageError("--fleet uses all volumes: remove --device")
+    digest = whole.digest()
+    place = folder / VOLUMES / f"{digest[:24]}-{limit or ALL}"
+    if not (place / INDEX).exists():
+        _split(whole._replace(device=ALL).open(), limit, place)
+    index = json.loads((place / INDEX).read_text(encoding="utf-8"))
+    return [
+        whole._replace(device=name, split=(str((place / file).absolute()), f"{digest} {name}"))
+        for name, file in index.items()
+    ]
+
+
+def _split(trace: Trace, limit: int, place: Path) -> None:
+    """Write one file per volume, all or none."""
+    ranked = sorted(enumerate(trace.devices), key=lambda each: -each[1].bytes)
+    if len(ranked) < 2:
+        raise UsageError(f"{trace.name}: a fleet needs several volumes, this trace has one")
+    chosen = {index: device.name for index, device in ranked[: limit or None]}
+    place.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=place.parent))
+    try:
+        _write(trace, chosen, temporary)
+        index = {name: f"{number}.rows" for number, name in chosen.items()}
+        (temporary / INDEX).write_text(json.dumps(index), encoding="utf-8")
+        with contextlib.suppress(OSError):  # another client was first
+            os.rename(temporary, place)
+    except OSError as error:
+        raise UsageError(f"cannot split {trace.name} into {place}: {error.strerror}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write(trace: Trace, chosen: dict[int, str], folder: Path) -> None:
+    waiting: dict[int, list[np.ndarray[tuple[int], np.dtype[np.void]]]] = {}
+    began_ns: dict[int, int] = {}
+    held = 0
+    for part in trace.chunks_apart():
+        for index in np.unique(part.device).tolist():
+            if index not in chosen:
+                continue
+            mine = Requests._make(column[part.device == index] for column in part)
+            own = _from_beginning(mine, began_ns.setdefault(index, int(mine.arrival_ns[0])))
+            waiting.setdefault(index, []).append(own)
+            held += len(own)
+        if held >= WAITING_ROWS:
+            _put(waiting, folder)
+            held = 0
+    _put(waiting, folder)
+
+
+def _from_beginning(part: Requests, began_ns: int) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """Return the rows of one volume, with times since its first request."""
+    rows = np.zeros(part.rows, ROW)
+    for name, column in zip(Requests._fields, part):
+        rows[name] = column
+    rows["device"] = 0
+    for name in ("arrival_ns", "dispatch_ns", "complete_ns"):
+        is_set = rows[name] >= 0
+        rows[name][is_set] -= began_ns
+    return rows
+
+
+def _put(waiting: dict[int, list[np.ndarray[tuple[int], np.dtype[np.void]]]], folder: Path) -> None:
+    for index, parts in waiting.items():
+        with (folder / f"{index}.rows").open("ab") as file:
+            for rows in parts:
+                file.write(rows.tobytes())
+    waiting.clear()

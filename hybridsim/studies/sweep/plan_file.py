@@ -33,10 +33,9 @@ from hybridsim.scenario import Scenario
 from hybridsim.scenario.event import check_no_events
 from hybridsim.scenario.overrides import path_of
 from hybridsim.storage.drives import Part
+from hybridsim.studies.sweep.figures import Objective
 from hybridsim.studies.sweep.named_trace import NamedTrace
-from hybridsim.studies.sweep.objectives import Objective
-from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Axis, Plan, axis_of
-from hybridsim.studies.sweep.quantities import Range
+from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Axis, Plan, Range, axis_of
 from hybridsim.traces.trace import GENERATED
 
 MARK = "[sweep]"
@@ -121,7 +120,7 @@ def of_tables(tables: Mapping[str, Any]) -> Plan:
 
     Paths are relative to the current folder.  Raises UsageError or ScenarioError with the key.
     """
-    origin = _Keys()
+    origin = _Origin()
     try:
         file = SweepFile.model_validate(dict(tables))
     except ValidationError as error:
@@ -191,26 +190,17 @@ def _axis(key: str, choices: Any) -> Axis:
 
 
 class _Origin:
-    """The places of values in the file, for errors."""
+    """The places of values in the file, for errors; the keys of a plan that is no file."""
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str = "", name: str = "") -> None:
         self._text, self._name, self._places = text, name, Places(text)
 
     def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
         """Return a problem that is located at this path."""
+        if not self._name:
+            return Problem(message, ".".join(map(str, path)) or "the plan")
         line, column = self._places.line_column(path, of)
         return Problem.at(message, self._text, self._name, line, column)
-
-
-class _Keys(_Origin):
-    """The keys of a plan that is no file, for errors."""
-
-    def __init__(self) -> None:
-        super().__init__("", "")
-
-    def problem(self, path: Path, message: str, of: Literal["key", "value"] = "value") -> Problem:
-        """Return a problem that is located by its keys."""
-        return Problem(message, ".".join(map(str, path)) or "the plan")
 
 
 def _known_keys(path: Path, kind: str = "") -> list[str]:

@@ -12,15 +12,72 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from hybridsim.studies.sweep.compute import Kind, compiled_kind
-from hybridsim.studies.sweep.point import Point
+from hybridsim.foundation.errors import HybridsimError
+from hybridsim.studies.sweep.point import Compute, Kind, Point, compiled_kind, computed
 from hybridsim.studies.sweep.store import Row, Store
-from hybridsim.studies.sweep.workers import Crew, Settled
+
+if TYPE_CHECKING:
+    from hybridsim.studies.sweep.cluster import Cluster
 
 QUIET_S = 1.0  # shorter planning is not reported
 LOOK_AGAIN_S = 1.0  # interval to check for results of other clients
+
+
+class Settled(NamedTuple):
+    """A computed point, or the reason why it failed."""
+
+    point: Point
+    row: dict[str, Any] | None
+    why: str = ""
+
+
+class Here:
+    """This process as the only worker, one point at a time: the other kind is a Cluster."""
+
+    room = 1  # maximum number of submitted points
+    lanes = 1  # sequences of points that run in parallel, each on its own worker
+    words = "this process alone"
+    link = ""  # of a dashboard
+
+    def __init__(self, compute: Compute) -> None:
+        """Use `compute` for each point."""
+        self._compute = compute
+        self._waiting: deque[Point] = deque()
+
+    def has_code(self, kind: Kind) -> bool:
+        """Return False: there is no other worker to wait for compiled code."""
+        return False
+
+    def submit(self, point: Point) -> None:
+        """Queue a point; it is computed by `next`."""
+        self._waiting.append(point)
+
+    def next(self, timeout_s: float) -> Settled | None:
+        """Compute the oldest point, regardless of the timeout."""
+        if not self._waiting:
+            return None
+        point = self._waiting.popleft()
+        try:
+            return Settled(point, computed(self._compute, point))
+        except Exception as error:
+            return Settled(point, None, why_of(error))
+
+    def drop(self) -> None:
+        """Drop the points that are not computed."""
+        self._waiting.clear()
+
+    def close(self) -> None:
+        """Drop the points that are not computed."""
+        self.drop()
+
+
+def why_of(error: BaseException) -> str:
+    """Return the reason of a failed point as text."""
+    if isinstance(error, HybridsimError):
+        return str(error)
+    return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
 @dataclass
@@ -56,6 +113,7 @@ class Progress:
         return self.passed_s / worked * (self.total - self.done) if worked else None
 
 
+Crew: TypeAlias = "Here | Cluster"
 Report = Callable[[Progress, Settled | None], None]
 
 

@@ -1,4 +1,4 @@
-"""Which parts of a simulation depend on the seed.
+"""Which parts of a simulation depend on the seed; means over seeds with confidence intervals.
 
 Hard disks, SSDs and most policies draw no random numbers: one run suffices for them.
 """
@@ -6,13 +6,20 @@ Hard disks, SSDs and most policies draw no random numbers: one run suffices for 
 from __future__ import annotations
 
 import inspect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from hybridsim.answers.sampling import student_reach
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.scenario import Scenario
 
 NONE = "No part of this simulation is random: all seeds give the same result."
 DRAWS = ("bcache",)  # kinds of cache that draw: for congestion, and random replacement
+LEVEL = 0.95
+MIN_SHOWN = 0.0005  # of the mean; a smaller half width changes no printed digit
+PLUS_MINUS = "±"
 
 
 def drawn(scenario: Scenario, is_generated: bool = False) -> list[str]:
@@ -35,9 +42,41 @@ def drawn(scenario: Scenario, is_generated: bool = False) -> list[str]:
             cache.admission: ADMISSION[cache.admission],
             cache.replacement: REPLACEMENT[cache.replacement],
         }
-        random += [f"the policy {name}" for name, policy in chosen.items() if _draws(policy)]
+        random += [f"the policy {name}" for name, policy in chosen.items()
+                   if "seed" in inspect.signature(policy.new).parameters]  # fmt: skip
     return random
 
 
-def _draws(policy: Any) -> bool:
-    return "seed" in inspect.signature(policy.new).parameters
+@dataclass(frozen=True)
+class Estimate:
+    """The mean of independent runs, and half the width of its confidence interval at LEVEL."""
+
+    mean: float
+    half: float | None  # None for a single run
+    n: int
+
+    def worded(self, written: Callable[[float], str]) -> str:
+        """Return the text of the estimate: '2.38 ms ± 0.10 ms'."""
+        if self.half is None or self.half <= MIN_SHOWN * abs(self.mean):
+            return written(self.mean)
+        return f"{written(self.mean)} {PLUS_MINUS} {written(self.half)}"
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Return the estimate for JSON."""
+        return {"mean": self.mean, "half": self.half, "n": self.n}
+
+
+def estimate(values: Sequence[float | None]) -> Estimate | None:
+    """Return the mean with its interval by Student's t; None if a value is unknown.
+
+    Each value is the result of one seed.  The interval of equal values has zero width.
+    """
+    numbers = [float(value) for value in values if value is not None]
+    if not numbers or len(numbers) < len(values):
+        return None
+    n = len(numbers)
+    if min(numbers) == max(numbers):  # exact, and also for infinite values
+        return Estimate(numbers[0], None if n < 2 else 0.0, n)
+    mean = math.fsum(numbers) / n
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in numbers) / (n - 1))
+    return Estimate(mean, student_reach(n - 1, LEVEL) * deviation / math.sqrt(n), n)

@@ -4,20 +4,27 @@ results.jsonl   one line per point, with its key; append-only, and each line is 
                 before its result is reported.  A line torn by a crash is skipped.
 claims          locks: a client that computes a point holds a lock on the byte that belongs to the
                 point's key.  The system releases the locks of a killed client.
+
+A sweep's records are exported as JSONL, CSV or Parquet, by the suffix of the file.  To add a file
+type: a function that returns its bytes, and a line in WRITERS.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
 import fcntl
+import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.suggest import hint
+from hybridsim.foundation.writing import whole_file
 
 SCHEMA = "hybridsim.point/2"
 FOLDER = "hybridsim-sweep"  # default folder
@@ -132,3 +139,69 @@ class Store:
 def _place(key: str) -> int:
     """Return the offset of the byte in the file of claims that belongs to a key."""
     return int(key[:15], 16)
+
+
+Records = Sequence[dict[str, Any]]
+
+
+def _jsonl(records: Records) -> bytes:
+    return "".join(json.dumps(each, allow_nan=False) + "\n" for each in records).encode()
+
+
+def _csv(records: Records) -> bytes:
+    text = io.StringIO()
+    names = list(dict.fromkeys(name for each in records for name in each))
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue().encode()
+
+
+def _parquet(records: Records) -> bytes:
+    import pyarrow
+    import pyarrow.parquet
+
+    names = list(dict.fromkeys(name for each in records for name in each))
+    columns = {name: _column([each.get(name) for each in records]) for name in names}
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), file, compression="zstd")
+    return file.getvalue()
+
+
+def _column(values: list[Any]) -> list[Any]:
+    """Return values of one type: text if numbers and text are mixed."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) > 1 and kinds <= {int, float}:
+        return [None if value is None else float(value) for value in values]
+    if len(kinds) > 1 or kinds & {list, dict}:
+        return [None if value is None else str(value) for value in values]
+    return values
+
+
+WRITERS: dict[str, Callable[[Records], bytes]] = {
+    ".jsonl": _jsonl,
+    ".csv": _csv,
+    ".parquet": _parquet,
+}
+
+
+def check_output(file: str) -> None:
+    """Raise UsageError early for a file that could not be written at the end."""
+    suffix = Path(file).suffix
+    if suffix not in WRITERS:
+        raise UsageError(f"-o {file}: unknown file type: {hint(suffix, WRITERS)}")
+    if suffix == ".parquet":
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise UsageError(
+                f"-o {file} needs pyarrow: pip install 'hybridsim[parquet]'; "
+                ".jsonl and .csv need no extra package"
+            ) from None
+
+
+def write_output(records: Records, file: str) -> None:
+    """Write records to a file; raise UsageError if this fails."""
+    data = WRITERS[Path(file).suffix](records)
+    with whole_file(file) as stream:
+        stream.write(data)

@@ -1,33 +1,110 @@
-"""Run many replays with varied settings, to find the best machine for given traces."""
+"""Run many replays with varied settings, to find the best machine for given traces.
+
+A search is a generator: it yields settings, receives the scores of each (one value per objective,
+None where a setting failed), and may yield more.  The same scores lead to the same settings: a
+sweep that is restarted after a crash requests the points that are on disk, and continues there.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
 
 from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.foundation.in_notebooks import with_keywords
+from hybridsim.foundation.suggest import hint
+from hybridsim.scenario import Scenario
+from hybridsim.scenario.options import OPTIONS, Choices
 from hybridsim.studies.sweep import fork_server as nursery
 from hybridsim.studies.sweep import seeds as chance
 from hybridsim.studies.sweep.answer import Failed, Setting, SweepResult
-from hybridsim.studies.sweep.compute import Compute, compiled_kind, replayed, shared
-from hybridsim.studies.sweep.fleet import volumes_of
-from hybridsim.studies.sweep.named_trace import NamedTrace
-from hybridsim.studies.sweep.plan import Plan
+from hybridsim.studies.sweep.named_trace import NamedTrace, volumes_of
+from hybridsim.studies.sweep.plan import Axis, Plan
 from hybridsim.studies.sweep.plan_file import of_tables
-from hybridsim.studies.sweep.point import Point, point
-from hybridsim.studies.sweep.running import Report, Running, silent
-from hybridsim.studies.sweep.search import Score, Values, search
+from hybridsim.studies.sweep.point import Compute, Point, compiled_kind, point, replayed, shared
+from hybridsim.studies.sweep.running import Crew, Here, Progress, Report, Running, Settled, silent
 from hybridsim.studies.sweep.store import FOLDER, Store
-from hybridsim.studies.sweep.workers import Crew, Here
+from hybridsim.traces.trace import Trace
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Values = dict[str, Any]
+Score = Sequence[float | None] | None
+Search = Generator[list[Values], list[Score], None]
+GENERATION = 20  # settings per generation
 CLUSTER_MISSING = (
     "{} needs dask.distributed: pip install 'hybridsim[cluster]'; --workers 1 needs no package"
 )
+
+
+def search(plan: Plan) -> Search:
+    """Return the search of a plan."""
+    return {"grid": grid, "random": at_random, "pareto": pareto}[plan.kind](plan)
+
+
+def grid(plan: Plan) -> Search:
+    """Try every setting; the last key changes fastest."""
+    keys = [axis.key for axis in plan.axes]
+    every = itertools.product(*(axis.values for axis in plan.axes))
+    yield [dict(zip(keys, values)) for values in every]
+
+
+def at_random(plan: Plan) -> Search:
+    """Try uniformly random settings by the seed of the search, without duplicates."""
+    draw = np.random.default_rng(plan.seed)
+    settings: dict[str, Values] = {}
+    for _ in range(10 * plan.trials):  # there may be fewer distinct settings than trials
+        if len(settings) == plan.trials:
+            break
+        values = {axis.key: axis.at(float(draw.random())) for axis in plan.axes}
+        settings.setdefault(repr(values), values)
+    yield list(settings.values())
+
+
+def pareto(plan: Plan) -> Search:
+    """Try generations of settings by NSGA-II (Deb et al., 2002), as implemented by optuna."""
+    try:
+        import optuna
+    except ImportError:
+        raise UsageError(
+            "a Pareto search needs optuna: pip install 'hybridsim[opt]'; "
+            "the kinds random and grid need no extra package"
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    directions = ["minimize" if each.wants_less else "maximize" for each in plan.objectives]
+    sampler = optuna.samplers.NSGAIISampler(population_size=GENERATION, seed=plan.seed)
+    study = optuna.create_study(directions=directions, sampler=sampler)
+    remaining = plan.trials
+    while remaining > 0:
+        trials = [study.ask() for _ in range(min(GENERATION, remaining))]
+        scores = yield [_suggested(trial, plan.axes) for trial in trials]
+        for trial, score in zip(trials, scores):
+            if score is None or None in score:
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            else:
+                study.tell(trial, list(score))
+        remaining -= len(trials)
+
+
+def _suggested(trial: Any, axes: Sequence[Axis]) -> Values:
+    """Return the setting of a trial: for a range a share of it, for choices an index."""
+    return {
+        axis.key: axis.at(trial.suggest_float(axis.key, 0.0, 1.0))
+        if not isinstance(axis.choices, tuple)
+        else axis.choices[trial.suggest_categorical(axis.key, range(len(axis.choices)))]
+        for axis in axes
+    }
 
 
 def sweep(
@@ -203,3 +280,97 @@ def words_of(point: Point) -> str:
         " ".join([*words, *([f"seed {point.seed}"] if point.seed is not None else [])])
         or "the scenario"
     )
+
+
+@with_keywords(Choices)
+def what_if(
+    trace: Trace | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    site: Scenario | None = None,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    folder: str | os.PathLike[str] = FOLDER,
+    workers: int | None = 1,
+    progress: bool = True,
+    **options: Unpack[Choices],
+) -> DataFrame:
+    """Replay a trace on each machine of a grid; return a pandas frame with one row per machine.
+
+    The keywords are the options of `Scenario.with_options`, with a list of values for each that is
+    varied, or one value:
+
+        what_if("sda.blktrace.0", cache=["bcache", "dm-cache"], cache_size=["16GiB", "64GiB"])
+
+    `vary` does the same for any key of the scenario: {"backing.drive.rpm": [7200, 10000]}.
+
+    All rows are judged on the same requests: the whole trace.  Columns: what is varied; `answer`
+    (yes, no, unsure); `hit_ratio`; mean and p99 latencies of reads and writes, with the cache and
+    on the disks alone, in ms; `warm_after_s`; `ssd_gib`; `drive_writes_per_day`; `gain` (of the
+    second half of the work) and `forecast` (of the load that goes on).  Units are in the names;
+    unknown values are NaN.  With the cache, `read_ms_low` and `read_ms_high` are the ends of the
+    interval of 90 % of `read_ms`, and so for the other latencies and `hit_ratio`.
+
+    Results are kept in `folder`, so that a repeated call, or one with more values, only computes
+    what is new.  `workers` is the number of processes (None: one per core, which needs
+    `hybridsim[cluster]`).  `progress` shows a bar, in notebooks and on terminals.
+
+    Raises UsageError for an unknown option, an empty list or standard input, TraceError for a trace
+    that cannot be read, ScenarioError for a wrong value.  Machines that cannot be built are left
+    out with a warning.
+
+    >>> frame = what_if("gen:zipf,requests=300,span=16MiB,rate=100", cache_size=["1MiB", "4MiB"],
+    ...                 progress=False)
+    >>> frame["cache_size"].tolist()
+    ['1MiB', '4MiB']
+    """
+    lists: dict[str, Sequence[Any]] = {}
+    values: dict[str, Any] = {}
+    for option, value in options.items():
+        if option not in OPTIONS:
+            raise UsageError(f"no option {option!r}: {hint(option, OPTIONS)}")
+        if isinstance(value, list | tuple | range):
+            lists[_key(option)] = value
+        else:
+            values[option] = value
+    lists |= vary or {}
+    empty = next((key for key, choices in lists.items() if not len(choices)), None)
+    if empty:
+        raise UsageError(f"{empty}: specify at least one value")
+    axes = tuple(Axis(key, tuple(dict.fromkeys(choices))) for key, choices in lists.items())
+    scenario = (site or Scenario.default()).with_options(**values)
+    plan = Plan((NamedTrace.here(*_selection(trace)),), scenario, axes)
+    with _bar(plan.settings) if progress else nullcontext(silent) as report:
+        result = sweep(plan, folder, workers, report=report)
+    for failed in result.failed:
+        warnings.warn(f"left out: {failed.words}: {failed.why}", stacklevel=2)
+    return result.frame().rename(columns={_key(option): option for option in options})
+
+
+def _key(option: str) -> str:
+    """Return the key that an option sets."""
+    return ".".join(map(str, OPTIONS[option]))
+
+
+def _selection(
+    trace: Trace | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+) -> tuple[tuple[str, ...], str | None, str | None, bool]:
+    """Return what opens the trace again: paths, format, device, whether dispatch times count."""
+    if isinstance(trace, Trace):
+        return trace.selection
+    paths = [trace] if isinstance(trace, str | os.PathLike) else trace
+    return tuple(os.fspath(path) for path in paths), None, None, False
+
+
+@contextmanager
+def _bar(machines: int) -> Iterator[Report]:
+    """Show how many machines are done; in notebooks and on terminals."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, transient=True) as bar:
+        task = bar.add_task("machines", total=machines)
+
+        def report(progress: Progress, settled: Settled | None) -> None:
+            bar.update(task, completed=progress.known + progress.computed + progress.failed)
+
+        yield report

@@ -2,32 +2,127 @@
 
 A file in NumPy's format npz: `about`, a JSON of the settings, and arrays by number, which are the
 leaves of nested tuples in order.  Nothing in it is executed, and it is replaced as a whole, also
-in a power cut.  What came since then is in a journal beside it.
+in a power cut.
+
+What came since then is in a journal beside it, which begins with the token of that state.  A
+record is a header, the rows column by column, and the text of a real cache's state; its checksum
+covers all of it.  The first record that is incomplete or damaged ends the journal.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
 import secrets
+import struct
 import time
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.writing import whole_file
-from hybridsim.studies.watch.journal import Journal
+from hybridsim.requests.rows import DTYPES, Requests
 from hybridsim.studies.watch.pieces import Piece
 
+CHECK = struct.Struct("<I")  # CRC-32 of the rest of the record
+HEADER = struct.Struct("<IIqq")  # rows, bytes of text, time in ns, lost events
+HEAD_BYTES = CHECK.size + HEADER.size
+ROW_BYTES = sum(np.dtype(each).itemsize for each in DTYPES)
 SAVE_EVERY_S = 30.0
 VERSION = 2
 JOURNAL = ".journal"  # suffix
+
+
+class Journal:
+    """A file beside a saved state, begun anew with each state."""
+
+    def __init__(self, path: str) -> None:
+        """Use a file, which need not exist."""
+        self.path = path
+        self._file: BinaryIO | None = None
+        self._has_begun = False
+
+    def claim(self) -> None:
+        """Open the file for this process alone; raise UsageError if another one has it."""
+        try:
+            self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise UsageError(
+                f"--state: {printable(self.path)}: another watch uses it: name another file"
+            ) from None
+        except OSError as error:
+            self.close()
+            raise self._failed(error) from None
+
+    def close(self) -> None:
+        """Leave the file to others."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def begin(self, token: str) -> None:
+        """Start an empty journal, of what follows the state with that token."""
+        assert self._file is not None, "not claimed"
+        self._file.truncate(0)
+        self._write(token.encode())
+        self._has_begun = True
+
+    def add(self, piece: Piece) -> None:
+        """Append a piece; before the first `begin` nothing is kept."""
+        if not self._has_begun or not (piece.rows.rows or piece.state or piece.lost):
+            return
+        text = piece.state.encode()
+        header = HEADER.pack(piece.rows.rows, len(text), piece.now_ns, piece.lost)
+        record = b"".join([header, *(column.tobytes() for column in piece.rows), text])
+        self._write(CHECK.pack(zlib.crc32(record)) + record)
+
+    def pieces(self, token: str) -> Iterator[Piece]:
+        """Yield the pieces after the state with that token; none if the journal is of another."""
+        try:
+            data = Path(self.path).read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._failed(error) from None
+        if not data.startswith(token.encode()):
+            return
+        at = len(token)
+        while at + HEAD_BYTES <= len(data):
+            rows, text_bytes, now_ns, lost = HEADER.unpack_from(data, at + CHECK.size)
+            end = at + HEAD_BYTES + rows * ROW_BYTES + text_bytes
+            if end > len(data):
+                return
+            if CHECK.unpack_from(data, at)[0] != zlib.crc32(data[at + CHECK.size : end]):
+                return
+            at += HEAD_BYTES
+            columns = []
+            for dtype in DTYPES:
+                columns.append(np.frombuffer(data, dtype, rows, at).copy())
+                at += rows * np.dtype(dtype).itemsize
+            yield Piece(Requests._make(columns), now_ns, lost, data[at:end].decode())
+            at = end
+
+    def _write(self, data: bytes) -> None:
+        assert self._file is not None
+        rest = memoryview(data)
+        try:
+            while rest:  # a disk that is nearly full takes a part of it
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: OSError) -> UsageError:
+        return UsageError(f"--state: {printable(self.path)}: {error.strerror or error}")
 
 
 def leaves(tree: Any, seen: set[int] | None = None) -> Iterator[Any]:
@@ -79,7 +174,7 @@ class Kept:
     def __init__(self, path: str) -> None:
         """Use a file, which need not exist."""
         self.path = path
-        self._journal = Journal(path + JOURNAL)
+        self.journal = Journal(path + JOURNAL)
         self._saved_s = -math.inf
 
     def not_usable(self) -> str | None:
@@ -87,7 +182,7 @@ class Kept:
         folder = str(Path(self.path).absolute().parent)
         if not os.access(folder, os.W_OK | os.X_OK):
             return folder
-        there = [each for each in (self.path, self._journal.path) if Path(each).exists()]
+        there = [each for each in (self.path, self.journal.path) if Path(each).exists()]
         return next((each for each in there if not os.access(each, os.R_OK | os.W_OK)), None)
 
     def is_due(self) -> bool:
@@ -103,21 +198,13 @@ class Kept:
         arrays = {f"{at:05d}": np.asarray(leaf) for at, leaf in enumerate(leaves(state))}
         with whole_file(self.path, durable=True) as file:
             np.savez(file, about=np.array(head), **arrays)  # type: ignore[arg-type]
-        self._journal.begin(token)
+        self.journal.begin(token)
         self._saved_s = time.monotonic()
-
-    def close(self) -> None:
-        """Leave the files to others."""
-        self._journal.close()
-
-    def add(self, piece: Piece) -> None:
-        """Note a piece that came since the last save."""
-        self._journal.add(piece)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the pieces that came after the saved state, before the watch was killed."""
         head, _ = self._read()
-        return self._journal.pieces(str(head["journal"])) if head else iter(())
+        return self.journal.pieces(str(head["journal"])) if head else iter(())
 
     def load(self, setting: list[Any]) -> tuple[dict[str, Any], list[Any]] | None:
         """Return `about` and the leaves of the saved state; None: there is no file.
@@ -125,7 +212,7 @@ class Kept:
         From now on the state is that of this watch alone.  Raises UsageError for a file that cannot
         be read, that is of other caches, or that another watch uses.
         """
-        self._journal.claim()
+        self.journal.claim()
         head, arrays = self._read()
         if not head:
             return None

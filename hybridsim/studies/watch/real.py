@@ -11,7 +11,6 @@ from typing import Any
 from hybridsim.answers.check.observed import snapshot
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.studies.check import state_of
-from hybridsim.studies.watch.shadow import share
 from hybridsim.traces.recording.disk import Disk, Host
 
 SECTOR = 512
@@ -38,6 +37,11 @@ class Real:
     def ratio(self) -> float | None:
         """Hit ratio since the start of the watch; None: no access yet."""
         return share(self.hits, self.accesses)
+
+
+def share(hits: int, accesses: int) -> float | None:
+    """Return a hit ratio; None without accesses."""
+    return hits / accesses if accesses else None
 
 
 def served(kind: str, counters: Mapping[str, int]) -> tuple[int, int]:

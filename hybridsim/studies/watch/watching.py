@@ -160,7 +160,7 @@ def watch(
     signal.  The state is saved in `kept` now and then, and at the end; in between, what came is
     noted there.  None: there was no request.
     """
-    with contextlib.nullcontext() if kept is None else contextlib.closing(kept):
+    with contextlib.nullcontext() if kept is None else contextlib.closing(kept.journal):
         state = Watch(device, caches, kept)
         last: Snapshot | None = None
         begin_ns: int | None = None
@@ -173,7 +173,7 @@ def watch(
                     state.join(piece)
                     begin_ns = _begin_ns(piece)
                 if kept is not None:
-                    kept.add(piece)
+                    kept.journal.add(piece)
                 state.take(piece)
                 if state.is_due(piece, every_s):
                     last = state.snapshot(piece.now_ns)
@@ -209,3 +209,73 @@ def compile_for(caches: Sequence[Simulated]) -> None:
 def _begin_ns(piece: Piece) -> int:
     """Return when a piece begins: with its first request, or when it ends."""
     return int(piece.rows.arrival_ns[0]) if piece.rows.rows else piece.now_ns
+
+
+OPS = ("read", "write", "discard", "flush", "write_zeroes")
+OF_REQUESTS = (  # name, field of the counts, text
+    ("requests_total", "requests", "Requests queued to the device."),
+    ("bytes_total", "bytes", "Bytes of these requests."),
+    ("latency_seconds_sum", "latency_sum_ns",
+     "Time from arrival to completion of all requests."),
+    ("latency_seconds_count", "completed", "Completed requests."),
+)  # fmt: skip
+OF_SHADOWS = (  # name, field, text
+    ("shadow_accesses_total", "accesses", "Sampled page accesses of a simulated cache."),
+    ("shadow_hits_total", "hits", "Hits of these accesses."),
+    ("shadow_hit_ratio", "recent", "Hit ratio over the last interval."),
+    ("shadow_latency_seconds", "mean_ns",
+     "Mean latency with a simulated cache over the last interval."),
+    ("shadow_ssd_written_bytes_total", "ssd_written_bytes",
+     "Bytes written to the simulated SSDs."),
+    ("shadow_disk_busy_seconds_total", "disk_busy_ns",
+     "Busy time of all simulated disks together."),
+)  # fmt: skip
+OF_REAL = (
+    ("real_accesses_total", "accesses", "Hits and misses that the running cache counted."),
+    ("real_hits_total", "hits", "Hits that the running cache counted."),
+    ("real_hit_ratio", "recent", "Hit ratio of the running cache over the last interval."),
+)
+
+
+def prometheus(state: Snapshot | None) -> str:
+    """Return a state in Prometheus' text format; nothing before the first interval."""
+    if state is None:
+        return ""
+    label = f'device="{_escaped(state.device)}"'
+    out: list[str] = []
+
+    def put(name: str, field: str, text: str, rows: Iterable[tuple[str, Any]]) -> None:
+        rows = [(labels, value) for labels, value in rows if value is not None]
+        if not rows:
+            return
+        kind = "counter" if name.endswith(("_total", "_sum", "_count")) else "gauge"
+        out.append(f"# HELP hybridsim_{name} {text}")
+        out.append(f"# TYPE hybridsim_{name} {kind}")
+        out.extend(
+            f"hybridsim_{name}{{{label}{',' if labels else ''}{labels}}} "
+            f"{value / 1e9 if field.endswith('_ns') else value}"
+            for labels, value in rows
+        )
+
+    for name, field, text in OF_REQUESTS:
+        counts = map(int, state.total.of(field))
+        put(name, field, text, ((f'op="{op}"', count) for op, count in zip(OPS, counts)))
+    put("dropped_events_total", "", "Events that the kernel dropped.", [("", state.lost)])
+    put("sampled_share", "", "Share of the pages simulated.", [("", state.rate)])
+    for name, field, text in OF_SHADOWS:
+        put(name, field, text, ((_labels(each), getattr(each, field)) for each in state.shadows))
+    if (real := state.real) is not None:
+        for name, field, text in OF_REAL:
+            put(name, field, text, [(f'kind="{real.kind}"', getattr(real, field))])
+    return "\n".join(out) + "\n"
+
+
+def _labels(each: Shadow) -> str:
+    return (
+        f'policy="{_escaped(each.name)}",size_bytes="{each.size_bytes}",'
+        f'page_bytes="{each.page_bytes}"'
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

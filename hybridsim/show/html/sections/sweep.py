@@ -12,8 +12,8 @@ from hybridsim.show.charts.replay import Document
 from hybridsim.show.charts.tables import pareto
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
 from hybridsim.show.sweep import worded
-from hybridsim.studies.sweep.confidence import Estimate
-from hybridsim.studies.sweep.objectives import Objective
+from hybridsim.studies.sweep.figures import Objective
+from hybridsim.studies.sweep.seeds import Estimate
 
 CURVES_MAX = 6
 LISTED_MAX, RANGES_MAX = 8, 10  # settings of a sentence, of a chart
