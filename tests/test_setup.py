@@ -21,6 +21,7 @@ from hybridsim.answers.setup.plan import EXTENT_BYTES, partition
 from hybridsim.cli import cli
 from hybridsim.cli.setup import PARTS, SYSTEMS
 from hybridsim.foundation.errors import HybridsimError, UsageError
+from hybridsim.foundation.units import parse_percent
 
 ROOT = Path(__file__).parent.parent
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -138,7 +139,7 @@ def parameters(scenario):
         marks = table.watermarks(10_000)
         commits = table.autocommit_blocks, table.autocommit_time_ns
         return table.page_bytes, marks, table.pause_writeback_ns, commits
-    nhit = (table.insertion_threshold, table.trigger_threshold_lines(10_000))
+    nhit = (table.insertion_threshold, int(10_000 * parse_percent(table.trigger_threshold)))
     cleaner = (table.wake_up_ns, table.flush_max_buffers)
     alru = (table.staleness_time_ns, table.activity_threshold_ns)
     return (

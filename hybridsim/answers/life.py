@@ -14,7 +14,7 @@ import numpy as np
 from hybridsim.answers.dirt import dirty
 from hybridsim.answers.metrics import READS, Collector, Kind
 from hybridsim.answers.outcome import SECOND, Outcome
-from hybridsim.answers.warmup import SHARES, State, WarmUp
+from hybridsim.answers.warmup import SHARES, WarmUp
 from hybridsim.foundation.documents import Document
 
 WARM_SHARE = 0.95  # of the hit ratio before an event: from there on the cache counts as warm again
@@ -229,8 +229,7 @@ class Beginning:
 
 
 def _reached(warm_up: WarmUp) -> dict[str, int | None]:
-    steady = warm_up.state == State.STEADY
-    return {str(share): warm_up.reached_ns[share] if steady else None for share in SHARES}
+    return {str(share): warm_up.reached_ns.get(share) for share in SHARES}
 
 
 def compared(

@@ -407,9 +407,9 @@ def _of_rate(
     edges = start + np.searchsorted(blocks, np.arange(BLOCKS + 1))
     took = np.diff(done[edges]).astype(np.float64)
     counts = by_block(blocks, both.plain.ledger.count[start:stop].sum(axis=1))
-    if not took.sum() > 0 or np.count_nonzero(took) < 2:
-        return None
     held = int(np.count_nonzero(took))
+    if not took.sum() > 0 or held < 2:
+        return None
     ends = interval(BLOCKS, lambda often: (often @ counts) / (often @ took), held=held)
     middle = float(counts.sum() / took.sum())
     return combined(value, {TRACE: scaled(value, ends, middle), MODEL: model})

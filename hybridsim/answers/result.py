@@ -30,7 +30,7 @@ from hybridsim.answers.requirements import (
     of_wear,
 )
 from hybridsim.answers.verdict import Case, Other, Verdict, judge
-from hybridsim.answers.warmup import State, WarmUp, of_hits, of_iops
+from hybridsim.answers.warmup import SHARES, WarmUp, of_hits, of_iops
 from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.in_notebooks import table_html
@@ -342,7 +342,6 @@ def warm_up_of(cached: Collector, plain: Collector, mode: str) -> WarmUp:
 
 
 def _warm_up(warm_up: WarmUp) -> dict[str, Any]:
-    steady = warm_up.state == State.STEADY
     return {
         "measure": warm_up.measure,
         "bin_ns": warm_up.bin_ns,
@@ -352,7 +351,7 @@ def _warm_up(warm_up: WarmUp) -> dict[str, Any]:
         "level": warm_up.level if warm_up.steady else None,
         "last_fifth_level": warm_up.level,
         "noise": warm_up.noise,
-        **{f"t{share}_ns": warm_up.reached_ns[share] if steady else None for share in (50, 90, 95)},
+        **{f"t{share}_ns": warm_up.reached_ns.get(share) for share in SHARES},
         "needed_ns": warm_up.needed_ns,
         "curve": {"t_ns": warm_up.times_ns.tolist(), "x": warm_up.smooth.tolist()},
     }

@@ -8,6 +8,7 @@ state that the kernel shows is held against them.  A new kind: one file, one lin
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 from hybridsim.answers.setup import bcache, dmcache, opencas, writecache
 from hybridsim.answers.setup.plan import (
@@ -103,7 +104,7 @@ def available(kind: str, site: Site) -> None:
         )
 
 
-def warnings(kind: str, mode: str, settings: object, site: Site) -> list[str]:
+def warnings(kind: str, mode: str, settings: Any, site: Site) -> list[str]:
     """Return what could be lost or go wrong."""
     result = []
     if kind == "bcache":
@@ -118,8 +119,7 @@ def warnings(kind: str, mode: str, settings: object, site: Site) -> list[str]:
             f"ALL DATA ON {site.slow} ARE LOST. Where they are on an LVM volume already: "
             "--slow VG/LV keeps them."
         )
-    drives = getattr(settings, "drives", None)
-    if mode in ("write-back", "write-only") and drives is not None and not drives.is_mirrored:
+    if mode in ("write-back", "write-only") and not settings.drives.is_mirrored:
         result.append(
             "Dirty data are on the SSD alone: if it dies, they are lost, and the file system may "
             "be too. For a mirror, specify --fast twice."

@@ -201,7 +201,6 @@ class Bcache(NamedTuple):
         parts = int(inserts.state[PARTS])
         emptied = int(buckets.state[INVALIDATIONS])
         return self.statistics.totals() | {
-            "cache_read_races": int(self.state[RACES]),
             "cache_inserts": parts,
             "dirty_data": dirty,
             "cached_data": live,
@@ -221,6 +220,7 @@ class Bcache(NamedTuple):
             "fills_doomed": 0,
             "evictions": emptied,
             "pages_present": live // PAGE_BYTES,
+            "cache_read_races": int(self.state[RACES]),
         }
 
     @method
