@@ -424,6 +424,7 @@ def test_the_command_serves_until_a_signal_and_writes_figures_that_compare_reads
     )  # fmt: skip
     assert "serving 8.00 MiB with a cache of 2.00 MiB at nbd+unix:" in process.stdout.readline()
     assert process.stdout.readline() == "the cache starts empty: it is new\n"
+    assert "--set cache.fill=piggyback reads it with the miss (" in process.stdout.readline()
     port = int(process.stderr.readline().split()[-1])
     for _ in range(4):
         assert client().ask(nbd.READ, 0, 4096)[0] == 0

@@ -119,6 +119,11 @@ def beginning(ready: Ready) -> str:
         lines.append(f"the cache starts empty: {ready.why_empty}")
     else:
         lines.append(f"the cache starts with {counted(ready.pages_warm, 'page')} of the last time")
+    if ready.fill == "re-read":
+        lines.append(
+            "each fill reads its page from the disks once more; --set cache.fill=piggyback reads "
+            "it with the miss (in eight real loads 5 to 20 % more requests a second)"
+        )
     return "\n".join(lines)
 
 

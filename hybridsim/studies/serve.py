@@ -60,6 +60,7 @@ class Ready:
     cache_bytes: int
     pages_warm: int
     why_empty: str
+    fill: str  # how a missed page is read, by the word of the table
     figures: Figures
     is_closed: Callable[[], bool]  # whether the next start can keep the pages
 
@@ -131,7 +132,7 @@ def served(setting: Setting) -> Iterator[Ready]:
         server.start()
         try:
             yield Ready(uri, volume_bytes, pages * table.page_bytes, len(slots), why_empty,
-                        served_cache.figures, lambda: ended[0])  # fmt: skip
+                        table.fill, served_cache.figures, lambda: ended[0])  # fmt: skip
         finally:
             server.stop()
             served_cache.drain()
