@@ -468,7 +468,7 @@ def test_scenario_keys_set_the_same_parameters_as_casadm():
     assert (loaded.staleness_time_ns, loaded.activity_threshold_ns) == (120 * SECOND, 10 * SECOND)
     acp = Site.loads('[cache]\nkind = "open-cas"\ncleaning = "acp"\nmode = "write-back"').cache
     assert (acp.wake_up_ns, acp.flush_max_buffers, acp.mode) == (10 * MS, 128, "wb")
-    assert (acp.insertion_threshold, acp.trigger_threshold_lines(1000)) == (3, 800)
+    assert (acp.insertion_threshold, acp.parameters(1000, 1).trigger_threshold_lines) == (3, 800)
 
 
 @pytest.mark.parametrize(
