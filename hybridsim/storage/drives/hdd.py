@@ -28,9 +28,9 @@ class HardDisk(Datasheet):
     kind: Literal["hdd"]
     rpm: int = Field(ge=1000, le=30_000)
     capacity_bytes: Size = Field(ge=2**20)
-    seek_track_ns: Time | None = Field(None, alias="seek_track_to_track")
+    seek_track_ns: Time | None = Field(None, alias="seek_track_to_track")  # to the next track
     seek_average_ns: Time | None = None  # random pairs, read
-    seek_full_ns: Time | None = None
+    seek_full_ns: Time | None = None  # from the first track to the last, read
     seek_table: list[list[float]] | None = None  # [cylinders, ms], interpolated
     write_seek_table: list[list[float]] | None = None  # settling included
     seek_fit: list[float] | None = None  # ms: a + b sqrt(d) up to a split, c + e d: [a b split c e]
@@ -71,7 +71,8 @@ class HardDisk(Datasheet):
     # began on an earlier track, at the end of the next one
     read_ahead_to: Literal["buffer", "track", "next track"] = "buffer"
     segment_bytes: Size | None = Field(None, ge=512)  # ring; default: no limit
-    write_cache_bytes: Size = 0  # 0: writes go to the platters
+    # 0: writes go to the platters; the catalog has an eighth of most datasheets' buffers
+    write_cache_bytes: Size = 0
     write_cache_ranges: int = Field(256, ge=1, le=65_536)  # maximum number of separate ranges
     destage_window: int = Field(32, ge=1, le=65_536)  # number of oldest ones that it chooses from
     # a crowded write cache: each waiting request has its share of the arm, or the sides take turns
