@@ -1,8 +1,9 @@
 """What a fill costs the disks beside a missed read, under full timing.
 
-    HYBRIDSIM_DATA=shared/data python benchmarks/policy_fills.py [--judged] [--json]
+    HYBRIDSIM_DATA=... python benchmarks/policy_fills.py [--judged] [--fill piggyback] [--json]
 
-A fill reads its page again in the background (`fill = "re-read"`), when the arm may have moved on.
+A fill reads its page again in the background (`fill = "re-read"`), when the arm may have moved on,
+or with the read that missed (`piggyback`), which becomes longer.
 Eleven caches of 10 % of the pages, which fill more or less, replay each trace of pages of 64 KiB on
 the default array: their disk time is fitted by least squares to a constant, the missed reads and
 the fills.  The traces are those that policies were tuned on; --judged takes the others.  The ratio
@@ -55,7 +56,7 @@ class Replayed:
     mean_ms: float
 
 
-def replayed(traced: Traced) -> Iterator[Replayed]:
+def replayed(traced: Traced, fill: str) -> Iterator[Replayed]:
     """Yield the disk work of each cache."""
     rows = traced.requests(timed=True)
     ids = Ids()
@@ -63,7 +64,9 @@ def replayed(traced: Traced) -> Iterator[Replayed]:
         ids.of(part.numbers)
     tally = summarize(rows.chunks())
     for cache in CACHES:
-        site = Scenario.loads(f'[cache]\npage = "{PAGE}B"\nsequential_cutoff = 0\n{cache}')
+        site = Scenario.loads(
+            f'[cache]\npage = "{PAGE}B"\nsequential_cutoff = 0\nfill = "{fill}"\n{cache}'
+        )
         machine = building.machine(
             site, traced.mode, tally.max_end_bytes, max(1, int(SHARE * ids.count))
         )
@@ -95,13 +98,14 @@ def main() -> None:
     """Replay, fit and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--judged", action="store_true", help="the traces not used for tuning")
+    parser.add_argument("--fill", choices=("re-read", "piggyback"), default="re-read")
     parser.add_argument("--json", action="store_true", help="print the runs as JSON lines")
     wanted = parser.parse_args()
     for traced in all_traces():
         if traced.is_tuned == wanted.judged or PAGE not in traced.pages:
             continue
         runs = []
-        for run in replayed(traced):
+        for run in replayed(traced, wanted.fill):
             runs.append(run)
             print(f"{run.trace}: {run.cache}", file=sys.stderr, flush=True)
             if wanted.json:
