@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,7 +29,7 @@ from hybridsim.foundation.levels import LEVELS
 SERVED = "hybridsim.served/1"
 
 
-class _Own:
+class _Own(ABC):
     schema: str
     command: str
 
@@ -52,8 +53,9 @@ class _Own:
             ) from error
         return result
 
+    @abstractmethod
     def _take(self, whole: Mapping[str, Any], result: Measurement) -> None:
-        raise NotImplementedError
+        """Put the figures of a document into a measurement."""
 
 
 class Replayed(_Own):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import ClassVar, TypeVar
@@ -108,7 +109,7 @@ def batched(rows: Iterable[Parsed], count: int = BATCH) -> Iterator[list[Parsed]
         yield batch
 
 
-class OneDevice:
+class OneDevice(ABC):
     """A reader of a file that has one device and no issue events; each pass reads it again."""
 
     format: ClassVar[str]
@@ -139,9 +140,9 @@ class OneDevice:
         self._malformed.report(findings)
         self._report(findings)
 
+    @abstractmethod
     def _parts(self, findings: Findings) -> Iterator[Requests]:
         """Yield the requests, and note malformed lines."""
-        raise NotImplementedError
 
-    def _report(self, findings: Findings) -> None:
+    def _report(self, findings: Findings) -> None:  # noqa: B027 - most formats have none
         """Add findings of a pass, other than malformed lines."""
