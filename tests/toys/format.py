@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from hybridsim.foundation.codes import Op
-from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, no_requests
-from hybridsim.traces.formats.text import Malformed, OneDevice, lines
+from hybridsim.requests.rows import Findings, Requests, requests_with
+from hybridsim.traces.formats.text import OneDevice, batched, lines
 
 LINE = re.compile(rb"(\d{1,15})/([RW])/(\d{1,15})/([1-9]\d{0,9})")
 
@@ -20,28 +20,24 @@ def detect(head: bytes) -> bool:
 
 
 class Reader(OneDevice):
-    """Each pass reads the file anew, all at once."""
+    """Such a file."""
 
     format, what = "slashes", "this format"
 
-    def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Read the file and yield its requests."""
-        malformed, rows, last_ns = Malformed(self._source), [], 0
+    def _parts(self, findings: Findings) -> Iterator[Requests]:
+        for batch in batched(self._rows(findings)):
+            arrival, op, offset, length = np.array(batch).T
+            yield requests_with(
+                len(batch), arrival_ns=arrival, op=op, offset_bytes=offset, length_bytes=length
+            )
+
+    def _rows(self, findings: Findings) -> Iterator[tuple[int, int, int, int]]:
+        last_ns = 0
         for number, line in lines(self._source, findings):
             result = LINE.fullmatch(line)
             if result is None or int(result[1]) < last_ns:
-                malformed.add(number, line)
+                self._malformed.add(number, line)
                 continue
             op = Op.READ if result[2] == b"R" else Op.WRITE
-            rows.append((int(result[1]), int(op), int(result[3]), int(result[4])))
-            last_ns = rows[-1][0]
-        if not rows:
-            raise malformed.refuse("slashes")
-        requests, columns = no_requests(len(rows)), np.array(rows).T
-        for name, column in zip(("arrival_ns", "op", "offset_bytes", "length_bytes"), columns):
-            getattr(requests, name)[:] = column
-        for column in (requests.stream, requests.dispatch_ns, requests.complete_ns):
-            column[:] = UNKNOWN
-        self.devices = [Device("0", len(rows), int(requests.length_bytes.sum()), chosen=True)]
-        malformed.report(findings)
-        yield requests
+            last_ns = int(result[1])
+            yield last_ns, int(op), int(result[3]), int(result[4])
