@@ -107,7 +107,7 @@ class Drawn(Drives):
             "stroke": "short" if kind_of_drive == "hdd" and self.yes() else "full",
             "drive": drive,
             "controller": self.controller(),
-            **self.scheduler(),
+            **self.scheduler(kind_of_drive),
         }
         table = {"kind": kind, "members": members, **self.some(optional)}
         table |= self.lost(about, members)
@@ -120,8 +120,10 @@ class Drawn(Drives):
             throttles.append(self.time(2 * MS, 75 * MS))
         return table | self.some({"writeback_throttle": self.rng.choice(throttles)})
 
-    def scheduler(self) -> Table:
+    def scheduler(self, kind_of_drive: str) -> Table:
         scheduler = self.rng.choice(["ncq", "sptf", "sstf", "clook", "fcfs"])
+        if kind_of_drive != "hdd" and scheduler != "fcfs":
+            scheduler = "ncq"
         if scheduler == "fcfs":
             return {"scheduler": "fcfs", "window": 1} if self.yes() else {}
         return {"scheduler": scheduler, "window": self.rng.choice([1, 4, 1024])}

@@ -354,6 +354,14 @@ def test_all_errors_are_reported_in_one_pass():
         ('[backing]\nkind = "single"\nmembers = 2', 'site.toml:3:11: "single" has 1 member'),
         ("[backing]\nmembers = true", "members must be a whole number without quotes, not True"),
         ('[backing]\nscheduler = "fcfs"\nwindow = 3', "fcfs needs window = 1"),
+        (
+            '[backing]\nscheduler = "sptf"\ndrive = "samsung-980-pro-1tb"',
+            "site.toml:2:13: only hard disks choose by the position of their heads: leave it out",
+        ),
+        (
+            '[backing.drive]\nlike = "samsung-980-pro-1tb"\nkind = "hdd"',
+            "site.toml:3:8: samsung-980-pro-1tb of the catalog is of kind 'ssd': leave out `kind`",
+        ),
         ('[backing]\nchunk = "1000B"', "site.toml:2:9: a chunk must be a multiple of 512 bytes"),
         ('[backing]\ncapacity = "4k"', "a member must hold at least one chunk (64KiB)"),
         (

@@ -200,3 +200,36 @@ def test_an_output_never_replaces_another_file_of_the_command(words, named, tmp_
     assert isinstance(outcome.exception, UsageError)
     assert f"cannot write {named}: the command names this file twice" in str(outcome.exception)
     assert {name: Path(name).read_text() for name in texts} == texts
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ("replay --json a.csv b.csv", "JSON"),  # --json takes no file with `hits` and others
+        ("size --require hit>1% --json a.csv b.csv", "JSON"),
+        ("replay --html a.csv b.csv", "HTML"),
+        ("explore -o a.csv b.csv", "HTML"),
+        ("replay --save-cache a.csv b.csv", "a saved cache"),
+    ],
+)
+def test_an_output_never_replaces_a_file_of_another_kind(words, what, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        Path(name).write_text(HEADER + "\n" + ROWS)
+    outcome = CliRunner().invoke(cli, words.split())
+    assert isinstance(outcome.exception, UsageError)
+    assert f"cannot write a.csv: this file is not {what}, and would be lost" in str(
+        outcome.exception
+    )
+    assert Path("a.csv").read_text() == HEADER + "\n" + ROWS
+
+
+def test_an_output_replaces_an_earlier_one_and_an_empty_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text(HEADER + "\n" + ROWS)
+    Path("out.json").touch()
+    for _ in range(2):
+        words = ["replay", "a.csv", "--json", "out.json", "--html", "out.html"]
+        outcome = CliRunner().invoke(cli, words)
+        assert outcome.exit_code == 0, outcome.output
+    assert json.loads(Path("out.json").read_text())["schema"].startswith("hybridsim.result/")

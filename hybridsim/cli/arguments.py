@@ -217,8 +217,8 @@ def outputs(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
             named = {name: options.pop(name) for name in Outputs._fields if name in options}
             out = Outputs(**named)
-            check_folder(out.json_file)
-            check_folder(out.html_file)
+            check_folder(out.json_file, what="JSON")
+            check_folder(out.html_file, what="HTML")
             return function(out=out, **options)
 
         result: Callable[..., Any] = command

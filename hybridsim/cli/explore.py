@@ -111,7 +111,7 @@ def explore(
 
     if not (out.html_file or out.json_file):
         out = out._replace(html_file="what-if.html")
-        check_folder(out.html_file)
+        check_folder(out.html_file, what="HTML")
     site = site_of()
     trace = NamedTrace.here(*chosen)
     note_compiling()

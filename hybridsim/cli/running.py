@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +96,8 @@ def run(
     from hybridsim.studies.repeated import repeated
     from hybridsim.studies.replay import replay
 
-    check_folder(how.get("save_cache"), replaces="warm_start")  # a saved cache may be updated
+    # warm_start: a saved cache may be updated
+    check_folder(how.get("save_cache"), replaces="warm_start", what="a saved cache")
     note_compiling()
     with progress() as report:
         if seeds:
@@ -189,11 +190,16 @@ def estimated(ask: Callable[[Report | None], Answer], out: Outputs) -> None:
     check_met(answer.require[answer.caches.index(answer.picked)])
 
 
-def check_folder(file: str | None, replaces: str = "") -> None:
+BEGINNINGS = {"JSON": b"{[", "HTML": b"<", "a saved cache": b"P"}  # the first byte, one of
+
+
+def check_folder(file: str | None, replaces: str = "", what: str = "") -> None:
     """Raise UsageError at the start if an output file could not be written at the end.
 
     An output file must not be another file of the command, such as its trace or scenario, except
-    that of the parameter `replaces`.
+    that of the parameter `replaces`.  A file that is there must be of the kind that replaces it,
+    `what` of BEGINNINGS: with `replay --json a.blk b.blk`, for example, a.blk is a capture, as
+    --json takes a file here and none in other commands.
     """
     if file == "" or (file and Path(file).is_dir()):
         raise UsageError(f"cannot write {file!r}: specify the name of a file")
@@ -203,6 +209,15 @@ def check_folder(file: str | None, replaces: str = "") -> None:
         raise UsageError(
             f"cannot write {file}: the command names this file twice; specify another output file"
         )
+    if file and what and Path(file).is_file():
+        begins = b""
+        with suppress(OSError), open(file, "rb") as opened:
+            begins = opened.read(64).lstrip()[:1]
+        if begins not in BEGINNINGS[what]:  # an empty file is of any kind
+            raise UsageError(
+                f"cannot write {file}: this file is not {what}, and would be lost; specify another "
+                "output file, or remove it first"
+            )
 
 
 def _is_named_twice(file: str, replaces: str) -> bool:

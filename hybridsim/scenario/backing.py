@@ -204,6 +204,8 @@ class Backing(Part):
             yield "failed" if self.failed else "rebuild", wrong
         if self.chunk_bytes % SECTOR_BYTES:
             yield "chunk", f"a chunk must be a multiple of {SECTOR_BYTES} bytes"
+        if self.scheduler not in ("ncq", "fcfs") and not self.drive.rotates:
+            yield "scheduler", "only hard disks choose by the position of their heads: leave it out"
         if self.scheduler == "fcfs" and self.window != 1:
             yield "window", 'fcfs needs window = 1; to reorder requests use scheduler = "ncq"'
         one_chunk = format_size(self.chunk_bytes)

@@ -104,7 +104,7 @@ def policies(name: str) -> tuple[str, str]:
         replacement = name if name in REPLACEMENT else "lru"
     for one, family in ((admission, ADMISSION), (replacement, REPLACEMENT)):
         if one not in family or (name not in ADMISSION and name not in REPLACEMENT and not plus):
-            known = [*REPLACEMENT, *ADMISSION] if not plus else list(family)
+            known = list(family) if plus else list({**REPLACEMENT, **ADMISSION})
             wrong = one if plus else name
             raise ScenarioError(f"{POLICY}: unknown policy {wrong!r}: {hint(wrong, known)}")
     return admission, replacement

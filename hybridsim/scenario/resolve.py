@@ -67,7 +67,12 @@ def _drive(origin: Origin, section: str, specified: Any, problems: list[Problem]
         entry = catalog.load(DEFAULT_DRIVES[section])
         name = entry.key
     rows = {key: row.value for key, row in entry.rows.items()}
-    return {"kind": entry.kind, "name": entry.name, **rows, **own, "like": name}
+    drive = {"kind": entry.kind, "name": entry.name, **rows, **own, "like": name}
+    if drive["kind"] != entry.kind:
+        message = f"{name} of the catalog is of kind {entry.kind!r}: leave out `kind`, or `like`"
+        problems.append(origin.problem((section, "drive", "kind"), message))
+        drive["kind"] = entry.kind
+    return drive
 
 
 def _complete(backing: dict[str, Any]) -> None:
