@@ -21,12 +21,18 @@ SWEEP = "sweep a.csv --vary cache.size=10%,20% --workers 1 -o b.csv --html b.htm
 COMMANDS = {  # and their outputs
     "replay": (REPLAY, ["b.json", "b.html", "b.cache"]),
     "sweep": (SWEEP, ["b.csv"]),  # its page contains its run time
-    "convert": ("trace convert a.csv b.csv.zst", ["b.csv.zst"]),
+    "convert": ("trace convert a.csv b.spc.zst", ["b.spc.zst"]),
     "gen": ("trace gen random,requests=20k b.csv", ["b.csv"]),
 }
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 HIDDEN = ".hybridsim-"
-OLD = b"what was there before"
+OLD = {  # what was there before, of the kind that may be replaced
+    "b.json": b"{}",
+    "b.html": b"<p>",
+    "b.cache": b"PK",
+    "b.csv": f"{HEAD}0,R,0,512,,\n".encode(),
+    "b.spc.zst": b"0,8,512,R,0.5\n",
+}
 FIRST, LAST = map(int, os.environ.get("HYBRIDSIM_FUZZ", "0-30").split("-"))
 
 
@@ -84,7 +90,7 @@ def check_killed(name, seed, folder, expected, usual_s):
     with_trace(folder)
     had = {each for each in outputs if draw.random() < 0.5}
     for each in had:
-        (folder / each).write_bytes(OLD)
+        (folder / each).write_bytes(OLD[each])
     number = draw.choice(SIGNALS)
     child = started(line, folder)
     wait_for_the_moment(child, folder, draw, usual_s)
@@ -98,7 +104,7 @@ def check_killed(name, seed, folder, expected, usual_s):
         is_part = name == "sweep" and is_some_of(
             content, expected[each]
         )  # interrupted, with a message
-        assert is_part or content in (expected[each], OLD if each in had else None), each
+        assert is_part or content in (expected[each], OLD[each] if each in had else None), each
     left = hidden(folder)
     assert undisturbed(name, folder)[0] == expected
     assert hidden(folder) == left

@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import click
@@ -144,6 +145,27 @@ class TestConvert:
         with pytest.raises(UsageError, match="also the input"):
             run("convert", tmp_path / "a.csv", tmp_path / "a.csv")
         assert (tmp_path / "a.csv").read_bytes() == before
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("convert", "loop1.blktrace.0", "loop1.blktrace.1"),  # of a glob
+            ("convert", "loop1.blktrace.0", "notes.csv"),
+            ("convert", "a.csv", "b.csv"),
+            ("thin", "loop1.blktrace.0", "--max", "1MiB", "-o", "loop1.blktrace.1"),
+            ("thin", "loop1.blktrace.0", "--max", "1MiB", "-o", "notes.csv"),
+        ],
+    )
+    def test_a_file_that_is_no_earlier_output_is_never_replaced(self, words, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        write_files(tmp_path, cpu_files("loop_errors"))
+        for output in ("a.csv", "b.csv", "b.csv"):  # an earlier output is replaced
+            run("convert", "loop1.blktrace.0", output)
+        Path("notes.csv").write_text("to buy: an SSD\n")
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(UsageError, match="would be lost"):
+            run(*words)
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
     def test_a_failed_conversion_leaves_no_file(self, tmp_path):
         (tmp_path / "bad.csv").write_text("arrival_ns,op,offset,length,dispatch_ns,complete_ns\n")

@@ -156,7 +156,8 @@ def convert(chosen: Chosen, written: str | None) -> None:
     """Write the requests of a trace in another format.
 
     The last path is the output file, compressed if it ends with .gz, .zst, .xz or .bz2; - is
-    standard output.
+    standard output.  A file that is there is replaced only if it has the format written, and TRACE
+    another one.
 
     Columns of CSV: arrival_ns,op,offset,length,dispatch_ns,complete_ns.  op is R, W, D (discard),
     F (flush) or Z (write zeroes); times are in ns since the first event, empty if unknown.
@@ -322,7 +323,7 @@ def thin(
     --device typical or a time, every command reads the requests of that minute.  The same trace and
     options give the same file.
     """
-    from hybridsim.cli.trace_convert import with_progress
+    from hybridsim.cli.trace_convert import check_replaced, with_progress
     from hybridsim.studies.record_thinned import thin as run
 
     if maximum is None and rate is None:
@@ -331,6 +332,7 @@ def thin(
         raise click.UsageError("-o -: a thinned capture is rewritten as it fills: name a file")
     settings = settings_of(maximum, rate, region, seed)
     opened = chosen.read()
+    check_replaced(output, "thinned", opened.format)
     device = next((each.name for each in opened.devices if each.chosen), "")
     settings = replace(settings, device=device, source=opened.name)
     with with_progress(opened) as counted:

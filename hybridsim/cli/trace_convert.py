@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from hybridsim.cli.running import Line, reading_line
-from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.writing import whole_file
-from hybridsim.traces.formats import WRITTEN, writer
-from hybridsim.traces.formats.files import zstd
+from hybridsim.traces.formats import WRITTEN, recognise, writer
+from hybridsim.traces.formats.files import source, zstd
 
 if TYPE_CHECKING:
     from hybridsim.traces.trace import Requests, Trace
@@ -33,7 +33,8 @@ PACKED: dict[str, Callable[[IO[bytes]], Any]] = {
 
 def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str | None = None) -> int:
     """Write `opened` to `output`, by default in the format of its suffix; return the requests."""
-    write = writer(format or format_of(output))
+    format = format or format_of(output)
+    write = writer(format)
     if output == "-":
         with with_progress(opened) as counted:
             return write(counted(opened.chunks()), _to_stdout)
@@ -41,6 +42,7 @@ def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str | 
     for name in inputs:
         if target.exists() and Path(name).exists() and target.samefile(name):
             raise UsageError(f"{output} is also the input: specify another output file")
+    check_replaced(output, format, opened.format)
     with (
         with_progress(opened) as counted,
         whole_file(output) as raw,
@@ -49,6 +51,25 @@ def convert_to(opened: Trace, inputs: Sequence[str], output: str, format: str | 
         return write(counted(opened.chunks()), lambda part: file.write(
             part.encode() if isinstance(part, str) else part
         ))  # fmt: skip
+
+
+def check_replaced(output: str, written: str, read: str) -> None:
+    """Raise UsageError if `output` is a file that may be a capture rather than an earlier output.
+
+    A file that is there is replaced only if it has the format `written`, and the trace `read` has
+    another one: the last file of `trace convert sda.blktrace.*` is a part of the capture.
+    """
+    if not Path(output).is_file() or not Path(output).stat().st_size:
+        return
+    try:
+        there = recognise([source(output)])
+    except TraceError:
+        there = "unknown"
+    if there != written or there == read:
+        raise UsageError(
+            f"{output} is there, of the format {there}, and would be lost: the last path is the "
+            "output; specify another one, or remove it first"
+        )
 
 
 def format_of(output: str) -> str:
