@@ -67,8 +67,8 @@ def check_replaced(output: str, written: str, read: str) -> None:
         there = "unknown"
     if there != written or there == read:
         raise UsageError(
-            f"{output} is there, of the format {there}, and would be lost: the last path is the "
-            "output; specify another one, or remove it first"
+            f"cannot write {output}: a file of the format {there} is there, and would be lost; "
+            "specify another output file, or remove it first"
         )
 
 
