@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING
 from hybridsim.caches.page import PageCache
 from hybridsim.caches.page.names import (
     FILL_READ,
@@ -26,6 +25,7 @@ from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import fitting, loop, method, of_these_types, state_machine
 from hybridsim.jit.events import Events
+from hybridsim.jit.lists import NOTHING
 from hybridsim.requests.inflight import InFlight
 
 SLOW, FAST = range(2)  # the tier of an order

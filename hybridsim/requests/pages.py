@@ -18,8 +18,8 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.jit import loop, plain_tuple
-from hybridsim.jit.index import Index
-from hybridsim.jit.prefetch import prefetch
+from hybridsim.jit.instructions import prefetch
+from hybridsim.jit.lists import Index
 from hybridsim.requests.rows import Requests
 
 PAGES_AT_ONCE = 1 << 15

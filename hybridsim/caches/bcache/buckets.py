@@ -12,13 +12,13 @@ import numpy as np
 from hybridsim.caches.bcache import journal as tags
 from hybridsim.caches.bcache.journal import Journal
 from hybridsim.caches.bcache.keys import Keys
-from hybridsim.caches.lists import NOTHING
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled
 from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import FUA, Kernel, Op, Reuse
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import expiry_ns
+from hybridsim.jit.lists import NOTHING
 from hybridsim.jit.mixing import mixed
 
 
@@ -223,34 +223,29 @@ class Buckets(NamedTuple):
         state[AVAIL], state[IN_USE] = avail, (count - avail) * 100 // count
         state[[LAST, IS_WRITTEN, NODES]] = 1
         state[TO_GC] = count * bucket_bytes // 16
-        return cls(
-            bucket_bytes,
+        return filled(
+            cls,
             count,
-            int(p.replacement),
-            node_bytes,
-            node_bytes * 6 // 10 // KEY_BYTES,
-            node_bytes * 4 // 5 // KEY_BYTES,
-            p.block_bytes,
-            layout.journal + 2,
-            int(p.kernel),
-            p.gc_nodes,
-            Draws.new(p.seed),
-            Journal.new(bucket_bytes, layout.journal * bucket_bytes, p.block_bytes, room),
-            priorities,
-            Keys.new(bucket_bytes, count, room),
-            prio,
-            pins,
-            mark,
-            np.zeros(count, np.int64),
-            np.zeros(count, np.int32),
-            np.zeros(count, np.uint8),
-            np.arange(layout.metadata + layout.unused, layout.withheld),
-            np.cumsum([0, *sizes[:-1]]).astype(np.int32),
-            np.array(sizes, np.int32),
-            np.zeros(4, np.int64),
-            np.array(sizes, np.int64),
-            Victims.new(8 * layout.unused),
-            state,
+            p,
+            number=count,
+            node_bytes=node_bytes,
+            node_keys=node_bytes * 6 // 10 // KEY_BYTES,
+            root_keys=node_bytes * 4 // 5 // KEY_BYTES,
+            root=layout.journal + 2,
+            draws=Draws.new(p.seed),
+            journal=Journal.new(bucket_bytes, layout.journal * bucket_bytes, p.block_bytes, room),
+            priorities=priorities,
+            keys=Keys.new(bucket_bytes, count, room),
+            prio=prio,
+            pins=pins,
+            mark=mark,
+            listed=np.arange(layout.metadata + layout.unused, layout.withheld),
+            list_start=np.cumsum([0, *sizes[:-1]]).astype(np.int32),
+            list_room=np.array(sizes, np.int32),
+            list_first=np.zeros(4, np.int64),
+            list_count=np.array(sizes, np.int64),
+            victims=Victims.new(8 * layout.unused),
+            state=state,
         )
 
     def restarted(self, room: int) -> Buckets:
@@ -427,13 +422,6 @@ class Buckets(NamedTuple):
             state[MIN_PRIO] = lowest
 
     @method
-    def begin_marking(self):
-        """Note which buckets are reusable as a gc begins."""
-        self.state[IS_MARKING] = 1
-        for bucket in range(self.number):
-            self.was_reusable[bucket] = 1 if self.is_reusable(bucket) else 0
-
-    @method
     def mark_again(self):
         """Update the content of each bucket."""
         self.state[IS_MARKING] = 0
@@ -542,7 +530,9 @@ class Buckets(NamedTuple):
         state[GC_RUNNING] = 1
         rests = state[NODES] // max(self.gc_nodes, state[NODES] // 100)
         if state[NODES] > 1 and rests > 0:
-            self.begin_marking()
+            state[IS_MARKING] = 1
+            for bucket in range(self.number):
+                self.was_reusable[bucket] = 1 if self.is_reusable(bucket) else 0
             each_ns = expiry_ns(0, GC_SLEEP_NS)
             end_ns = expiry_ns(now, GC_SLEEP_NS) + (rests - 1) * each_ns
             below.events.push(end_ns, CACHE, tags.GC_END)

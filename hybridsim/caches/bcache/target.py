@@ -42,14 +42,22 @@ from hybridsim.caches.bcache.inserts import (
     Inserts,
     Statistics,
 )
-from hybridsim.caches.bcache.keys import DIRTY_BYTES, FIRST, LIVE_BYTES
-from hybridsim.caches.bcache.writeback import HAS_DIRTY, RATE_NOW, WRITERS, WRITTEN_BACK, WriteBack
-from hybridsim.caches.lists import NOTHING, Fifos
+from hybridsim.caches.bcache.keys import DIRTY_BYTES, LIVE_BYTES
+from hybridsim.caches.bcache.writeback import (
+    HAS_DIRTY,
+    IDLE,
+    IS_UNLIMITED,
+    RATE_NOW,
+    WRITERS,
+    WRITTEN_BACK,
+    WriteBack,
+)
 from hybridsim.foundation.arrays import Ints, grown_pool
 from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason, Restart
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.lists import NOTHING, Fifos, give_back
 
 PAGE_BYTES = 4096
 
@@ -93,14 +101,13 @@ class Bcache(NamedTuple):
         p = parameters
         buckets = Buckets.new(p, room)
         statistics = Statistics.new()
-        thresholds = (p.sequential_cutoff_bytes, p.congested_read_us, p.congested_write_us)
         return cls(
             p.bucket_bytes,
             p.block_bytes,
             int(p.mode),
-            Bypass.new(*thresholds, buckets.draws, room),
-            Inserts.new(buckets, statistics, p.block_bytes, p.open_buckets, room),
-            WriteBack.new(p.writeback_percent, p.writeback_delay_ns, buckets),
+            Bypass.new(p, buckets.draws, room),
+            Inserts.new(buckets, statistics, p.open_buckets, room),
+            WriteBack.new(p, buckets),
             statistics,
             Fifos.new(),
             np.zeros(3, np.int64),
@@ -149,21 +156,19 @@ class Bcache(NamedTuple):
         old = self.inserts
         room = len(old.pieces.owner)
         buckets = old.buckets.restarted(room)
-        bypass = self.bypass
-        thresholds = (bypass.sequential_cutoff_bytes, bypass.read_us, bypass.write_us)
-        open_buckets = len(old.open_bucket)
-        inserts = Inserts.new(buckets, self.statistics, self.block_bytes, open_buckets, room)
+        inserts = Inserts.new(buckets, self.statistics, len(old.open_bucket), room)
         for which in (PARTS, HUNG):
             inserts.state[which] = old.state[which]
         before = self.write_back
-        percent, delay_ns = (0, 0) if detaches else (before.percent, before.delay_ns)
-        write_back = WriteBack.new(percent, delay_ns, buckets)
+        if detaches:
+            before = before._replace(writeback_percent=0, writeback_delay_ns=0)
+        write_back = WriteBack.new(before, buckets)
         write_back.state[WRITTEN_BACK] = before.state[WRITTEN_BACK]
         self.statistics.restart()
         self.state[IS_GOING_ON] = 0
         return self._replace(
             mode=MODE_NONE if detaches else self.mode,
-            bypass=Bypass.new(*thresholds, buckets.draws, len(bypass.average)),
+            bypass=Bypass.new(self.bypass, buckets.draws, len(self.bypass.average)),
             inserts=inserts,
             write_back=write_back,
             sleepers=Fifos.new(),
@@ -186,11 +191,11 @@ class Bcache(NamedTuple):
         """Return the offset and the length of each dirty key, one row each."""
         keys = self.inserts.buckets.keys
         ranges = []
-        key = int(keys.state[FIRST])
+        key = int(keys.order.newest[0])
         while key != NOTHING:
             if keys.is_dirty[key] == 1:
                 ranges.append((int(keys.begin[key]), int(keys.end[key] - keys.begin[key])))
-            key = int(keys.after[key])
+            key = int(keys.order.older[key])
         return np.array(ranges, np.int64).reshape(-1, 2)
 
     def totals(self) -> dict[str, int]:
@@ -291,7 +296,11 @@ class Bcache(NamedTuple):
     def serve(self, now, slot, requests, below):
         """Take a request whose task is awake."""
         op, offset, length = requests.op[slot], requests.offset[slot], requests.length[slot]
-        self.write_back.on_request()
+        write_back = self.write_back.state
+        write_back[IDLE] = 0
+        if write_back[IS_UNLIMITED] == 1:
+            write_back[IS_UNLIMITED] = 0
+            write_back[RATE_NOW] = 1
         requests.path[slot] = IS_BYPASS
         if op == FLUSH or length == 0:
             requests.reason[slot] = FLUSHED
@@ -312,7 +321,7 @@ class Bcache(NamedTuple):
         if op == READ:
             self.read(now, slot, offset, offset + length, why, requests, below)
             return
-        self.write_back.state[WRITERS] += 1
+        write_back[WRITERS] += 1
         if op == WRITE:
             requests.reason[slot] = WRITTEN
         self.write(now, slot, op, offset, length, why, requests, below)
@@ -467,7 +476,7 @@ class Bcache(NamedTuple):
         bucket = pieces.place[piece] // self.page_bytes
         if pieces.generation[piece] != buckets.generation[bucket]:
             requests.last_promoted[slot] |= HAS_RACED
-        pieces.release(piece)
+        give_back(pieces, piece)
         return self.end_part(now, slot, requests, below)
 
     @method
@@ -572,7 +581,7 @@ class Bcache(NamedTuple):
         if not journal.waiting.is_empty(tags.DURABLE):
             below.events.push(now, CACHE, tags.WAKE)
         slot = journal.jobs.request[job]
-        journal.jobs.release(job)
+        give_back(journal.jobs, job)
         return self.end_part(now, slot, requests, below)
 
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Chains, Fifos, Table, give_back, taken
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, columns_of, free_list
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, columns_of, pool_of
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.jiffies import JIFFY_NS
+from hybridsim.jit.lists import NOTHING, Chains, Fifos, Table, give_back, taken
 
 LEVELS = 64
 SIZE, TARGETS_FOR = 0, 1
@@ -326,18 +326,17 @@ class Work(NamedTuple):
     lane_step: Bytes  # COPY_READ or COPY_WRITE, whichever is next
     lane_next: Int32s  # the next part in its queue, or NOTHING
     parked: Fifos  # by item: bios that wait for the lock
+    state: Ints  # [QUEUED, DEMOTIONS]
     following: Int32s  # next in the queue, in the free list, or in a list that waits for a commit
     free: Ints  # [first free, number of free]
-    state: Ints  # [QUEUED, DEMOTIONS]
 
     @classmethod
     def new(cls) -> Work:
         """Return an empty queue."""
-        items = columns_of(cls, ITEMS_MAX, cls._fields[: cls._fields.index("lane_start")])
-        lanes = columns_of(cls, ITEMS_MAX * LANES, ("lane_start", "lane_step", "lane_next"))
-        free = np.array([0, ITEMS_MAX])
-        lists = Fifos.new(ITEMS_MAX), free_list(ITEMS_MAX)
-        return cls._make([*items, *lanes, *lists, free, np.array([NOTHING, 0])])
+        names = ("lane_start", "lane_step", "lane_next")
+        lanes = dict(zip(names, columns_of(cls, ITEMS_MAX * LANES, names), strict=True))
+        state = np.array([NOTHING, 0])
+        return pool_of(cls, ITEMS_MAX, **lanes, parked=Fifos.new(ITEMS_MAX), state=state)
 
     @method
     def is_empty(self):
@@ -352,7 +351,7 @@ class Work(NamedTuple):
     @method
     def take(self, kind, block, slot):
         """Allocate an item."""
-        item = taken(self.free, self.following)
+        item = taken(self)
         if kind == DEMOTE:
             self.state[DEMOTING] += 1
         self.kind[item] = kind
@@ -384,7 +383,7 @@ class Work(NamedTuple):
         """Free an item."""
         if self.kind[item] == DEMOTE:
             self.state[DEMOTING] -= 1
-        give_back(self.free, self.following, item)
+        give_back(self, item)
 
 
 SECOND = 250  # jiffies

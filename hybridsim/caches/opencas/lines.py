@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Chains, Fifos, Table
 from hybridsim.caches.opencas import ways
 from hybridsim.caches.opencas.jobs import Jobs
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled
 from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.foundation.codes import Cleaning, Reason
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE, Events
 from hybridsim.jit.jiffies import expiry_ns
+from hybridsim.jit.lists import NOTHING, Chains, Fifos, Table
 
 WORD_BITS, WORD_SHIFT = 32, 5
 BYTE = 255
@@ -252,26 +252,19 @@ class Dirt(NamedTuple):
     @classmethod
     def new(cls, parameters: OpenCasParameters, origin_bytes: int) -> Dirt:
         """Return no dirty lines."""
-        policy, line_bytes = int(parameters.cleaning), parameters.line_bytes
-        aged = parameters.lines if policy == ALRU else 1
+        p, policy = parameters, int(parameters.cleaning)
+        aged = p.lines if policy == ALRU else 1
         mapped = origin_bytes if policy == ACP else 1
-        chunks = -(-mapped // CHUNK_BYTES)
-        return cls(
-            policy,
-            parameters.wake_up_ns,
-            parameters.staleness_time_ns,
-            parameters.activity_threshold_ns,
-            parameters.flush_max_buffers,
-            parameters.stats_interval_ns,
-            parameters.stats_start_ns,
-            CHUNK_BYTES // line_bytes,
-            np.zeros(aged, np.int64),
-            Chains.new(aged),
-            np.zeros(chunks, np.int32),
-            np.zeros(chunks, np.int32),
-            np.zeros(chunks, np.int64),
-            Marks.new(-(-mapped // line_bytes)),
-            np.array(ASLEEP, np.int64),
+        return filled(
+            cls,
+            -(-mapped // CHUNK_BYTES),
+            p,
+            policy=policy,
+            lines_per_chunk=CHUNK_BYTES // p.line_bytes,
+            written_ns=np.zeros(aged, np.int64),
+            by_age=Chains.new(aged),
+            dirty=Marks.new(-(-mapped // p.line_bytes)),
+            state=np.array(ASLEEP, np.int64),
         )
 
     def restarted(self) -> Dirt:
@@ -289,12 +282,6 @@ class Dirt(NamedTuple):
             dirty=Marks.new(8 * len(self.dirty.eights)),
             state=np.array(ASLEEP, np.int64),
         )
-
-    def recover(self, now_ns: int, line: int, core_line: int) -> None:
-        """Add a line that is dirty when the cache starts."""
-        self.add(line, core_line)
-        if self.policy == ALRU:
-            self.written_ns[line] = now_ns
 
     def resume(self, now_ns: int, events: Events) -> None:
         """Run the cleaner of a restarted cache at once if anything is dirty."""
@@ -441,7 +428,9 @@ class Lines(NamedTuple):
             core_line = int(self.table.number[line])
             lines.table.insert(line, core_line)
             lines.lists.add(line, LISTS + list_of_lines(line))
-            dirt.recover(now_ns, line, core_line)
+            dirt.add(line, core_line)
+            if dirt.policy == ALRU:
+                dirt.written_ns[line] = now_ns
         lines.link_free(np.flatnonzero(lines.lists.list_of == 0))
         lines.state[EVICTIONS] = self.state[EVICTIONS]
         return lines._replace(evicted=self.evicted, overwritten=self.overwritten)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING
 from hybridsim.caches.page import names
 from hybridsim.caches.page.fills import (
     PRELOAD_TIMER,
@@ -29,13 +28,14 @@ from hybridsim.caches.page.preload import COLD_START, Preload, WarmStart
 from hybridsim.caches.page.requests import discard, read, write_around_or_through, write_back
 from hybridsim.caches.page.table import DIRTY_COUNTERS, LAST_NS, Dirty, Table
 from hybridsim.caches.streams import Streams
-from hybridsim.foundation.arrays import Ints, grown_together
+from hybridsim.foundation.arrays import Ints, filled, grown_together
 from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.jit import fitting, loop, method, state_machine
 from hybridsim.jit.events import CACHE, Events
 from hybridsim.jit.limits import Limits
+from hybridsim.jit.lists import NOTHING
 
 FILL_BURST_NS = 100_000_000  # fills saved up at fill_rate: those of this time
 # Pages of warm starts with the same policies: fewer are in place before a loop is compiled.
@@ -89,26 +89,19 @@ class PageCache(NamedTuple):
         p = parameters
         writes_back = p.mode == names.WRITE_BACK and p.pages > 0
         fills = [LimitParameters([Op.READ], 1, p.fill_rate, FILL_BURST_NS)] if p.fill_rate else []
-        cache = cls(
-            p.page_bytes,
-            p.pages,
-            int(p.mode),
-            int(writes_back),
-            p.sequential_cutoff_bytes,
-            p.max_fills,
-            int(p.fill),
-            int(p.fill_when),
-            int(p.sub_page),
-            int(p.discards),
-            p.fill_piece_bytes or p.page_bytes,
-            Limits.new(1, fills),
-            Table.new(p.page_bytes, p.granule_bytes or p.page_bytes, p.pages, ids),
-            Dirty.new(p.pages if writes_back else 0, p),
-            Preload.new(p.pages, warm, p),
-            np.zeros(len(names.COUNTERS), np.int64),
-            Streams.new(),
-            admission,
-            replacement,
+        cache = filled(
+            cls,
+            len(names.COUNTERS),
+            p,
+            writes_back=int(writes_back),
+            fill_piece_bytes=p.fill_piece_bytes or p.page_bytes,
+            fill_rate=Limits.new(1, fills),
+            table=Table.new(p.page_bytes, p.granule_bytes or p.page_bytes, p.pages, ids),
+            dirty=Dirty.new(p.pages if writes_back else 0, p),
+            preload=Preload.new(p.pages, warm, p),
+            streams=Streams.new(),
+            admission=admission,
+            replacement=replacement,
         )
         cache.keep(warm)
         return cache

@@ -6,7 +6,6 @@ the disks.  Pages of a list are read from the disks in large pieces while the di
 
 from __future__ import annotations
 
-from hybridsim.caches.lists import NOTHING
 from hybridsim.caches.page import names
 from hybridsim.caches.page.preload import (
     FIRST,
@@ -28,6 +27,7 @@ from hybridsim.caches.page.table import (
 from hybridsim.jit import kernel
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.limits import READS, WRITES
+from hybridsim.jit.lists import NOTHING
 
 
 @kernel

@@ -5,7 +5,6 @@ Writes go around the cache, through it, or into it with write-back.
 
 from __future__ import annotations
 
-from hybridsim.caches.lists import NOTHING
 from hybridsim.caches.page import names
 from hybridsim.caches.page.fills import (
     become_present,
@@ -21,6 +20,7 @@ from hybridsim.caches.page.fills import (
 from hybridsim.caches.page.table import WRITES_LIMITED
 from hybridsim.foundation.codes import FUA
 from hybridsim.jit import kernel
+from hybridsim.jit.lists import NOTHING
 
 
 @kernel

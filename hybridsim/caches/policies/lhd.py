@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.caches.policies.defaults import policy
-from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.foundation.arrays import Int32s, Ints, filled, longer
 from hybridsim.jit import method
+from hybridsim.jit.instructions import by_page
 from hybridsim.jit.mixing import mixed
-from hybridsim.jit.prefetch import by_page
 
 AGES, CLASSES = 512, 16
 OLDEST = AGES - 1
@@ -68,18 +68,18 @@ class LHD(NamedTuple):
         """Start without events: the older a page, the lower its density."""
         steps = first_steps()
         density = np.tile(DENSITY // (steps[:-1] + 1), (CLASSES, 1))
-        return cls(
-            pages,
-            (pages // STEPS_PER_CACHE).bit_length(),
-            np.diff(steps),
-            np.repeat(np.arange(AGES, dtype=np.int32), np.diff(steps))[: 1 << TABLE_BITS],
-            np.zeros((CLASSES, AGES), np.int64),
-            np.zeros((CLASSES, AGES), np.int64),
-            density,
-            np.zeros(ids, np.int32),
-            np.zeros(ids, np.int32),
-            np.zeros(ids, np.int64),
-            np.array([0, 0, 0, max(PERIOD_PER_PAGE * pages, PERIOD_MIN)]),
+        age_of = np.repeat(np.arange(AGES, dtype=np.int32), np.diff(steps))
+        return filled(
+            cls,
+            ids,
+            pages=pages,
+            shift=(pages // STEPS_PER_CACHE).bit_length(),
+            width=np.diff(steps),
+            age_of=age_of[: 1 << TABLE_BITS],
+            hits=np.zeros((CLASSES, AGES), np.int64),
+            evictions=np.zeros((CLASSES, AGES), np.int64),
+            density=density,
+            state=np.array([0, 0, 0, max(PERIOD_PER_PAGE * pages, PERIOD_MIN)]),
         )
 
     def grown(self, ids: int) -> LHD:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Fifos
 from hybridsim.caches.writecache import write_back as back
 from hybridsim.caches.writecache.write_back import Commits, Slots, WriteBack
 from hybridsim.foundation.arrays import Ints
@@ -20,6 +19,7 @@ from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import expiry_ns
+from hybridsim.jit.lists import NOTHING, Fifos
 
 READ, WRITE, DISCARD = int(Op.READ), int(Op.WRITE), int(Op.DISCARD)
 MISS, NOT_WRITTEN = int(Path.MISS), int(Reason.NOT_WRITTEN)
@@ -63,10 +63,7 @@ class DmWritecache(NamedTuple):
         """Return an empty cache."""
         p, block_bytes = parameters, parameters.block_bytes
         commits = Commits.new(p.blocks, block_bytes, METADATA)
-        marks = (p.high_watermark_blocks, p.low_watermark_blocks)
-        slots = Slots.new(p.blocks)
-        times_ns = (p.pause_writeback_ns, p.pass_time_ns)
-        write_back = WriteBack.new(block_bytes, marks, times_ns, slots, commits)
+        write_back = WriteBack.new(block_bytes, p, Slots.new(p.blocks), commits)
         counts, state = np.zeros(len(COUNTERS), np.int64), np.zeros(5, np.int64)
         commits_at = (p.autocommit_blocks, p.autocommit_time_ns)
         return cls(block_bytes, *commits_at, False, write_back, counts, Fifos.new(), state)
@@ -103,15 +100,12 @@ class DmWritecache(NamedTuple):
         old = self.write_back
         epoch = int(old.commits.state[back.EPOCH])
         slots = old.slots.restarted(epoch if how == Restart.UNCLEAN else NOTHING, epoch)
-        commits = old.commits.restarted()
-        marks = (old.high_watermark_blocks, old.low_watermark_blocks)
-        pause_writeback_ns = old.pause_writeback_ns
-        if how == Restart.CLEANER:
-            marks, pause_writeback_ns = (0, 0), 0
-        times_ns = (pause_writeback_ns, old.pass_time_ns)
-        write_back = WriteBack.new(self.page_bytes, marks, times_ns, slots, commits)
+        commits, cleans = old.commits.restarted(), how == Restart.CLEANER
+        if cleans:
+            zeros = ("high_watermark_blocks", "low_watermark_blocks", "pause_writeback_ns")
+            old = old._replace(**dict.fromkeys(zeros, 0))
+        write_back = WriteBack.new(self.page_bytes, old, slots, commits)
         state = np.array([0, 0, 0, self.state[WRITTEN_BACK], 0])
-        cleans = how == Restart.CLEANER
         return self._replace(cleans=cleans, write_back=write_back, queue=Fifos.new(), state=state)
 
     def resume(self, now_ns: int, below: Any) -> None:
@@ -411,7 +405,11 @@ class DmWritecache(NamedTuple):
                 commits.state[back.READS_UNDER_WAY] -= 1
                 commits.on_read(now, below)
             elif what == AROUND_WRITE:
-                self.write_back.on_write_around(now, below.events)
+                around = self.write_back.state
+                around[back.AROUND] -= 1
+                around[back.QUIET_SINCE] = now
+                if around[back.AROUND] == 0:
+                    self.write_back.call(now, below.events)
             return self.end_part(now, number, requests, below)
         return NOTHING
 

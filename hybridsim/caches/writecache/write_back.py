@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Chains, Fifos, Table
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled
+from hybridsim.foundation.cache_parameters import WritecacheParameters
 from hybridsim.foundation.codes import FUA, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.lists import NOTHING, Chains, Fifos, Table
 
 RUN_BLOCKS = 256  # maximum length of one write-back
 IS_FREE, HOLDS, FLIES = range(3)
@@ -37,14 +38,14 @@ class Slots(NamedTuple):
     @classmethod
     def new(cls, blocks: int) -> Slots:
         """Return free slots."""
-        return cls(
-            Table.new(blocks),
-            np.zeros(blocks, np.uint8),
-            np.zeros(blocks, np.int64),
-            Chains.new(blocks),
-            np.full(blocks, NOTHING, np.int32),
-            np.arange(blocks, dtype=np.int32),
-            np.array([0, blocks, 0]),
+        return filled(
+            cls,
+            blocks,
+            table=Table.new(blocks),
+            order=Chains.new(blocks),
+            twin=np.full(blocks, NOTHING, np.int32),
+            free=np.arange(blocks, dtype=np.int32),
+            state=np.array([0, blocks, 0]),
         )
 
     def restarted(self, uncommitted: int, epoch: int) -> Slots:
@@ -309,10 +310,8 @@ class Copier(NamedTuple):
     @classmethod
     def new(cls, block_bytes: int, slots: Slots) -> Copier:
         """Return a worker without work."""
-        blocks = len(slots.free)
-        run, read_with = np.zeros((2, blocks), np.int64)
-        links, state = np.zeros(blocks, np.int32), np.zeros(3, np.int64)
-        return cls(block_bytes, slots, run, read_with, Fifos.new(3), links, state)
+        parts = {"slots": slots, "queues": Fifos.new(3), "state": np.zeros(3, np.int64)}
+        return filled(cls, len(slots.free), block_bytes=block_bytes, **parts)
 
     @method
     def add(self, slot, number):
@@ -407,20 +406,15 @@ class WriteBack(NamedTuple):
     def new(
         cls,
         block_bytes: int,
-        watermarks: tuple[int, int],
-        times_ns: tuple[int, int],
+        parameters: WritecacheParameters | WriteBack,
         slots: Slots,
         commits: Commits,
     ) -> WriteBack:
-        """Return a structure with nothing to copy.
-
-        Watermarks in blocks: high, low; times: the pause before write-back, that of a pass.
-        """
-        copier = Copier.new(block_bytes, slots)
-        following = np.zeros(len(slots.free), np.int32)
-        pause_ns, pass_ns = times_ns
-        state = np.array([NO, 0, 0, -pause_ns, NOTHING, NOTHING, -pass_ns, 0, 0])
-        return cls(*watermarks, *times_ns, slots, commits, copier, following, state)
+        """Return a structure with nothing to copy, with these watermarks and times."""
+        p, copier = parameters, Copier.new(block_bytes, slots)
+        begun = (-p.pause_writeback_ns, NOTHING, NOTHING, -p.pass_time_ns)
+        parts = {"slots": slots, "commits": commits, "copier": copier}
+        return filled(cls, len(slots.free), p, **parts, state=np.array([NO, 0, 0, *begun, 0, 0]))
 
     @method
     def call(self, now, events):
@@ -555,11 +549,3 @@ class WriteBack(NamedTuple):
         self.state[FLUSHED] = NOTHING
         if self.state[LANDED] != NOTHING:
             self.flush(now, below)
-
-    @method
-    def on_write_around(self, now, events):
-        """Record the end of a write to the slow tier that was not cached."""
-        self.state[AROUND] -= 1
-        self.state[QUIET_SINCE] = now
-        if self.state[AROUND] == 0:
-            self.call(now, events)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from hybridsim.jit.instructions import octave, prefetch
 from hybridsim.jit.lean import kinds, memory
 from hybridsim.jit.lean.arithmetic import (
     BINARY,
@@ -44,8 +45,6 @@ from hybridsim.jit.lean.kinds import (
     is_float,
     is_int,
 )
-from hybridsim.jit.octaves import octave
-from hybridsim.jit.prefetch import prefetch
 
 
 class AgainError(Exception):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Ints, filled
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import SsdParameters
 from hybridsim.jit import kernel, method, state_machine
@@ -63,11 +63,10 @@ class SSD(NamedTuple):
     def new(cls, members: int, model: SsdParameters) -> SSD:
         """Return `members` idle drives."""
         dies = (members, model.dies)
-        return cls(
+        return filled(
+            cls,
+            members,
             model=model,
-            controller_free_ns=np.zeros(members, np.int64),
-            link_free_ns=np.zeros(members, np.int64),
-            pipe_free_ns=np.zeros(members, np.int64),
             lane_free_ns=np.zeros((members, max(model.write_lanes, 1)), np.int64),
             read_free_ns=np.zeros(dies, np.int64),
             write_free_ns=np.zeros(dies, np.int64),

@@ -67,7 +67,7 @@ class Volume(NamedTuple):
         return filled(
             cls,
             members,
-            **{name: getattr(p, name) for name in cls._fields[:5]},
+            p,
             limits=Limits.new(members, p.limits),
             latency_ns=np.array([p.read_latency_ns, p.write_latency_ns]),
             first_draw=np.array(first, np.int64),
