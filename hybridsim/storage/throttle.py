@@ -20,7 +20,6 @@ from hybridsim.jit.jiffies import JIFFY_NS
 from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
 
 NEVER = -(1 << 40)
-READ, DISCARD, FLUSH = int(Op.READ), int(Op.DISCARD), int(Op.FLUSH)
 WINDOW_NS = 100_000_000
 READ_LATELY = 25  # jiffies
 DEPTH = 16
@@ -167,17 +166,17 @@ class Throttle(NamedTuple):
     def submit(self, now, tag, op, offset, length, events):
         """Take a request that somebody waits for; discards and flushes may wait even so."""
         kind = op & OP_MASK
-        what = IS_READ if kind == READ else PASSES
-        if kind == FLUSH or length == 0:
+        what = IS_READ if kind == Op.READ else PASSES
+        if kind == Op.FLUSH or length == 0:
             what = FLUSHES if self.has_write_cache == 1 else PASSES
-        elif kind == DISCARD:
+        elif kind == Op.DISCARD:
             what = DISCARDS
         self.enter(now, self.take(tag, op, offset, length, what), events)
 
     @method
     def submit_background(self, now, tag, op, offset, length, events):
         """Take a write that nobody waits for, or a FLUSH whose sender sleeps while it waits."""
-        passes = op & OP_MASK == FLUSH and self.has_write_cache == 0
+        passes = op & OP_MASK == Op.FLUSH and self.has_write_cache == 0
         waiting = self.state[WAITING]
         self.enter(now, self.take(tag, op, offset, length, PASSES if passes else WAITS), events)
         self.state[LAST_WAITS] = self.state[WAITING] - waiting
@@ -275,7 +274,7 @@ class Throttle(NamedTuple):
                 state[SMALLEST_NS] = took_ns if is_smaller else state[SMALLEST_NS]
                 state[READS] += 1
         elif state[IS_ARMED] == 1 and self.length[number] > 0:
-            if self.op[number] & OP_MASK != FLUSH:
+            if self.op[number] & OP_MASK != Op.FLUSH:
                 state[WRITES] += 1
         queue = self.queue_of(number)
         tag = self.tag[number]

@@ -102,7 +102,6 @@ USED_MAX = 8191 * SECTOR_BYTES  # maximum of a field of 13 bits
 EMPTY, CLEAN, DIRTY, METADATA = range(4)
 # Lists of free buckets, in the order in which they are filled; INCOMING is their source.
 PRIO, BTREE, NONE, INCOMING = range(4)
-LRU, FIFO = int(Reuse.LRU), int(Reuse.FIFO)
 
 
 class Layout(NamedTuple):
@@ -157,9 +156,6 @@ class Draws(NamedTuple):
         self.number[0] += 1
         return mixed(mixed(self.seed) ^ (self.number[0] - 1))
 
-
-WRITE = int(Op.WRITE)
-LINUX_6_12 = int(Kernel.LINUX_6_12)
 
 KEY_BYTES = 24
 NODE_BYTES_MAX = 256 * 1024
@@ -355,7 +351,7 @@ class Buckets(NamedTuple):
         """Fill the incoming list with victims; return whether it is full."""
         if not self.has_room(INCOMING):
             return True
-        if self.replacement == LRU:
+        if self.replacement == Reuse.LRU:
             self.invalidate_oldest()
         else:
             self.invalidate_any()
@@ -380,11 +376,11 @@ class Buckets(NamedTuple):
     @method
     def invalidate_any(self):
         """Invalidate the next buckets, by number or at random."""
-        tries = self.number if self.replacement == FIFO else self.number // 2
+        tries = self.number if self.replacement == Reuse.FIFO else self.number // 2
         for _ in range(tries):
             if not self.has_room(INCOMING):
                 return
-            if self.replacement == FIFO:
+            if self.replacement == Reuse.FIFO:
                 bucket = self.state[LAST]
                 self.state[LAST] = 1 + bucket % (self.number - 1)
             else:
@@ -463,7 +459,7 @@ class Buckets(NamedTuple):
         state[IS_WRITTEN] = 0
         if state[IS_WRITING] == 1 or state[GC_WANTED] == 1:
             return
-        if state[GC_RUNNING] == 1 and self.kernel < LINUX_6_12:
+        if state[GC_RUNNING] == 1 and self.kernel < Kernel.LINUX_6_12:
             return
         number = len(self.priorities) // 2
         available = self.list_count[PRIO] + self.list_count[NONE]
@@ -487,7 +483,7 @@ class Buckets(NamedTuple):
         self.state[PRIORITIES_LEFT] = left - 1
         size = self.bucket_bytes
         at = self.priorities[len(self.priorities) - left] * size
-        below.fast.submit(now, tags.PRIORITIES, WRITE, at, size, below.events)
+        below.fast.submit(now, tags.PRIORITIES, Op.WRITE, at, size, below.events)
 
     @method
     def priorities_written(self, now, below):
@@ -572,7 +568,7 @@ class Buckets(NamedTuple):
             at = state[APPENDS] * APPEND_BYTES % self.bucket_bytes
             at += self.root * self.bucket_bytes
             state[APPENDS] += 1
-            below.fast.submit(now, tags.NODE, WRITE | FUA, at, APPEND_BYTES, below.events)
+            below.fast.submit(now, tags.NODE, Op.WRITE | FUA, at, APPEND_BYTES, below.events)
         while self.keys.number() > (
             self.root_keys if state[NODES] == 1 else state[NODES] * self.node_keys
         ):
@@ -582,6 +578,6 @@ class Buckets(NamedTuple):
             state[NODES] += 1
             length = self.node_bytes * 4 // 5 // self.block_bytes * self.block_bytes
             at = bucket * self.bucket_bytes
-            below.fast.submit(now, tags.NODE, WRITE | FUA, at, length, below.events)
+            below.fast.submit(now, tags.NODE, Op.WRITE | FUA, at, length, below.events)
             self.go_on(now, below)
         state[HAS_CHANGED] = 1

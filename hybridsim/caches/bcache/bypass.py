@@ -19,9 +19,6 @@ EXPIRY_JIFFIES = 1250
 BYTES_MAX = 1 << 32
 CONGESTED_MAX = 1024
 
-NONE, SEQUENTIAL = int(Reason.NONE), int(Reason.SEQUENTIAL)
-CONGESTED = int(Reason.CONGESTED)
-
 SLOWNESS, STAMP = range(2)
 
 
@@ -72,7 +69,7 @@ class Bypass(NamedTuple):
         """Return why a cacheable request bypasses the cache, or NONE; update its stream."""
         congested = self.congestion(now)
         if congested == 0 and self.sequential_cutoff_bytes == 0:
-            return NONE
+            return Reason.NONE
         number = self.tasks.find(task)
         if number == NOTHING:
             number = self.tasks.add(task)
@@ -94,8 +91,8 @@ class Bypass(NamedTuple):
             self.sequential_cutoff_bytes > 0
             and sectors >= self.sequential_cutoff_bytes // SECTOR_BYTES
         ):
-            return SEQUENTIAL
-        return CONGESTED if congested > 0 and sectors >= congested else NONE
+            return Reason.SEQUENTIAL
+        return Reason.CONGESTED if congested > 0 and sectors >= congested else Reason.NONE
 
     @method
     def find(self, offset, jiffies):

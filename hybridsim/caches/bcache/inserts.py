@@ -24,8 +24,6 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.lists import NOTHING, Chains, Fifos, give_back
 
-WRITE = int(Op.WRITE)
-
 INTERVAL_NS = 3409 * 4_000_000  # 300 s / 22 in whole jiffies
 MODULUS = 65_536  # sysfs shows the count of each interval modulo this
 
@@ -177,7 +175,7 @@ class Inserts(NamedTuple):
         jobs.done[job] = begin + length
         self.state[PARTS] += 1
         self.state[WRITING] += 1
-        below.fast.submit(now, piece << BITS | PIECE, WRITE, place, length, below.events)
+        below.fast.submit(now, piece << BITS | PIECE, Op.WRITE, place, length, below.events)
 
     # The place of new data.
 

@@ -92,8 +92,6 @@ DELAY_NS = 100_000_000  # journal_delay_ms
 HEADER_BYTES, KEY_BYTES = 240, 24
 ENTRY_MAX = 32 * 1024
 
-WRITE = int(Op.WRITE)
-
 (KEYS, IS_DIRTY, IS_DUE, IS_TIMED, IS_BEING_WRITTEN, CURSOR, PRIORITIES_WAIT,
  PRIORITIES_WRITTEN, JOURNAL_ENTRIES) = range(9)  # fmt: skip
 # Lists of jobs: of the current entry, of the entry being written, and of durable entries.
@@ -162,7 +160,7 @@ class Journal(NamedTuple):
         state[PRIORITIES_WRITTEN] = state[PRIORITIES_WAIT]
         state[PRIORITIES_WAIT] = 0
         self.waiting.move_all(CURRENT, WRITTEN, self.jobs.following)
-        below.fast.submit(now, JOURNAL, WRITE | PREFLUSH | FUA, at, length, below.events)
+        below.fast.submit(now, JOURNAL, Op.WRITE | PREFLUSH | FUA, at, length, below.events)
 
     @method
     def on_commit(self):

@@ -186,9 +186,6 @@ class Tree(NamedTuple):
 
 REGION_BYTES = 64 * 1024  # for each region the reason of the last data loss is kept
 
-COLD, FILLING = int(Reason.COLD), int(Reason.FILLING)
-EVICTED, OVERWRITTEN = int(Reason.EVICTED), int(Reason.OVERWRITTEN)
-
 LIVE_BYTES, DIRTY_BYTES = range(2)  # positions in Keys.state
 COLUMNS = ("begin", "end", "place", "is_dirty")  # by key, and zero at first
 
@@ -275,12 +272,12 @@ class Keys(NamedTuple):
         """Return the reason why a byte is not cached."""
         key = self.first_beyond(byte)
         if key != NOTHING and self.begin[key] <= byte:
-            return FILLING
+            return Reason.FILLING
         region = byte // REGION_BYTES
         lost = self.lost[region & (len(self.lost) - 1)]
         if lost >> 1 != region:
-            return COLD
-        return OVERWRITTEN if lost & 1 == 1 else EVICTED
+            return Reason.COLD
+        return Reason.OVERWRITTEN if lost & 1 == 1 else Reason.EVICTED
 
     # Changes.
 

@@ -17,8 +17,6 @@ from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import JIFFY_NS, expiry_ns
 from hybridsim.jit.lists import NOTHING
 
-READ, WRITE = int(Op.READ), int(Op.WRITE)
-
 SECOND_NS = 10**9
 GATHERED_MAX = 500  # KEYBUF_NR
 GROUP_MAX, GROUP_SECTORS = 5, 5000
@@ -271,7 +269,7 @@ class WriteBack(NamedTuple):
         state[SEQUENCE] += 1
         state[UNDER_WAY] += 1
         length = self.end[at] - self.begin[at]
-        below.fast.submit(now, i << BITS | BACK_READ, READ, self.place[at], length, below.events)
+        below.fast.submit(now, i << BITS | BACK_READ, Op.READ, self.place[at], length, below.events)
 
     @method
     def read(self, now, number, below):
@@ -288,7 +286,7 @@ class WriteBack(NamedTuple):
             begin = self.begin[self.flying_at[i]]
             length = self.end[self.flying_at[i]] - begin
             tag = i << BITS | BACK_WRITE
-            below.slow.submit_background(now, tag, WRITE, begin, length, below.events)
+            below.slow.submit_background(now, tag, Op.WRITE, begin, length, below.events)
             i = 0
 
     @method

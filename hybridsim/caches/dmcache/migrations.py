@@ -152,9 +152,6 @@ SENT_MAX = 256  # requests of the copier under way: nr_requests of a queue
 LOG_BYTES, SUPERBLOCK_BYTES = 16 * 1024, 4 * 1024
 METADATA_BYTES = LOG_BYTES + SUPERBLOCK_BYTES  # after the blocks, on the fast tier
 
-READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
-PASSTHROUGH = int(DmMode.PASSTHROUGH)
-
 # A tier request's tag is number << 2 | one of these.
 BIO, COPY_READ, COPY_WRITE, METADATA = range(4)
 # The number of an event is the worker to run.
@@ -219,7 +216,7 @@ def wake_deferrer(cache, now, events):
 def migrate(cache, now, below):
     """Start one item, and schedule the next one at the same time."""
     item = NOTHING
-    if cache.mode != PASSTHROUGH:
+    if cache.mode != DmMode.PASSTHROUGH:
         item = cache.smq.next_work(is_idle(cache, now))
     if item == NOTHING:
         cache.state[MIGRATOR_AWAKE] = 0
@@ -248,7 +245,7 @@ def can_write_back(cache):
     """Return whether there is anything to write back in idle times."""
     return (
         cache.counts[DIRTY] > 0
-        and cache.mode != PASSTHROUGH
+        and cache.mode != DmMode.PASSTHROUGH
         and (cache.smq.cleans or cache.page_bytes <= cache.migration_threshold_bytes)
     )
 
@@ -378,7 +375,7 @@ def submit_part(cache, now, number, what, below):
     if is_fast:
         place = work.slot[item]
     start = place * cache.page_bytes + work.lane_start[number]
-    op = READ if what == COPY_READ else WRITE
+    op = Op.READ if what == COPY_READ else Op.WRITE
     length = lane_bytes(cache, number)
     tag = np.int64(number) << 2 | what
     if is_fast:
@@ -520,12 +517,12 @@ def commit_step(cache, now, below):
     step = cache.state[COMMITTING]
     at = cache.blocks * cache.page_bytes
     if step == 1:
-        below.fast.submit(now, METADATA, WRITE, at, LOG_BYTES, below.events)
+        below.fast.submit(now, METADATA, Op.WRITE, at, LOG_BYTES, below.events)
     elif step == 3:
         at += LOG_BYTES
-        below.fast.submit(now, METADATA, WRITE, at, SUPERBLOCK_BYTES, below.events)
+        below.fast.submit(now, METADATA, Op.WRITE, at, SUPERBLOCK_BYTES, below.events)
     else:
-        below.fast.submit(now, METADATA, FLUSH, 0, 0, below.events)
+        below.fast.submit(now, METADATA, Op.FLUSH, 0, 0, below.events)
 
 
 @kernel

@@ -23,15 +23,6 @@ from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import JIFFY_NS
 from hybridsim.jit.lists import NOTHING, Fifos, give_back
 
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
-WRITETHROUGH, WRITEBACK = int(DmMode.WRITETHROUGH), int(DmMode.WRITEBACK)
-HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
-NONE, WRITTEN, NO_CACHE = int(Reason.NONE), int(Reason.WRITE), int(Reason.NO_CACHE)
-FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
-COLD, COOL = int(Reason.COLD), int(Reason.NOT_HOT)
-IS_BUSY, IS_FILLING = int(Reason.BUSY), int(Reason.FILLING)
-
-
 # The waker is set for 250 jiffies of 4 ms; so long a timer fires on the next multiple of 8 jiffies
 # after that (kernel/time/timer.c: LVL_GRAN of level 1): 256 jiffies after the previous one.
 WAKE_NS = 1_024_000_000
@@ -127,7 +118,7 @@ class DmCache(NamedTuple):
         counts[work.DIRTY] = int(smq.is_dirty.sum())
         state[work.IS_ARMED], state[work.SINCE_NS] = 1, now_ns
         return self._replace(
-            mode=WRITETHROUGH if how == Restart.CLEANER else self.mode,
+            mode=DmMode.WRITETHROUGH if how == Restart.CLEANER else self.mode,
             smq=smq,
             bios=pool_of(Bios, len(self.bios.request)),
             cells=Cells.new(len(self.cells.holders)),
@@ -163,26 +154,26 @@ class DmCache(NamedTuple):
         op = requests.op[slot]
         offset = requests.offset[slot]
         length = requests.length[slot]
-        requests.path[slot] = BYPASS
-        if op == DISCARD and length > 0:
-            requests.reason[slot] = DISCARDED
-            self.defer(now, slot, DISCARD, offset, length, requests, below.events)
+        requests.path[slot] = Path.BYPASS
+        if op == Op.DISCARD and length > 0:
+            requests.reason[slot] = Reason.DISCARD
+            self.defer(now, slot, Op.DISCARD, offset, length, requests, below.events)
             return
-        if op == FLUSH or length == 0:
-            requests.reason[slot] = FLUSHED
-            self.defer(now, slot, FLUSH, 0, 0, requests, below.events)
+        if op == Op.FLUSH or length == 0:
+            requests.reason[slot] = Reason.FLUSH
+            self.defer(now, slot, Op.FLUSH, 0, 0, requests, below.events)
             return
         end = offset + length
         requests.pages[slot] = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
-        if op != READ:
-            requests.reason[slot] = WRITTEN
+        if op != Op.READ:
+            requests.reason[slot] = Reason.WRITE
         elif end > self.whole_blocks * self.page_bytes:
-            requests.reason[slot] = NO_CACHE
+            requests.reason[slot] = Reason.NO_CACHE
         else:
-            requests.path[slot] = HIT
-            requests.reason[slot] = NONE
-        if op == WRITE and requests.flags[slot] & PREFLUSH != 0:
-            self.defer(now, slot, FLUSH, 0, 0, requests, below.events)
+            requests.path[slot] = Path.HIT
+            requests.reason[slot] = Reason.NONE
+        if op == Op.WRITE and requests.flags[slot] & PREFLUSH != 0:
+            self.defer(now, slot, Op.FLUSH, 0, 0, requests, below.events)
         else:
             self.cut(now, slot, requests, below)
 
@@ -192,14 +183,14 @@ class DmCache(NamedTuple):
         op = requests.op[slot]
         start = requests.offset[slot]
         end = start + requests.length[slot]
-        is_fua = op == WRITE and requests.flags[slot] & FUA != 0
+        is_fua = op == Op.WRITE and requests.flags[slot] & FUA != 0
         while start < end:
             upto = min((start // self.page_bytes + 1) * self.page_bytes, end)
             if is_fua and start // self.page_bytes < self.whole_blocks:
-                self.defer(now, slot, WRITE | FUA, start, upto - start, requests, below.events)
+                self.defer(now, slot, Op.WRITE | FUA, start, upto - start, requests, below.events)
             else:
                 requests.pending[slot] += 1
-                flagged = WRITE | FUA if is_fua else op
+                flagged = Op.WRITE | FUA if is_fua else op
                 bio = self.bios.take(slot, flagged, start, upto - start)
                 self.map(now, bio, requests, below)
             start = upto
@@ -260,7 +251,7 @@ class DmCache(NamedTuple):
         item = work.item_of(self, block, slot)
         if item != NOTHING:
             lock = self.smq.work.lock[item]
-            if lock > WRITES or (lock > NOBODY and bios.op[bio] != READ):
+            if lock > WRITES or (lock > NOBODY and bios.op[bio] != Op.READ):
                 self.smq.work.parked.append(item, bio, bios.following)
                 return
         if slot == NOTHING:
@@ -277,14 +268,14 @@ class DmCache(NamedTuple):
         bios.holds[bio] = work.OF_SLOT
         bios.place[bio] = slot
         writes_through = False
-        if bios.op[bio] == READ:
+        if bios.op[bio] == Op.READ:
             self.counts[work.READ_HITS] += 1
             requests.pages_hit[bios.request[bio]] += 1
         else:
             self.counts[work.WRITE_HITS] += 1
             self.discards.clear(bios.offset[bio])
             # After an unclean stop blocks are dirty in this mode too.
-            writes_through = self.mode == WRITETHROUGH and smq.is_dirty[slot] == 0
+            writes_through = self.mode == DmMode.WRITETHROUGH and smq.is_dirty[slot] == 0
             if not writes_through and smq.is_dirty[slot] == 0:
                 smq.set_dirty(slot)
                 self.counts[work.DIRTY] += 1
@@ -304,10 +295,10 @@ class DmCache(NamedTuple):
     def miss(self, now, bio, block, item, requests, below):
         """Pass a miss to the policy, and send the bio to the origin."""
         bios, smq = self.bios, self.smq
-        is_write = bios.op[bio] != READ
+        is_write = bios.op[bio] != Op.READ
         whole = is_write and bios.length[bio] == self.page_bytes
         discarded = self.discards.has(bios.offset[bio])
-        fast = self.mode == WRITEBACK and (whole or discarded)
+        fast = self.mode == DmMode.WRITEBACK and (whole or discarded)
         was_known = smq.hotspot.knows(block)
         answer = smq.miss(block, is_write, fast, item != NOTHING)
         cell = self.cells.of(block)
@@ -339,17 +330,17 @@ class DmCache(NamedTuple):
     @method
     def report_miss(self, request, was_known, answer, item, requests):
         """Set the reason of a miss, unless another part of the request has set it."""
-        if requests.path[request] != HIT:
+        if requests.path[request] != Path.HIT:
             return
-        requests.path[request] = MISS
+        requests.path[request] = Path.MISS
         if item != NOTHING:
-            requests.reason[request] = IS_FILLING
+            requests.reason[request] = Reason.FILLING
         elif not was_known:
-            requests.reason[request] = COLD
+            requests.reason[request] = Reason.COLD
         elif answer == NOT_HOT or answer >= 0:
-            requests.reason[request] = COOL
+            requests.reason[request] = Reason.NOT_HOT
         else:
-            requests.reason[request] = IS_BUSY
+            requests.reason[request] = Reason.BUSY
 
     @method
     def mark(self, bio):
@@ -392,10 +383,10 @@ class DmCache(NamedTuple):
         """Send a bio that has waited for a commit."""
         bios = self.bios
         work.account(self, bio)
-        if bios.op[bio] == FLUSH:
+        if bios.op[bio] == Op.FLUSH:
             bios.parts[bio] = 2
-            below.slow.submit(now, bio << 2 | work.BIO, FLUSH, 0, 0, below.events)
-            below.fast.submit(now, bio << 2 | work.BIO, FLUSH, 0, 0, below.events)
+            below.slow.submit(now, bio << 2 | work.BIO, Op.FLUSH, 0, 0, below.events)
+            below.fast.submit(now, bio << 2 | work.BIO, Op.FLUSH, 0, 0, below.events)
         elif bios.holds[bio] == work.OF_SLOT:
             self.send_fast(now, bio, below)
         else:
@@ -471,12 +462,12 @@ class DmCache(NamedTuple):
             self.state[work.DEFERRER_AWAKE] = 0
             return
         bio = self.queues.pop(work.DEFERRED, bios.following)
-        if bios.op[bio] == DISCARD:
+        if bios.op[bio] == Op.DISCARD:
             self.discards.set(bios.offset[bio], bios.length[bio])
             self.send(now, bio, below)
         elif bios.extra[bio] == work.COMMITTED:
             self.send_committed(now, bio, below)
-        elif bios.op[bio] == FLUSH:
+        elif bios.op[bio] == Op.FLUSH:
             self.wait_for_commit(now, bio, below)
         else:
             self.map(now, bio, requests, below)
@@ -491,7 +482,7 @@ class DmCache(NamedTuple):
             return NOTHING
         self.end(now, bio, below)
         slot = bios.request[bio]
-        if bios.op[bio] == FLUSH and requests.op[slot] == WRITE and requests.length[slot] > 0:
+        if bios.op[bio] == Op.FLUSH and requests.op[slot] == Op.WRITE and requests.length[slot] > 0:
             self.cut(now, slot, requests, below)  # this was the flush before its write
         give_back(bios, bio)
         requests.pending[slot] -= 1

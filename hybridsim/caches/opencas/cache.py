@@ -61,17 +61,7 @@ from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.lists import NOTHING, give_back
 
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
-WA, PT, WI = int(CasMode.WA), int(CasMode.PT), int(CasMode.WI)
-WB, WO = int(CasMode.WB), int(CasMode.WO)
-NHIT, NEVER, ALWAYS = int(Promotion.NHIT), int(Cutoff.NEVER), int(Cutoff.ALWAYS)
-HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
-NONE, NOT_HOT, BUSY = int(Reason.NONE), int(Reason.NOT_HOT), int(Reason.BUSY)
-SEQUENTIAL, NO_CACHE = int(Reason.SEQUENTIAL), int(Reason.NO_CACHE)
-
 SECTOR_BYTES = 512
-
-WRITTEN, FLUSHED, DISCARDED = int(Reason.WRITE), int(Reason.FLUSH), int(Reason.DISCARD)
 
 
 def metadata_bytes(lines: int, line_bytes: int) -> int:
@@ -217,28 +207,28 @@ class OpenCas(NamedTuple):
         length = requests.length[slot]
         job = jobs.take(slot, ways.INSERT)
         jobs.thread[job] = self.threads.next(REQUESTS)
-        requests.path[slot] = BYPASS
-        if op == FLUSH or length == 0:
-            requests.reason[slot] = FLUSHED
+        requests.path[slot] = Path.BYPASS
+        if op == Op.FLUSH or length == 0:
+            requests.reason[slot] = Reason.FLUSH
             jobs.way[job] = ways.FLUSHING
             jobs.step[job] = ways.ENDS
             self.flush(now, job, below)
             return
-        if op == DISCARD:
-            requests.reason[slot] = DISCARDED
+        if op == Op.DISCARD:
+            requests.reason[slot] = Reason.DISCARD
             jobs.way[job] = ways.DISCARDING
             jobs.step[job] = ways.IS_DISCARDED
             jobs.pending[job] = 1
-            below.slow.submit(now, job, DISCARD, offset, length, below.events)
+            below.slow.submit(now, job, Op.DISCARD, offset, length, below.events)
             return
         self.state[LAST_IO_NS] = now
         end = (offset + length + SECTOR_BYTES - 1) >> SECTOR_SHIFT << SECTOR_SHIFT
         offset = offset >> SECTOR_SHIFT << SECTOR_SHIFT
         jobs.offset[job], jobs.length[job] = offset, end - offset
         requests.pages[slot] = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
-        requests.reason[slot] = WRITTEN
-        jobs.op[job] = op | (requests.flags[slot] & FUA) if op == WRITE else op
-        if op == WRITE and requests.flags[slot] & PREFLUSH != 0:
+        requests.reason[slot] = Reason.WRITE
+        jobs.op[job] = op | (requests.flags[slot] & FUA) if op == Op.WRITE else op
+        if op == Op.WRITE and requests.flags[slot] & PREFLUSH != 0:
             jobs.step[job] = ways.ROUTES
             self.flush(now, job, below)
         else:
@@ -280,20 +270,20 @@ class OpenCas(NamedTuple):
         """Choose the way of a job."""
         lines = self.lines
         jobs = lines.jobs
-        is_read = jobs.op[job] == READ
+        is_read = jobs.op[job] == Op.READ
         pages = requests.pages[jobs.request[job]]
-        if pages > lines.capacity or self.mode == PT:
-            self.bypass(job, BYPASS, NO_CACHE, requests)
+        if pages > lines.capacity or self.mode == CasMode.PT:
+            self.bypass(job, Path.BYPASS, Reason.NO_CACHE, requests)
         elif self.cuts_off(job, pages):
             jobs.is_cut[job] = 1
-            self.bypass(job, BYPASS, SEQUENTIAL, requests)
-        elif is_read and self.mode == WO:
+            self.bypass(job, Path.BYPASS, Reason.SEQUENTIAL, requests)
+        elif is_read and self.mode == CasMode.WO:
             jobs.way[job] = ways.OVERLAY
         elif is_read and self.state[IS_BLOCKED] == 1:
-            self.bypass(job, MISS, BUSY, requests)
-        elif not is_read and self.mode == WA:
+            self.bypass(job, Path.MISS, Reason.BUSY, requests)
+        elif not is_read and self.mode == CasMode.WA:
             jobs.way[job] = ways.UPDATE
-        elif not is_read and self.mode == WI:
+        elif not is_read and self.mode == CasMode.WI:
             jobs.way[job] = ways.INVALIDATE
         else:
             jobs.way[job] = ways.INSERT
@@ -302,18 +292,18 @@ class OpenCas(NamedTuple):
     def cuts_off(self, job, pages):
         """Record a request's place; return whether it belongs to a stream to be cut off."""
         cutoff, lines = self.cutoff, self.lines
-        if cutoff.policy == NEVER:
+        if cutoff.policy == Cutoff.NEVER:
             return False
-        op = 0 if lines.jobs.op[job] == READ else 1
+        op = 0 if lines.jobs.op[job] == Op.READ else 1
         is_long = cutoff.is_long(op, lines.jobs.offset[job], lines.jobs.length[job])
         is_full = lines.state[FREE] <= cutoff.margin_lines + pages
-        return is_long and (is_full or cutoff.policy == ALWAYS)
+        return is_long and (is_full or cutoff.policy == Cutoff.ALWAYS)
 
     @method
     def bypass(self, job, path, reason, requests):
         """Make a job bypass the cache; set the reason of a READ."""
         jobs = self.lines.jobs
-        if jobs.op[job] == READ:
+        if jobs.op[job] == Op.READ:
             jobs.way[job] = ways.PASS
             requests.path[jobs.request[job]] = path
             requests.reason[jobs.request[job]] = reason
@@ -329,7 +319,7 @@ class OpenCas(NamedTuple):
         lines = self.lines
         jobs = lines.jobs
         is_here = jobs.way[job] == ways.INSERT or jobs.way[job] == ways.OVERLAY
-        if not is_here or (self.mode != WB and self.mode != WO):
+        if not is_here or (self.mode != CasMode.WB and self.mode != CasMode.WO):
             return False
         offset = jobs.offset[job]
         end = offset + jobs.length[job]
@@ -338,7 +328,7 @@ class OpenCas(NamedTuple):
             if line == NOTHING:
                 return False
             start, stop = lines.sectors_of(job, core_line)
-            if jobs.op[job] == READ and not lines.valid.has_all(line, start, stop):
+            if jobs.op[job] == Op.READ and not lines.valid.has_all(line, start, stop):
                 return False
         return True
 
@@ -362,7 +352,7 @@ class OpenCas(NamedTuple):
             start, stop = lines.sectors_of(job, core_line)
             is_hit = is_hit and lines.valid.has_all(line, start, stop)
             is_dirty = is_dirty and lines.dirty.has_all(line, start, stop)
-        is_read = jobs.op[job] == READ
+        is_read = jobs.op[job] == Op.READ
         if is_read and is_dirty and jobs.is_cut[job] == 1:
             jobs.way[job] = ways.INSERT
         elif jobs.way[job] == ways.UPDATE:
@@ -379,19 +369,19 @@ class OpenCas(NamedTuple):
         lines = self.lines
         is_new = missing == requests.pages[lines.jobs.request[job]]
         if is_new and self.is_refused(job):
-            self.bypass(job, MISS, NOT_HOT, requests)
+            self.bypass(job, Path.MISS, Reason.NOT_HOT, requests)
         elif self.take_lines(job):
             self.hold_lines(job)
         else:
             make_room(self, now, lines.jobs.thread[job], below)
-            self.bypass(job, MISS, BUSY, requests)
+            self.bypass(job, Path.MISS, Reason.BUSY, requests)
 
     @method
     def is_refused(self, job):
         """Return whether promotion refuses a job because of too few misses."""
         lines = self.lines
         if (
-            self.promotion != NHIT
+            self.promotion != Promotion.NHIT
             or lines.capacity - lines.state[FREE] < self.nhit.trigger_threshold_lines
         ):
             return False
@@ -448,7 +438,7 @@ class OpenCas(NamedTuple):
             if needs.is_there[need] == 0:
                 lines.hold(needs.line[need], needs.core_line[need])
                 needs.is_there[need] = 1
-            if self.promotion == NHIT:
+            if self.promotion == Promotion.NHIT:
                 self.nhit.forget(needs.core_line[need])
             need = needs.following[need]
 
@@ -460,13 +450,13 @@ class OpenCas(NamedTuple):
         jobs = self.lines.jobs
         is_there, is_hit, some = self.look_again(job)
         way = jobs.way[job]
-        is_read = jobs.op[job] == READ
+        is_read = jobs.op[job] == Op.READ
         if way == ways.INSERT:
             shared_miss = is_read and not is_hit and jobs.lock[job] == SHARED
             if shared_miss or not is_there:
                 jobs.give_back(now, job, below.events)
                 jobs.is_cut[job] = 0
-                self.bypass(job, MISS, BUSY, requests)
+                self.bypass(job, Path.MISS, Reason.BUSY, requests)
                 return False
         if is_read and (way == ways.PASS or (way == ways.INSERT and not is_hit)):
             if clean(self, now, job, below):
@@ -476,11 +466,11 @@ class OpenCas(NamedTuple):
             self.write(now, job, below)
         elif is_hit and way != ways.PASS:
             slot = jobs.request[job]
-            requests.path[slot] = HIT
-            requests.reason[slot] = NONE
+            requests.path[slot] = Path.HIT
+            requests.reason[slot] = Reason.NONE
             requests.pages_hit[slot] = requests.pages[slot]
             jobs.step[job] = ways.ENDS
-            places(self, now, job, READ, False, below)
+            places(self, now, job, Op.READ, False, below)
         else:
             self.read_missing(now, job, requests, below)
         return True
@@ -520,7 +510,7 @@ class OpenCas(NamedTuple):
             self.state[BACKFILLS] += 1
             if self.state[BACKFILLS] > self.backfills_max:
                 self.state[IS_BLOCKED] = 1
-        range_to_origin(self, now, job, READ, below)
+        range_to_origin(self, now, job, Op.READ, below)
 
     @method
     def set_reason(self, job, requests):
@@ -528,8 +518,8 @@ class OpenCas(NamedTuple):
         lines = self.lines
         needs = lines.jobs.needs
         slot = lines.jobs.request[job]
-        requests.path[slot] = MISS
-        reason = NONE
+        requests.path[slot] = Path.MISS
+        reason = Reason.NONE
         need = lines.jobs.first_need[job]
         while need != NOTHING:
             core_line = needs.core_line[need]
@@ -537,7 +527,7 @@ class OpenCas(NamedTuple):
             start, stop = lines.sectors_of(job, core_line)
             if line != NOTHING and lines.valid.has_all(line, start, stop):
                 requests.pages_hit[slot] += lines.jobs.way[job] == ways.OVERLAY
-            elif reason == NONE:
+            elif reason == Reason.NONE:
                 reason = lines.why_missing(line, core_line)
             need = needs.following[need]
         requests.reason[slot] = reason
@@ -566,7 +556,7 @@ class OpenCas(NamedTuple):
             return
         self.make_valid(job)
         places(self, now, job, op, False, below)
-        if self.mode == WB or self.mode == WO:
+        if self.mode == CasMode.WB or self.mode == CasMode.WO:
             jobs.step[job] = ways.IS_WRITTEN_BACK
         else:
             jobs.step[job] = ways.ENDS
@@ -576,7 +566,7 @@ class OpenCas(NamedTuple):
     def count_request(self, job, is_hit, some):
         """Count a request as casadm does; `some`: some of its sectors are valid."""
         jobs, counts = self.lines.jobs, self.counts
-        write = 0 if jobs.op[job] == READ else 1
+        write = 0 if jobs.op[job] == Op.READ else 1
         self.bytes_moved[ways.OF_EXPORTED + write] += jobs.length[job]
         way = jobs.way[job]
         if way == ways.PASS or way == ways.INVALIDATE:
@@ -726,7 +716,7 @@ class OpenCas(NamedTuple):
             jobs, threads = self.lines.jobs, self.threads
             jobs.step[job] = ways.IS_BACKFILLED
             if not threads.defers(jobs, job, ways.STORES, HIGH):
-                places(self, now, job, WRITE, True, below)
+                places(self, now, job, Op.WRITE, True, below)
 
     @method
     def wake(self, now, number, requests, below):
@@ -767,7 +757,7 @@ class OpenCas(NamedTuple):
         elif todo == ways.PROCEEDS:
             self.proceed(now, job, requests, below)
         elif todo == ways.STORES:
-            places(self, now, job, WRITE, True, below)
+            places(self, now, job, Op.WRITE, True, below)
         else:
             return self.go_on(now, job, requests, below)
         return NOTHING

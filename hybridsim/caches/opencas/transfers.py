@@ -9,15 +9,14 @@ import numpy as np
 
 from hybridsim.caches.opencas import ways
 from hybridsim.caches.opencas.jobs import HIGH, PASSES, SHARED
-from hybridsim.caches.opencas.lines import ALRU, CHUNK, DIRTY, IS_AWAKE, NEXT, SECTOR_SHIFT
-from hybridsim.foundation.codes import OP_MASK, Op
+from hybridsim.caches.opencas.lines import CHUNK, DIRTY, IS_AWAKE, NEXT, SECTOR_SHIFT
+from hybridsim.foundation.codes import OP_MASK, Cleaning, Op
 from hybridsim.jit import kernel
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import expiry_ns
 from hybridsim.jit.lists import NOTHING, give_back
 
 PAGE_BYTES = 4096
-READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 
 
 def lines_per_page(line_bytes: int) -> int:
@@ -55,7 +54,7 @@ def flush(cas, now, job, below):
 def flush_origin(cas, now, job, below):
     """Flush the core; the thread sleeps while that is held back."""
     cas.lines.jobs.pending[job] += 1
-    below.slow.submit_background(now, job, FLUSH, 0, 0, below.events)
+    below.slow.submit_background(now, job, Op.FLUSH, 0, 0, below.events)
     if below.slow.holds_back():
         cas.threads.fall_asleep(cas.lines.jobs.thread[job], NOTHING, NOTHING, 0)
 
@@ -64,7 +63,7 @@ def flush_origin(cas, now, job, below):
 def flush_cache(cas, now, job, below):
     """Flush the cache device."""
     cas.lines.jobs.pending[job] += 1
-    below.fast.submit(now, job, FLUSH, 0, 0, below.events)
+    below.fast.submit(now, job, Op.FLUSH, 0, 0, below.events)
 
 
 @kernel
@@ -131,7 +130,7 @@ def overlay(cas, now, job, below):
             while at < end:
                 stop = lines.valid.first(line, 0, at, end)
                 place = line * lines.line_bytes + (at << SECTOR_SHIFT)
-                to_cache(cas, now, job, READ, place, (stop - at) << SECTOR_SHIFT, below)
+                to_cache(cas, now, job, Op.READ, place, (stop - at) << SECTOR_SHIFT, below)
                 at = lines.valid.first(line, 1, stop, end)
         need = needs.following[need]
 
@@ -187,7 +186,7 @@ def clean(cas, now, job, below):
             has_dirty = True
             at = line * lines.line_bytes
             cas.lines.jobs.pending[job] += 1
-            below.fast.submit(now, job, READ, at, lines.line_bytes, below.events)
+            below.fast.submit(now, job, Op.READ, at, lines.line_bytes, below.events)
         need = needs.following[need]
     return has_dirty
 
@@ -211,7 +210,7 @@ def write_from(cas, now, job, need, sector, below):
                 cas.bytes_moved[ways.CLEANED] += length
                 cas.lines.jobs.pending[job] += 1
                 to = base + (at << SECTOR_SHIFT)
-                below.slow.submit_background(now, job, WRITE, to, length, below.events)
+                below.slow.submit_background(now, job, Op.WRITE, to, length, below.events)
                 if below.slow.holds_back():
                     cas.lines.jobs.pending[job] += 1  # what is not sent yet
                     cas.threads.fall_asleep(lines.jobs.thread[job], job, need, stop)
@@ -254,7 +253,7 @@ def clean_on(cas, now, job, below):
     elif step == ways.CLEAN_FLUSHED:
         jobs.step[job] = ways.CLEAN_NOTED
         make_clean(cas, job)
-        metadata(cas, now, job, WRITE, below)
+        metadata(cas, now, job, Op.WRITE, below)
     elif step == ways.CLEAN_NOTED:
         jobs.step[job] = ways.CLEAN_STABLE
         flush_cache(cas, now, job, below)
@@ -303,7 +302,7 @@ def end_batch(cas, now, job, below):
         return
     cas.state[PIECES] -= 1
     if cas.state[PIECES] == 0:
-        pause_ns = 0 if dirt.policy == ALRU else dirt.wake_up_ns
+        pause_ns = 0 if dirt.policy == Cleaning.ALRU else dirt.wake_up_ns
         if pause_ns == 0 and dirt.queries(now) > dirt.queries(cas.state[BEGAN_NS]):
             pause_ns = BLOCKED_NS
         below.events.push(expiry_ns(now, pause_ns), CACHE, ways.CLEANER)
@@ -321,7 +320,7 @@ def run_cleaner(cas, now, below):
     pause_ns = dirt.wake_up_ns
     job = jobs.take(NOTHING, ways.CLEAN)
     chosen = 0
-    if dirt.policy == ALRU:
+    if dirt.policy == Cleaning.ALRU:
         since_s = now // SECOND_NS - cas.state[EMPTY_S]
         is_idle = now - cas.state[LAST_IO_NS] >= dirt.activity_threshold_ns
         if is_idle and since_s > dirt.wake_up_ns // SECOND_NS:

@@ -30,7 +30,7 @@ from hybridsim.caches.page.table import DIRTY_COUNTERS, LAST_NS, Dirty, Table
 from hybridsim.caches.streams import Streams
 from hybridsim.foundation.arrays import Ints, filled, grown_together
 from hybridsim.foundation.cache_parameters import CacheParameters
-from hybridsim.foundation.codes import FUA, PREFLUSH, Op
+from hybridsim.foundation.codes import FUA, PREFLUSH, FillWhen, Mode, Op, Path, Reason
 from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.jit import fitting, loop, method, state_machine
 from hybridsim.jit.events import CACHE, Events
@@ -87,7 +87,7 @@ class PageCache(NamedTuple):
         them.
         """
         p = parameters
-        writes_back = p.mode == names.WRITE_BACK and p.pages > 0
+        writes_back = p.mode == Mode.WRITE_BACK and p.pages > 0
         fills = [LimitParameters([Op.READ], 1, p.fill_rate, FILL_BURST_NS)] if p.fill_rate else []
         cache = filled(
             cls,
@@ -185,19 +185,19 @@ class PageCache(NamedTuple):
         op = requests.op[slot]
         offset = requests.offset[slot]
         length = requests.length[slot]
-        requests.path[slot] = names.BYPASS
-        if op == names.FLUSH or length == 0:
-            requests.reason[slot] = names.FLUSHED
+        requests.path[slot] = Path.BYPASS
+        if op == Op.FLUSH or length == 0:
+            requests.reason[slot] = Reason.FLUSH
             self.flush(now, slot, requests, below)
         elif self.pages == 0:
-            requests.reason[slot] = names.DISCARDED if op == names.DISCARD else names.NO_CACHE
+            requests.reason[slot] = Reason.DISCARD if op == Op.DISCARD else Reason.NO_CACHE
             self.send(now, slot, op | requests.flags[slot], offset, length, requests, below)
         else:
             first = offset // self.page_bytes
             last = (offset + length - 1) // self.page_bytes
             requests.pages[slot] = last - first + 1
             self.dirty.state[LAST_NS] = now
-            if op == names.READ:
+            if op == Op.READ:
                 read(self, now, slot, first, last, requests, below)
             else:
                 self.write_or_discard(now, slot, first, last, requests, below)
@@ -206,11 +206,11 @@ class PageCache(NamedTuple):
     def write_or_discard(self, now, slot, first, last, requests, below):
         """Start a write or a discard that touches the pages `first` to `last`."""
         op = requests.op[slot]
-        if op == names.DISCARD:
-            requests.reason[slot] = names.DISCARDED
+        if op == Op.DISCARD:
+            requests.reason[slot] = Reason.DISCARD
             discard(self, now, slot, first, last, requests, below)
         else:
-            requests.reason[slot] = names.WRITTEN
+            requests.reason[slot] = Reason.WRITE
             if self.writes_back and requests.flags[slot] & PREFLUSH != 0:
                 self.flush(now, slot, requests, below)
                 return
@@ -229,7 +229,7 @@ class PageCache(NamedTuple):
             requests.pending[number] -= 1
             if requests.pending[number] > 0:
                 return NOTHING
-            if self.writes_back or self.fill_when == names.IN_FOREGROUND:
+            if self.writes_back or self.fill_when == FillWhen.FOREGROUND:
                 return self.end_parts(now, number, requests, below)
             return number
         if what == names.FILL_READ or what == names.FILL_WRITE:
@@ -248,13 +248,13 @@ class PageCache(NamedTuple):
     @method
     def end_parts(self, now, slot, requests, below):
         """Start the next phase of a request; return its slot if there is none, else -1."""
-        is_write = requests.op[slot] == names.WRITE and requests.length[slot] > 0
+        is_write = requests.op[slot] == Op.WRITE and requests.length[slot] > 0
         if self.writes_back and is_write and requests.flags[slot] & PREFLUSH != 0:
             requests.flags[slot] &= FUA
             write_back(self, now, slot, requests, below)
             return NOTHING
         page = requests.promoted[slot]
-        if self.fill_when != names.IN_FOREGROUND or page == NOTHING:
+        if self.fill_when != FillWhen.FOREGROUND or page == NOTHING:
             return slot
         while page != NOTHING:
             requests.pending[slot] += 1
@@ -295,11 +295,11 @@ class PageCache(NamedTuple):
     @method
     def flush(self, now, slot, requests, below):
         """Flush the slow tier, and the fast tier if it may hold dirty data."""
-        self.send(now, slot, names.FLUSH, 0, 0, requests, below)
+        self.send(now, slot, Op.FLUSH, 0, 0, requests, below)
         if self.writes_back:
             requests.pending[slot] += 1
             below.fast.submit(
-                now, slot << names.TAG_BITS | names.PART, names.FLUSH, 0, 0, below.events
+                now, slot << names.TAG_BITS | names.PART, Op.FLUSH, 0, 0, below.events
             )
 
     @method

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.page.names import ABSENT, COLD
+from hybridsim.caches.page.names import ABSENT
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled, longer
 from hybridsim.foundation.cache_parameters import CacheParameters
-from hybridsim.foundation.codes import Op
+from hybridsim.foundation.codes import Op, Reason
 from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.limits import Limits
@@ -58,7 +58,7 @@ class Table(NamedTuple):
             granules=granules,
             ids=Index.new(ids),
             state=np.zeros(ids, np.uint8),
-            why_absent=np.full(ids, COLD, np.uint8),
+            why_absent=np.full(ids, Reason.COLD, np.uint8),
             slot=np.full(ids, NOTHING, np.int64),
             promoted_next=np.full(ids, NOTHING, np.int32),
             up_to=np.array(words, np.uint64).view(np.int64),
@@ -69,7 +69,7 @@ class Table(NamedTuple):
         return self._replace(
             ids=self.ids.grown(ids),
             state=longer(self.state, ids),
-            why_absent=longer(self.why_absent, ids, COLD),
+            why_absent=longer(self.why_absent, ids, Reason.COLD),
             slot=longer(self.slot, ids, NOTHING),
             promoted_next=longer(self.promoted_next, ids, NOTHING),
         )

@@ -148,8 +148,6 @@ SUPERBLOCK_BYTES = 4 * 1024
 REGION_BYTES = 64 * 1024
 REGION_SLOTS = REGION_BYTES // 16  # a slot has 16 bytes of metadata
 
-WRITE, FLUSH = int(Op.WRITE), int(Op.FLUSH)
-
 # Who has the lock, and what they wait for: nobody; a commit; slots that are freed; the writer.
 (IDLE, REGIONS, WRITES, FLUSHING, SUPERBLOCK, READS, FREED_REGIONS, FREED_FLUSHING,
  CHOOSING) = range(9)  # fmt: skip
@@ -218,7 +216,7 @@ class Commits(NamedTuple):
             state[STAGE] = FREED_REGIONS
             if self.write_regions(now, False, below) == 0:
                 state[STAGE] = FREED_FLUSHING
-                below.fast.submit(now, self.tag, FLUSH, 0, 0, below.events)
+                below.fast.submit(now, self.tag, Op.FLUSH, 0, 0, below.events)
 
     @method
     def write_regions(self, now, with_new, below):
@@ -239,7 +237,7 @@ class Commits(NamedTuple):
                 self.state[PENDING] += 1
                 at = self.place + SUPERBLOCK_BYTES + first * REGION_BYTES
                 length = (region - first) * REGION_BYTES
-                below.fast.submit(now, self.tag, WRITE, at, length, below.events)
+                below.fast.submit(now, self.tag, Op.WRITE, at, length, below.events)
                 first = NOTHING
         return self.state[PENDING]
 
@@ -248,7 +246,7 @@ class Commits(NamedTuple):
         """Flush, if a commit waits for that and no data is being written to the fast tier."""
         if self.state[STAGE] == WRITES and self.state[WRITES_UNDER_WAY] == 0:
             self.state[STAGE] = FLUSHING
-            below.fast.submit(now, self.tag, FLUSH, 0, 0, below.events)
+            below.fast.submit(now, self.tag, Op.FLUSH, 0, 0, below.events)
 
     @method
     def go_on(self, now, below):
@@ -263,11 +261,11 @@ class Commits(NamedTuple):
                 self.flush(now, below)
             else:
                 state[STAGE] = FREED_FLUSHING
-                below.fast.submit(now, self.tag, FLUSH, 0, 0, below.events)
+                below.fast.submit(now, self.tag, Op.FLUSH, 0, 0, below.events)
             return UNDER_WAY
         if state[STAGE] == FLUSHING and state[HAS_NEW] == 1:
             state[STAGE] = SUPERBLOCK
-            write = WRITE | FUA
+            write = Op.WRITE | FUA
             below.fast.submit(now, self.tag, write, self.place, SUPERBLOCK_BYTES, below.events)
             return UNDER_WAY
         if state[STAGE] == SUPERBLOCK:
@@ -279,8 +277,6 @@ class Commits(NamedTuple):
 
 QUEUE_MAX = 256  # requests that the queue of a drive takes (nr_requests); then the worker sleeps
 READ_BYTES = 1280 * 1024  # maximum of one read (max_sectors_kb)
-
-READ = int(Op.READ)
 
 # In the low bits of a tier request's tag; the number of a slot is in the high bits.
 COPY_READ, COPY_WRITE, COPY_FLUSH = 4, 5, 6
@@ -345,7 +341,7 @@ class Copier(NamedTuple):
         self.read_with[slot] = number
         self.state[READING] += 1
         at, tag = slot * self.block_bytes, slot << TAG_BITS | COPY_READ
-        below.fast.submit(now, tag, READ, at, number * self.block_bytes, below.events)
+        below.fast.submit(now, tag, Op.READ, at, number * self.block_bytes, below.events)
 
     @method
     def on_read(self, first):
@@ -363,7 +359,7 @@ class Copier(NamedTuple):
         length = min(self.run[slot] * self.block_bytes, below.slow.capacity_bytes - at)
         tag = slot << TAG_BITS | COPY_WRITE
         self.state[WRITING] += 1
-        below.slow.submit_background(now, tag, WRITE, at, length, below.events)
+        below.slow.submit_background(now, tag, Op.WRITE, at, length, below.events)
         self.state[SLEEPS] = 1 if below.slow.holds_back() else 0
 
     @method
@@ -520,7 +516,7 @@ class WriteBack(NamedTuple):
         """Flush the slow tier for all queued copies."""
         self.state[FLUSHED] = self.state[LANDED]
         self.state[LANDED] = NOTHING
-        below.slow.submit(now, COPY_FLUSH, FLUSH, 0, 0, below.events)
+        below.slow.submit(now, COPY_FLUSH, Op.FLUSH, 0, 0, below.events)
 
     @method
     def flushed(self, now, below):

@@ -49,7 +49,6 @@ NAMES = (
 )
 
 LINK, IDLE = 0, 1  # numbers of the controller's own events
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 SECOND_NS = 10**9
 NEVER = 1 << 62
 STARTS_MAX = 2  # destages started at once: limits the array requests of one step
@@ -228,7 +227,7 @@ def read_ahead(controller, now, at, events):
             return
         length = windows.end(number) - start
         controller.counts[AHEAD_READ] += length
-        controller.array.submit(now, slot << 2 | WINDOW, READ, start, length, events)
+        controller.array.submit(now, slot << 2 | WINDOW, Op.READ, start, length, events)
 
 
 @kernel
@@ -244,7 +243,7 @@ def window_arrived(controller, now, window, events):
 def flush(controller, now, job, events):
     """Make written data durable: at once with a protected DRAM, else by destaging and flushing."""
     if controller.lines.slots.capacity == 0:
-        controller.ask_array(now, job, FLUSH, 0, 0, events)
+        controller.ask_array(now, job, Op.FLUSH, 0, 0, events)
     elif controller.protected != 0:
         controller.jobs.pending[job] += 1
         controller.link.send(now, controller.link.take(job, 0), events)
@@ -318,7 +317,7 @@ def serve(controller, now, job, events):
         jobs.stage[job] = DRAIN_LAST
     if jobs.flushing[job] == 0 and controller.lines.slots.used() == 0:
         jobs.flushing[job] = 1
-        controller.ask_array(now, job, FLUSH, 0, 0, events)
+        controller.ask_array(now, job, Op.FLUSH, 0, 0, events)
     return False
 
 
@@ -344,7 +343,7 @@ def drained(controller, job):
     """Continue the first job of the queue after a flush of the array; return its tag if done."""
     jobs = controller.jobs
     jobs.flushing[job] = 0
-    if jobs.stage[job] == DRAIN_FIRST and jobs.op[job] & OP_MASK == WRITE:
+    if jobs.stage[job] == DRAIN_FIRST and jobs.op[job] & OP_MASK == Op.WRITE:
         jobs.stage[job] = PLACE
         return jobs.completed(job)
     jobs.pending[job] -= 1
@@ -363,8 +362,8 @@ def destage(controller, now, events):
     controller.counts[DESTAGED] += length
     controller.counts[DESTAGES_DONE] += 1
     controller.counts[FULL_STRIPES] += length == lines.stripe_bytes
-    job = controller.jobs.take(NOTHING, WRITE, start, length)
-    controller.array.submit(now, job << 2 | DESTAGE, WRITE, start, length, events)
+    job = controller.jobs.take(NOTHING, Op.WRITE, start, length)
+    controller.array.submit(now, job << 2 | DESTAGE, Op.WRITE, start, length, events)
 
 
 @kernel
@@ -487,20 +486,20 @@ class Controller(NamedTuple):
         """Take a request; `complete`, `wake` or `own_event` will return its tag."""
         self.state[LAST_NS] = now
         kind = op & OP_MASK
-        if kind == FLUSH or length == 0:
-            job = self.jobs.take(tag, FLUSH, 0, 0)
+        if kind == Op.FLUSH or length == 0:
+            job = self.jobs.take(tag, Op.FLUSH, 0, 0)
             flush(self, now, job, events)
             return
         job = self.jobs.take(tag, op, offset, length)
-        if kind == READ:
+        if kind == Op.READ:
             read(self, now, job, events)
             return
-        if kind == WRITE and self.lines.slots.capacity > 0:
+        if kind == Op.WRITE and self.lines.slots.capacity > 0:
             drains = self.protected == 0 and op & PREFLUSH != 0
             put_in_queue(self, job, DRAIN_FIRST if drains else PLACE)
             self.jobs.placed[job] = offset // SECTOR * SECTOR
         else:
-            if kind == DISCARD:
+            if kind == Op.DISCARD:
                 discard(self, offset, offset + length)
             self.ask_array(now, job, op, offset, length, events)
         go_on(self, now, events)
@@ -541,7 +540,7 @@ class Controller(NamedTuple):
             destage_done(self, now, number, events)
             return NOTHING
         jobs = self.jobs
-        if jobs.op[number] & OP_MASK == READ:
+        if jobs.op[number] & OP_MASK == Op.READ:
             return jobs.completed(number)
         if jobs.flushing[number] == 0:
             self.invalidate(number)

@@ -48,7 +48,6 @@ class Requests(NamedTuple):
         return self.tag[slot]
 
 
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1
 
 # State of a drive: when its link to the host is free; units in the buffer; units in the program
@@ -137,19 +136,19 @@ class Flash(NamedTuple):
     def submit(self, now, member, tag, op, offset, length, kind, events):
         """Take a request."""
         what = op & OP_MASK
-        if what == FLUSH:
+        if what == Op.FLUSH:
             if self.model.is_protected == 1:
                 self.flush_buffer(now, member, tag, kind, events)
             else:  # a power loss could destroy what is in the buffer
-                self.wait(now, member, self.requests.take(tag, FLUSH, 0, 0), kind, events)
-        elif length == 0 or what == DISCARD:
-            if what == DISCARD:
+                self.wait(now, member, self.requests.take(tag, Op.FLUSH, 0, 0), kind, events)
+        elif length == 0 or what == Op.DISCARD:
+            if what == Op.DISCARD:
                 end = (offset + length) // self.model.unit_bytes
                 self.mapping.discard(member, -(-offset // self.model.unit_bytes), end)
             events.push(now + self.model.command_ns, kind, tag)
-        elif what == READ:
+        elif what == Op.READ:
             self.counts[member, BYTES_READ] += length
-            slot = self.requests.take(tag, READ, offset, length)
+            slot = self.requests.take(tag, Op.READ, offset, length)
             if self.model.is_blocking == 1 and self.drive[member, BARRIERS] > 0:
                 self.requests.waiting.append(member, slot, self.requests.following)
             else:
@@ -165,7 +164,7 @@ class Flash(NamedTuple):
         if self.model.is_protected == 1 and op & PREFLUSH and self.drive[member, DIRTY] == 1:
             ready += self.model.flush_ns
         if self.model.is_protected == 1:
-            op = WRITE
+            op = Op.WRITE
         in_line = not self.requests.waiting.is_empty(member) or not self.has_space(member)
         slot = self.requests.take(tag, op, offset, length)
         self.requests.ready_ns[slot] = ready
@@ -197,7 +196,7 @@ class Flash(NamedTuple):
     def wait(self, now, member, slot, kind, events):
         """Queue a request, and start it if possible."""
         op = self.requests.op[slot]
-        if op == FLUSH or op & PREFLUSH != 0:
+        if op == Op.FLUSH or op & PREFLUSH != 0:
             self.drive[member, BARRIERS] += 1
         self.requests.waiting.append(member, slot, self.requests.following)
         self.proceed(now, member, kind, events)
@@ -215,12 +214,12 @@ class Flash(NamedTuple):
         while self.drive[member, FLUSHING] == 0 and not waiting.is_empty(member):
             slot = waiting.first[member]
             op = requests.op[slot]
-            if op & OP_MASK == FLUSH or op & PREFLUSH != 0:
+            if op & OP_MASK == Op.FLUSH or op & PREFLUSH != 0:
                 if not self.is_drained(now, member, kind, events):
                     return
                 self.drive[member, FLUSHING] = 1
                 self.flush_buffer(now, member, -1 - member, kind, events)
-            elif op == READ:
+            elif op == Op.READ:
                 waiting.pop(member, links)
                 self.read(now, member, slot, kind, events)
             elif self.has_space(member):
@@ -253,7 +252,7 @@ class Flash(NamedTuple):
         self.drive[member, FLUSHING] = 0
         slot = requests.waiting.first[member]
         tag = NOTHING
-        if requests.op[slot] == FLUSH:
+        if requests.op[slot] == Op.FLUSH:
             requests.waiting.pop(member, requests.following)
             tag = requests.release(slot)
         else:

@@ -11,7 +11,6 @@ from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import SsdParameters
 from hybridsim.jit import kernel, method, state_machine
 
-READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1
 UNITS, REQUESTS, OWED_NS = 0, 1, 2
 IS_DIRTY, LAST_DONE_NS = 0, 1
@@ -96,22 +95,22 @@ class SSD(NamedTuple):
     def submit(self, now, member, tag, op, offset, length, kind, events):
         """Take a request; its completion is scheduled at once."""
         what = op & OP_MASK
-        if what == FLUSH and self.model.needs_flush == 0:
+        if what == Op.FLUSH and self.model.needs_flush == 0:
             events.push(now, kind, tag)  # no volatile cache: the host sends no FLUSH
             return
         start = max(now, self.controller_free_ns[member])
         if now - self.flush[member, LAST_DONE_NS] >= self.model.sleep_ns:
             start += self.model.wake_ns
-        interval_ns = self.model.write_interval_ns if what == WRITE else self.model.interval_ns
+        interval_ns = self.model.write_interval_ns if what == Op.WRITE else self.model.interval_ns
         self.controller_free_ns[member] = start + interval_ns
         begin = start + self.model.command_ns
-        if what == FLUSH or op & PREFLUSH != 0:
+        if what == Op.FLUSH or op & PREFLUSH != 0:
             begin = self.flush_done(member, begin)
         done = begin
-        if length > 0 and (what == READ or what == WRITE):
+        if length > 0 and (what == Op.READ or what == Op.WRITE):
             link_free = max(self.link_free_ns[member], begin) + self.wire_ns(length)
             self.link_free_ns[member] = link_free
-            if what == READ:
+            if what == Op.READ:
                 done = self.read_done(member, offset, length, begin, link_free)
             else:
                 pipe_ns = length * 1_000_000_000 // self.model.pipe_bytes_per_s

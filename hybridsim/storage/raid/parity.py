@@ -86,9 +86,6 @@ def rival_of(tier, segment):
     return result
 
 
-READ = int(Op.READ)
-
-
 @kernel
 def cut_rows(tier, now, whole, op, offset, length, events):
     """Split a request at the borders of rows."""
@@ -129,7 +126,7 @@ def cut_row(tier, now, whole, op, row, begin, end, events):
 def take_segment(tier, now, whole, op, row, start, stop, first, last, events):
     """Read or write bytes start..stop of the chunks first..last of a row."""
     base = row * tier.layout.chunk_bytes
-    if op == READ:
+    if op == Op.READ:
         read_segment(tier, now, whole, row, base + start, base + stop, first, last, events)
         return
     groups = tier.groups
@@ -185,7 +182,7 @@ def read_segment(tier, now, whole, row, start, stop, first, last, events):
         index = (member - begin) % tier.members
         wanted = tier.can_read(member, stop) if is_lost else first <= index <= last
         if wanted:
-            gather(tier, now, whole, member, READ, start, stop, events)
+            gather(tier, now, whole, member, Op.READ, start, stop, events)
 
 
 @kernel
@@ -212,7 +209,7 @@ def start_segment(tier, now, group, events):
         else:
             reads = modified == modify
         if reads:
-            tier.fork(now, group, member, READ, offset, length, events)
+            tier.fork(now, group, member, Op.READ, offset, length, events)
 
 
 @kernel

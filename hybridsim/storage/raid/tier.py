@@ -151,7 +151,6 @@ class Usage(NamedTuple):
         return {"requests_ns": requests, "in_use_ns": in_use}
 
 
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 FLUSH_AFTER = 1 << 40  # flag in a tag
 ARRIVED = -1  # number of a timer: this less the tag of a request that has returned
 
@@ -295,22 +294,22 @@ class Tier(NamedTuple):
         if self.has_fua == 0 and op & FUA != 0:
             op ^= FUA
             tag = np.int64(tag) | FLUSH_AFTER
-        if self.members == 1 and op <= WRITE and length > 0:
+        if self.members == 1 and op <= Op.WRITE and length > 0:
             self.issue(now, 2 * tag, 0, op, offset, length, events)
             return
         plain = op & OP_MASK
-        if length == 0 or plain == FLUSH or (plain == DISCARD and self.is_redundant()):
+        if length == 0 or plain == Op.FLUSH or (plain == Op.DISCARD and self.is_redundant()):
             group = self.groups.take(NOTHING, tag)
             self.fork_to_all(now, group, plain, events)
-        elif plain == READ:
+        elif plain == Op.READ:
             self.read(now, tag, offset, length, events)
         elif op & PREFLUSH != 0:
             group = self.groups.take(NOTHING, tag)
             self.groups.then[group] = FLUSHED
-            self.groups.op[group] = WRITE | (op & FUA)
+            self.groups.op[group] = Op.WRITE | (op & FUA)
             self.groups.offset[group] = offset
             self.groups.length[group] = length
-            self.fork_to_all(now, group, FLUSH, events)
+            self.fork_to_all(now, group, Op.FLUSH, events)
         else:
             self.write(now, tag, op, offset, length, events)
 
@@ -354,7 +353,7 @@ class Tier(NamedTuple):
         """Return the tag of a request whose members are done; -1 while it is on the path back."""
         if tag >= FLUSH_AFTER:
             group = self.groups.take(NOTHING, tag ^ FLUSH_AFTER)
-            self.fork_to_all(now, group, FLUSH, events)
+            self.fork_to_all(now, group, Op.FLUSH, events)
             return NOTHING
         if self.path_latency_ns == 0:
             return self.completed(now, tag, events)
@@ -446,15 +445,15 @@ class Tier(NamedTuple):
         if offset // layout.chunk_bytes == (offset + length - 1) // layout.chunk_bytes:
             member, start = self.source(offset, length)
             if not with_parity or self.can_read(member, start + length):
-                self.issue(now, 2 * tag, member, READ, start, length, events)
+                self.issue(now, 2 * tag, member, Op.READ, start, length, events)
                 return
         group = self.groups.take(NOTHING, tag)
         self.open_start[:] = NOTHING
         if with_parity and self.counts[LOST] > 0:
-            cut_rows(self, now, group, READ, offset, length, events)
+            cut_rows(self, now, group, Op.READ, offset, length, events)
         else:
-            gather_chunks(self, now, group, READ, offset, length, events)
-        issue_gathered(self, now, group, READ, events)
+            gather_chunks(self, now, group, Op.READ, offset, length, events)
+        issue_gathered(self, now, group, Op.READ, events)
 
     @method
     def write(self, now, tag, op, offset, length, events):

@@ -15,8 +15,6 @@ from hybridsim.storage.devices.hdd.buffer import ReadAhead, WriteCache
 from hybridsim.storage.devices.hdd.media_cache import MediaCache
 from hybridsim.storage.devices.hdd.platters import ANGLE_NS, CYLINDER, TRACK, Arm, Platters
 
-READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
-POSITION, DISTANCE = int(Order.POSITION), int(Order.DISTANCE)
 BUSY_NS, QUEUE_NS, BYTES_READ, BYTES_WRITTEN, READ_AHEAD_HITS, WRITE_CACHE_HITS, DESTAGES = range(7)
 COUNTS = ("bytes_read", "bytes_written", "read_ahead_hits", "write_cache_hits", "destages")
 DESTAGE, CLEAN = -2, -3  # served instead of a command
@@ -211,8 +209,8 @@ class HDD(NamedTuple):
         slot = queue.take(now, member, tag, plain, offset, length)
         if self.media.span_bytes > 0:
             self.prepare(now, member, plain, offset, length, kind, events)
-        if length > 0 and (plain == READ or plain == WRITE):
-            direction = READS if plain == READ else WRITES
+        if length > 0 and (plain == Op.READ or plain == Op.WRITE):
+            direction = READS if plain == Op.READ else WRITES
             last = self.last_direction[member]
             if last == NOTHING or last == direction:
                 queue.after[slot] = SAME
@@ -223,11 +221,11 @@ class HDD(NamedTuple):
                     queue.after[slot] = APART
                 self.last_write_end[member] = offset + length
             self.last_direction[member] = direction
-        if length > 0 and plain == READ:
+        if length > 0 and plain == Op.READ:
             self.submit_read(now, member, slot, kind, events)
-        elif length > 0 and plain == WRITE:
+        elif length > 0 and plain == Op.WRITE:
             self.submit_write(now, member, slot, op & FUA, kind, events)
-        elif plain == FLUSH and self.is_protected == 0 and not self.write_cache.is_clean(member):
+        elif plain == Op.FLUSH and self.is_protected == 0 and not self.write_cache.is_clean(member):
             queue.offset[slot] = self.write_cache.admitted[member]
             queue.lines.append(LINES * member + 2, slot, queue.following)
         else:
@@ -395,7 +393,7 @@ class HDD(NamedTuple):
             if slot == NOTHING:
                 break
             if (
-                queue.op[slot] == READ
+                queue.op[slot] == Op.READ
                 and self.covers(now, member, slot)
                 and self.is_streamed(now, member, slot)
             ):
@@ -433,9 +431,9 @@ class HDD(NamedTuple):
         """Clean as long as the disk was idle before a command, and count the command."""
         self.clean_while_idle(now, member, kind, events)
         self.media.last_event_ns[member] = now
-        if plain == WRITE:
+        if plain == Op.WRITE:
             self.media.follow(member, offset, length, self.last_write_end[member])
-        elif plain == FLUSH:
+        elif plain == Op.FLUSH:
             self.media.run[member] = 0
 
     @method
@@ -575,18 +573,18 @@ class HDD(NamedTuple):
         """Return the cost of a command by the scheduling order; 0 if it needs no movement."""
         queue = self.queue
         place = queue.place(slot)
-        reads = queue.op[slot] == READ
+        reads = queue.op[slot] == Op.READ
         ready = max(now, queue.prepared_ns[slot])
         if reads and self.covers(now, member, slot):
             if self.is_streamed(now, member, slot):
                 return 0
             stop = self.read_ahead.stop[member, self.read_ahead.reading[member]]
             place = self.arm.platters.place(stop)
-        if self.order == POSITION:
+        if self.order == Order.POSITION:
             arrived = ready if reads else self.arrived_ns(slot)
             reach = self.arm.reach_ns(member, ready, arrived, place, not reads)
             return max(0, reach - (now - queue.entered_ns[slot]) * self.aging_ppm // 1_000_000)
-        if self.order == DISTANCE:
+        if self.order == Order.DISTANCE:
             return abs(place[CYLINDER] - self.arm.cylinder[member])
         ahead = place[TRACK] - self.arm.track[member]
         return ahead if ahead >= 0 else ahead + BEHIND
@@ -596,7 +594,7 @@ class HDD(NamedTuple):
         """Serve the chosen command; return when it is done."""
         queue = self.queue
         offset = queue.offset[slot]
-        if queue.op[slot] == READ:
+        if queue.op[slot] == Op.READ:
             if self.media.overlaps(member, offset, offset + queue.length[slot]):
                 return self.read_pieces(now, member, slot)
             covered = self.read_ahead.covers(now, member, offset, self.arm.platters)
