@@ -93,8 +93,9 @@ class DmWritecache(NamedTuple):
         slots = old.slots.restarted(epoch if how == Restart.UNCLEAN else NOTHING, epoch)
         commits, cleans = old.commits.restarted(), how == Restart.CLEANER
         if cleans:
-            zeros = ("high_watermark_blocks", "low_watermark_blocks", "pause_writeback_ns")
-            old = old._replace(**dict.fromkeys(zeros, 0))
+            old = old._replace(
+                high_watermark_blocks=0, low_watermark_blocks=0, pause_writeback_ns=0
+            )
         write_back = WriteBack.new(self.page_bytes, old, slots, commits)
         state = np.array([0, 0, 0, self.state[WRITTEN_BACK], 0])
         return self._replace(cleans=cleans, write_back=write_back, queue=Fifos.new(), state=state)
