@@ -77,14 +77,6 @@ def free_list(length: int) -> Int32s:
     return links
 
 
-def extended_free_list(links: Int32s, head: int, length: int) -> tuple[Int32s, int]:
-    """Return links for `length` entries, the new ones first in the free list, and its head."""
-    grown = longer(links, length)
-    grown[len(links) :] = np.arange(len(links) + 1, length + 1)
-    grown[-1] = head
-    return grown, len(links)
-
-
 def columns_of(
     machine: type, length: int, names: Iterable[str] | None = None
 ) -> list[NDArray[Any]]:
@@ -129,9 +121,11 @@ def grown_pool(pool: Machine, capacity: int, columns: Iterable[str] | None = Non
     `columns` are its fields with an entry for each thing, by default all.
     """
     *others, links, free = cast("Any", pool)._fields
-    old = {name: getattr(pool, name) for name in (*(columns or others), links, free)}
-    linked, head = extended_free_list(old[links], int(old[free][0]), capacity)
-    state = np.array([head, old[free][1] + capacity - len(old[links])])
-    longest = {name: longer(old[name], capacity) for name in columns or others}
-    grown: Machine = cast("Any", pool)._replace(**longest, **{links: linked, free: state})
+    names = (*(columns or others), links)
+    longest: dict[str, Any] = {name: longer(getattr(pool, name), capacity) for name in names}
+    (first, number), old = getattr(pool, free), len(getattr(pool, links))
+    longest[links][old:] = np.arange(old + 1, capacity + 1)
+    longest[links][-1] = first
+    longest[free] = np.array([old, number + capacity - old])
+    grown: Machine = cast("Any", pool)._replace(**longest)
     return grown

@@ -260,14 +260,6 @@ class Keys(NamedTuple):
         return key if self.end[key] > byte else self.order.older[key]
 
     @method
-    def first_data_beyond(self, byte):
-        """Return the first key with data that ends beyond a byte, or -1."""
-        key = self.first_beyond(byte)
-        while key != NOTHING and self.place[key] < 0:
-            key = self.order.older[key]
-        return key
-
-    @method
     def why_missing(self, byte):
         """Return the reason why a byte is not cached."""
         key = self.first_beyond(byte)

@@ -355,7 +355,9 @@ class Bcache(NamedTuple):
         requests.last_promoted[slot] = 0 if why == Reason.NONE else IS_BYPASSED
         hit_bytes = 0
         while begin < end:
-            key = keys.first_data_beyond(begin)
+            key = keys.first_beyond(begin)
+            while key != NOTHING and keys.place[key] < 0:  # without data
+                key = keys.order.older[key]
             if key != NOTHING and keys.begin[key] <= begin:
                 stop = min(end, keys.end[key])
                 place = keys.place[key] + begin - keys.begin[key]

@@ -38,14 +38,6 @@ PERIOD_PER_PAGE = 4
 CLOCK, DRAWS, HELD, NEXT = range(4)
 
 
-def first_steps() -> Ints:
-    """Return the first step of each age, and the end of the oldest age."""
-    ages = np.arange(AGES + 1)
-    octave = np.maximum(ages // (SINGLE // 2) - 1, 0)
-    steps: Ints = (ages - octave * (SINGLE // 2)) << octave
-    return steps
-
-
 @by_page("position")
 @policy
 class LHD(NamedTuple):
@@ -66,7 +58,9 @@ class LHD(NamedTuple):
     @classmethod
     def new(cls, ids: int, pages: int) -> LHD:
         """Start without events: the older a page, the lower its density."""
-        steps = first_steps()
+        ages = np.arange(AGES + 1)
+        octave = np.maximum(ages // (SINGLE // 2) - 1, 0)
+        steps = (ages - octave * (SINGLE // 2)) << octave  # the first of each age; the last's end
         density = np.tile(DENSITY // (steps[:-1] + 1), (CLASSES, 1))
         age_of = np.repeat(np.arange(AGES, dtype=np.int32), np.diff(steps))
         return filled(

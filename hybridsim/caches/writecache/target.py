@@ -411,7 +411,9 @@ class DmWritecache(NamedTuple):
         commits = self.write_back.commits
         over = commits.go_on(now, below)
         if over == back.FREED:
-            self.write_back.freed(now, below)
+            self.write_back.state[back.FLUSHED] = NOTHING
+            if self.write_back.state[back.LANDED] != NOTHING:  # reported meanwhile
+                self.write_back.flush(now, below)
         elif over == back.COMMITTED and self.write_back.state[back.COMMITS] == 1:
             self.write_back.state[back.COMMITS] = 0
             self.write_back.choose(now, below)

@@ -538,10 +538,3 @@ class WriteBack(NamedTuple):
             slot = self.following[slot]
         self.commits.state[STAGE] = READS
         self.commits.on_read(now, below)
-
-    @method
-    def freed(self, now, below):
-        """Flush for the copies that were reported meanwhile: it is durable that slots are free."""
-        self.state[FLUSHED] = NOTHING
-        if self.state[LANDED] != NOTHING:
-            self.flush(now, below)

@@ -12,7 +12,7 @@ from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CONTROLLER
 from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
-from hybridsim.storage.controller.memory import READY, SECTOR, Lines, Windows
+from hybridsim.storage.controller.memory import DOOMED, READY, SECTOR, Lines, Windows
 from hybridsim.storage.raid import Tier
 
 # indices of `state`
@@ -232,11 +232,15 @@ def read_ahead(controller, now, at, events):
 
 @kernel
 def window_arrived(controller, now, window, events):
-    """Send the transfers that waited for a window, and make it ready."""
+    """Send the transfers that waited for a window; make it ready, or free it if it is doomed."""
     windows, link = controller.windows, controller.link
     while not windows.waiting.is_empty(window):
         link.send(now, windows.waiting.pop(window, link.following), events)
-    windows.arrived(window)
+    if windows.state[window] == DOOMED:
+        windows.slots.release(window)
+    else:
+        windows.state[window] = READY
+        windows.ready.add(0, window)
 
 
 @kernel

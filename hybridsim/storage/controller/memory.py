@@ -188,15 +188,6 @@ class Windows(NamedTuple):
         return slot
 
     @method
-    def arrived(self, slot):
-        """Make a window that has been read ready, or free it if it is doomed."""
-        if self.state[slot] == DOOMED:
-            self.slots.release(slot)
-        else:
-            self.state[slot] = READY
-            self.ready.add(0, slot)
-
-    @method
     def drop_window(self, slot):
         """Drop a window; one that is being read keeps its slot."""
         if self.state[slot] == READY:
