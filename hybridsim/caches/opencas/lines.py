@@ -272,12 +272,12 @@ class Dirt(NamedTuple):
 
     def emptied(self) -> Dirt:
         """Return no dirty lines."""
-        return self._replace(
+        return filled(
+            Dirt,
+            len(self.place),
+            self,
             written_ns=np.zeros_like(self.written_ns),
             by_age=Chains.new(len(self.written_ns)),
-            dirty_in_chunk=np.zeros_like(self.dirty_in_chunk),
-            bucket_of=np.zeros_like(self.bucket_of),
-            place=np.zeros_like(self.place),
             dirty=Marks.new(8 * len(self.dirty.eights)),
             state=np.array(ASLEEP, np.int64),
         )
